@@ -1,0 +1,31 @@
+"""Allocates devices to Kubernetes ResourceClaims, many at once, and proves how good the answer is.
+
+>>> import dralloc
+>>> cluster = dralloc.load("models/h100-mig")
+>>> print(dralloc.compare(cluster))  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from dralloc.allocate import allocate, compare
+from dralloc.cluster import Cluster
+from dralloc.errors import DrallocError, InputError
+from dralloc.features import Features
+from dralloc.load import load
+from dralloc.plan import Comparison, Mode, Plan
+from dralloc.solvers.cpsat import Goal, Options
+
+__all__ = [
+    "Cluster",
+    "Comparison",
+    "DrallocError",
+    "Features",
+    "Goal",
+    "InputError",
+    "Mode",
+    "Options",
+    "Plan",
+    "allocate",
+    "compare",
+    "load",
+]

@@ -1,0 +1,119 @@
+"""The main job: a cluster in, a checked plan out; or both plans, to compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypedDict, Unpack
+
+from dralloc.check import check
+from dralloc.cluster import Cluster
+from dralloc.compiler import Compiled, compile_cluster
+from dralloc.features import ALL_FEATURES, Features
+from dralloc.plan import Comparison, Mode, Plan
+from dralloc.solution import Solution
+from dralloc.solvers.cpsat import Goal, Options, Progress, solve
+from dralloc.solvers.first_fit import first_fit
+from dralloc.timing import phase
+
+__all__ = ["OnProgress", "SolveOptions", "allocate", "compare"]
+
+OnProgress = Callable[[Progress], None]
+
+
+class SolveOptions(TypedDict, total=False):
+    """Choices for the optimal mode; see `dralloc.solvers.cpsat.Options`."""
+
+    time_limit: float | None
+    seed: int
+    workers: int
+    goal: Goal
+    strict_cel: bool
+
+
+def allocate(
+    cluster: Cluster,
+    mode: Mode | str = Mode.OPTIMAL,
+    *,
+    nodes: Sequence[str] = (),
+    features: Features = ALL_FEATURES,
+    progress: OnProgress | None = None,
+    **options: Unpack[SolveOptions],
+) -> Plan:
+    """Place what is pending in the cluster.
+
+    Parameters
+    ----------
+    mode
+        ``"first-fit"`` or ``"optimal"``.
+    nodes
+        Names of the only nodes to use, in order; all if there are none.
+    features
+        Which feature gates are on.
+    progress
+        Called while the optimum is searched for.
+    options
+        For the optimal mode: ``time_limit``, ``seed``, ``workers``, ``goal``, ``strict_cel``, as in
+        `dralloc.solvers.cpsat.Options`.
+
+    Returns
+    -------
+    Plan
+        The answer; the independent checker has accepted it.
+
+    Raises
+    ------
+    DrallocError
+        A named node does not exist; the model cannot be built; `CheckError` if the answer breaks a rule.
+    """
+    timings: dict[str, float] = {}
+    with phase(timings, "compile"):
+        compiled = compile_cluster(cluster, features, nodes)
+    first = _first_fit(compiled, timings)
+    if Mode(mode) is Mode.FIRST_FIT:
+        return Plan(Mode.FIRST_FIT, compiled, first, timings)
+    best = _optimum(compiled, first, Options(**options), progress, timings)
+    return Plan(Mode.OPTIMAL, compiled, best, timings)
+
+
+def compare(
+    cluster: Cluster,
+    *,
+    nodes: Sequence[str] = (),
+    features: Features = ALL_FEATURES,
+    progress: OnProgress | None = None,
+    **options: Unpack[SolveOptions],
+) -> Comparison:
+    """Answer in both modes. Parameters and errors are those of `allocate`."""
+    timings: dict[str, float] = {}
+    with phase(timings, "compile"):
+        compiled = compile_cluster(cluster, features, nodes)
+    first = _first_fit(compiled, timings)
+    best = _optimum(compiled, first, Options(**options), progress, timings)
+    return Comparison(
+        first_fit=Plan(Mode.FIRST_FIT, compiled, first, timings),
+        optimal=Plan(Mode.OPTIMAL, compiled, best, timings),
+        timings=timings,
+    )
+
+
+def _first_fit(compiled: Compiled, timings: dict[str, float]) -> Solution:
+    with phase(timings, "first fit"):
+        solution = first_fit(compiled.problem)
+    with phase(timings, "check"):
+        check(compiled.problem, solution)
+    return solution
+
+
+def _optimum(
+    compiled: Compiled, hint: Solution, options: Options, progress: OnProgress | None, timings: dict[str, float]
+) -> Solution:
+    with phase(timings, "optimum"):
+        solution = solve(compiled.problem, options, hint=hint, progress=progress)
+    # What makes a claim impossible was found on the way to the hint.
+    placed = {placement.demand for placement in solution.placements}
+    errors = {demand: error for demand, error in hint.errors.items() if demand not in placed}
+    solution = replace(solution, errors=errors)
+    with phase(timings, "check"):
+        check(compiled.problem, solution)
+    return solution

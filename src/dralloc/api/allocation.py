@@ -1,0 +1,108 @@
+"""The status of a claim: what was allocated to it, and for whom it is reserved."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StrictBool, StrictInt, StrictStr
+
+from dralloc.api.base import QuantityField, WireModel
+from dralloc.api.classes import OpaqueDeviceConfiguration
+from dralloc.api.nodes import NodeSelector
+from dralloc.names import DeviceID
+
+__all__ = [
+    "AllocatedDeviceStatus",
+    "AllocationResult",
+    "DeviceAllocationConfiguration",
+    "DeviceAllocationResult",
+    "DeviceRequestAllocationResult",
+    "DeviceToleration",
+    "ResourceClaimConsumerReference",
+    "ResourceClaimStatus",
+]
+
+
+class DeviceToleration(WireModel):
+    """Taints that a request accepts. An empty key with ``Exists`` accepts all, an empty effect every effect.
+
+    An empty operator means ``Equal``; it is kept, as results repeat tolerations as they were written.
+    """
+
+    key: StrictStr = ""
+    operator: Literal["", "Equal", "Exists"] = ""
+    value: StrictStr = ""
+    effect: StrictStr = ""
+    toleration_seconds: StrictInt | None = None
+
+
+class DeviceRequestAllocationResult(WireModel):
+    """One device, or one share of it, that was allocated for a request."""
+
+    request: StrictStr
+    driver: StrictStr
+    pool: StrictStr
+    device: StrictStr
+    admin_access: StrictBool = False
+    tolerations: tuple[DeviceToleration, ...] = ()
+    binding_conditions: tuple[StrictStr, ...] = ()
+    binding_failure_conditions: tuple[StrictStr, ...] = ()
+    share_id: Annotated[StrictStr | None, Field(alias="shareID")] = None
+    consumed_capacity: Mapping[StrictStr, QuantityField] = {}
+    skip_node_operations: tuple[StrictStr, ...] = ()
+
+    @property
+    def device_id(self) -> DeviceID:
+        """The device that was allocated."""
+        return DeviceID(self.driver, self.pool, self.device)
+
+
+class DeviceAllocationConfiguration(WireModel):
+    """Configuration of allocated devices, with where it came from."""
+
+    source: Literal["FromClass", "FromClaim"]
+    requests: tuple[StrictStr, ...] = ()
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
+class DeviceAllocationResult(WireModel):
+    """Devices allocated to a claim, and their configuration."""
+
+    results: tuple[DeviceRequestAllocationResult, ...] = ()
+    config: tuple[DeviceAllocationConfiguration, ...] = ()
+
+
+class AllocationResult(WireModel):
+    """What a claim got, and the nodes where it can be used: all of them without a selector."""
+
+    devices: DeviceAllocationResult = DeviceAllocationResult()
+    node_selector: NodeSelector | None = None
+    allocation_timestamp: StrictStr | None = None
+
+
+class ResourceClaimConsumerReference(WireModel):
+    """An object, mostly a pod, that may use the claim."""
+
+    api_group: StrictStr = ""
+    resource: StrictStr
+    name: StrictStr
+    uid: StrictStr = ""
+
+
+class AllocatedDeviceStatus(WireModel):
+    """What a driver reports about an allocated device; the parts that nobody here reads are kept as they are."""
+
+    driver: StrictStr
+    pool: StrictStr
+    device: StrictStr
+    share_id: Annotated[StrictStr | None, Field(alias="shareID")] = None
+    conditions: tuple[Mapping[str, Any], ...] = ()
+    data: Any = None
+    network_data: Mapping[str, Any] | None = None
+
+
+class ResourceClaimStatus(WireModel):
+    """Whether a claim is allocated, with what, and who uses it."""
+
+    allocation: AllocationResult | None = None
+    reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
+    devices: tuple[AllocatedDeviceStatus, ...] = ()

@@ -1,0 +1,53 @@
+"""How the API models are configured, and how quantities are read and written."""
+
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, GetPydanticSchema
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError, core_schema
+
+from dralloc.quantity import Quantity, parse_quantity
+
+__all__ = ["WIRE", "PartialModel", "QuantityField", "WireModel"]
+
+WIRE: Final = ConfigDict(
+    frozen=True,
+    alias_generator=to_camel,
+    validate_by_alias=True,
+    validate_by_name=True,
+    extra="forbid",
+)
+"""Frozen, camelCase on the wire, constructed by name in Python; a field that is not modelled is an error."""
+
+
+class WireModel(BaseModel):
+    """A part of an object of ``resource.k8s.io``: every field of the API is modelled."""
+
+    model_config = WIRE
+
+
+class PartialModel(BaseModel):
+    """A part of an object of another API group: only the fields that matter here are modelled, others are ignored."""
+
+    model_config = ConfigDict({**WIRE, "extra": "ignore"})
+
+
+def _read_quantity(value: Any) -> Quantity:
+    if isinstance(value, Quantity):
+        return value
+    if isinstance(value, str):
+        return parse_quantity(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return parse_quantity(repr(value))
+    raise PydanticCustomError("quantity_type", "must be a quantity")
+
+
+QuantityField = Annotated[
+    Quantity,
+    GetPydanticSchema(
+        lambda _source, _handler: core_schema.no_info_plain_validator_function(
+            _read_quantity, serialization=core_schema.to_string_ser_schema()
+        )
+    ),
+]
+"""A quantity, given as text or as a number, which counts as its shortest text."""

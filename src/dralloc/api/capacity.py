@@ -1,0 +1,135 @@
+"""Capacities of devices and counters of pools (KEP-5075, KEP-4815, KEP-5941).
+
+A cluster has a million of these, so they are slotted dataclasses which pydantic validates.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Self
+
+from pydantic import ConfigDict, Field, StrictBool, StrictStr, model_validator
+from pydantic_core import PydanticCustomError
+
+from dralloc.api.base import WIRE, QuantityField, WireModel
+
+__all__ = [
+    "NOT_CONSUMABLE",
+    "CapacityRequestPolicy",
+    "CapacityRequestPolicyRange",
+    "CapacityRequirements",
+    "ConsumedCounter",
+    "Counter",
+    "CounterSet",
+    "CounterSource",
+    "DeviceCapacity",
+    "DeviceCounterConsumption",
+]
+
+NOT_CONSUMABLE = "~consumable"
+"""Key by which the alpha spelling of KEP-5075 marks a capacity; no field of the API can be called so."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityRequestPolicyRange:
+    """Valid requests: ``min``, ``min + step``, and so on up to ``max``; any amount in between without a step."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = WIRE
+
+    min: QuantityField
+    max: QuantityField | None = None
+    step: QuantityField | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityRequestPolicy:
+    """How requests consume a capacity or a counter: what none means, and which amounts are valid."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = WIRE
+
+    default: QuantityField | None = None
+    valid_values: tuple[QuantityField, ...] = ()
+    valid_range: CapacityRequestPolicyRange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCapacity:
+    """How much of something a device has.
+
+    Parameters
+    ----------
+    value
+        The whole amount.
+    request_policy
+        How it is consumed when the device allows multiple allocations.
+    consumable
+        False only for the alpha spelling of KEP-5075, where a capacity without policy is never consumed and a request
+        for it is a ``>=`` filter. It has no v1 wire form and is not written.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = WIRE
+
+    value: QuantityField
+    request_policy: CapacityRequestPolicy | None = None
+    consumable: Annotated[StrictBool, Field(alias=NOT_CONSUMABLE, exclude=True)] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """How much of something the devices of a pool share, and how requests consume it (KEP-5941)."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = WIRE
+
+    value: QuantityField
+    request_policy: CapacityRequestPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CounterSet:
+    """Counters under a common name that is unique in the pool."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = WIRE
+
+    name: StrictStr
+    counters: Mapping[StrictStr, Counter] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CounterSource:
+    """The entry of a request's capacity that says how much of a counter is consumed (KEP-5941)."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = WIRE
+
+    capacity_key: StrictStr
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumedCounter:
+    """How much of a counter a device consumes: ``value`` always, ``value_from`` as requested (KEP-5941)."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = WIRE
+
+    value: QuantityField | None = None
+    value_from: CounterSource | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.value is None and self.value_from is None:
+            raise PydanticCustomError("one_of", "needs value or valueFrom")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCounterConsumption:
+    """What a device consumes of one counter set; groups that may be in use together (KEP-5963)."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = WIRE
+
+    counter_set: StrictStr
+    counters: Mapping[StrictStr, ConsumedCounter] = field(default_factory=dict)
+    compatibility_groups: tuple[StrictStr, ...] = ()
+
+
+class CapacityRequirements(WireModel):
+    """How much of each capacity a request needs from every one of its devices."""
+
+    requests: Mapping[StrictStr, QuantityField] = {}

@@ -1,0 +1,131 @@
+"""ResourceClaim and ResourceClaimTemplate: what users ask for."""
+
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic_core import PydanticCustomError
+
+from dralloc.api.allocation import DeviceToleration, ResourceClaimStatus
+from dralloc.api.base import WireModel
+from dralloc.api.capacity import CapacityRequirements
+from dralloc.api.classes import DeviceSelector, OpaqueDeviceConfiguration
+from dralloc.api.meta import ObjectMeta
+from dralloc.api.objects import ResourceObject
+
+__all__ = [
+    "DeviceClaim",
+    "DeviceClaimConfiguration",
+    "DeviceConstraint",
+    "DeviceDerivedAttribute",
+    "DeviceRequest",
+    "DeviceSubRequest",
+    "ExactDeviceRequest",
+    "ResourceClaim",
+    "ResourceClaimSpec",
+    "ResourceClaimTemplate",
+    "ResourceClaimTemplateSpec",
+]
+
+
+class DeviceDerivedAttribute(WireModel):
+    """An attribute that an expression computes for each candidate, for use in constraints."""
+
+    name: StrictStr
+    expression: StrictStr
+
+
+class _RequestDetails(WireModel):
+    device_class_name: StrictStr
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: Annotated[
+        Literal["ExactCount", "All"], BeforeValidator(lambda mode: "ExactCount" if mode == "" else mode)
+    ] = "ExactCount"
+    count: Annotated[StrictInt, BeforeValidator(lambda count: 1 if count == 0 and type(count) is int else count)] = 1
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequirements | None = None
+    derived_attributes: tuple[DeviceDerivedAttribute, ...] = ()
+
+
+class ExactDeviceRequest(_RequestDetails):
+    """A request for `count` devices, or for all, of a class. The API's defaults are applied: one device."""
+
+    admin_access: StrictBool = False
+
+
+class DeviceSubRequest(_RequestDetails):
+    """One alternative of a prioritized list (KEP-4816)."""
+
+    name: StrictStr
+
+
+class DeviceRequest(WireModel):
+    """A named request: either exactly what it says, or the first alternative that is available."""
+
+    name: StrictStr
+    exactly: ExactDeviceRequest | None = None
+    first_available: tuple[DeviceSubRequest, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        if self.exactly is not None and self.first_available:
+            raise PydanticCustomError("one_of", "has both exactly and firstAvailable, only one is allowed")
+        if self.exactly is None and not self.first_available:
+            raise PydanticCustomError("one_of", "needs exactly or firstAvailable")
+        return self
+
+
+class DeviceConstraint(WireModel):
+    """A condition on the devices of several requests together; on all requests when none is named."""
+
+    requests: tuple[StrictStr, ...] = ()
+    match_attribute: StrictStr | None = None
+    distinct_attribute: StrictStr | None = None
+
+
+class DeviceClaimConfiguration(WireModel):
+    """Configuration for the devices of some requests; of all when none is named."""
+
+    requests: tuple[StrictStr, ...] = ()
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
+class DeviceClaim(WireModel):
+    """Requests, the constraints among them, and configuration."""
+
+    requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
+    config: tuple[DeviceClaimConfiguration, ...] = ()
+
+
+class ResourceClaimSpec(WireModel):
+    """What is claimed."""
+
+    devices: DeviceClaim = DeviceClaim()
+
+
+class ResourceClaim(ResourceObject):
+    """A request for devices, and what was allocated for it."""
+
+    api_version: ClassVar[str] = "resource.k8s.io/v1"
+    kind: ClassVar[str] = "ResourceClaim"
+    namespaced: ClassVar[bool] = True
+
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+    status: ResourceClaimStatus = ResourceClaimStatus()
+
+
+class ResourceClaimTemplateSpec(WireModel):
+    """The claim that each pod gets; labels and annotations are copied to it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+
+
+class ResourceClaimTemplate(ResourceObject):
+    """A claim to be made for every pod that names it."""
+
+    api_version: ClassVar[str] = "resource.k8s.io/v1"
+    kind: ClassVar[str] = "ResourceClaimTemplate"
+    namespaced: ClassVar[bool] = True
+
+    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()

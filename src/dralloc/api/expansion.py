@@ -1,0 +1,87 @@
+"""What controllers would make: the pods of a Deployment or Job, and the claims of pods that name a template."""
+
+import hashlib
+from typing import Final
+
+from dralloc.api.claims import ResourceClaim, ResourceClaimTemplate
+from dralloc.api.meta import ObjectMeta, OwnerReference
+from dralloc.api.objects import ApiObject
+from dralloc.api.workloads import Pod, PodOwner
+
+__all__ = ["POD_CLAIM_ANNOTATION", "claim_for", "claim_name", "generated_name", "pods_of"]
+
+POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
+"""On a claim made from a template: the entry of the pod's ``spec.resourceClaims`` that it was made for."""
+
+_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""What Kubernetes makes suffixes of: no vowels, so that no words come out."""
+_SUFFIX_LENGTH: Final = 5
+_LONGEST_BASE: Final = 63 - _SUFFIX_LENGTH
+
+
+def generated_name(base: str, *identity: str) -> str:
+    """`base` with a suffix of five characters, as ``generateName`` makes it, but always the same for one identity."""
+    number = int.from_bytes(hashlib.sha256("/".join((base, *identity)).encode()).digest())
+    suffix = ""
+    for _ in range(_SUFFIX_LENGTH):
+        number, digit = divmod(number, len(_ALPHABET))
+        suffix += _ALPHABET[digit]
+    return base[:_LONGEST_BASE] + suffix
+
+
+def pods_of(owner: PodOwner) -> tuple[Pod, ...]:
+    """The pods that an object asks for, named by number: ``web-0``, ``web-1``."""
+    template = owner.spec.template
+    return tuple(
+        Pod(
+            metadata=template.metadata.model_copy(
+                update={
+                    "name": f"{owner.name}-{number}",
+                    "namespace": owner.metadata.namespace,
+                    "creation_timestamp": owner.metadata.creation_timestamp,
+                    "owner_references": (_reference(owner),),
+                }
+            ),
+            spec=template.spec,
+        )
+        for number in range(owner.spec.pods)
+    )
+
+
+def claim_name(pod: Pod, entry: str) -> str:
+    """A name for the claim of one entry of a pod: ``<pod>-<entry>-<suffix>``."""
+    return generated_name(f"{pod.name}-{entry}-", pod.key.namespace)
+
+
+def claim_for(pod: Pod, entry: str, template: ResourceClaimTemplate, name: str) -> ResourceClaim:
+    """The claim that the resource claim controller makes for one entry of a pod (KEP-4381).
+
+    Parameters
+    ----------
+    pod
+        The pod that the claim is for, which will own it.
+    entry
+        The name of the entry in ``spec.resourceClaims``.
+    template
+        The template that the entry names.
+    name
+        The claim's name.
+    """
+    blueprint = template.spec.metadata
+    return ResourceClaim(
+        metadata=ObjectMeta(
+            name=name,
+            namespace=pod.metadata.namespace,
+            labels=blueprint.labels,
+            annotations={**blueprint.annotations, POD_CLAIM_ANNOTATION: entry},
+            creation_timestamp=pod.metadata.creation_timestamp,
+            owner_references=(_reference(pod),),
+        ),
+        spec=template.spec.spec,
+    )
+
+
+def _reference(owner: ApiObject) -> OwnerReference:
+    return OwnerReference(
+        api_version=owner.api_version, kind=owner.kind, name=owner.name, uid=owner.metadata.uid, controller=True
+    )

@@ -1,0 +1,46 @@
+"""Nodes, and the selectors that choose among them (core/v1)."""
+
+from typing import ClassVar
+
+from pydantic import StrictBool, StrictStr
+
+from dralloc.api.base import PartialModel, WireModel
+from dralloc.api.objects import PartialObject
+
+__all__ = ["Node", "NodeSelector", "NodeSelectorRequirement", "NodeSelectorTerm", "NodeSpec"]
+
+
+class NodeSelectorRequirement(WireModel):
+    """A condition on one label or field of a node."""
+
+    key: StrictStr
+    operator: StrictStr
+    values: tuple[StrictStr, ...] = ()
+
+
+class NodeSelectorTerm(WireModel):
+    """Conditions on labels and fields that must all hold; without any, the term matches no node."""
+
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(WireModel):
+    """Terms of which at least one must match."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...]
+
+
+class NodeSpec(PartialModel):
+    """The part of a node's specification that matters for placing pods."""
+
+    unschedulable: StrictBool = False
+
+
+class Node(PartialObject):
+    """A node of the cluster."""
+
+    api_version: ClassVar[str] = "v1"
+    kind: ClassVar[str] = "Node"
+
+    spec: NodeSpec = NodeSpec()

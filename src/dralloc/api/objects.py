@@ -1,0 +1,61 @@
+"""What top-level API objects share: identity, and the way back to the wire form."""
+
+from typing import Any, ClassVar
+
+from dralloc.api.base import PartialModel, WireModel
+from dralloc.api.meta import ObjectMeta
+from dralloc.names import ClaimKey
+
+__all__ = ["DEFAULT_NAMESPACE", "ApiObject", "PartialObject", "ResourceObject", "to_wire"]
+
+DEFAULT_NAMESPACE = "default"
+"""Where a namespaced object lives that does not say so."""
+
+
+class _Identity:
+    """Kind, name and namespace of an object."""
+
+    api_version: ClassVar[str]
+    kind: ClassVar[str]
+    namespaced: ClassVar[bool] = False
+    metadata: ObjectMeta
+
+    @property
+    def name(self) -> str:
+        """The object's name."""
+        return self.metadata.name
+
+    @property
+    def key(self) -> ClaimKey:
+        """Namespace and name; the namespace is empty for cluster-scoped objects and ``default`` when none is given."""
+        return ClaimKey(self.metadata.namespace or DEFAULT_NAMESPACE if self.namespaced else "", self.metadata.name)
+
+    @property
+    def title(self) -> str:
+        """Kind and name as messages show them, with the namespace if there is one."""
+        return f"{self.kind} {'/'.join(part for part in (self.metadata.namespace, self.metadata.name) if part)}"
+
+
+class ResourceObject(WireModel, _Identity):
+    """An object of ``resource.k8s.io``; all of its fields are known."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class PartialObject(PartialModel, _Identity):
+    """An object of another API group, of which only some fields are known."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+ApiObject = ResourceObject | PartialObject
+"""Any top-level object."""
+
+
+def to_wire(obj: ApiObject) -> dict[str, Any]:
+    """The object as plain data in v1 wire form: camelCase, canonical quantities, fields at their defaults left out.
+
+    Of objects outside of ``resource.k8s.io`` only the modelled fields remain.
+    """
+    body = obj.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return {"apiVersion": obj.api_version, "kind": obj.kind, **body}

@@ -1,0 +1,178 @@
+"""From the plain data of one object to a validated model: API versions, unknown fields, clear findings."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from dralloc.api.claims import ResourceClaim, ResourceClaimTemplate
+from dralloc.api.classes import DeviceClass
+from dralloc.api.messages import UNKNOWN_FIELD, field_path, rule
+from dralloc.api.nodes import Node
+from dralloc.api.objects import ApiObject, PartialObject, ResourceObject
+from dralloc.api.slice_reader import SliceReader
+from dralloc.api.slices import ResourceSlice
+from dralloc.api.versions import CONVERSIONS, Json, kep5075_alpha, written_path
+from dralloc.api.workloads import Deployment, Job, Pod, PriorityClass, ReplicaSet, StatefulSet
+from dralloc.errors import Finding
+
+__all__ = ["ObjectReader"]
+
+_GROUP: Final = "resource.k8s.io"
+_RESOURCE_KINDS: Final[Mapping[str, type[ResourceObject]]] = {
+    model.kind: model for model in (DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice)
+}
+_OTHER_KINDS: Final[Mapping[tuple[str, str], type[PartialObject]]] = {
+    (model.api_version, model.kind): model
+    for model in (Deployment, Job, Node, Pod, PriorityClass, ReplicaSet, StatefulSet)
+}
+_OPAQUE: Final = frozenset({"parameters", "data"})
+"""Fields that hold anything: what is null in there stays."""
+
+
+@dataclass
+class ObjectReader:
+    """Reads objects one after the other. Equal parts of slices are kept once for all of them.
+
+    Parameters
+    ----------
+    strict
+        Whether an unknown field is an error; otherwise it is a warning and the field is left out.
+    """
+
+    strict: bool = False
+    errors: list[Finding] = field(default_factory=list)
+    """What made objects unusable."""
+    warnings: list[Finding] = field(default_factory=list)
+    """What was left out of objects."""
+    skipped: Counter[str] = field(default_factory=Counter)
+    """How many objects there were of each kind that is not read."""
+    _slices: SliceReader = field(default_factory=SliceReader)
+
+    def read(self, raw: Json, source: str) -> ApiObject | None:
+        """Read one object in any supported version.
+
+        Parameters
+        ----------
+        raw
+            The object as it was written; it is not changed.
+        source
+            Where it was read, for findings.
+
+        Returns
+        -------
+        ApiObject or None
+            None for an object with `errors` and for one of a kind that is not read, which is counted in `skipped`.
+        """
+        try:
+            return self._read(raw, source)
+        except RecursionError:
+            self._reject(raw, source, "", "is nested too deeply")
+            return None
+
+    def _read(self, raw: Json, source: str) -> ApiObject | None:
+        kind, api_version = raw.get("kind"), raw.get("apiVersion")
+        if not isinstance(kind, str) or not kind:
+            self._reject(raw, source, "kind", "is required: this is not a Kubernetes object")
+            return None
+        if not isinstance(api_version, str) or not api_version:
+            self._reject(raw, source, "apiVersion", "is required")
+            return None
+        group, _, version = api_version.partition("/")
+        if group == _GROUP and kind in _RESOURCE_KINDS:
+            if version in CONVERSIONS:
+                return self._resource(_RESOURCE_KINDS[kind], version, raw, source)
+            supported = ", ".join(f"{_GROUP}/{known}" for known in CONVERSIONS)
+            self._reject(raw, source, "apiVersion", f'"{api_version}" is not supported, only {supported}')
+            return None
+        model = _OTHER_KINDS.get((api_version, kind))
+        if model is None:
+            self.skipped[kind] += 1
+            return None
+        return self._validated(model, _without_nulls(_body(raw)), raw, source)
+
+    def _resource(self, model: type[ResourceObject], version: str, raw: Json, source: str) -> ApiObject | None:
+        body = CONVERSIONS[version](model.kind, _body(raw))
+        quick = self._slices.read(body) if model is ResourceSlice else None
+        if quick is not None and quick.name:
+            return quick
+        return self._validated(model, kep5075_alpha.to_v1(model.kind, _without_nulls(body)), raw, source)
+
+    def _validated(self, model: type[ApiObject], body: Json, raw: Json, source: str) -> ApiObject | None:
+        """Validate until no unknown field is left, as these hide the checks of whole objects."""
+        usable = True
+        while True:
+            try:
+                found = self._built(model, body)
+                break
+            except ValidationError as failure:
+                errors = failure.errors(include_url=False)
+            unknown = [error for error in errors if error["type"] in UNKNOWN_FIELD]
+            wrong = [error for error in errors if error["type"] not in UNKNOWN_FIELD]
+            if issubclass(model, ResourceObject):
+                usable = not self.strict
+                (self.errors if self.strict else self.warnings).extend(_unknown_fields(unknown, raw, source))
+            for error in wrong:
+                self._reject(raw, source, field_path(written_path(raw, error["loc"])), rule(error))
+            if wrong:
+                return None
+            for error in unknown:
+                _delete(body, error["loc"])
+        if not found.metadata.name:
+            self._reject(raw, source, "metadata.name", "is required")
+            return None
+        return found if usable else None
+
+    def _built(self, model: type[ApiObject], body: Json) -> ApiObject:
+        quick = self._slices.read(body) if model is ResourceSlice else None
+        return quick or model.model_validate(body, by_alias=True, by_name=False)
+
+    def _reject(self, raw: Json, source: str, path: str, text: str) -> None:
+        self.errors.append(Finding(source, _subject(raw), path, text))
+
+
+def _unknown_fields(errors: Sequence[ErrorDetails], raw: Json, source: str) -> Iterator[Finding]:
+    """One finding for each field, at the first of the places in lists where it occurs."""
+    places: dict[tuple[str, ...], list[tuple[str | int, ...]]] = {}
+    for error in errors:
+        place = error["loc"]
+        places.setdefault(tuple(step for step in place if isinstance(step, str)), []).append(place)
+    for first, *others in places.values():
+        more = f", here and in {len(others)} more places" if others else ""
+        yield Finding(source, _subject(raw), field_path(written_path(raw, first)), f"unknown field{more}")
+
+
+def _subject(raw: Json) -> str:
+    kind, metadata = raw.get("kind"), raw.get("metadata")
+    if not isinstance(kind, str):
+        return ""
+    if not isinstance(metadata, dict):
+        return kind
+    name = "/".join(str(metadata[key]) for key in ("namespace", "name") if metadata.get(key))
+    return f"{kind} {name}".strip()
+
+
+def _body(raw: Json) -> Json:
+    body = {key: value for key, value in raw.items() if key not in ("apiVersion", "kind")}
+    metadata = body.get("metadata")
+    if isinstance(metadata, dict) and "managedFields" in metadata:
+        body["metadata"] = {key: value for key, value in metadata.items() if key != "managedFields"}
+    return body
+
+
+def _without_nulls(value: Any) -> Any:
+    """A copy without fields that are null, which the API treats as absent."""
+    if isinstance(value, dict):
+        return {
+            key: part if key in _OPAQUE else _without_nulls(part) for key, part in value.items() if part is not None
+        }
+    return [_without_nulls(part) for part in value] if isinstance(value, list) else value
+
+
+def _delete(body: Any, location: Sequence[str | int]) -> None:
+    for step in location[:-1]:
+        body = body[step]
+    del body[location[-1]]

@@ -1,0 +1,90 @@
+"""ResourceSlice: the devices that a driver publishes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from pydantic import ConfigDict, StrictBool, StrictInt, StrictStr
+
+from dralloc.api.base import WIRE, WireModel
+from dralloc.api.capacity import CounterSet, DeviceCapacity, DeviceCounterConsumption
+from dralloc.api.nodes import NodeSelector
+from dralloc.api.objects import ResourceObject
+from dralloc.api.values import AttributeField
+from dralloc.names import PoolID
+
+__all__ = ["Device", "DeviceTaint", "ResourcePool", "ResourceSlice", "ResourceSliceSpec"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTaint:
+    """A mark that keeps claims away which do not tolerate it. An unknown effect counts like ``None``."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = WIRE
+
+    key: StrictStr
+    effect: StrictStr
+    value: StrictStr = ""
+    time_added: StrictStr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device of a pool.
+
+    ``binding_conditions`` is None when absent: an empty list counts as set (it moves the pool to the end).
+    ``node_allocatable_resources`` is kept as it was written.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = WIRE
+
+    name: StrictStr
+    attributes: Mapping[StrictStr, AttributeField] = field(default_factory=dict)
+    capacity: Mapping[StrictStr, DeviceCapacity] = field(default_factory=dict)
+    consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
+    node_name: StrictStr | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: StrictBool = False
+    taints: tuple[DeviceTaint, ...] = ()
+    binds_to_node: StrictBool = False
+    binding_conditions: tuple[StrictStr, ...] | None = None
+    binding_failure_conditions: tuple[StrictStr, ...] | None = None
+    allow_multiple_allocations: StrictBool = False
+    node_allocatable_resources: Mapping[StrictStr, Any] | None = None
+
+
+class ResourcePool(WireModel):
+    """The pool that a slice belongs to, its generation, and of how many slices it consists."""
+
+    name: StrictStr
+    generation: StrictInt = 0
+    resource_slice_count: StrictInt
+
+
+class ResourceSliceSpec(WireModel):
+    """What a driver publishes in one slice, and on which nodes it is available."""
+
+    driver: StrictStr
+    pool: ResourcePool
+    node_name: StrictStr | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: StrictBool = False
+    per_device_node_selection: StrictBool = False
+    devices: tuple[Device, ...] = ()
+    shared_counters: tuple[CounterSet, ...] = ()
+    partition_type_attribute: StrictStr | None = None
+    skip_node_operations: tuple[StrictStr, ...] = ()
+
+
+class ResourceSlice(ResourceObject):
+    """Devices, or counters that devices share, in a pool of one driver."""
+
+    api_version: ClassVar[str] = "resource.k8s.io/v1"
+    kind: ClassVar[str] = "ResourceSlice"
+
+    spec: ResourceSliceSpec
+
+    @property
+    def pool_id(self) -> PoolID:
+        """The pool that the slice belongs to."""
+        return PoolID(self.spec.driver, self.spec.pool.name)

@@ -1,0 +1,103 @@
+"""Attribute values of devices as plain Python values.
+
+On the wire an attribute is an object with one field, ``{"string": "A100"}``. Here it is the value itself, which takes
+less room and compares directly: `bool`, `int`, `str`, `Version`, or a tuple of one of them for the list fields.
+"""
+
+from enum import Enum
+from typing import Annotated, Any, Final
+
+from pydantic import GetPydanticSchema, StrictBool, StrictInt, StrictStr
+from pydantic_core import PydanticCustomError, core_schema
+
+from dralloc.api.base import WireModel
+
+__all__ = ["UNSET", "AttributeField", "AttributeValue", "Unset", "Version", "attribute_to_wire"]
+
+
+class Version(str):
+    """The text of a semantic version. It never equals a plain string, as the API keeps the two types apart."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Version) and str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((Version, str(self)))
+
+    def __repr__(self) -> str:
+        return f"Version({str(self)!r})"
+
+
+class Unset(Enum):
+    """The type of `UNSET`."""
+
+    UNSET = "unset"
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = Unset.UNSET
+"""An attribute that has none of the known fields; every CEL selector fails on its device."""
+
+AttributeValue = (
+    bool | int | str | Version | tuple[bool, ...] | tuple[int, ...] | tuple[str, ...] | tuple[Version, ...] | Unset
+)
+"""What an attribute holds. `Version` is a `str`, and `bool` an `int`: compare types before values."""
+
+
+class _WireAttribute(WireModel):
+    int: StrictInt | None = None
+    bool: StrictBool | None = None
+    string: StrictStr | None = None
+    version: StrictStr | None = None
+    ints: tuple[StrictInt, ...] | None = None
+    bools: tuple[StrictBool, ...] | None = None
+    strings: tuple[StrictStr, ...] | None = None
+    versions: tuple[StrictStr, ...] | None = None
+
+
+def _from_wire(wire: _WireAttribute) -> AttributeValue:
+    given = {field: value for field, value in wire if value is not None}
+    if len(given) > 1:
+        raise PydanticCustomError("attribute", f"has more than one value: {', '.join(given)}")
+    for field, value in given.items():
+        if field == "version":
+            return Version(value)
+        if field == "versions":
+            return tuple(Version(item) for item in value)
+        return value  # type: ignore[no-any-return]
+    return UNSET
+
+
+def attribute_to_wire(value: AttributeValue) -> dict[str, Any]:
+    """The wire form of an attribute's value, e.g. ``{"int": 3}``."""
+    if value is UNSET:
+        return {}
+    if isinstance(value, tuple):
+        field = f"{_field_name(value[0])}s" if value else "strings"
+        return {field: [str(item) if isinstance(item, str) else item for item in value]}
+    return {_field_name(value): str(value) if isinstance(value, str) else value}
+
+
+def _field_name(value: object) -> str:
+    names = {bool: "bool", int: "int", Version: "version", str: "string"}
+    return names[type(value)]
+
+
+AttributeField = Annotated[
+    AttributeValue,
+    GetPydanticSchema(
+        lambda _source, handler: core_schema.no_info_after_validator_function(
+            _from_wire,
+            handler.generate_schema(_WireAttribute),
+            serialization=core_schema.plain_serializer_function_ser_schema(attribute_to_wire),
+        )
+    ),
+]
+"""An attribute's value as a field of a model: reads and writes the wire form."""

@@ -1,0 +1,208 @@
+"""Pods, the objects that make them (Deployment, ReplicaSet, StatefulSet, Job), and their priorities."""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+from pydantic import Field, StrictBool, StrictInt, StrictStr
+
+from dralloc.api.base import PartialModel
+from dralloc.api.meta import ObjectMeta
+from dralloc.api.nodes import NodeSelector
+from dralloc.api.objects import PartialObject
+
+__all__ = [
+    "Affinity",
+    "Container",
+    "ContainerClaim",
+    "ContainerResources",
+    "Deployment",
+    "Job",
+    "JobSpec",
+    "NodeAffinity",
+    "Pod",
+    "PodOwner",
+    "PodResourceClaim",
+    "PodResourceClaimStatus",
+    "PodSchedulingGate",
+    "PodSpec",
+    "PodStatus",
+    "PodTemplate",
+    "PriorityClass",
+    "ReplicaSet",
+    "ReplicaSpec",
+    "StatefulSet",
+]
+
+
+class ContainerClaim(PartialModel):
+    """A claim of the pod, or one request of it, that a container uses."""
+
+    name: StrictStr
+    request: StrictStr = ""
+
+
+class ContainerResources(PartialModel):
+    """The part of a container's resources that names claims."""
+
+    claims: tuple[ContainerClaim, ...] = ()
+
+
+class Container(PartialModel):
+    """A container of a pod."""
+
+    name: StrictStr = ""
+    resources: ContainerResources = ContainerResources()
+
+
+class NodeAffinity(PartialModel):
+    """Which nodes a pod may run on."""
+
+    required: Annotated[NodeSelector | None, Field(alias="requiredDuringSchedulingIgnoredDuringExecution")] = None
+
+
+class Affinity(PartialModel):
+    """The part of a pod's affinity that matters here."""
+
+    node_affinity: NodeAffinity | None = None
+
+
+class PodResourceClaim(PartialModel):
+    """A claim that the pod uses, by name or through a template."""
+
+    name: StrictStr
+    resource_claim_name: StrictStr | None = None
+    resource_claim_template_name: StrictStr | None = None
+
+
+class PodSchedulingGate(PartialModel):
+    """What still holds the pod back from being scheduled."""
+
+    name: StrictStr
+
+
+class PodSpec(PartialModel):
+    """The part of a pod's specification that matters for its claims and its node."""
+
+    node_name: StrictStr | None = None
+    node_selector: Mapping[StrictStr, StrictStr] = {}
+    affinity: Affinity | None = None
+    priority: StrictInt | None = None
+    priority_class_name: StrictStr = ""
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    containers: tuple[Container, ...] = ()
+
+
+class PodResourceClaimStatus(PartialModel):
+    """The claim that was made for a pod's template entry; without a name, none is needed."""
+
+    name: StrictStr
+    resource_claim_name: StrictStr | None = None
+
+
+class PodStatus(PartialModel):
+    """How far a pod has come, and which claims were made for it."""
+
+    phase: StrictStr = ""
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+
+
+class Pod(PartialObject):
+    """A pod."""
+
+    api_version: ClassVar[str] = "v1"
+    kind: ClassVar[str] = "Pod"
+    namespaced: ClassVar[bool] = True
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the pod has run to its end and holds nothing any more."""
+        return self.status.phase in {"Succeeded", "Failed"}
+
+
+class PodTemplate(PartialModel):
+    """What the pods of an owner look like."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+
+
+class ReplicaSpec(PartialModel):
+    """A number of equal pods."""
+
+    replicas: StrictInt = 1
+    template: PodTemplate
+
+    @property
+    def pods(self) -> int:
+        """How many pods there are at the same time."""
+        return self.replicas
+
+
+class JobSpec(PartialModel):
+    """Pods that run to their end."""
+
+    parallelism: StrictInt = 1
+    completions: StrictInt | None = None
+    suspend: StrictBool = False
+    template: PodTemplate
+
+    @property
+    def pods(self) -> int:
+        """How many pods there are at the same time."""
+        if self.suspend:
+            return 0
+        return self.parallelism if self.completions is None else min(self.parallelism, self.completions)
+
+
+class _Replicated(PartialObject):
+    api_version: ClassVar[str] = "apps/v1"
+    namespaced: ClassVar[bool] = True
+
+    spec: ReplicaSpec
+
+
+class Deployment(_Replicated):
+    """Equal pods, by way of a ReplicaSet."""
+
+    kind: ClassVar[str] = "Deployment"
+
+
+class ReplicaSet(_Replicated):
+    """Equal pods."""
+
+    kind: ClassVar[str] = "ReplicaSet"
+
+
+class StatefulSet(_Replicated):
+    """Equal pods with numbers for names."""
+
+    kind: ClassVar[str] = "StatefulSet"
+
+
+class Job(PartialObject):
+    """Pods that run to their end."""
+
+    api_version: ClassVar[str] = "batch/v1"
+    kind: ClassVar[str] = "Job"
+    namespaced: ClassVar[bool] = True
+
+    spec: JobSpec
+
+
+PodOwner = Deployment | ReplicaSet | StatefulSet | Job
+"""An object that makes pods."""
+
+
+class PriorityClass(PartialObject):
+    """A name for a priority."""
+
+    api_version: ClassVar[str] = "scheduling.k8s.io/v1"
+    kind: ClassVar[str] = "PriorityClass"
+
+    value: StrictInt
+    global_default: StrictBool = False

@@ -1,0 +1,67 @@
+"""The independent checker: whether an answer keeps every rule of the problem that it answers.
+
+It shares no code with the solvers. Its rules are plain loops over the grants, in four modules:
+
+- `dralloc.check.placed`: which demands are placed, on which nodes, with which claims and gangs;
+- `dralloc.check.claims`: what each claim got: counts, ``All``, constraints;
+- `dralloc.check.shared`: what all claims together take of devices, capacities and counters;
+- `dralloc.check.objective`: what the answer says about itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from dralloc.check import claims, objective, placed, shared
+from dralloc.check.view import View
+from dralloc.errors import CheckError
+from dralloc.problem import Problem
+from dralloc.solution import Solution
+
+__all__ = ["check", "violations"]
+
+Rule = Callable[[View], Iterator[str]]
+
+RULES: tuple[Rule, ...] = (
+    placed.each_demand_once_in_order,
+    placed.on_candidate_nodes,
+    placed.gangs_all_or_none,
+    placed.nothing_with_a_defect,
+    claims.every_request_served_once,
+    claims.not_too_many_results,
+    claims.devices_fit_their_requests,
+    claims.no_device_twice,
+    claims.all_means_all,
+    claims.constraints_hold,
+    shared.dedicated_devices_have_one_owner,
+    shared.capacities_suffice,
+    shared.counters_suffice,
+    shared.overdrawn_groups_are_closed,
+    objective.values_are_true,
+    objective.bounds_and_status_agree,
+)
+
+
+def check(problem: Problem, solution: Solution) -> None:
+    """Make sure that a solution keeps every rule of the problem.
+
+    Raises
+    ------
+    CheckError
+        It does not; the message has one line per violation.
+    """
+    found = violations(problem, solution)
+    if found:
+        raise CheckError("\n".join(found))
+
+
+def violations(problem: Problem, solution: Solution) -> list[str]:
+    """Every violation in a solution, each with the object, the rule and the numbers.
+
+    A solution that refers to things the problem does not have is judged by that alone.
+    """
+    unknown = list(placed.unknown_references(problem, solution))
+    if unknown:
+        return unknown
+    view = View(problem, solution)
+    return [violation for rule in RULES for violation in rule(view)]

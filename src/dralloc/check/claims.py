@@ -1,0 +1,148 @@
+"""Rules about what one claim got."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
+from dralloc.check.view import Award, Use, View
+from dralloc.errors import AllocationError
+from dralloc.problem import MAX_RESULTS, Constraint, ConstraintKind, PoolState
+
+__all__ = [
+    "all_means_all",
+    "constraints_hold",
+    "devices_fit_their_requests",
+    "every_request_served_once",
+    "no_device_twice",
+    "not_too_many_results",
+]
+
+
+def every_request_served_once(view: View) -> Iterator[str]:
+    """Each request is served by one of its alternatives, in order, with the exact count (KEP-4381, KEP-4816)."""
+    for award in view.awards:
+        if any(earlier.request > later.request for earlier, later in pairwise(award.uses)):
+            yield f"{award}: results are not in the order of its requests"
+        for number, request in enumerate(award.claim.requests):
+            served = Counter(use.alternative.index for use in award.uses if use.request == number)
+            if len(served) != 1:
+                yield f"{award}: request {request.name}: served by {len(served)} alternatives instead of one"
+            for alternative in request.alternatives:
+                count = served[alternative.index]
+                if count and alternative.count not in (None, count):
+                    yield f"{award}: request {alternative.name}: {count} devices instead of {alternative.count}"
+
+
+def not_too_many_results(view: View) -> Iterator[str]:
+    """A claim gets no more devices than its status can list."""
+    for award in view.awards:
+        if len(award.uses) > MAX_RESULTS:
+            yield f"{award}: {len(award.uses)} devices, more than {MAX_RESULTS}"
+
+
+def devices_fit_their_requests(view: View) -> Iterator[str]:
+    """Each device is one that the node has, that the request selects, and that lets the request in."""
+    eligibility = view.problem.eligibility
+    for award in view.awards:
+        node = view.problem.nodes[award.node].name
+        for use in award.uses:
+            if use.device_index not in view.offered[award.node]:
+                yield f"{use}: in no usable pool of node {node}"
+            if not view.problem.on_node(use.device_index, award.node):
+                yield f"{use}: not reachable from node {node}"
+            selects = eligibility.selects(use.alternative.index, use.device_index)
+            if selects is not True:
+                yield f"{use}: not selected" + (f": {selects}" if isinstance(selects, AllocationError) else "")
+            if not eligibility.admits(use.alternative.index, use.device_index):
+                yield f"{use}: does not admit the request (a taint, or a feature that is off)"
+            if use.charge is None:
+                yield f"{use}: lacks a requested capacity, or a request policy forbids the amount"
+
+
+def no_device_twice(view: View) -> Iterator[str]:
+    """No device twice in a request, no dedicated device twice in a claim; with admin access neither (KEP-5018)."""
+    for award in view.awards:
+        for (request, slot), count in Counter((use.request, use.device.slot) for use in award.uses).items():
+            if count > 1:
+                device = next(use.device for use in award.uses if use.device.slot == slot)
+                name = award.claim.requests[request].name
+                yield f"{award}: request {name}: device {device.id}: granted {count} times in one request"
+        dedicated = {use.device.slot: use.device for use in award.uses if not use.device.shareable}
+        for slot, count in Counter(use.device.slot for use in award.uses).items():
+            if count > 1 and slot in dedicated:
+                yield f"{award}: dedicated device {dedicated[slot].id}: granted {count} times in one claim"
+
+
+def all_means_all(view: View) -> Iterator[str]:
+    """Allocation mode ``All`` gets every matching device of the node (KEP-4381).
+
+    Only a shareable device with too little capacity left may be missing; pools must not be incomplete or invalid.
+    """
+    for award in view.awards:
+        whole: dict[int, list[Use]] = {}
+        for use in award.uses:
+            if use.alternative.count is None:
+                whole.setdefault(use.alternative.index, []).append(use)
+        for uses in whole.values():
+            yield from _whole(view, award, uses)
+
+
+def _whole(view: View, award: Award, uses: list[Use]) -> Iterator[str]:
+    node, alternative = view.problem.nodes[award.node], uses[0].alternative
+    for state in (PoolState.INCOMPLETE, PoolState.INVALID):
+        for pool in node.pools_in(state):
+            reason = f"pool {pool.id} is {state.value}: {pool.reason}"
+            yield f"{award}: request {alternative.name}: all devices, but {reason}"
+    granted = {use.device_index for use in uses}
+    for index in node.devices():
+        if index not in granted and _matches(view, award.node, alternative.index, index):
+            missing = view.problem.devices[index].id
+            yield f"{award}: request {alternative.name}: all devices, but matching device {missing} is missing"
+
+
+def _matches(view: View, node: int, alternative: int, index: int) -> bool:
+    """Whether an alternative that wants all devices must get this one."""
+    device, eligibility = view.problem.devices[index], view.problem.eligibility
+    if not view.problem.on_node(index, node) or eligibility.selects(alternative, index) is not True:
+        return False
+    charge = eligibility.charge(alternative, index)
+    if charge is None:
+        return False
+    return not device.shareable or all(
+        view.capacity_taken.get((device.slot, name), 0) + nanos <= device.capacity[name].total
+        for name, nanos in charge.capacity
+    )
+
+
+def constraints_hold(view: View) -> Iterator[str]:
+    """The devices that a constraint covers agree in the attribute (KEP-4381), or differ in it (KEP-5075)."""
+    for award in view.awards:
+        for constraint in award.claim.constraints:
+            covered = [use for use in award.uses if constraint.covers(use.alternative.name)]
+            holds = _match if constraint.kind is ConstraintKind.MATCH else _distinct
+            lacking = [use for use in covered if constraint.attribute not in use.device.attributes]
+            for use in lacking:
+                yield f"{use}: {constraint.kind.value}: lacks the attribute {constraint.attribute}"
+            if not lacking and not holds(constraint, covered):
+                names = ", ".join(f"{use.device.id} {_values(constraint, use)}" for use in covered)
+                yield f"{award}: {constraint.kind.value} {constraint.attribute}: violated by {names}"
+
+
+def _match(constraint: Constraint, uses: list[Use]) -> bool:
+    """Some value is on all devices; one device alone agrees with itself."""
+    sets = [use.device.attributes[constraint.attribute] for use in uses]
+    return len(sets) < 2 or bool(frozenset.intersection(*sets))
+
+
+def _distinct(constraint: Constraint, uses: list[Use]) -> bool:
+    """No value is on two devices, and at most one device has a value that cannot be compared."""
+    sets = [use.device.attributes[constraint.attribute] for use in uses]
+    times = Counter(value for values in sets for value in values)
+    return all(count == 1 for count in times.values()) and sum(not values for values in sets) <= 1
+
+
+def _values(constraint: Constraint, use: Use) -> str:
+    values = sorted(str(value) for _, value in use.device.attributes[constraint.attribute])
+    return f"({', '.join(values)})"

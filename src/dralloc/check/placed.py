@@ -1,0 +1,95 @@
+"""Rules about which demands are placed, and where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
+from dralloc.check.view import View
+from dralloc.problem import Claim, Problem
+from dralloc.solution import Grant, Placement, Solution
+
+__all__ = [
+    "each_demand_once_in_order",
+    "gangs_all_or_none",
+    "nothing_with_a_defect",
+    "on_candidate_nodes",
+    "unknown_references",
+]
+
+
+def unknown_references(problem: Problem, solution: Solution) -> Iterator[str]:
+    """Every demand, node, claim, request, alternative and device exists."""
+    for number, placement in enumerate(solution.placements):
+        if not 0 <= placement.demand < len(problem.demands):
+            yield f"placement {number}: there is no demand {placement.demand}, only {len(problem.demands)}"
+        else:
+            yield from _unknown_in_placement(problem, placement)
+
+
+def _unknown_in_placement(problem: Problem, placement: Placement) -> Iterator[str]:
+    demand = problem.demands[placement.demand]
+    if not 0 <= placement.node < len(problem.nodes):
+        yield f"demand {demand.key}: there is no node {placement.node}, only {len(problem.nodes)}"
+    if len(placement.grants) != len(demand.claims):
+        yield f"demand {demand.key}: grants for {len(placement.grants)} claims, but it has {len(demand.claims)}"
+        return
+    for claim, grants in zip(demand.claims, placement.grants, strict=True):
+        for grant in grants:
+            yield from _unknown_in_grant(problem, claim, grant)
+
+
+def _unknown_in_grant(problem: Problem, claim: Claim, grant: Grant) -> Iterator[str]:
+    if not 0 <= grant.device < len(problem.devices):
+        yield f"claim {claim.key}: there is no device {grant.device}, only {len(problem.devices)}"
+    if not 0 <= grant.request < len(claim.requests):
+        yield f"claim {claim.key}: there is no request {grant.request}, only {len(claim.requests)}"
+        return
+    request = claim.requests[grant.request]
+    if not 0 <= grant.alternative < len(request.alternatives):
+        yield (
+            f"claim {claim.key}: request {request.name}: there is no alternative {grant.alternative}, "
+            f"only {len(request.alternatives)}"
+        )
+
+
+def each_demand_once_in_order(view: View) -> Iterator[str]:
+    """A demand is placed at most once; placements are in the order of the demands."""
+    demands = view.problem.demands
+    placed = [placement.demand for placement in view.solution.placements]
+    for demand, times in Counter(placed).items():
+        if times > 1:
+            yield f"demand {demands[demand].key}: placed {times} times"
+    for earlier, later in pairwise(placed):
+        if earlier > later:
+            yield f"demand {demands[later].key}: comes after demand {demands[earlier].key}, against their order"
+
+
+def on_candidate_nodes(view: View) -> Iterator[str]:
+    """A demand is placed on a node that it may go to."""
+    for placement in view.solution.placements:
+        demand = view.problem.demands[placement.demand]
+        if demand.nodes is not None and placement.node not in demand.nodes:
+            names = ", ".join(view.problem.nodes[node].name for node in demand.nodes)
+            yield f"demand {demand.key}: node {view.problem.nodes[placement.node].name} is not a candidate ({names})"
+
+
+def gangs_all_or_none(view: View) -> Iterator[str]:
+    """Of a gang all demands are placed, or none."""
+    sizes = Counter(demand.gang for demand in view.problem.demands if demand.gang)
+    demands = {placement.demand for placement in view.solution.placements}
+    placed = Counter(view.problem.demands[demand].gang for demand in demands)
+    for gang, size in sizes.items():
+        if placed[gang] not in (0, size):
+            yield f"gang {gang}: {placed[gang]} of {size} demands placed"
+
+
+def nothing_with_a_defect(view: View) -> Iterator[str]:
+    """A claim or an alternative that can never be allocated is not."""
+    for award in view.awards:
+        if award.claim.defect:
+            yield f"{award}: allocated in spite of its defect: {award.claim.defect}"
+        for alternative in {use.alternative.index: use.alternative for use in award.uses}.values():
+            if alternative.defect:
+                yield f"{award}: request {alternative.name}: allocated in spite of its defect: {alternative.defect}"

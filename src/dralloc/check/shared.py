@@ -1,0 +1,83 @@
+"""Rules about what all claims together take of a device, its capacities and its counters."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from dralloc.check.view import Use, View, amount
+from dralloc.names import DeviceID
+
+__all__ = [
+    "capacities_suffice",
+    "counters_suffice",
+    "dedicated_devices_have_one_owner",
+    "overdrawn_groups_are_closed",
+]
+
+
+def dedicated_devices_have_one_owner(view: View) -> Iterator[str]:
+    """A dedicated device belongs to one claim, new or allocated; admin access does not count (KEP-4381, KEP-5018)."""
+    usage = view.problem.usage
+    for slot, uses in view.by_slot.items():
+        owners = [use for use in uses if not use.alternative.admin]
+        for use in owners:
+            if slot in usage.held:
+                yield f"{use}: held by an allocated claim"
+            if slot in usage.shares and not use.device.shareable:
+                yield f"{use}: dedicated, but shared by {usage.shares[slot]} allocated claims"
+        if len(owners) > 1 and any(not use.device.shareable for use in owners):
+            claims = ", ".join(str(use.claim.key) for use in owners)
+            yield f"device {owners[0].device.id}: dedicated, but granted {len(owners)} times: to {claims}"
+
+
+def capacities_suffice(view: View) -> Iterator[str]:
+    """Of a shareable device no more capacity is consumed than it has, with admin access too (KEP-5075)."""
+    for slot, uses in view.by_slot.items():
+        for use in {use.device_index: use for use in uses if use.device.shareable}.values():
+            for name in _charged(uses):
+                known = use.device.capacity.get(name)
+                taken = view.capacity_taken[slot, name]
+                if known is None:
+                    yield f"device {use.device.id}: charged {amount(taken)} of a capacity {name} that it lacks"
+                elif taken > known.total:
+                    yield f"device {use.device.id}: capacity {name}: {amount(taken)} taken of {amount(known.total)}"
+
+
+def _charged(uses: list[Use]) -> list[str]:
+    """Names of the capacities that some grant consumes."""
+    return sorted({name for use in uses if use.charge is not None for name, _ in use.charge.capacity})
+
+
+def counters_suffice(view: View) -> Iterator[str]:
+    """No counter is charged more than is free.
+
+    A device charges its counters once, when it comes into use, and those of all its versions (KEP-4815); what is
+    charged by request counts for every grant (KEP-5941). Admin access charges nothing.
+    """
+    charges: dict[int, list[tuple[int, DeviceID]]] = defaultdict(list)
+    for slot in view.opened:
+        for version in view.problem.versions[slot]:
+            device = view.problem.devices[version]
+            for counter, nanos in device.consumes:
+                charges[counter].append((nanos, device.id))
+    for uses in view.by_slot.values():
+        for use in uses:
+            if not use.alternative.admin and use.charge is not None:
+                for counter, nanos in use.charge.counters:
+                    charges[counter].append((nanos, use.device.id))
+    for counter, charged in charges.items():
+        known, total = view.problem.counters[counter], sum(nanos for nanos, _ in charged)
+        if total > known.free:
+            devices = ", ".join(dict.fromkeys(str(name) for _, name in charged))
+            yield f"counter {known.id}: {amount(total)} charged, {amount(known.free)} free: by {devices}"
+
+
+def overdrawn_groups_are_closed(view: View) -> Iterator[str]:
+    """No device that consumes counters comes into use where allocated claims overdraw a counter of its group."""
+    overdrawn = {counter.group: counter for counter in view.problem.counters if counter.free < 0}
+    for slot in view.opened:
+        for use in view.by_slot[slot]:
+            counter = overdrawn.get(use.device.group)
+            if counter is not None and use.device.consumes and not use.alternative.admin:
+                yield f"{use}: its counters are closed: counter {counter.id} is overdrawn, {amount(counter.free)} free"

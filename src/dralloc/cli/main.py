@@ -1,0 +1,135 @@
+"""The commands, each a short list of steps: read, answer, show."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dralloc.allocate import SolveOptions, allocate, compare
+from dralloc.api import to_wire
+from dralloc.cli.conformance import conformance
+from dralloc.cli.console import Session, features_from, guarded
+from dralloc.cli.options import (
+    AsJson,
+    FeatureSwitches,
+    GoalOption,
+    Nodes,
+    Paths,
+    Quiet,
+    Seed,
+    Strict,
+    StrictCel,
+    TimeLimit,
+    Workers,
+)
+from dralloc.cluster import Cluster
+from dralloc.dump import dump_yaml
+from dralloc.load import load
+from dralloc.plan import Mode, Plan
+from dralloc.report import show
+from dralloc.solvers.cpsat import Goal
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="dralloc",
+    help="Allocates devices to Kubernetes ResourceClaims, many at once, and proves how good the answer is.\n\n"
+    "Exit codes: 0 done, 1 failures found, 2 unusable input or command line, 3 internal error.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(conformance)
+
+
+class Output(StrEnum):
+    """Forms of a plan."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+def main() -> None:
+    """Entry point of the ``dralloc`` command."""
+    app()
+
+
+@app.command("allocate")
+def allocate_command(  # noqa: PLR0913 - one parameter per option
+    paths: Paths,
+    mode: Annotated[Mode, typer.Option(help="As upstream's scheduler would, or as well as possible.")] = Mode.OPTIMAL,
+    node: Nodes = None,
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="A table, JSON, or ResourceClaims with their new status as YAML.")
+    ] = Output.TABLE,
+    time_limit: TimeLimit = None,
+    seed: Seed = 0,
+    workers: Workers = 1,
+    goal: GoalOption = Goal.NONE,
+    feature: FeatureSwitches = None,
+    strict: Strict = False,
+    strict_cel: StrictCel = False,
+    quiet: Quiet = False,
+) -> None:
+    """Place the pending claims of a cluster."""
+    with guarded():
+        session = Session(quiet=quiet)
+        options = SolveOptions(time_limit=time_limit, seed=seed, workers=workers, goal=goal, strict_cel=strict_cel)
+        features = features_from(feature)
+        cluster = _load(session, paths, strict=strict)
+        with session.busy(f"{mode.value}: {len(cluster.claims)} claims"):
+            plan = allocate(cluster, mode, nodes=node or (), features=features, progress=session.progress, **options)
+        _print_plan(session, plan, output)
+
+
+def _print_plan(session: Session, plan: Plan, output: Output) -> None:
+    if output is Output.TABLE:
+        show(session.out, plan.parts())
+    elif output is Output.JSON:
+        _print_json(plan.to_dict())
+    else:
+        typer.echo(dump_yaml(to_wire(claim) for claim in plan.claims), nl=False)
+
+
+@app.command("compare")
+def compare_command(  # noqa: PLR0913 - one parameter per option
+    paths: Paths,
+    node: Nodes = None,
+    as_json: AsJson = False,
+    time_limit: TimeLimit = None,
+    seed: Seed = 0,
+    workers: Workers = 1,
+    goal: GoalOption = Goal.NONE,
+    feature: FeatureSwitches = None,
+    strict: Strict = False,
+    strict_cel: StrictCel = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show what first fit places, what the optimum places, and how far apart they are."""
+    with guarded():
+        session = Session(quiet=quiet)
+        options = SolveOptions(time_limit=time_limit, seed=seed, workers=workers, goal=goal, strict_cel=strict_cel)
+        features = features_from(feature)
+        cluster = _load(session, paths, strict=strict)
+        with session.busy(f"comparing on {len(cluster.claims)} claims"):
+            result = compare(cluster, nodes=node or (), features=features, progress=session.progress, **options)
+        if as_json:
+            _print_json(result.to_dict())
+        else:
+            show(session.out, result.parts())
+
+
+def _load(session: Session, paths: list[Path], *, strict: bool) -> Cluster:
+    with session.busy("reading"):
+        cluster = load(*paths, strict=strict)
+    session.notices(cluster)
+    return cluster
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    typer.echo(json.dumps(value, indent=2))

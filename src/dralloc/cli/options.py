@@ -1,0 +1,49 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dralloc.solvers.cpsat import Goal
+
+__all__ = [
+    "AsJson",
+    "FeatureSwitches",
+    "GoalOption",
+    "Nodes",
+    "Paths",
+    "Quiet",
+    "Seed",
+    "Strict",
+    "StrictCel",
+    "TimeLimit",
+    "Workers",
+]
+
+Paths = Annotated[
+    list[Path],
+    typer.Argument(help="Files or directories with YAML or JSON; - reads standard input.", show_default=False),
+]
+Nodes = Annotated[
+    list[str] | None, typer.Option("--node", metavar="NAME", help="Use only this node; may be given several times.")
+]
+TimeLimit = Annotated[
+    float | None, typer.Option(min=0.001, metavar="S", help="Seconds for the optimum; the best answer so far is kept.")
+]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the search for the optimum.")]
+Workers = Annotated[int, typer.Option(min=1, metavar="N", help="Threads of the search for the optimum.")]
+GoalOption = Annotated[Goal, typer.Option("--goal", help="What to prefer among equally good optima.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Unknown fields are errors.")]
+StrictCel = Annotated[
+    bool,
+    typer.Option("--strict-cel", help="A selector that fails on some device is an error in the optimal mode, too."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices, only the answer.")]
+FeatureSwitches = Annotated[
+    list[str] | None,
+    typer.Option("--feature", metavar="NAME=true|false", help="Switch a feature gate; may be given several times."),
+]

@@ -1,0 +1,18 @@
+"""Recorded answers of upstream, asked again: does dralloc give the same ones."""
+
+from __future__ import annotations
+
+from dralloc.conformance.allocation import Outcome, run_first_fit, run_optimal
+from dralloc.conformance.cases import AllocationCase, Json, read_allocation_case, read_lines
+from dralloc.conformance.cel import run_cel
+
+__all__ = [
+    "AllocationCase",
+    "Json",
+    "Outcome",
+    "read_allocation_case",
+    "read_lines",
+    "run_cel",
+    "run_first_fit",
+    "run_optimal",
+]

@@ -1,0 +1,161 @@
+"""Running allocation cases and comparing the answers with what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dralloc.api import AllocationResult
+from dralloc.check import check
+from dralloc.compiler import Compiled, compile_cluster
+from dralloc.conformance.cases import AllocationCase, Json
+from dralloc.conformance.difference import first_difference
+from dralloc.errors import AllocationError, FatalError
+from dralloc.solution import Solution
+from dralloc.solvers.cpsat import Options, solve
+from dralloc.solvers.first_fit import first_fit
+from dralloc.write import allocations
+
+__all__ = ["Outcome", "run_first_fit", "run_optimal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a case went: the answer in the form of the recorded one, and the first difference (empty: it passes)."""
+
+    name: str
+    profile: str
+    actual: Any
+    difference: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the answer is the recorded one."""
+        return not self.difference
+
+
+def run_first_fit(case: AllocationCase) -> Outcome:
+    """Answer the case as upstream would and compare everything but the text of errors."""
+    compiled = compile_cluster(case.cluster, case.features)
+    solution = first_fit(compiled.problem)
+    check(compiled.problem, solution)
+    actual = _batch_answer(case, compiled, solution) if case.pods else _single_answer(compiled, solution)
+    return Outcome(case.name, case.profile, actual, _difference(case, actual))
+
+
+def run_optimal(case: AllocationCase) -> Outcome:
+    """Answer the case with the exact model.
+
+    It passes if there is a solution exactly where one was recorded; in a batch, if at least as many pods are placed.
+    """
+    compiled = compile_cluster(case.cluster, case.features)
+    solution = solve(compiled.problem, Options(), hint=first_fit(compiled.problem))
+    check(compiled.problem, solution)
+    if case.pods:
+        actual = _batch_answer(case, compiled, solution)
+        recorded = sum(pod["node"] is not None for pod in case.expected["pods"])
+        placed = len(solution.placements)
+        difference = "" if placed >= recorded else f"pods: expected at least {recorded} placed, got {placed}"
+    else:
+        actual = _single_answer(compiled, solution)
+        exists, recorded = actual["result"] is not None, case.expected["result"] is not None
+        difference = "" if exists == recorded else f"result: expected {_some(recorded)}, got {_some(exists)}"
+    return Outcome(case.name, case.profile, actual, difference)
+
+
+def _some(exists: bool) -> str:
+    return "a solution" if exists else "none"
+
+
+def _single_answer(compiled: Compiled, solution: Solution) -> dict[str, Any]:
+    error = solution.errors.get(0)
+    written = allocations(compiled, solution)
+    demands = compiled.problem.demands
+    fits = len(solution.placements) == len(demands)
+    result = [_wire(written[claim.key]) for demand in demands for claim in demand.claims] if fits else None
+    _name_shares(result or ())
+    return {
+        "result": result,
+        "error": str(error) if error else None,
+        "errorKind": _kind(error),
+        "allocateOne": solution.steps,
+    }
+
+
+def _batch_answer(case: AllocationCase, compiled: Compiled, solution: Solution) -> dict[str, Any]:
+    demands = compiled.problem.demands
+    numbers = {demand.key.name: number for number, demand in enumerate(demands)}
+    placements = {placement.demand: placement for placement in solution.placements}
+    written = allocations(compiled, solution)
+    pods: list[dict[str, Any]] = []
+    for name in case.pods:
+        number = numbers[name]
+        placement = placements.get(number)
+        error = solution.errors.get(number)
+        allocated = [_wire(written[claim.key]) for claim in demands[number].claims] if placement else None
+        pods.append(
+            {
+                "name": name,
+                "node": compiled.problem.nodes[placement.node].name if placement else None,
+                "allocations": allocated,
+                "error": str(error) if error else None,
+            }
+        )
+    _name_shares([allocation for pod in pods for allocation in pod["allocations"] or ()])
+    return {"pods": pods}
+
+
+def _wire(allocation: AllocationResult) -> dict[str, Any]:
+    wire: dict[str, Any] = allocation.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return {"devices": {}, **wire}
+
+
+def _name_shares(wire: Sequence[dict[str, Any]]) -> None:
+    """Call the shares SHARE-1, SHARE-2, ... in order of appearance."""
+    names: dict[str, str] = {}
+    for allocation in wire:
+        for result in allocation["devices"].get("results", ()):
+            if "shareID" in result:
+                result["shareID"] = names.setdefault(result["shareID"], f"SHARE-{len(names) + 1}")
+
+
+def _kind(error: AllocationError | None) -> str | None:
+    if error is None:
+        return None
+    return "fatal" if isinstance(error, FatalError) else "node"
+
+
+def _difference(case: AllocationCase, actual: Json) -> str:
+    if case.exact is not None:
+        return _table_difference(case, actual)
+    if not case.pods:
+        return first_difference(_comparable(case.expected), _comparable(actual))
+    return first_difference(
+        {"pods": [_comparable(pod) for pod in case.expected["pods"]]},
+        {"pods": [_comparable(pod) for pod in actual["pods"]]},
+    )
+
+
+def _comparable(answer: Json) -> dict[str, Any]:
+    """The answer without the text of its error and without the effort, which only inform."""
+    kept = {key: value for key, value in answer.items() if key not in ("error", "allocateOne")}
+    return {**kept, "error": answer["error"] is not None}
+
+
+def _table_difference(case: AllocationCase, actual: Json) -> str:
+    """Compare with a row of upstream's tables, where order counts only if the row says so."""
+    if case.error_contains and case.error_contains not in (actual["error"] or "").replace("default/", ""):
+        return f"error: expected one with {case.error_contains!r}, got {actual['error']!r}"
+    left, right = _comparable(case.expected), _comparable(actual)
+    if left["result"] is None or right["result"] is None or not all(case.exact or ()):
+        left, right = _unordered(left), _unordered(right)
+    return first_difference(left, right)
+
+
+def _unordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _unordered(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return sorted((_unordered(item) for item in value), key=repr)
+    return value

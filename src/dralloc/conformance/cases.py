@@ -1,0 +1,184 @@
+"""Recorded cases: one JSON object per line, in plain text or gzip.
+
+Two forms of allocation cases are known, told apart by their fields: problems with claims in wire form (``claims`` or
+``pods``), and rows of upstream's own test tables (``claimsToAllocate``). Both become a cluster.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dralloc.cluster import Cluster
+from dralloc.errors import Finding, InputError
+from dralloc.features import ALL_FEATURES, Features
+from dralloc.load import load_documents
+
+__all__ = ["AllocationCase", "Json", "read_allocation_case", "read_lines"]
+
+Json = Mapping[str, Any]
+
+_POD = "pod"
+_GZIP = b"\x1f\x8b"
+
+
+def read_lines(path: Path) -> Iterator[Json]:
+    """The objects of a file with one JSON object per line.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or a line is not a JSON object.
+    """
+    try:
+        data = path.read_bytes()
+        text = gzip.decompress(data) if data.startswith(_GZIP) else data
+    except (OSError, EOFError) as error:
+        raise InputError([Finding(str(path), "", "", f"cannot be read: {error}")]) from None
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            yield _object(line, f"{path}: line {number}")
+
+
+def _object(line: bytes, source: str) -> Json:
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise InputError([Finding(source, "", "", f"is not JSON: {error}")]) from None
+    if not isinstance(value, dict):
+        raise InputError([Finding(source, "", "", "is not a JSON object")])
+    return value
+
+
+@dataclass(frozen=True)
+class AllocationCase:
+    """A case ready to run.
+
+    Parameters
+    ----------
+    pods
+        Names of the pods in order, for a batch; empty if all claims are to be allocated together on one node.
+    expected
+        The recorded answer under the corrected rules, in its own form.
+    relies_on
+        Kept behaviors of upstream without which the answer would be another one.
+    """
+
+    name: str
+    profile: str
+    cluster: Cluster
+    features: Features
+    pods: tuple[str, ...]
+    expected: Json
+    relies_on: tuple[str, ...]
+    exact: tuple[bool, ...] | None = None
+    error_contains: str | None = None
+
+
+def read_allocation_case(case: Json) -> AllocationCase:
+    """Make a case ready to run.
+
+    Raises
+    ------
+    InputError
+        Its objects are not valid, or it has neither of the known forms.
+    """
+    if "claimsToAllocate" in case:
+        return _table_case(case)
+    if "claims" in case or "pods" in case:
+        return _recorded_case(case)
+    name = str(case.get("id") or case.get("name") or "")
+    raise InputError([Finding("", f"case {name}", "", "has neither claims, pods nor claimsToAllocate")])
+
+
+def _recorded_case(case: Json) -> AllocationCase:
+    batch = case.get("pods")
+    pods = batch if batch is not None else [{"name": _POD, "claims": case["claims"]}]
+    nodes = case["nodes"] if batch is not None else [case["node"]]
+    documents = [
+        *_typed("Node", "v1", nodes),
+        *_typed("DeviceClass", _VERSION, case["classes"]),
+        *_typed("ResourceSlice", _VERSION, case["slices"]),
+        *_typed("ResourceClaim", _VERSION, case["allocatedClaims"]),
+        *(document for pod in pods for document in _pod(pod["name"], pod["claims"])),
+    ]
+    return AllocationCase(
+        name=case["id"],
+        profile=case["profile"],
+        cluster=load_documents(documents, source=f"case {case['id']}"),
+        features=ALL_FEATURES.switched(case.get("features") or {}),
+        pods=tuple(pod["name"] for pod in pods) if batch is not None else (),
+        expected=case["expected"],
+        relies_on=tuple(case.get("reliesOn", ())),
+    )
+
+
+def _table_case(case: Json) -> AllocationCase:
+    documents = [
+        *_typed("Node", "v1", [case["node"]]),
+        *_typed("DeviceClass", _VERSION, case["classes"] or ()),
+        *_typed("ResourceSlice", _VERSION, case["slices"] or ()),
+        *_typed("ResourceClaim", _VERSION, _holders(case)),
+        *_pod(_POD, case["claimsToAllocate"] or ()),
+    ]
+    expected_error = case.get("expectError")
+    return AllocationCase(
+        name=case["name"],
+        profile=case["table"],
+        cluster=load_documents(documents, source=f"case {case['name']}"),
+        features=ALL_FEATURES.switched(case["features"]),
+        pods=(),
+        expected=case.get("corrected") or case["actual"],
+        relies_on=(),
+        exact=tuple(case.get("expectedResultIsExact") or ()),
+        error_contains=expected_error["contains"] if expected_error else None,
+    )
+
+
+_VERSION = "resource.k8s.io/v1"
+
+
+def _typed(kind: str, version: str, objects: Iterable[Json]) -> Iterator[Json]:
+    return ({"apiVersion": version, "kind": kind, **one} for one in objects)
+
+
+def _pod(name: str, claims: Sequence[Json]) -> Iterator[Json]:
+    """A pod that uses the claims, and the claims."""
+    entries = [{"name": f"c{i}", "resourceClaimName": one["metadata"]["name"]} for i, one in enumerate(claims)]
+    namespaces = {one["metadata"].get("namespace", "") for one in claims} or {""}
+    metadata = {"name": name, "namespace": namespaces.pop()}
+    yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"resourceClaims": entries}}
+    yield from _typed("ResourceClaim", _VERSION, claims)
+
+
+def _holders(case: Json) -> Iterator[Json]:
+    """Allocated claims that hold what a table row lists as allocated devices, shares and consumed capacity."""
+    shared = list(case["allocatedSharedDevices"] or ())
+    consumed = {_device(one): one["capacity"] for one in case["aggregatedCapacity"] or ()}
+    held = [{**one, "request": "held"} for one in case["allocatedDevices"] or ()]
+    shares = [{**one, "request": "share", "consumedCapacity": consumed.pop(_device(one), {})} for one in shared]
+    others = [
+        {
+            "driver": driver,
+            "pool": pool,
+            "device": device,
+            "request": "share",
+            "shareID": "all",
+            "consumedCapacity": amounts,
+        }
+        for (driver, pool, device), amounts in consumed.items()
+    ]
+    for number, result in enumerate((*held, *shares, *others)):
+        yield {
+            "metadata": {"name": f"holder-{number}", "namespace": "default"},
+            "status": {"allocation": {"devices": {"results": [result]}}},
+        }
+
+
+def _device(entry: Json) -> tuple[str, str, str]:
+    return entry["driver"], entry["pool"], entry["device"]

@@ -1,0 +1,111 @@
+"""The error tree. Everything dralloc raises on purpose descends from `DrallocError`.
+
+::
+
+    DrallocError
+    ├── InputError                 what was given cannot be used; one `Finding` per defect
+    ├── QuantityError              text that is not a Kubernetes quantity
+    ├── CelError
+    │   ├── CelCompileError        a selector that does not parse or does not type-check
+    │   └── CelRuntimeError        a selector that fails on one device
+    ├── AllocationError            an attempt to allocate ended with an error, not with "does not fit"
+    │   ├── FatalError             ends the attempt on every node
+    │   └── NodeError              another node may still do
+    ├── ModelError                 the exact model cannot be built or solved (int64 overflow, invalid options)
+    └── CheckError                 an answer failed the independent checker: a defect of dralloc
+
+A message names the object, the field path and the rule. The command line prints it as it is, without a traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = [
+    "AllocationError",
+    "CelCompileError",
+    "CelError",
+    "CelRuntimeError",
+    "CheckError",
+    "DrallocError",
+    "FatalError",
+    "Finding",
+    "InputError",
+    "ModelError",
+    "NodeError",
+    "QuantityError",
+]
+
+
+class DrallocError(Exception):
+    """Base of every error that dralloc raises on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One defect of the input, or one remark about it.
+
+    Parameters
+    ----------
+    source
+        Where the object was read: a file name or ``<stdin>``, with the document's number when there are several.
+    subject
+        Kind and name of the object, e.g. ``ResourceSlice gpu-0``; empty when the document is not an object.
+    path
+        Field path inside the object, e.g. ``spec.devices[3].name``; empty for the object as a whole.
+    rule
+        What is wrong, as a sentence without the location.
+    """
+
+    source: str
+    subject: str
+    path: str
+    rule: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.source, self.subject, self.path, self.rule) if part)
+
+
+class InputError(DrallocError):
+    """The given objects cannot be used. `findings` holds one entry per defect."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__("\n".join(str(finding) for finding in self.findings))
+
+
+class QuantityError(DrallocError, ValueError):
+    """A text is not a Kubernetes quantity."""
+
+
+class CelError(DrallocError):
+    """Base of what a CEL selector can do wrong."""
+
+
+class CelCompileError(CelError):
+    """A selector does not parse or does not type-check."""
+
+
+class CelRuntimeError(CelError):
+    """A selector failed while it was evaluated for one device."""
+
+
+class AllocationError(DrallocError):
+    """An attempt to allocate ended with an error (and not with "does not fit")."""
+
+
+class FatalError(AllocationError):
+    """The attempt ends here, for every node."""
+
+
+class NodeError(AllocationError):
+    """The attempt ends for this node; another node may still do."""
+
+
+class ModelError(DrallocError):
+    """The exact model cannot be built or solved."""
+
+
+class CheckError(DrallocError):
+    """An answer broke a rule of the problem it answers. Always a defect of dralloc, never of the input."""

@@ -1,0 +1,133 @@
+"""The inventory of a cluster: every node with its pools, every device and counter, and what is in use."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dralloc.api import Counter as ApiCounter
+from dralloc.api import Node as ApiNode
+from dralloc.api import ResourceClaim, ResourceSlice
+from dralloc.features import Features
+from dralloc.inventory.catalog import Catalog, Source
+from dralloc.inventory.charges import counters_charged
+from dralloc.inventory.pools import PoolView, view_pool
+from dralloc.inventory.reach import NodeIndex, find_reach, pool_of
+from dralloc.inventory.usage import counters_left, read_holdings
+from dralloc.names import DeviceID, PoolID
+from dralloc.problem import Counter, Device, Node, PoolAccess, PoolState, Usage
+
+__all__ = ["Inventory", "take_inventory"]
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """What there is to allocate, numbered as the problem numbers it.
+
+    Parameters
+    ----------
+    nodes, devices, counters, usage
+        As `dralloc.problem.Problem` holds them.
+    sources
+        Where each device was published.
+    published
+        Each counter as it was published.
+    slots
+        The slot of each published device.
+    """
+
+    nodes: tuple[Node, ...]
+    devices: tuple[Device, ...]
+    sources: tuple[Source, ...]
+    counters: tuple[Counter, ...]
+    published: tuple[ApiCounter, ...]
+    usage: Usage
+    slots: Mapping[DeviceID, int]
+
+
+def take_inventory(
+    slices: Sequence[ResourceSlice],
+    nodes: Sequence[ApiNode],
+    claims: Sequence[ResourceClaim],
+    attributes: frozenset[str],
+    features: Features,
+) -> Inventory:
+    """Number devices and counters, and work out what allocated claims leave of them.
+
+    Parameters
+    ----------
+    claims
+        All claims; only those with an allocation hold something.
+    attributes
+        Qualified names of the attributes that constraints will compare.
+    """
+    index = NodeIndex(nodes)
+    catalog = Catalog(slices, index, attributes, features)
+    visited = tuple(_visit_nodes(slices, nodes, index, catalog, features))
+    holdings = read_holdings(claims, catalog.slots, features)
+    counters = counters_left(
+        catalog.counters,
+        catalog.devices,
+        holdings,
+        lambda device, recorded: counters_charged(recorded, catalog.sources[device], catalog.published),
+    )
+    return Inventory(
+        nodes=visited,
+        devices=tuple(catalog.devices),
+        sources=tuple(catalog.sources),
+        counters=counters,
+        published=tuple(catalog.published),
+        usage=holdings.usage(),
+        slots=catalog.slots,
+    )
+
+
+def _visit_nodes(
+    slices: Sequence[ResourceSlice],
+    nodes: Sequence[ApiNode],
+    index: NodeIndex,
+    catalog: Catalog,
+    features: Features,
+) -> Iterator[Node]:
+    pools: dict[PoolID, list[int]] = defaultdict(list)
+    for number, slice_ in enumerate(slices):
+        pools[pool_of(slice_)].append(number)
+    reach = find_reach(slices, index, len(nodes), features)
+    accesses: dict[tuple[PoolID, tuple[int, ...]], _Access | None] = {}
+
+    def access(pool: PoolID, relevant: tuple[int, ...]) -> _Access | None:
+        if (pool, relevant) not in accesses:
+            view = view_pool(slices, pools[pool], relevant, features)
+            accesses[pool, relevant] = None if view is None else _access(pool, view, catalog)
+        return accesses[pool, relevant]
+
+    # A pool of which a node sees only counters has no devices for it, but it can still be incomplete or invalid.
+    unusable: dict[PoolID, _Access | None] = {
+        pool: entry
+        for pool, relevant in sorted(reach.everywhere.items())
+        if (entry := access(pool, tuple(relevant))) is not None and entry.pool.state is not PoolState.USABLE
+    }
+    for node, own in zip(nodes, reach.by_node, strict=True):
+        here = {
+            pool: access(pool, (*reach.everywhere.get(pool, ()), *relevant)) for pool, relevant in sorted(own.items())
+        }
+        visible = [entry for entry in (unusable | here).values() if entry is not None]
+        yield Node(node.metadata.name, tuple(entry.pool for entry in sorted(visible, key=_search_order)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    pool: PoolAccess
+    binding_conditions: bool
+
+
+def _search_order(access: _Access) -> tuple[bool, PoolID]:
+    """Pools whose devices have binding conditions come last, because the others are simpler to use."""
+    return access.binding_conditions, access.pool.id
+
+
+def _access(pool: PoolID, view: PoolView, catalog: Catalog) -> _Access:
+    devices = catalog.offer(pool, view) if view.state is PoolState.USABLE else ()
+    conditional = any(catalog.sources[device].device.binding_conditions is not None for device in devices)
+    return _Access(PoolAccess(pool, view.state, devices, view.reason), conditional)

@@ -1,0 +1,96 @@
+"""Which slices matter to which node.
+
+Source: upstream's ``GatherPools``. Slices with shared counters matter to every node, because the devices of a pool can
+only be judged together with its counters (KEP-4815).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from dralloc.api import Device, Node, NodeSelector, ResourceSlice
+from dralloc.features import Features
+from dralloc.inventory.nodes import selector_matches
+from dralloc.names import PoolID
+
+__all__ = ["NodeIndex", "Reach", "find_reach", "pool_of"]
+
+
+def pool_of(slice_: ResourceSlice) -> PoolID:
+    """The pool that a slice belongs to."""
+    return PoolID(slice_.spec.driver, slice_.spec.pool.name)
+
+
+class NodeIndex:
+    """Answers which nodes a node selection means. Equal selectors are worked out once."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._by_name = {node.metadata.name: index for index, node in enumerate(nodes)}
+        self._by_selector: dict[str, frozenset[int]] = {}
+        self._everywhere = frozenset(range(len(nodes)))
+
+    def selected(self, name: str | None, everywhere: bool | None, selector: NodeSelector | None) -> frozenset[int]:
+        """Indices of the nodes meant by ``nodeName``, ``allNodes`` or ``nodeSelector``, in this order of precedence."""
+        if name:
+            index = self._by_name.get(name)
+            return frozenset() if index is None else frozenset((index,))
+        if everywhere:
+            return self._everywhere
+        return frozenset() if selector is None else self._selected_by(selector)
+
+    def _selected_by(self, selector: NodeSelector) -> frozenset[int]:
+        key = repr(selector)
+        if key not in self._by_selector:
+            self._by_selector[key] = frozenset(
+                index for index, node in enumerate(self._nodes) if selector_matches(selector, node)
+            )
+        return self._by_selector[key]
+
+    def of_device(self, device: Device) -> frozenset[int]:
+        """The nodes that a device with its own node selection is reachable from."""
+        return self.selected(device.node_name, device.all_nodes, device.node_selector)
+
+    def of_slice(self, slice_: ResourceSlice) -> frozenset[int]:
+        """The nodes that a slice is meant for; with node selection per device, those of any of its devices."""
+        spec = slice_.spec
+        if spec.node_name or spec.all_nodes or spec.node_selector is not None:
+            return self.selected(spec.node_name, spec.all_nodes, spec.node_selector)
+        if spec.per_device_node_selection:
+            return frozenset().union(*(self.of_device(device) for device in spec.devices))
+        return frozenset()
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Slices by pool, as indices into the cluster's slices.
+
+    ``everywhere``: slices with counters. ``by_node``: for each node the other slices that are meant for it.
+    """
+
+    everywhere: dict[PoolID, list[int]] = field(default_factory=lambda: defaultdict(list))
+    by_node: list[dict[PoolID, list[int]]] = field(default_factory=list)
+
+
+def find_reach(slices: Sequence[ResourceSlice], nodes: NodeIndex, count: int, features: Features) -> Reach:
+    """Sort the slices by the nodes (``count`` of them) that they matter to."""
+    reach = Reach(by_node=[{} for _ in range(count)])
+    for index, slice_ in enumerate(slices):
+        if not features.PartitionableDevices and _is_partitionable(slice_):
+            continue
+        if slice_.spec.shared_counters:
+            reach.everywhere[pool_of(slice_)].append(index)
+        else:
+            _add(reach.by_node, nodes.of_slice(slice_), pool_of(slice_), index)
+    return reach
+
+
+def _is_partitionable(slice_: ResourceSlice) -> bool:
+    return slice_.spec.per_device_node_selection or bool(slice_.spec.shared_counters)
+
+
+def _add(by_node: list[dict[PoolID, list[int]]], nodes: Iterable[int], pool: PoolID, index: int) -> None:
+    for node in nodes:
+        by_node[node].setdefault(pool, []).append(index)

@@ -1,0 +1,92 @@
+"""What allocated claims hold. Always derived from their ``status.allocation``, never guessed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from dralloc.api import DeviceRequestAllocationResult, ResourceClaim
+from dralloc.features import Features
+from dralloc.names import DeviceID
+from dralloc.problem import Counter, Device, Usage
+from dralloc.quantity import Quantity
+
+__all__ = ["Holdings", "counters_left", "read_holdings"]
+
+
+@dataclass
+class Holdings:
+    """Usage by slot, with the amounts that results recorded as ``consumedCapacity``."""
+
+    held: set[int] = field(default_factory=set)
+    shares: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    recorded: list[tuple[int, Mapping[str, Quantity]]] = field(default_factory=list)
+
+    def usage(self) -> Usage:
+        """The holdings as plain sums."""
+        consumed: dict[int, dict[str, int]] = {}
+        for slot, amounts in self.recorded:
+            sums = consumed.setdefault(slot, {})
+            for name, amount in amounts.items():
+                sums[name] = sums.get(name, 0) + amount.nanos
+        return Usage(frozenset(self.held), dict(self.shares), consumed)
+
+
+def read_holdings(claims: Iterable[ResourceClaim], slots: Mapping[DeviceID, int], features: Features) -> Holdings:
+    """Read what the claims hold of the known devices.
+
+    Results with admin access hold nothing (KEP-5018). Those with a share ID hold a share and what it consumes, all
+    others the whole device (KEP-5075).
+    """
+    holdings = Holdings()
+    for result in _results(claims):
+        slot = slots.get(result.device_id)
+        if slot is None:
+            continue
+        if result.share_id is not None and features.ConsumableCapacity:
+            holdings.shares[slot] += 1
+        else:
+            holdings.held.add(slot)
+        if result.consumed_capacity:
+            holdings.recorded.append((slot, result.consumed_capacity))
+    return holdings
+
+
+def _results(claims: Iterable[ResourceClaim]) -> Iterator[DeviceRequestAllocationResult]:
+    for claim in claims:
+        if claim.status.allocation is not None:
+            yield from (result for result in claim.status.allocation.devices.results if not result.admin_access)
+
+
+def counters_left(
+    counters: Sequence[Counter],
+    devices: Sequence[Device],
+    holdings: Holdings,
+    requested: Callable[[int, Mapping[str, Quantity]], Iterable[tuple[int, int]]],
+) -> tuple[Counter, ...]:
+    """The counters with what the holdings leave of them.
+
+    A device in use charges its fixed amounts once (KEP-4815), and each of its allocations what it recorded for counters
+    that are consumed by request (KEP-5941), in every generation that publishes the device.
+
+    Parameters
+    ----------
+    requested
+        Maps the index of a device and recorded amounts to what they charge: pairs of counter and nanos.
+    """
+    free = [counter.total for counter in counters]
+    recorded = defaultdict(list)
+    for slot, amounts in holdings.recorded:
+        recorded[slot].append(amounts)
+    for number, device in enumerate(devices):
+        if device.slot in holdings.held or device.slot in holdings.shares:
+            for index, amount in device.consumes:
+                free[index] -= amount
+        for amounts in recorded.get(device.slot, ()):
+            for index, amount in requested(number, amounts):
+                free[index] -= amount
+    return tuple(
+        replace(counter, free=left) if left != counter.free else counter
+        for counter, left in zip(counters, free, strict=True)
+    )

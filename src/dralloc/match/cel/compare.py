@@ -1,0 +1,242 @@
+"""Names of types, equality and order at run time, with upstream's quirks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dralloc.match.cel.data import (
+    INT_MAX,
+    INT_MIN,
+    MISSING,
+    UINT_MAX,
+    DomainMap,
+    Duration,
+    EvalError,
+    Optional,
+    Timestamp,
+    TypeValue,
+    Uint,
+    Value,
+    find,
+    map_keys,
+)
+from dralloc.match.cel.network import Cidr, Ip
+from dralloc.match.cel.semver import Semver
+from dralloc.match.cel.url import Url
+from dralloc.quantity import Quantity
+
+__all__ = [
+    "NamedFormat",
+    "compare",
+    "equal",
+    "go_name",
+    "is_extension",
+    "no_overload",
+    "same",
+    "size_of",
+    "type_name",
+    "type_named",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFormat:
+    """One of Kubernetes' named string formats: `validate` lists what is wrong with a text."""
+
+    name: str
+    validate: Callable[[str], tuple[str, ...]]
+
+
+_NAMES: Final[dict[type, tuple[str, str]]] = {
+    bool: ("bool", "types.Bool"),
+    int: ("int", "types.Int"),
+    Uint: ("uint", "types.Uint"),
+    float: ("double", "types.Double"),
+    str: ("string", "types.String"),
+    bytes: ("bytes", "types.Bytes"),
+    type(None): ("null_type", "types.Null"),
+    tuple: ("list", "*types.baseList"),
+    dict: ("map", "*types.baseMap"),
+    DomainMap: ("map", "cel.mapper"),
+    Duration: ("google.protobuf.Duration", "types.Duration"),
+    Timestamp: ("google.protobuf.Timestamp", "types.Timestamp"),
+    TypeValue: ("type", "*types.Type"),
+    Optional: ("optional_type", "*types.Optional"),
+    Quantity: ("kubernetes.Quantity", "cel.Quantity"),
+    Semver: ("kubernetes.Semver", "cel.Semver"),
+    NamedFormat: ("kubernetes.NamedFormat", "*cel.Format"),
+    Ip: ("net.IP", "cel.IP"),
+    Cidr: ("net.CIDR", "cel.CIDR"),
+    Url: ("kubernetes.URL", "cel.URL"),
+}
+
+
+_KINDS: Final = {name: kind for kind, (name, _) in _NAMES.items()}
+
+
+def type_name(value: Value) -> str:
+    """The name of a value's type."""
+    return _NAMES[type(value)][0]
+
+
+def type_named(name: str) -> type:
+    """The Python type of a CEL type other than map."""
+    return _KINDS[name]
+
+
+def go_name(value: Value) -> str:
+    """The name of a value's type in upstream's implementation, which some of its messages show."""
+    return _NAMES[type(value)][1]
+
+
+def no_overload(name: str = "") -> EvalError:
+    """The error of a call with values that no overload takes."""
+    return EvalError(f"no such overload: {name}" if name else "no such overload")
+
+
+def size_of(value: Value) -> int:
+    """The size that costs are computed from: of strings, bytes, lists, maps and addresses; 1 for everything else."""
+    kind = type(value)
+    if kind is str or kind is tuple or kind is dict or kind is DomainMap or kind is bytes:
+        return len(value)
+    if kind is Ip or kind is Cidr:
+        size: int = value.size
+        return size
+    if kind is Optional and value.value is not MISSING:
+        return size_of(value.value)
+    return 1
+
+
+def is_extension(value: Value) -> bool:
+    """Whether a value is of one of Kubernetes' own types."""
+    return type(value) in _EXTENSIONS
+
+
+def equal(left: Value, right: Value) -> bool | None:
+    """Whether two values are equal, or None if the left one cannot be compared with the right one."""
+    if left is None or right is None:
+        return left is right
+    return _EQUAL[type(left)](left, right)
+
+
+def same(left: Value, right: Value) -> bool:
+    """``left == right`` as an expression.
+
+    Raises
+    ------
+    EvalError
+        The left value cannot be compared with the right one.
+    """
+    result = equal(left, right)
+    if result is None:
+        raise no_overload()
+    return result
+
+
+def _same_type(left: Value, right: Value) -> bool:
+    return type(left) is type(right) and bool(left == right)
+
+
+def _strict(left: Value, right: Value) -> bool | None:
+    """The extension types refuse to be compared with anything else."""
+    return bool(left == right) if type(left) is type(right) else None
+
+
+def _number(left: Value, right: Value) -> bool:
+    kind = type(right)
+    if kind is not int and kind is not Uint and kind is not float:
+        return False
+    if left != left or right != right:  # noqa: PLR0124 - NaN
+        return False
+    return _order_numbers(left, right) == 0
+
+
+def _list(left: Value, right: Value) -> bool:
+    """Elements that cannot be compared count as equal."""
+    if type(right) is not tuple or len(left) != len(right):
+        return False
+    return all(equal(one, other) is not False for one, other in zip(left, right, strict=True))
+
+
+def _map(left: Value, right: Value) -> bool:
+    if not isinstance(right, dict) or len(left) != len(right):
+        return False
+    for key in map_keys(left):
+        other = find(right, key)
+        if other is MISSING or equal(find(left, key), other) is False:
+            return False
+    return True
+
+
+def _optional(left: Value, right: Value) -> bool | None:
+    if type(right) is not Optional:
+        return False
+    if left.value is MISSING or right.value is MISSING:
+        return left.value is right.value
+    return equal(left.value, right.value)
+
+
+def _timestamp(left: Value, right: Value) -> bool:
+    return type(right) is Timestamp and left.nanos == right.nanos
+
+
+_EXTENSIONS: Final = frozenset({Quantity, Semver, Ip, Cidr, Url, NamedFormat})
+_EQUAL: Final[dict[type, Callable[[Any, Any], bool | None]]] = {
+    **dict.fromkeys((bool, str, bytes, Duration, TypeValue), _same_type),
+    **dict.fromkeys((int, Uint, float), _number),
+    **dict.fromkeys(_EXTENSIONS, _strict),
+    **dict.fromkeys((dict, DomainMap), _map),
+    tuple: _list,
+    Optional: _optional,
+    Timestamp: _timestamp,
+}
+
+
+def compare(left: Value, right: Value) -> int:
+    """-1, 0 or 1: the order of two values of one type, or of two numbers.
+
+    Raises
+    ------
+    EvalError
+        The values have no order.
+    """
+    kind = type(left)
+    if kind in _NUMBERS and type(right) in _NUMBERS:
+        return _order_numbers(left, right)
+    if kind is not type(right):
+        raise no_overload()
+    if kind is str or kind is bool or kind is bytes:
+        return int(left > right) - int(left < right)
+    if kind is Duration or kind is Timestamp:
+        return int(left.nanos > right.nanos) - int(left.nanos < right.nanos)
+    raise no_overload()
+
+
+_NUMBERS: Final = frozenset({int, Uint, float})
+_LOWEST: Final = {int: float(INT_MIN), Uint: 0.0}
+_HIGHEST: Final = {int: float(INT_MAX), Uint: float(UINT_MAX)}
+
+
+def _order_numbers(left: Value, right: Value) -> int:
+    """Ints and doubles compare as doubles, so large ints lose their last digits."""
+    if type(left) is float:
+        if left != left or right != right:  # noqa: PLR0124 - NaN
+            raise EvalError("NaN values cannot be ordered")
+        return _order_double(left, right)
+    if type(right) is float:
+        if right != right:  # noqa: PLR0124 - NaN
+            raise EvalError("NaN values cannot be ordered")
+        return -_order_double(right, left)
+    return int(left > right) - int(left < right)
+
+
+def _order_double(left: float, right: Value) -> int:
+    if type(right) is not float:
+        if left < _LOWEST[type(right)]:
+            return -1
+        if left > _HIGHEST[type(right)]:
+            return 1
+    other = float(right)
+    return (left > other) - (left < other)

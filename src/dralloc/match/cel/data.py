@@ -1,0 +1,152 @@
+"""Values while a selector runs, and the error that logical operators absorb.
+
+CEL values are Python's own where these behave: ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``None`` for null,
+``tuple`` for lists and ``dict`` for maps. What Python lacks is defined here and in the modules of the extension types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from dralloc.errors import CelRuntimeError
+
+__all__ = [
+    "EMPTY_MAP",
+    "INT_MAX",
+    "INT_MIN",
+    "MAX_LIST",
+    "MAX_TEXT",
+    "MISSING",
+    "NONE",
+    "UINT_MAX",
+    "DomainMap",
+    "Duration",
+    "EvalError",
+    "Frame",
+    "Optional",
+    "Run",
+    "Timestamp",
+    "TypeValue",
+    "Uint",
+    "Value",
+    "find",
+    "map_key",
+    "map_keys",
+]
+
+Value: TypeAlias = Any
+"""A CEL value."""
+
+Frame: TypeAlias = list[Any]
+"""The state of one evaluation: cost so far, cost limit, the device, then one slot per local variable."""
+
+Run: TypeAlias = Callable[[Frame], Value]
+"""A compiled expression."""
+
+INT_MIN: Final = -(2**63)
+INT_MAX: Final = 2**63 - 1
+UINT_MAX: Final = 2**64 - 1
+MAX_TEXT: Final = 2**24
+MAX_LIST: Final = 2**22
+"""Longer texts and lists are refused. Upstream shares parts between lists where Python copies them, and no sensible
+selector comes near."""
+
+MISSING: Final = object()
+"""What `find` returns for a key that is not in the map."""
+
+
+class EvalError(CelRuntimeError):
+    """An error that is a value in CEL: ``&&``, ``||``, ``all`` and ``exists`` can absorb it."""
+
+
+class Uint(int):
+    """A CEL uint; its range is checked where it is computed."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A span of time in nanoseconds, within int64."""
+
+    nanos: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamp:
+    """A point in time in nanoseconds since 1970, and the zone offset in seconds that it was written with."""
+
+    nanos: int
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """An ``optional_type``; `NONE` is the one without a value."""
+
+    value: Value
+
+
+NONE: Final = Optional(MISSING)
+"""``optional.none()``."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeValue:
+    """The value of ``type(x)``; only its name matters for equality."""
+
+    name: str
+
+
+EMPTY_MAP: Final[dict[Any, Any]] = {}
+"""The empty map; never changed."""
+
+
+class DomainMap(dict[str, dict[str, Value]]):
+    """``device.attributes`` and ``device.capacity``: reading an unknown domain gives an empty map."""
+
+    __slots__ = ()
+
+    def __missing__(self, key: object) -> dict[Any, Any]:
+        return EMPTY_MAP
+
+
+@dataclass(frozen=True, slots=True)
+class _BoolKey:
+    """A map key of type bool, kept apart from the ints 0 and 1 which Python considers equal to it."""
+
+    value: bool
+
+
+_BOOL_KEYS: Final = {False: _BoolKey(False), True: _BoolKey(True)}
+
+
+def map_key(key: Value) -> Value:
+    """The Python key under which a map keeps a CEL key. Python's int, Uint and float keys agree as CEL's do."""
+    kind = type(key)
+    if kind is str or kind is int or kind is Uint or kind is float or key is None:
+        return key
+    if kind is bool:
+        return _BOOL_KEYS[key]
+    return (kind, key) if kind in {Duration, Timestamp, TypeValue} else MISSING
+
+
+def map_keys(values: dict[Any, Any]) -> Iterator[Value]:
+    """The CEL keys of a map."""
+    for key in values:
+        if type(key) is _BoolKey:
+            yield key.value
+        elif type(key) is tuple:
+            yield key[1]
+        else:
+            yield key
+
+
+def find(values: dict[Any, Any], key: Value) -> Value:
+    """The value under a CEL key, or `MISSING`; a domain map has every key."""
+    found = values.get(map_key(key), MISSING)
+    if found is MISSING and type(values) is DomainMap:
+        return EMPTY_MAP
+    return found

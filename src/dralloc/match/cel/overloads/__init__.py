@@ -1,0 +1,68 @@
+"""Every function of CEL as data: one table per library, joined here."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from dralloc.match.cel.data import Value
+from dralloc.match.cel.overloads.convert import CONVERSION_NAMES, CONVERSIONS
+from dralloc.match.cel.overloads.extensions import EXTENSIONS
+from dralloc.match.cel.overloads.formats import FORMATS, OPTIONALS
+from dralloc.match.cel.overloads.lists import INCLUDES, LISTS
+from dralloc.match.cel.overloads.operators import OPERATORS
+from dralloc.match.cel.overloads.regex import REGEX, REGEX_NAMES, check_pattern
+from dralloc.match.cel.overloads.registry import Overload, function, method
+from dralloc.match.cel.overloads.strings import STRINGS
+from dralloc.match.cel.overloads.temporal import TEMPORAL
+
+__all__ = ["CONVERSION_NAMES", "FUNCTIONS", "REGEX_NAMES", "Overload", "check_pattern"]
+
+
+def _unused(*_: Value) -> Value:
+    """The implementation of what the compiler knows by itself."""
+    raise NotImplementedError
+
+
+_KNOWN_TO_COMPILER: Final = (
+    function("_==_", "A, A -> bool", _unused),
+    function("_!=_", "A, A -> bool", _unused),
+    function("_?_:_", "bool, A, A -> A", _unused),
+    function("_[_]", "list(A), int -> A", _unused),
+    function("_[_]", "map(A, B), A -> B", _unused),
+    function("_[_]", "optional(list(V)), int -> optional(V)", _unused),
+    function("_[_]", "optional(map(K, V)), K -> optional(V)", _unused),
+    function("_[?_]", "list(V), int -> optional(V)", _unused),
+    function("_[?_]", "optional(list(V)), int -> optional(V)", _unused),
+    function("_[?_]", "map(K, V), K -> optional(V)", _unused),
+    function("_[?_]", "optional(map(K, V)), K -> optional(V)", _unused),
+    method("or", "optional(V), optional(V) -> optional(V)", _unused),
+    method("orValue", "optional(V), V -> V", _unused),
+)
+
+
+def _by_name(tables: Iterable[Iterable[Overload]]) -> Mapping[str, tuple[Overload, ...]]:
+    found: defaultdict[str, list[Overload]] = defaultdict(list)
+    for table in tables:
+        for overload in table:
+            found[overload.name].append(overload)
+    return {name: tuple(overloads) for name, overloads in found.items()}
+
+
+FUNCTIONS: Final = _by_name(
+    (
+        _KNOWN_TO_COMPILER,
+        OPERATORS,
+        CONVERSIONS,
+        STRINGS,
+        REGEX,
+        LISTS,
+        INCLUDES,
+        TEMPORAL,
+        EXTENSIONS,
+        FORMATS,
+        OPTIONALS,
+    )
+)
+"""Every overload by the function's name, in upstream's order where that matters."""

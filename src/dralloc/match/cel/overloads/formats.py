@@ -1,0 +1,191 @@
+"""Kubernetes' named string formats, and the functions of optional values."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Sequence
+from datetime import date
+from typing import Final
+
+from dralloc.match.cel.compare import NamedFormat, no_overload
+from dralloc.match.cel.data import MISSING, NONE, Duration, EvalError, Optional, Timestamp, Value
+from dralloc.match.cel.overloads.registry import Overload, function, method
+from dralloc.match.cel.overloads.temporal import parse_timestamp
+from dralloc.match.cel.url import is_url
+
+__all__ = ["FORMATS", "OPTIONALS"]
+
+_Check = Callable[[str], tuple[str, ...]]
+_BOUNDS: Final = "and must start and end with an alphanumeric character"
+_LABEL: Final = f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_BOUNDS}"
+_SUBDOMAIN: Final = (
+    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_BOUNDS}"
+)
+_LABEL_1035: Final = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character,"
+    " and end with an alphanumeric character"
+)
+_NAME: Final = f"name part must consist of alphanumeric characters, '-', '_' or '.', {_BOUNDS}"
+_VALUE: Final = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.',"
+    " and must start and end with an alphanumeric character"
+)
+_DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_WORD: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_UUID: Final = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
+_BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})", re.ASCII)
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+
+
+def _pattern(pattern: str, limit: int, message: str, *, empty: bool = False) -> _Check:
+    compiled = re.compile(pattern, re.ASCII)
+
+    def check(text: str) -> tuple[str, ...]:
+        found = []
+        if len(text.encode()) > limit:
+            found.append(f"must be no more than {limit} bytes")
+        if not compiled.fullmatch(text) and not (empty and not text):
+            found.append(message)
+        return tuple(found)
+
+    return check
+
+
+def _prefix(check: _Check) -> _Check:
+    """A prefix of a name may end with a dash."""
+    return lambda text: check(f"{text[:-1]}a" if len(text) > 1 and text[-1] == "-" else text)
+
+
+_subdomain = _pattern(rf"{_DNS_LABEL}(\.{_DNS_LABEL})*", 253, _SUBDOMAIN)
+_name = _pattern(_WORD, 63, _NAME)
+
+
+def _qualified_name(text: str) -> tuple[str, ...]:
+    *prefixes, name = text.split("/")
+    if len(prefixes) > 1:
+        return (f"a qualified name {_NAME.removeprefix('name part ')} with an optional DNS subdomain prefix and '/'",)
+    found = []
+    if prefixes:
+        problems = _subdomain(prefixes[0]) if prefixes[0] else ("must be non-empty",)
+        found += [f"prefix part {problem}" for problem in problems]
+    if not name:
+        found.append("name part must be non-empty")
+    return (*found, *_name(name))
+
+
+def _is_date(text: str) -> bool:
+    if not _DATE.fullmatch(text):
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_datetime(text: str) -> bool:
+    try:
+        parse_timestamp(text.upper())
+    except ValueError:
+        return False
+    return True
+
+
+def _is_base64(text: str) -> bool:
+    if not _BASE64.fullmatch(text):
+        return False
+    try:
+        base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return False
+    return True
+
+
+def _test(accepts: Callable[[str], object], message: str) -> _Check:
+    return lambda text: () if accepts(text) else (message,)
+
+
+_label = _pattern(_DNS_LABEL, 63, _LABEL)
+_label_1035 = _pattern("[a-z]([-a-z0-9]*[a-z0-9])?", 63, _LABEL_1035)
+_CHECKS: Final[dict[str, _Check]] = {
+    "byte": _test(_is_base64, "invalid base64"),
+    "date": _test(_is_date, "invalid date"),
+    "datetime": _test(_is_datetime, "invalid datetime"),
+    "dns1035Label": _label_1035,
+    "dns1035LabelPrefix": _prefix(_label_1035),
+    "dns1123Label": _label,
+    "dns1123LabelPrefix": _prefix(_label),
+    "dns1123Subdomain": _subdomain,
+    "dns1123SubdomainPrefix": _prefix(_subdomain),
+    "labelValue": _pattern(f"({_WORD})?", 63, _VALUE, empty=True),
+    "qualifiedName": _qualified_name,
+    "uri": _test(is_url, "invalid URI for request"),
+    "uuid": _test(_UUID.fullmatch, "does not match the UUID format"),
+}
+_NAMED: Final = {name: NamedFormat(name, check) for name, check in _CHECKS.items()}
+
+
+def _validate(form: NamedFormat, text: str) -> Optional:
+    found = form.validate(text)
+    return Optional(found) if found else NONE
+
+
+def _named(name: str) -> Optional:
+    form = _NAMED.get(name)
+    return NONE if form is None else Optional(form)
+
+
+def _constant(name: str) -> Overload:
+    value = _NAMED[name]
+    return function(f"format.{name}", "-> format", lambda: value)
+
+
+FORMATS: Final = (
+    *map(_constant, _NAMED),
+    function("format.named", "string -> optional(format)", _named),
+    method("validate", "format, string -> optional(list(string))", _validate),
+)
+"""The formats and what validates by them."""
+
+
+def _value(optional: Optional) -> Value:
+    if optional.value is MISSING:
+        raise EvalError("optional.none() dereference")
+    return optional.value
+
+
+def _of_non_zero(value: Value) -> Optional:
+    if value is None or (isinstance(value, bool | int | float | str | bytes | tuple | dict) and not value):
+        return NONE
+    if isinstance(value, Duration) and not value.nanos:
+        return NONE
+    zero_time = Timestamp(-62135596800 * 10**9)
+    if isinstance(value, Timestamp) and value.nanos == zero_time.nanos:
+        return NONE
+    return Optional(value)
+
+
+def _unwrap(values: Sequence[Value]) -> tuple[Value, ...]:
+    if any(type(value) is not Optional for value in values):
+        raise no_overload("optional.unwrap")
+    return tuple(value.value for value in values if value.value is not MISSING)
+
+
+def _at(index: int) -> Callable[[Sequence[Value]], Optional]:
+    return lambda values: Optional(values[index]) if values else NONE
+
+
+OPTIONALS: Final = (
+    function("optional.of", "V -> optional(V)", Optional),
+    function("optional.ofNonZeroValue", "V -> optional(V)", _of_non_zero),
+    function("optional.none", "-> optional(V)", lambda: NONE),
+    function("optional.unwrap", "list(optional(V)) -> list(V)", _unwrap),
+    method("unwrapOpt", "list(optional(V)) -> list(V)", _unwrap),
+    method("hasValue", "optional(V) -> bool", lambda optional: optional.value is not MISSING),
+    method("value", "optional(V) -> V", _value),
+    method("first", "list(V) -> optional(V)", _at(0)),
+    method("last", "list(V) -> optional(V)", _at(-1)),
+)
+"""Functions of optional values. The compiler knows ``or`` and ``orValue``, which do not evaluate their argument."""

@@ -1,0 +1,133 @@
+"""Selectors: compile once, match many devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from dralloc.errors import CelCompileError, CelRuntimeError
+from dralloc.features import ALL_FEATURES, Features
+from dralloc.match.cel.check import check
+from dralloc.match.cel.code import over_limit
+from dralloc.match.cel.compare import type_name
+from dralloc.match.cel.cost import COST_LIMIT
+from dralloc.match.cel.data import Run
+from dralloc.match.cel.device import CelDevice
+from dralloc.match.cel.environment import environment_for
+from dralloc.match.cel.failure import SelectorError, compile_error
+from dralloc.match.cel.parse import MAX_DEPTH, parse
+from dralloc.match.cel.plan import plan
+from dralloc.match.cel.reads import Reads, reads
+from dralloc.match.cel.types import BOOL
+from dralloc.match.cel.validate import validate
+
+__all__ = ["Selector", "compile_selector"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selector:
+    """A compiled selector. It keeps no state between evaluations and may be shared by threads.
+
+    Parameters
+    ----------
+    expression
+        Its text.
+    reads
+        What it reads of a device.
+    """
+
+    expression: str
+    reads: Reads
+    _run: Run
+    _cost: int
+    _locals: tuple[Any, ...]
+
+    def matches(self, device: CelDevice, cost_limit: int = COST_LIMIT) -> bool:
+        """Whether a device matches.
+
+        Parameters
+        ----------
+        device
+            From `convert_device`.
+        cost_limit
+            What the evaluation may cost, in CEL's units (KEP-4381: one million).
+
+        Raises
+        ------
+        CelRuntimeError
+            The selector fails on this device; with Kubernetes, the allocation then fails.
+        """
+        return self.evaluate(device, cost_limit)[0]
+
+    def evaluate(self, device: CelDevice, cost_limit: int = COST_LIMIT) -> tuple[bool, int]:
+        """As `matches`, with what the evaluation cost."""
+        if device.error:
+            raise CelRuntimeError(device.error)
+        frame = [self._cost, cost_limit, device.variables, *self._locals]
+        try:
+            result = self._run(frame)
+        except RecursionError:
+            raise CelRuntimeError("the expression nests too deeply to be evaluated") from None
+        if frame[0] > cost_limit:
+            raise over_limit()
+        if result is True or result is False:
+            return result, frame[0]
+        name = type_name(result)
+        raise CelRuntimeError(
+            f"CEL result of type {name} could not be converted to bool: type conversion error from {name} to 'bool'"
+        )
+
+
+def compile_selector(expression: str, features: Features = ALL_FEATURES, *, new_expression: bool = False) -> Selector:
+    """Compile a selector; the last ones compiled are remembered.
+
+    Parameters
+    ----------
+    expression
+        The text, as in ``spec.selectors[].cel.expression``.
+    features
+        Only new expressions depend on it.
+    new_expression
+        Whether the expression is checked as when an object is created. The scheduler checks stored objects, whose
+        expressions may use what is switched off (KEP-4381, CEL environment "StoredExpressions").
+
+    Raises
+    ------
+    CelCompileError
+        The expression does not parse, or is not well typed, or cannot give a bool. The message shows where.
+    """
+    if not new_expression:
+        features = ALL_FEATURES
+    return _compile(expression, features, new_expression)
+
+
+@lru_cache(maxsize=4096)
+def _compile(expression: str, features: Features, new_expression: bool) -> Selector:
+    try:
+        return _compiled(expression, features, new_expression=new_expression)
+    except RecursionError:
+        message = f"expression recursion limit exceeded: {MAX_DEPTH}"
+        raise compile_error(expression, [(0, message)]) from None
+
+
+def _compiled(expression: str, features: Features, *, new_expression: bool) -> Selector:
+    if not expression.isascii():
+        try:
+            expression.encode()
+        except UnicodeEncodeError as error:
+            raise compile_error(expression, [(error.start, "Syntax error: not a Unicode character")]) from None
+    root = parse(expression)
+    environment = environment_for(features, new_expression=new_expression)
+    checked, findings = check(root, environment)
+    findings = findings or validate(checked)
+    if findings:
+        raise compile_error(expression, findings)
+    output = checked.types[root]
+    if output not in {BOOL, environment.attribute}:
+        raise CelCompileError(f"must evaluate to bool or the unknown type, not {output}")
+    try:
+        code, size = plan(checked)
+    except SelectorError as error:
+        raise compile_error(expression, [(error.pos, str(error))]) from None
+    return Selector(expression, reads(root), code.run, code.cost, (None,) * (size - 3))

@@ -1,0 +1,165 @@
+"""CEL's types, and the notation in which the tables of functions are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+__all__ = [
+    "ANY",
+    "BOOL",
+    "BYTES",
+    "DOUBLE",
+    "DURATION",
+    "DYN",
+    "ERROR",
+    "INT",
+    "NULL",
+    "QUANTITY",
+    "STRING",
+    "TIMESTAMP",
+    "TYPE",
+    "UINT",
+    "Type",
+    "fresh",
+    "list_of",
+    "map_of",
+    "optional_of",
+    "parse_signature",
+    "parse_type",
+    "type_of",
+]
+
+_PARAM: Final = "@param"
+_MESSAGES: Final = frozenset(
+    {
+        "kubernetes.DRADevice",
+        "kubernetes.NamedFormat",
+        "kubernetes.Quantity",
+        "kubernetes.Semver",
+        "kubernetes.URL",
+        "net.CIDR",
+        "net.IP",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type: a name with parameters. A type parameter has its own name in `label`."""
+
+    name: str
+    params: tuple[Type, ...] = ()
+    label: str = ""
+
+    @property
+    def is_param(self) -> bool:
+        """Whether it is a type parameter, bound or free."""
+        return self.name == _PARAM
+
+    @property
+    def is_dyn(self) -> bool:
+        """Whether nothing is known about the value."""
+        return self.name in {"dyn", "any"}
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it is an object type; null is assignable to those."""
+        return self.name in _MESSAGES
+
+    def __str__(self) -> str:
+        if self.is_param:
+            return self.label
+        if self.params:
+            return f"{self.name}({', '.join(map(str, self.params))})"
+        return self.name
+
+
+def _param(label: str) -> Type:
+    return Type(_PARAM, (), label)
+
+
+ANY: Final = Type("any")
+BOOL: Final = Type("bool")
+BYTES: Final = Type("bytes")
+DOUBLE: Final = Type("double")
+DURATION: Final = Type("google.protobuf.Duration")
+DYN: Final = Type("dyn")
+ERROR: Final = Type("!error!")
+INT: Final = Type("int")
+NULL: Final = Type("null_type")
+QUANTITY: Final = Type("kubernetes.Quantity")
+STRING: Final = Type("string")
+TIMESTAMP: Final = Type("google.protobuf.Timestamp")
+TYPE: Final = Type("type")
+UINT: Final = Type("uint")
+
+_ALIASES: Final = {
+    "cidr": "net.CIDR",
+    "duration": "google.protobuf.Duration",
+    "format": "kubernetes.NamedFormat",
+    "ip": "net.IP",
+    "null": "null_type",
+    "optional": "optional_type",
+    "quantity": "kubernetes.Quantity",
+    "semver": "kubernetes.Semver",
+    "timestamp": "google.protobuf.Timestamp",
+    "url": "kubernetes.URL",
+}
+_TOKENS: Final = re.compile(r"[\w.]+|[(),]")
+
+
+def list_of(element: Type) -> Type:
+    """``list(element)``."""
+    return Type("list", (element,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    """``map(key, value)``."""
+    return Type("map", (key, value))
+
+
+def optional_of(value: Type) -> Type:
+    """``optional_type(value)``."""
+    return Type("optional_type", (value,))
+
+
+def type_of(value: Type) -> Type:
+    """``type(value)``, the type of a type."""
+    return Type("type", (value,))
+
+
+def fresh(number: int) -> Type:
+    """A free type parameter of the checker."""
+    return _param(f"_var{number}")
+
+
+@cache
+def parse_type(text: str) -> Type:
+    """Read a type, e.g. ``map(K, list(int))``; a single capital letter is a type parameter."""
+    return _type(iter([*_TOKENS.findall(text), ""]), [])
+
+
+def parse_signature(text: str) -> tuple[tuple[Type, ...], Type]:
+    """Read a signature, e.g. ``quantity, int -> quantity``, as parameters and result."""
+    left, _, right = text.rpartition("->")
+    holder = parse_type(f"list({left})") if left.strip() else Type("list")
+    return holder.params, parse_type(right)
+
+
+def _type(tokens: Iterator[str], ahead: list[str]) -> Type:
+    """Read one type; the token after it is left in `ahead`."""
+    name = next(tokens)
+    ahead[:] = [next(tokens)]
+    if len(name) == 1 and name.isupper():
+        return _param(name)
+    params: list[Type] = []
+    if ahead[0] == "(":
+        ahead[0] = ","
+        while ahead[0] == ",":
+            params.append(_type(tokens, ahead))
+        ahead[0] = next(tokens)
+    return Type(_ALIASES.get(name, name), tuple(params))

@@ -1,0 +1,127 @@
+"""From a claim's specification to requests, alternatives and constraints.
+
+What makes a request impossible whatever the devices is kept as its defect, in upstream's words and order of checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dralloc.api import (
+    DeviceClass,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+from dralloc.features import Features
+from dralloc.match.table import Criteria, MatchTable
+from dralloc.names import ClaimKey, RequestName
+from dralloc.problem import Alternative, Claim, Constraint, ConstraintKind, Request
+
+__all__ = ["compile_claim"]
+
+
+def compile_claim(
+    claim: ResourceClaim, classes: Mapping[str, DeviceClass], table: MatchTable, features: Features
+) -> Claim:
+    """Enter the claim's alternatives into the match table and return the claim as the problem knows it."""
+    compiler = _ClaimCompiler(claim.key, classes, table, features)
+    spec = claim.spec.devices
+    requests = tuple(compiler.request(request) for request in spec.requests)
+    empty = next(
+        (i for i, one in enumerate(spec.constraints) if one.match_attribute is one.distinct_attribute is None), None
+    )
+    return Claim(
+        key=claim.key,
+        uid=claim.metadata.uid,
+        requests=requests,
+        constraints=tuple(_constraint(constraint) for constraint in spec.constraints),
+        defect=""
+        if empty is None
+        else f"claim {claim.key}, constraint #{empty}: empty constraint (unsupported constraint type?)",
+    )
+
+
+def _constraint(constraint: DeviceConstraint) -> Constraint:
+    covered = frozenset(constraint.requests)
+    if constraint.match_attribute is not None:
+        return Constraint(ConstraintKind.MATCH, constraint.match_attribute, covered)
+    return Constraint(ConstraintKind.DISTINCT, constraint.distinct_attribute or "", covered)
+
+
+class _ClaimCompiler:
+    def __init__(
+        self, claim: ClaimKey, classes: Mapping[str, DeviceClass], table: MatchTable, features: Features
+    ) -> None:
+        self.claim = claim
+        self.classes = classes
+        self.table = table
+        self.features = features
+
+    def request(self, request: DeviceRequest) -> Request:
+        """A request with its alternatives."""
+        if request.exactly is not None:
+            name = RequestName(request.name)
+            defect = self._defect(request.exactly, f"request {request.name}", request.name)
+            return Request(request.name, (self._alternative(name, 0, request.exactly, defect),))
+        off = ""
+        if not self.features.PrioritizedList:
+            prefix = f"claim {self.claim}, request {request.name}"
+            off = f"{prefix}: has subrequests, but the DRAPrioritizedList feature is disabled"
+        return Request(
+            request.name,
+            tuple(
+                self._alternative(
+                    RequestName(request.name, sub.name),
+                    rank,
+                    sub,
+                    off or self._defect(sub, f"subrequest {sub.name}", sub.name),
+                )
+                for rank, sub in enumerate(request.first_available)
+            ),
+        )
+
+    def _alternative(
+        self, name: RequestName, rank: int, details: ExactDeviceRequest | DeviceSubRequest, defect: str
+    ) -> Alternative:
+        amounts = details.capacity.requests if details.capacity is not None else {}
+        criteria = Criteria(
+            claim=self.claim,
+            device_class=self.classes.get(details.device_class_name),
+            selectors=tuple(selector.cel.expression for selector in details.selectors if selector.cel is not None),
+            tolerations=details.tolerations,
+            amounts=tuple(amounts.items()),
+        )
+        return Alternative(
+            index=self.table.add(criteria),
+            name=name,
+            rank=rank,
+            count=None if details.allocation_mode == "All" else details.count,
+            admin=isinstance(details, ExactDeviceRequest) and details.admin_access,
+            defect=defect,
+        )
+
+    def _defect(self, details: ExactDeviceRequest | DeviceSubRequest, title: str, name: str) -> str:
+        """Why upstream refuses the request before it looks at any device; empty if it does not."""
+        if details.capacity is not None and not self.features.ConsumableCapacity:
+            return (
+                f"claim {self.claim}, {title}: has capacity requests, but the DRAConsumableCapacity feature is disabled"
+            )
+        request = f"claim {self.claim}, request {name}"
+        for number, selector in enumerate(details.selectors):
+            if selector.cel is None:
+                return f"{request}, selector #{number}: CEL expression empty (unsupported selector type?)"
+        if getattr(details, "admin_access", False) and not self.features.AdminAccess:
+            return f"{request}: admin access is requested, but the feature is disabled"
+        if not details.device_class_name:
+            return f"{request}: missing device class name (unsupported request type?)"
+        if details.device_class_name not in self.classes:
+            return (
+                f"{request}: could not retrieve device class {details.device_class_name}: "
+                f'DeviceClass "{details.device_class_name}" not found'
+            )
+        if details.allocation_mode not in ("ExactCount", "All"):
+            return f"{request}: unsupported count mode {details.allocation_mode}"
+        return ""

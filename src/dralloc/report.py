@@ -1,0 +1,69 @@
+"""Tables and lines that people read, on a terminal or as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+__all__ = ["Line", "Table", "as_text", "duration", "percent", "show"]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A titled table. Columns whose name starts with ``>`` are aligned to the right."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of text; ``style`` is a rich style for terminals."""
+
+    text: str
+    style: str = ""
+
+
+Part = Table | Line
+
+
+def show(console: Console, parts: Sequence[Part]) -> None:
+    """Print the parts, with an empty line before every table."""
+    for part in parts:
+        if isinstance(part, Line):
+            console.print(Text(part.text, style=part.style), soft_wrap=True)
+        elif part.rows:
+            console.print()
+            console.print(_rich(part))
+
+
+def _rich(table: Table) -> RichTable:
+    rich = RichTable(title=table.title, title_justify="left", title_style="bold", header_style="bold", box=None)
+    for column in table.columns:
+        rich.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
+    for row in table.rows:
+        rich.add_row(*(Text(cell) for cell in row))
+    return rich
+
+
+def as_text(parts: Sequence[Part], width: int = 120) -> str:
+    """The parts as plain text."""
+    out = StringIO()
+    show(Console(file=out, width=width, no_color=True, highlight=False), parts)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def percent(share: float | None) -> str:
+    """A share as a percentage with one digit; an empty string for None."""
+    return "" if share is None else f"{100 * share:.1f}%"
+
+
+def duration(seconds: float) -> str:
+    """Seconds with three digits that matter."""
+    return f"{seconds:.3f} s" if seconds < 1 else f"{seconds:.3g} s"

@@ -1,0 +1,98 @@
+"""An answer to a `Problem`: who goes where and gets what. No solver types in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from dralloc.errors import AllocationError
+
+__all__ = ["Grant", "Placement", "Solution", "Status", "Tier"]
+
+
+class Grant(NamedTuple):
+    """One device for one request of a claim: indices of the request in the claim, the alternative in it, the device."""
+
+    request: int
+    alternative: int
+    device: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A demand on a node.
+
+    ``grants`` has one tuple per claim of the demand, in the order of the results. It is empty for a claim that an
+    earlier placement has been granted already.
+    """
+
+    demand: int
+    node: int
+    grants: tuple[tuple[Grant, ...], ...]
+
+
+class Status(StrEnum):
+    """What is known about an answer.
+
+    ``FEASIBLE``: it keeps every rule; nothing is known about better ones (first fit, or a solve that ran out of time).
+    ``OPTIMAL``: there is no better one, in any tier of the objective.
+    """
+
+    FEASIBLE = "FEASIBLE"
+    OPTIMAL = "OPTIMAL"
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """One tier of the lexicographic objective: its value, and the proven limit of what any answer can reach.
+
+    ``sense`` is 1 if more is better and -1 if less is better. Exact integers.
+    """
+
+    name: str
+    value: int
+    bound: int
+    sense: int = 1
+
+    @property
+    def gap(self) -> float:
+        """Distance to the bound relative to the larger of the two; 0 when the tier is proven."""
+        distance = abs(self.bound - self.value)
+        return distance / max(abs(self.bound), abs(self.value)) if distance else 0.0
+
+    @property
+    def proven(self) -> bool:
+        """Whether no answer is better in this tier (given the tiers before it)."""
+        return self.value == self.bound
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The placed demands, in the order of the problem's demands.
+
+    Parameters
+    ----------
+    placements
+        One per placed demand.
+    status
+        What is known about the answer.
+    tiers
+        The objective, most important first; empty for first fit, which has none.
+    errors
+        Why an attempt ended with an error, by demand (first fit).
+    warnings
+        What the user should know, e.g. devices left out because a selector failed on them (optimal).
+    timings
+        Seconds by phase.
+    steps
+        Effort of the last demand's search in steps of upstream's (first fit).
+    """
+
+    placements: tuple[Placement, ...]
+    status: Status = Status.FEASIBLE
+    tiers: tuple[Tier, ...] = ()
+    errors: dict[int, AllocationError] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    timings: dict[str, float] = field(default_factory=dict)
+    steps: int = 0

@@ -1,0 +1,12 @@
+"""The optimal mode: an exact CP-SAT model, solved tier by tier, with a proof or a bound.
+
+`solve` answers a `dralloc.problem.Problem`; `build` gives the model itself, e.g. to export it. No type of OR-Tools
+appears in what `solve` takes and returns.
+"""
+
+from dralloc.solvers.cpsat.build import build
+from dralloc.solvers.cpsat.model import Model
+from dralloc.solvers.cpsat.options import Goal, Options, Progress
+from dralloc.solvers.cpsat.solve import solve
+
+__all__ = ["Goal", "Model", "Options", "Progress", "build", "solve"]

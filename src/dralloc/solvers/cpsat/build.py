@@ -1,0 +1,36 @@
+"""From a problem to its exact model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ortools.sat.python import cp_model
+
+from dralloc.problem import Problem
+from dralloc.solvers.cpsat.candidates import Site, survey
+from dralloc.solvers.cpsat.constraints import add_all
+from dralloc.solvers.cpsat.model import Model
+from dralloc.solvers.cpsat.variables import create
+
+__all__ = ["build", "build_for"]
+
+
+def build(problem: Problem, *, strict_cel: bool = False) -> Model:
+    """Build one model of all demands that have anywhere to go, for a look at it or for export.
+
+    Raises
+    ------
+    ModelError
+        Amounts of a counter or a capacity do not fit the solver's int64.
+    AllocationError
+        A selector failed on a device, and ``strict_cel`` is set.
+    """
+    return build_for(problem, survey(problem, strict_cel=strict_cel).sites)
+
+
+def build_for(problem: Problem, sites: Mapping[int, tuple[Site, ...]]) -> Model:
+    """Build the model of the demands that the sites are given for."""
+    cp = cp_model.CpModel()
+    model = Model(problem, cp, create(cp, problem, sites))
+    add_all(model, sites)
+    return model

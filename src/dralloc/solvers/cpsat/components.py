@@ -1,0 +1,50 @@
+"""Demands that cannot get in each other's way are solved apart."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from networkx.utils import UnionFind
+
+from dralloc.problem import Problem
+from dralloc.solvers.cpsat.candidates import Site, Survey
+from dralloc.solvers.cpsat.options import Goal
+from dralloc.solvers.cpsat.units import units
+
+__all__ = ["components"]
+
+
+def components(problem: Problem, survey: Survey, goal: Goal = Goal.NONE) -> list[tuple[int, ...]]:
+    """Split the demands that have sites by what they share: slots, counters, gangs, and what the goal counts.
+
+    Returns
+    -------
+    The demands of each component in order, components by their first demand.
+    """
+    forest: UnionFind[Hashable] = UnionFind()
+    for demand, sites in survey.sites.items():
+        gang = problem.demands[demand].gang
+        forest.union(("demand", demand), *([("gang", gang)] if gang else []))
+        for site in sites:
+            forest.union(("demand", demand), *dict.fromkeys(_shared(problem, site, goal)))
+    groups: dict[Hashable, list[int]] = {}
+    for demand in survey.sites:
+        groups.setdefault(forest[("demand", demand)], []).append(demand)
+    return [tuple(group) for group in groups.values()]
+
+
+def _shared(problem: Problem, site: Site, goal: Goal) -> Iterator[Hashable]:
+    if goal in {Goal.FEWEST_NODES, Goal.SPREAD}:
+        yield ("node", site.node)
+    for choice in site.choices():
+        for device, charge in choice.candidates:
+            view = problem.devices[device]
+            if not choice.spec.admin or view.shareable:
+                yield ("slot", view.slot)
+            if choice.spec.admin:
+                continue
+            for version in problem.versions[view.slot]:
+                yield from (("counter", counter) for counter, _ in problem.devices[version].consumes)
+            yield from (("counter", counter) for counter, _ in charge.counters)
+            if goal is Goal.LEAST_FRAGMENTATION:
+                yield from (("unit", unit) for unit in units(problem, device, charge))

@@ -1,0 +1,180 @@
+"""The rules about places, devices and amounts, one function per family; `add_all` is the table of contents."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from ortools.sat.python import cp_model
+
+from dralloc.problem import MAX_RESULTS, Charge
+from dralloc.solvers.cpsat.agreement import distinct_attributes, equal_attributes
+from dralloc.solvers.cpsat.candidates import Site
+from dralloc.solvers.cpsat.draws import counter_terms, dedicated_users, is_shareable, servings_by_claim, takes_by_slot
+from dralloc.solvers.cpsat.model import Model
+from dralloc.solvers.cpsat.rows import Literal, Term, add_at_most, add_at_most_one
+from dralloc.solvers.cpsat.symmetry import equal_demands_in_order
+from dralloc.solvers.cpsat.variables import Take
+
+__all__ = ["add_all"]
+
+
+def one_node_or_none(model: Model) -> None:
+    """A demand is on one node, with all of its claims, or missed."""
+    nodes: dict[int, list[Literal]] = {demand: [miss] for demand, miss in model.variables.miss.items()}
+    for (demand, _), on in model.variables.on.items():
+        nodes[demand].append(on)
+    for literals in nodes.values():
+        model.cp.add_exactly_one(literals)
+
+
+def one_alternative(model: Model) -> None:
+    """Where the demand is, one alternative of each request is served (KEP-4816)."""
+    for here, requests in model.variables.servings.items():
+        for servings in requests:
+            if len(servings) > 1:
+                literals: list[cp_model.LiteralT] = [serving.literal for serving in servings]
+                model.cp.add_exactly_one([*literals, ~model.variables.on[here]])
+
+
+def device_count(model: Model) -> None:
+    """A served alternative takes as many devices as it asks for (KEP-4381)."""
+    for serving in model.variables.every_serving():
+        literals, count = [take.literal for take in serving.takes], serving.choice.count
+        if serving.fixed or not literals:
+            continue
+        if count == 1:
+            model.cp.add_exactly_one([*literals, ~serving.literal])
+        else:
+            model.cp.add(cp_model.LinearExpr.sum(literals) == count * serving.literal)
+
+
+def quotas(model: Model) -> None:
+    """Where all candidates are equal, servings take numbers of them, and as many are taken."""
+    wanted: dict[int, list[Term]] = defaultdict(list)
+    for serving in model.variables.every_serving():
+        for quota in serving.quotas:
+            wanted[quota.kind].append((quota.variable, quota.times))
+        if len(serving.quotas) > 1:
+            parts = [quota.variable for quota in serving.quotas]
+            model.cp.add(cp_model.LinearExpr.sum(parts) == serving.choice.count * serving.literal)
+    for number, kind in enumerate(model.variables.kinds):
+        variables, coefficients = zip(*wanted[number], strict=True)
+        taken = cp_model.LinearExpr.sum([take.literal for take in kind.takes])
+        model.cp.add(cp_model.LinearExpr.weighted_sum(variables, coefficients) == taken)
+
+
+def results_limit(model: Model) -> None:
+    """A claim gets no more results than its status can hold (``AllocationResultsMaxSize``)."""
+    for (demand, claim), servings in servings_by_claim(model).items():
+        by_node: dict[int, list[Term]] = defaultdict(list)
+        for serving in servings:
+            by_node[serving.node].append((serving.literal, serving.choice.count))
+        key = model.problem.demands[demand].claims[claim].key
+        for terms in by_node.values():
+            add_at_most(model.cp, terms, MAX_RESULTS, f"claim {key}: results")
+
+
+def one_user_of_a_device(model: Model) -> None:
+    """A dedicated device serves one allocation; admin access is none (KEP-5018).
+
+    Where another generation of the pool publishes the device as shareable, it is either dedicated or shared.
+    """
+    for slot, literals in dedicated_users(model).items():
+        opened = model.variables.opened.get(slot)
+        add_at_most_one(model.cp, literals if opened is None else [*literals, opened])
+
+
+def one_use_in_a_claim(model: Model) -> None:
+    """Inside one claim a dedicated device is used once, with admin access or without (upstream behaviour)."""
+    for servings in servings_by_claim(model).values():
+        takes = [take for serving in servings for take in serving.takes if not is_shareable(model, take)]
+        if any(take.admin for take in takes) and len({serving.choice.request for serving in servings}) > 1:
+            users: dict[int, list[Literal]] = defaultdict(list)
+            for take in takes:
+                users[model.problem.devices[take.device].slot].append(take.literal)
+            for literals in users.values():
+                add_at_most_one(model.cp, literals)
+
+
+def opened_by_any_share(model: Model) -> None:
+    """A shareable device is in use from its first share on (KEP-5075)."""
+    for slot, take in takes_by_slot(model):
+        if not take.admin and slot in model.variables.opened and is_shareable(model, take):
+            model.cp.add_implication(take.literal, model.variables.opened[slot])
+
+
+def counters(model: Model) -> None:
+    """A device in use consumes counters once (KEP-4815), and each allocation what it asks for (KEP-5941)."""
+    for counter, terms in counter_terms(model).items():
+        known = model.problem.counters[counter]
+        add_at_most(model.cp, terms, known.free, f"counter {known.id}")
+
+
+def capacities(model: Model) -> None:
+    """The shares of a device take no more of a capacity than it has, admin access included (KEP-5075)."""
+    slots: dict[int, list[Take]] = defaultdict(list)
+    for slot, take in takes_by_slot(model):
+        if is_shareable(model, take):
+            slots[slot].append(take)
+    for slot, takes in slots.items():
+        for name in dict.fromkeys(name for take in takes for name, _ in take.charge.capacity):
+            _capacity(model, slot, name, takes)
+
+
+def _capacity(model: Model, slot: int, name: str, takes: list[Take]) -> None:
+    """One row, or one per version in use if generations of the pool disagree about the device."""
+    terms = [(take.literal, amount) for take in takes if (amount := _amount(take.charge, name)) is not None]
+    versions: dict[int, list[Literal]] = defaultdict(list)
+    for take in takes:
+        if name in model.problem.devices[take.device].capacity:
+            versions[take.device].append(take.literal)
+    limits = {device: model.problem.devices[device].capacity[name].total for device in versions}
+    consumed = model.problem.usage.consumed.get(slot, {}).get(name, 0)
+    for device, literals in versions.items():
+        what = f"device {model.problem.devices[device].id}: capacity {name}"
+        if len(set(limits.values())) == 1:
+            add_at_most(model.cp, terms, limits[device] - consumed, what)
+            return
+        used = model.cp.new_bool_var(f"used {device}")
+        for literal in literals:
+            model.cp.add_implication(literal, used)
+        add_at_most(model.cp, terms, limits[device] - consumed, what, used)
+
+
+def _amount(charge: Charge, name: str) -> int | None:
+    return next((amount for key, amount in charge.capacity if key == name), None)
+
+
+def gangs(model: Model) -> None:
+    """The demands of a gang are placed all or none."""
+    first: dict[str, Literal] = {}
+    for demand, miss in model.variables.miss.items():
+        gang = model.problem.demands[demand].gang
+        if gang and miss is not first.setdefault(gang, miss):
+            model.cp.add(miss == first[gang])
+
+
+def add_all(model: Model, sites: Mapping[int, tuple[Site, ...]]) -> None:
+    """Add every rule.
+
+    Raises
+    ------
+    ModelError
+        Amounts of a counter or a capacity do not fit the solver's int64.
+    """
+    one_node_or_none(model)
+    one_alternative(model)
+    device_count(model)
+    quotas(model)
+    results_limit(model)
+    one_user_of_a_device(model)
+    one_use_in_a_claim(model)
+    opened_by_any_share(model)
+    counters(model)
+    capacities(model)
+    for servings in servings_by_claim(model).values():
+        equal_attributes(model, servings)
+        distinct_attributes(model, servings)
+    gangs(model)
+    equal_demands_in_order(model, sites)

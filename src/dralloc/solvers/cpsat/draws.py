@@ -1,0 +1,55 @@
+"""Who draws on what: the takes of a model by slot, by claim and by counter."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from dralloc.solvers.cpsat.model import Model
+from dralloc.solvers.cpsat.rows import Literal, Term
+from dralloc.solvers.cpsat.variables import Serving, Take
+
+__all__ = ["counter_terms", "dedicated_users", "is_shareable", "servings_by_claim", "takes_by_slot"]
+
+
+def takes_by_slot(model: Model) -> Iterator[tuple[int, Take]]:
+    """Every take with the slot of its device, in order."""
+    for take in model.variables.takes():
+        yield model.problem.devices[take.device].slot, take
+
+
+def is_shareable(model: Model, take: Take) -> bool:
+    """Whether the device allows multiple allocations."""
+    return model.problem.devices[take.device].shareable
+
+
+def servings_by_claim(model: Model) -> dict[tuple[int, int], list[Serving]]:
+    """The servings of each claim, by demand and index of the claim in it."""
+    claims: dict[tuple[int, int], list[Serving]] = defaultdict(list)
+    for serving in model.variables.every_serving():
+        claims[serving.demand, serving.choice.claim].append(serving)
+    return claims
+
+
+def dedicated_users(model: Model) -> dict[int, list[Literal]]:
+    """By slot: what takes a dedicated device for itself; admin access does not."""
+    users: dict[int, list[Literal]] = defaultdict(list)
+    for slot, take in takes_by_slot(model):
+        if not take.admin and not is_shareable(model, take):
+            users[slot].append(take.literal)
+    return users
+
+
+def counter_terms(model: Model) -> dict[int, list[Term]]:
+    """What is drawn from each counter: by a device in use (KEP-4815), and by each allocation on request (KEP-5941)."""
+    drawn: dict[int, list[Term]] = defaultdict(list)
+    for _, take in takes_by_slot(model):
+        if not take.admin:
+            for counter, amount in take.charge.counters:
+                drawn[counter].append((take.literal, amount))
+    openers = [(slot, user) for slot, users in dedicated_users(model).items() for user in users]
+    for slot, user in (*openers, *model.variables.opened.items()):
+        for version in model.problem.versions[slot]:
+            for counter, amount in model.problem.devices[version].consumes:
+                drawn[counter].append((user, amount))
+    return dict(sorted(drawn.items()))

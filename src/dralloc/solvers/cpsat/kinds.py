@@ -1,0 +1,91 @@
+"""Requests that do not care which one of several equal devices they get.
+
+Which request gets which of the devices is then not decided by the solver but handed out afterwards. This takes most
+booleans, and most of the symmetry, out of a model in which many pods ask for the same.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from dralloc.problem import Claim, Constraint, Problem
+from dralloc.solvers.cpsat.candidates import Choice, Site
+
+__all__ = ["Group", "every_choice", "kinds_of", "meetings"]
+
+
+class Group(NamedTuple):
+    """Devices that the same choices can use, the nodes of those, and the choices by number (see `every_choice`)."""
+
+    devices: tuple[int, ...]
+    nodes: tuple[int, ...]
+    users: tuple[int, ...]
+
+
+def meetings(claim: Claim, choices: Iterable[Choice]) -> Iterator[tuple[Constraint, Collection[tuple[int, int]]]]:
+    """The constraints of a claim under which two of its devices can meet.
+
+    Each comes with the (request, alternative) indices that it covers, in order. Under all others every candidate has
+    the attribute already, and nothing is left to decide.
+    """
+    every = list(choices)
+    for constraint in claim.constraints:
+        covered: dict[tuple[int, int], None] = {}
+        most: dict[int, int] = defaultdict(int)
+        for choice in every:
+            if constraint.covers(choice.spec.name):
+                covered[choice.request, choice.alternative] = None
+                most[choice.request] = max(most[choice.request], choice.count)
+        if sum(most.values()) > 1:
+            yield constraint, covered.keys()
+
+
+def kinds_of(problem: Problem, sites: Mapping[int, Sequence[Site]]) -> list[Group]:
+    """Group devices by the choices that they are candidates for, among choices to which all candidates are equal.
+
+    Those are choices of dedicated devices, without anything that is charged by request, that no constraint compares
+    and no request with admin access in the same claim could get too.
+    """
+    told_apart = _told_apart(problem, sites)
+    users: dict[int, list[int]] = defaultdict(list)
+    nodes: list[int] = []
+    for number, (demand, site, choice) in enumerate(every_choice(sites)):
+        nodes.append(site.node)
+        if (demand, choice.claim, choice.request, choice.alternative) not in told_apart and _is_plain(problem, choice):
+            for device, _ in choice.candidates:
+                users[device].append(number)
+    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for device, mine in users.items():
+        groups[tuple(mine)].append(device)
+    return [
+        Group(tuple(devices), tuple(sorted({nodes[user] for user in mine})), mine) for mine, devices in groups.items()
+    ]
+
+
+def every_choice(sites: Mapping[int, Sequence[Site]]) -> Iterator[tuple[int, Site, Choice]]:
+    """Every choice with its demand and site, in order: the numbers of a group's users count them."""
+    for demand, each in sites.items():
+        for site in each:
+            for choice in site.choices():
+                yield demand, site, choice
+
+
+def _told_apart(problem: Problem, sites: Mapping[int, Sequence[Site]]) -> set[tuple[int, int, int, int]]:
+    """The (demand, claim, request, alternative) whose devices matter to the rest of their claim."""
+    found: set[tuple[int, int, int, int]] = set()
+    for demand, each in sites.items():
+        for number, claim in enumerate(problem.demands[demand].claims):
+            choices = [choice for site in each for choice in site.choices() if choice.claim == number]
+            pairs = {which for _, covered in meetings(claim, choices) for which in covered}
+            if any(choice.spec.admin for choice in choices):
+                pairs = {(choice.request, choice.alternative) for choice in choices}
+            found.update((demand, number, *pair) for pair in pairs)
+    return found
+
+
+def _is_plain(problem: Problem, choice: Choice) -> bool:
+    return choice.count < len(choice.candidates) and not any(
+        problem.devices[device].shareable or charge.counters for device, charge in choice.candidates
+    )

@@ -1,0 +1,114 @@
+"""The exact model of a problem, over the devices that requests can get.
+
+Every demand *u* is on one of its nodes or missed, every request *r* of it is served by one alternative *a*, and a
+serving takes as many of its candidate devices *d* as it asks for::
+
+    sum_n on[u, n] + miss[u] = 1
+    sum_a serve[r, a, n] = on[u(r), n]
+    sum_d take[r, a, d, n] = count[a] * serve[r, a, n]
+
+Where it does not matter which of some equal devices a serving gets, one boolean per device says that it is taken, and
+the servings only add up to as many: see `dralloc.solvers.cpsat.kinds`.
+The rest is one function per family of rules in `dralloc.solvers.cpsat.constraints`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ortools.sat.python import cp_model
+
+from dralloc.errors import ModelError
+from dralloc.problem import Problem
+from dralloc.solution import Grant, Placement
+from dralloc.solvers.cpsat.rows import Literal
+from dralloc.solvers.cpsat.variables import Serving, Variables
+
+__all__ = ["Model"]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A CP-SAT model of some demands of a problem, without objective."""
+
+    problem: Problem
+    cp: cp_model.CpModel
+    variables: Variables
+
+    def write(self, path: Path) -> None:
+        """Write the model in CP-SAT's exchange format: text if the file's name ends in ``.txt``.
+
+        Raises
+        ------
+        ModelError
+            The file cannot be written.
+        """
+        if not self.cp.export_to_file(str(path)):
+            raise ModelError(f"{path}: cannot write the model")
+
+    def placements(self, value: Callable[[Literal], int]) -> tuple[Placement, ...]:
+        """Read an answer: placements in the order of the demands, grants in the order of requests and search.
+
+        What is taken of a kind is handed out in search order to the demands in their order.
+        """
+        left = [[take.device for take in reversed(kind.takes) if value(take.literal)] for kind in self.variables.kinds]
+        found = []
+        for (demand, node), on in self.variables.on.items():
+            if value(on):
+                claims: list[list[Grant]] = [[] for _ in self.problem.demands[demand].claims]
+                for serving in _flat(self.variables.servings[demand, node]):
+                    if value(serving.literal):
+                        claims[serving.choice.claim] += _grants(serving, value, left)
+                found.append(Placement(demand, node, tuple(map(tuple, claims))))
+        return tuple(found)
+
+    def hint(self, placements: Iterable[Placement]) -> None:
+        """Let the search start from an answer, in place of the one that it was told to start from before."""
+        placed = {placement.demand: placement for placement in placements}
+        values: dict[int, tuple[Literal, int]] = {}
+        for demand, miss in self.variables.miss.items():
+            values[miss.index] = miss, demand not in placed
+        anonymous: set[int] = set()
+        for (demand, node), on in self.variables.on.items():
+            here = placed.get(demand)
+            here = here if here is not None and here.node == node else None
+            values[on.index] = on, here is not None
+            for serving in _flat(self.variables.servings[demand, node]):
+                mine = _devices(serving, here)
+                anonymous |= mine if serving.quotas else set()
+                self._hint_serving(values, serving, mine)
+        for kind in self.variables.kinds:
+            for take in kind.takes:
+                values[take.literal.index] = take.literal, take.device in anonymous
+        self.cp.clear_hints()  # type: ignore[no-untyped-call]
+        for variable, value in values.values():
+            self.cp.add_hint(variable, value)
+
+    def _hint_serving(self, values: dict[int, tuple[Literal, int]], serving: Serving, mine: set[int]) -> None:
+        values.setdefault(serving.literal.index, (serving.literal, bool(mine)))
+        for take in serving.takes:
+            values.setdefault(take.literal.index, (take.literal, take.device in mine))
+        for kind, variable, _ in serving.quotas:
+            taken = sum(take.device in mine for take in self.variables.kinds[kind].takes)
+            values.setdefault(variable.index, (variable, taken))
+
+
+def _flat(requests: Iterable[Iterable[Serving]]) -> Iterable[Serving]:
+    return (serving for servings in requests for serving in servings)
+
+
+def _grants(serving: Serving, value: Callable[[Literal], int], left: list[list[int]]) -> list[Grant]:
+    choice = serving.choice
+    devices = {take.device for take in serving.takes if value(take.literal)}
+    for kind, variable, times in serving.quotas:
+        devices.update(left[kind].pop() for _ in range(times * value(variable)))
+    return [Grant(choice.request, choice.alternative, device) for device, _ in choice.candidates if device in devices]
+
+
+def _devices(serving: Serving, here: Placement | None) -> set[int]:
+    """What the serving has in an answer, given the placement of its demand if that is on its node."""
+    choice = serving.choice
+    grants = here.grants[choice.claim] if here else ()
+    return {grant.device for grant in grants if grant[:2] == (choice.request, choice.alternative)}

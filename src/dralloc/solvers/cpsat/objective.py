@@ -1,0 +1,145 @@
+"""The tiers of the objective: what each counts, as an exact integer that is made small.
+
+Inside this package every tier is a cost of 0 or more; the first one is shown outside as the weight that is placed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dralloc.problem import Problem
+from dralloc.solution import Placement
+from dralloc.solvers.cpsat import goals
+from dralloc.solvers.cpsat.candidates import Site
+from dralloc.solvers.cpsat.model import Model
+from dralloc.solvers.cpsat.options import Goal
+from dralloc.solvers.cpsat.rows import Term
+
+__all__ = ["Objective", "Part", "objectives"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some demands of a problem with their sites: what a cost is counted over."""
+
+    problem: Problem
+    sites: Mapping[int, tuple[Site, ...]]
+
+    @property
+    def weight(self) -> int:
+        """What placing all of the demands is worth."""
+        return sum(self.problem.demands[demand].weight for demand in self.sites)
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """One tier.
+
+    Parameters
+    ----------
+    name
+        Its name in the solution.
+    cost
+        What an answer costs.
+    floor
+        What any answer costs that is as good as the given one in the tiers before, known without solving.
+    terms
+        The cost in the variables of the model, to which auxiliary variables may be added.
+    total
+        How costs of independent parts combine.
+    """
+
+    name: str
+    cost: Callable[[Part, Sequence[Placement]], int]
+    floor: Callable[[Part, Sequence[Placement]], int]
+    terms: Callable[[Model], list[Term]]
+    total: Callable[[Iterable[int]], int] = sum
+
+
+def objectives(goal: Goal) -> tuple[Objective, ...]:
+    """The tiers, most important first."""
+    return (_WEIGHT, _ALTERNATIVES, _GOALS[goal]) if goal in _GOALS else (_WEIGHT, _ALTERNATIVES)
+
+
+def _missed_weight(part: Part, placements: Sequence[Placement]) -> int:
+    return part.weight - sum(part.problem.demands[placement.demand].weight for placement in placements)
+
+
+def _weight_terms(model: Model) -> list[Term]:
+    return [(miss, model.problem.demands[demand].weight) for demand, miss in model.variables.miss.items()]
+
+
+def _rank(part: Part, placements: Sequence[Placement]) -> int:
+    """The ranks of the picked alternatives (KEP-4816), added up."""
+    total = 0
+    for placement in placements:
+        claims = part.problem.demands[placement.demand].claims
+        for claim, grants in zip(claims, placement.grants, strict=True):
+            picked = {(grant.request, grant.alternative) for grant in grants}
+            total += sum(claim.requests[request].alternatives[alternative].rank for request, alternative in picked)
+    return total
+
+
+def _least_rank(part: Part, placements: Sequence[Placement]) -> int:
+    """With everything placed, each demand has at least the ranks of its best site; with less, any could be missed."""
+    if len(placements) < len(part.sites):
+        return 0
+    ranks = (
+        min(sum(min(choice.spec.rank for choice in choices) for choices in site.requests) for site in sites)
+        for sites in part.sites.values()
+    )
+    return sum(ranks)
+
+
+def _rank_terms(model: Model) -> list[Term]:
+    return [
+        (serving.literal, serving.choice.spec.rank)
+        for serving in model.variables.every_serving()
+        if serving.choice.spec.rank
+    ]
+
+
+def _nodes(_: Part, placements: Sequence[Placement]) -> int:
+    return len({placement.node for placement in placements})
+
+
+def _peak(_: Part, placements: Sequence[Placement]) -> int:
+    return max(Tally(placement.node for placement in placements).values(), default=0)
+
+
+def _least_peak(part: Part, placements: Sequence[Placement]) -> int:
+    if len(placements) < len(part.sites):
+        return _any(part, placements)
+    nodes = {site.node for sites in part.sites.values() for site in sites}
+    return -(-len(placements) // len(nodes)) if nodes else 0
+
+
+def _any(_: Part, placements: Sequence[Placement]) -> int:
+    """An answer that is as good as one with placements has placements."""
+    return min(1, len(placements))
+
+
+def _nothing(_: Part, __: Sequence[Placement]) -> int:
+    return 0
+
+
+def _opened(part: Part, placements: Sequence[Placement]) -> int:
+    return len(goals.opened_slots(part.problem, placements))
+
+
+def _touched(part: Part, placements: Sequence[Placement]) -> int:
+    return len(goals.touched_units(part.problem, placements))
+
+
+_WEIGHT = Objective("weight", _missed_weight, _nothing, _weight_terms)
+_ALTERNATIVES = Objective("alternatives", _rank, _least_rank, _rank_terms)
+_GOALS = {
+    Goal.FEWEST_NODES: Objective(Goal.FEWEST_NODES.value, _nodes, _any, goals.node_terms),
+    Goal.FEWEST_DEVICES: Objective(Goal.FEWEST_DEVICES.value, _opened, _nothing, goals.slot_terms),
+    Goal.LEAST_FRAGMENTATION: Objective(Goal.LEAST_FRAGMENTATION.value, _touched, _nothing, goals.unit_terms),
+    Goal.SPREAD: Objective(
+        Goal.SPREAD.value, _peak, _least_peak, goals.peak_terms, lambda costs: max(costs, default=0)
+    ),
+}

@@ -1,0 +1,86 @@
+"""What the user can choose about an optimal solve, and what is reported while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from dralloc.errors import ModelError
+
+__all__ = ["Goal", "Options", "Progress"]
+
+_MAX_SEED: Final = 2**31 - 1
+"""CP-SAT's seed is an int32."""
+
+
+class Goal(StrEnum):
+    """What to prefer among the answers that place the most demands with the best alternatives.
+
+    ``FEWEST_NODES``: the smallest number of nodes that get a placement.
+    ``FEWEST_DEVICES``: the smallest number of devices that were free and no longer are; one more share of a device
+    that is already shared costs nothing, nor does admin access.
+    ``LEAST_FRAGMENTATION``: the smallest number of untouched units that get touched. A unit is a counter set (the GPU
+    that partitions are cut from, KEP-4815), or a device that draws on no counters. It is untouched as long as no
+    allocation without admin access draws on it. Fewer touched units leave more of them whole for later requests that
+    need a whole one.
+    ``SPREAD``: the smallest largest number of demands on one node, so that the loss of any node costs as few demands
+    as possible. (The number of used nodes would not tell 10 + 10 from 19 + 1.)
+    ``NONE``: no preference.
+    """
+
+    FEWEST_NODES = "fewest-nodes"
+    FEWEST_DEVICES = "fewest-devices"
+    LEAST_FRAGMENTATION = "least-fragmentation"
+    SPREAD = "spread"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Choices for `dralloc.solvers.cpsat.solve`.
+
+    Parameters
+    ----------
+    time_limit
+        Seconds for the whole solve; None for as long as the proof takes. Reading the problem and building the model
+        count, but are not interrupted.
+    seed
+        Seed of the search. The same problem, options and hint give the same answer, unless the time limit or an
+        interrupt ends the search: where a wall clock stops it is never repeatable.
+    workers
+        Threads of the search. With more than one they work in a fixed interleaved order, which stays repeatable.
+    goal
+        The last tier of the objective.
+    strict_cel
+        Whether a selector that fails on a device is an error instead of a warning that leaves the device out.
+
+    Raises
+    ------
+    ModelError
+        A value is out of its range.
+    """
+
+    time_limit: float | None = None
+    seed: int = 0
+    workers: int = 1
+    goal: Goal = Goal.NONE
+    strict_cel: bool = False
+
+    def __post_init__(self) -> None:
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ModelError(f"time limit: {self.time_limit} is not a positive number of seconds")
+        if self.workers < 1:
+            raise ModelError(f"workers: {self.workers} is not a positive number of threads")
+        if not 0 <= self.seed <= _MAX_SEED:
+            raise ModelError(f"seed: {self.seed} is not between 0 and {_MAX_SEED}")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a solve is: the tier that is being solved, its value and bound over the whole problem, seconds so far."""
+
+    phase: str
+    best: int
+    bound: int
+    seconds: float

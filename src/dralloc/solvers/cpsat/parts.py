@@ -1,0 +1,71 @@
+"""A component of the problem on its way through the tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dralloc.solution import Placement
+from dralloc.solvers.cpsat.build import build_for
+from dralloc.solvers.cpsat.model import Model
+from dralloc.solvers.cpsat.objective import Objective, Part
+from dralloc.solvers.cpsat.options import Options
+from dralloc.solvers.cpsat.rows import add_at_most
+from dralloc.solvers.cpsat.search import Watch, minimise
+from dralloc.solvers.cpsat.symmetry import equal_demands, in_order
+
+__all__ = ["Component"]
+
+
+class Component:
+    """Demands that are solved together, with the best answer so far and what is proven about it.
+
+    Parameters
+    ----------
+    part
+        The demands.
+    tiers
+        The objective.
+    placements
+        An answer to begin with.
+    """
+
+    def __init__(self, part: Part, tiers: Sequence[Objective], placements: Sequence[Placement]) -> None:
+        self.part = part
+        self.tiers = tiers
+        self.placements = tuple(placements)
+        self.bounds = [tier.floor(part, self.placements) for tier in tiers]
+        self.size = sum(
+            len(choice.candidates) for sites in part.sites.values() for site in sites for choice in site.choices()
+        )
+        self._model: Model | None = None
+        self._fixed = 0
+
+    def cost(self, level: int) -> int:
+        """What the best answer costs in a tier."""
+        return self.tiers[level].cost(self.part, self.placements)
+
+    def is_proven(self, level: int) -> bool:
+        """Whether no answer is better in this tier, given the tiers before it."""
+        return self.cost(level) == self.bounds[level]
+
+    def improve(self, level: int, options: Options, limit: float | None, watch: Watch | None) -> bool:
+        """Solve a tier with the tiers before it, which must be proven, fixed. True if interrupted."""
+        model = self._model = self._model or build_for(self.part.problem, self.part.sites)
+        for fixed in range(self._fixed, level):
+            add_at_most(model.cp, self.tiers[fixed].terms(model), self.cost(fixed), f"tier {self.tiers[fixed].name}")
+        self._fixed = level
+        model.hint(in_order(equal_demands(self.part.problem, self.part.sites), self.placements))
+        outcome = minimise(model, self.tiers[level].terms(model), options, limit, watch)
+        self._learn(level, outcome.bound, outcome.placements)
+        return outcome.interrupted
+
+    def _learn(self, level: int, bound: int, placements: Sequence[Placement] | None) -> None:
+        """Keep the better of two answers, and of each tier's bounds."""
+        self.bounds[level] = max(self.bounds[level], bound)
+        if placements is not None and self._costs(placements) < self._costs(self.placements):
+            self.placements = tuple(placements)
+        for each, tier in enumerate(self.tiers):
+            self.bounds[each] = max(self.bounds[each], tier.floor(self.part, self.placements))
+
+    def _costs(self, placements: Sequence[Placement]) -> list[int]:
+        return [tier.cost(self.part, placements) for tier in self.tiers]

@@ -1,0 +1,132 @@
+"""One run of CP-SAT that can be watched and interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil, gcd, isfinite
+from queue import SimpleQueue
+from threading import Thread
+from typing import Final
+
+from ortools.sat.python import cp_model
+
+from dralloc.errors import ModelError
+from dralloc.solution import Placement
+from dralloc.solvers.cpsat.model import Model
+from dralloc.solvers.cpsat.options import Options
+from dralloc.solvers.cpsat.rows import Term
+
+__all__ = ["Outcome", "minimise"]
+
+_EXACT_FLOAT: Final = 2**53
+"""CP-SAT reports objective values as floats, which are exact up to here."""
+
+Watch = Callable[[int, int], None]
+"""Called with the best cost so far and its lower bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run found: the best answer, if any, and a lower bound of the cost."""
+
+    placements: tuple[Placement, ...] | None
+    bound: int
+    interrupted: bool
+
+
+def minimise(
+    model: Model, terms: Sequence[Term], options: Options, limit: float | None, watch: Watch | None = None
+) -> Outcome:
+    """Minimise the cost, starting from the model's hint. The objective stays in the model.
+
+    Raises
+    ------
+    ModelError
+        The cost or the model does not fit the solver's int64.
+    """
+    unit = gcd(*(coefficient for _, coefficient in terms)) or 1
+    if sum(coefficient // unit for _, coefficient in terms) > _EXACT_FLOAT:
+        raise ModelError("weights of the demands: their sum after removing common factors is beyond 2**53")
+    literals = [literal for literal, _ in terms]
+    model.cp.minimize(cp_model.LinearExpr.weighted_sum(literals, [coefficient // unit for _, coefficient in terms]))
+    run = _Run(model.cp, _solver(options, limit), unit)
+    interrupted = run.wait(watch)
+    return _outcome(model, run, unit, interrupted)
+
+
+def _solver(options: Options, limit: float | None) -> cp_model.CpSolver:
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.random_seed = options.seed
+    parameters.num_workers = options.workers
+    parameters.interleave_search = options.workers > 1
+    parameters.linearization_level = 2
+    parameters.catch_sigint_signal = False
+    if limit is not None:
+        parameters.max_time_in_seconds = limit
+    return solver
+
+
+class _Run(cp_model.CpSolverSolutionCallback):
+    """A run in a thread of its own, so that the caller's thread can be interrupted and can hear of progress."""
+
+    def __init__(self, cp: cp_model.CpModel, solver: cp_model.CpSolver, unit: int) -> None:
+        super().__init__()
+        self.cp = cp
+        self.solver = solver
+        self.unit = unit
+        self.failure: BaseException | None = None
+        self.events: SimpleQueue[tuple[int, int] | None] = SimpleQueue()
+        self.thread = Thread(target=self._solve, name="cp-sat", daemon=True)
+
+    def on_solution_callback(self) -> None:
+        best, bound = self.objective_value, self.best_objective_bound
+        self.events.put((round(best) * self.unit, lower_bound(bound) * self.unit))
+
+    def _solve(self) -> None:
+        try:
+            self.solver.solve(self.cp, self)
+        except BaseException as failure:
+            self.failure = failure
+        finally:
+            self.events.put(None)
+
+    def wait(self, watch: Watch | None) -> bool:
+        """Run to the end, or to a KeyboardInterrupt: True."""
+        self.thread.start()
+        try:
+            while (event := self.events.get()) is not None:
+                if watch:
+                    watch(*event)
+        except KeyboardInterrupt:
+            return True
+        finally:
+            while self.thread.is_alive():
+                self.solver.stop_search()
+                self.thread.join(0.05)
+            if self.failure:
+                raise self.failure
+        return False
+
+
+def lower_bound(value: float) -> int:
+    """The integer below which no cost can be, from a bound that is a float."""
+    if not isfinite(value) or value <= 0:
+        return 0
+    return max(0, ceil(value - 1e-6 - value * 2**-50))
+
+
+def _outcome(model: Model, run: _Run, unit: int, interrupted: bool) -> Outcome:
+    response = run.solver.response_proto
+    if response.status == cp_model.MODEL_INVALID:
+        raise ModelError(f"the solver rejects the model: {model.cp.validate()}")
+    if response.status == cp_model.INFEASIBLE:
+        raise ModelError("the solver finds no answer at all, though missing every demand is one")
+    if response.status == cp_model.UNKNOWN:
+        return Outcome(None, lower_bound(response.best_objective_bound) * unit, interrupted)
+    values = response.solution
+    best = round(response.objective_value)
+    bound = best if response.status == cp_model.OPTIMAL else lower_bound(response.best_objective_bound)
+    placements = model.placements(lambda variable: values[variable.index])
+    return Outcome(placements, min(bound, best) * unit, interrupted)

@@ -1,0 +1,59 @@
+"""Equal demands are interchangeable: the search need not try them in every order."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+from dralloc.problem import Problem
+from dralloc.solution import Placement
+from dralloc.solvers.cpsat.candidates import Choice, Site
+from dralloc.solvers.cpsat.model import Model
+
+__all__ = ["equal_demands", "equal_demands_in_order", "in_order"]
+
+
+def equal_demands(problem: Problem, sites: Mapping[int, tuple[Site, ...]]) -> list[tuple[int, ...]]:
+    """Classes of two or more demands that can stand in for each other: same weight, candidates and constraints."""
+    classes: dict[Hashable, list[int]] = {}
+    for demand, found in sites.items():
+        if not problem.demands[demand].gang:
+            classes.setdefault(_signature(problem, demand, found), []).append(demand)
+    return [tuple(members) for members in classes.values() if len(members) > 1]
+
+
+def _signature(problem: Problem, demand: int, sites: tuple[Site, ...]) -> Hashable:
+    claims = problem.demands[demand].claims
+    constraints = tuple(
+        (claim, constraint.kind, constraint.attribute, request, alternative)
+        for claim, view in enumerate(claims)
+        for constraint in view.constraints
+        for request, each in enumerate(view.requests)
+        for alternative, spec in enumerate(each.alternatives)
+        if constraint.covers(spec.name)
+    )
+    choices = tuple((site.node, *map(_choice, site.choices())) for site in sites)
+    return problem.demands[demand].weight, len(claims), constraints, choices
+
+
+def _choice(choice: Choice) -> Hashable:
+    candidates = tuple((device, charge.capacity, charge.counters) for device, charge in choice.candidates)
+    spec = choice.spec
+    return choice.claim, choice.request, choice.alternative, spec.rank, spec.admin, choice.count, candidates
+
+
+def equal_demands_in_order(model: Model, sites: Mapping[int, tuple[Site, ...]]) -> None:
+    """Of equal demands, an earlier one is missed only if the later ones are."""
+    for members in equal_demands(model.problem, sites):
+        for earlier, later in pairwise(members):
+            model.cp.add_implication(model.variables.miss[earlier], model.variables.miss[later])
+
+
+def in_order(classes: Iterable[tuple[int, ...]], placements: Iterable[Placement]) -> list[Placement]:
+    """The same answer with equal demands renamed, so that the earlier ones are those that are placed."""
+    placed = {placement.demand: placement for placement in placements}
+    for members in classes:
+        found = [placed.pop(demand) for demand in members if demand in placed]
+        placed |= {demand: replace(each, demand=demand) for demand, each in zip(members, found, strict=False)}
+    return sorted(placed.values(), key=lambda placement: placement.demand)

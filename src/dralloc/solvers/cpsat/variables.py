@@ -1,0 +1,180 @@
+"""The variables of the exact model (see `dralloc.solvers.cpsat.model`), created from the survey."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final, NamedTuple
+
+from ortools.sat.python import cp_model
+
+from dralloc.problem import Charge, Problem
+from dralloc.solvers.cpsat.candidates import Choice, Site
+from dralloc.solvers.cpsat.kinds import every_choice, kinds_of
+from dralloc.solvers.cpsat.rows import Literal
+
+__all__ = ["Kind", "Quota", "Serving", "Take", "Variables", "create"]
+
+_MOST_NAMES: Final = 200_000
+"""With more candidates than this the variables stay unnamed: names would cost more memory than the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """A device is taken, by a serving or by any serving of a kind's, on one of the nodes."""
+
+    device: int
+    charge: Charge
+    admin: bool
+    nodes: tuple[int, ...]
+    literal: Literal
+
+
+class Quota(NamedTuple):
+    """How many devices of a kind a serving takes: ``times * variable``."""
+
+    kind: int
+    variable: Literal
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """An alternative served on a node: ``pick[r, a] and on[u, n]`` as one decision.
+
+    It either has a take for each of its candidates, in search order, or quotas of kinds.
+    """
+
+    demand: int
+    node: int
+    choice: Choice
+    literal: Literal
+    takes: tuple[Take, ...]
+    quotas: tuple[Quota, ...]
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it takes all of its candidates, so that its takes are no decisions of their own."""
+        return self.choice.count == len(self.takes)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Dedicated devices that serve the same servings equally well: decided is which are taken, but not by whom."""
+
+    takes: tuple[Take, ...]
+
+
+@dataclass(slots=True)
+class Variables:
+    """All decisions. Where one follows from another, both are the same literal.
+
+    Parameters
+    ----------
+    miss
+        By demand: it is not placed.
+    on
+        By demand and node: it is placed there.
+    servings
+        By demand and node: for each request (of all claims in a row) the alternatives that can be served there.
+    kinds
+        The kinds that quotas refer to.
+    opened
+        By slot of a shareable device that nobody uses yet: an allocation without admin access takes it.
+    """
+
+    miss: dict[int, Literal] = field(default_factory=dict)
+    on: dict[tuple[int, int], Literal] = field(default_factory=dict)
+    servings: dict[tuple[int, int], tuple[tuple[Serving, ...], ...]] = field(default_factory=dict)
+    kinds: list[Kind] = field(default_factory=list)
+    opened: dict[int, Literal] = field(default_factory=dict)
+
+    def every_serving(self) -> Iterator[Serving]:
+        """Each serving, in the order of creation."""
+        for requests in self.servings.values():
+            for servings in requests:
+                yield from servings
+
+    def takes(self) -> Iterator[Take]:
+        """Each take, of servings and of kinds."""
+        for serving in self.every_serving():
+            yield from serving.takes
+        for kind in self.kinds:
+            yield from kind.takes
+
+
+def create(model: cp_model.CpModel, problem: Problem, sites: Mapping[int, tuple[Site, ...]]) -> Variables:
+    """Create the variables for some demands."""
+    return _Creator(model, problem, sites).variables
+
+
+class _Creator:
+    def __init__(self, model: cp_model.CpModel, problem: Problem, sites: Mapping[int, tuple[Site, ...]]) -> None:
+        self.model = model
+        self.problem = problem
+        self.variables = Variables()
+        self.named = sum(len(choice.candidates) for _, _, choice in every_choice(sites)) <= _MOST_NAMES
+        self.numbers = count()
+        self.kinds_of_choice: dict[int, list[int]] = defaultdict(list)
+        for kind in kinds_of(problem, sites):
+            for user in kind.users:
+                self.kinds_of_choice[user].append(len(self.variables.kinds))
+            takes = tuple(self._busy(device, kind.nodes) for device in kind.devices)
+            self.variables.kinds.append(Kind(takes))
+        for demand, found in sites.items():
+            self._demand(demand, found)
+        self._opened()
+
+    def _boolean(self, *parts: object) -> Literal:
+        return self.model.new_bool_var(" ".join(map(str, parts)) if self.named else "")
+
+    def _busy(self, device: int, nodes: tuple[int, ...]) -> Take:
+        return Take(device, Charge(), False, nodes, self._boolean("busy", self.problem.devices[device].id))
+
+    def _demand(self, demand: int, sites: Sequence[Site]) -> None:
+        key = self.problem.demands[demand].key
+        self.variables.miss[demand] = self._boolean("miss", demand, key)
+        for site in sites:
+            here = demand, site.node
+            on = self.variables.on[here] = self._boolean("on", demand, key, self.problem.nodes[site.node].name)
+            self.variables.servings[here] = tuple(
+                tuple(self._serving(demand, site.node, choice, on, single=len(choices) == 1) for choice in choices)
+                for choices in site.requests
+            )
+
+    def _serving(self, demand: int, node: int, choice: Choice, on: Literal, *, single: bool) -> Serving:
+        where = demand, choice.claim, choice.spec.name, self.problem.nodes[node].name
+        literal = on if single else self._boolean("serve", *where)
+        kinds = self.kinds_of_choice.get(next(self.numbers))
+        if kinds is None:
+            return Serving(demand, node, choice, literal, self._takes(node, choice, literal, where), ())
+        if len(kinds) == 1:
+            return Serving(demand, node, choice, literal, (), (Quota(kinds[0], literal, choice.count),))
+        quotas = []
+        for kind in kinds:
+            most = min(choice.count, len(self.variables.kinds[kind].takes))
+            quotas.append(Quota(kind, self.model.new_int_var(0, most, f"quota {where} {kind}"), 1))
+        return Serving(demand, node, choice, literal, (), tuple(quotas))
+
+    def _takes(self, node: int, choice: Choice, literal: Literal, where: tuple[object, ...]) -> tuple[Take, ...]:
+        fixed = choice.count == len(choice.candidates)
+        devices = self.problem.devices
+        return tuple(
+            Take(
+                device,
+                charge,
+                choice.spec.admin,
+                (node,),
+                literal if fixed else self._boolean("take", *where, devices[device].id),
+            )
+            for device, charge in choice.candidates
+        )
+
+    def _opened(self) -> None:
+        devices, shares = self.problem.devices, self.problem.usage.shares
+        for take in self.variables.takes():
+            view = devices[take.device]
+            if view.shareable and not take.admin and view.slot not in shares | self.variables.opened.keys():
+                self.variables.opened[view.slot] = self._boolean("open", view.id)

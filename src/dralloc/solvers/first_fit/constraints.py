@@ -1,0 +1,89 @@
+"""Constraints as first fit meets them: device by device, each addition revocable (KEP-4381 "Device constraints").
+
+Both kinds are monotonic: once a device is refused, taking more devices never changes that.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from dralloc.names import RequestName
+from dralloc.problem import Claim, Constraint, ConstraintKind, Device, Scalar
+
+__all__ = ["ClaimConstraints"]
+
+
+class _Tally(Protocol):
+    def add(self, values: frozenset[Scalar]) -> bool:
+        """Add one device's values; False, and nothing added, if they break the constraint."""
+
+    def remove(self) -> None:
+        """Revoke the newest addition."""
+
+
+class _Match:
+    """All devices have a value in common. Keeps what is common after each device, so that taking back is exact."""
+
+    def __init__(self) -> None:
+        self._common: list[frozenset[Scalar]] = []
+
+    def add(self, values: frozenset[Scalar]) -> bool:
+        common = self._common[-1] & values if self._common else values
+        if self._common and not common:
+            return False
+        self._common.append(common)
+        return True
+
+    def remove(self) -> None:
+        self._common.pop()
+
+
+class _Distinct:
+    """No two devices have a value in common."""
+
+    def __init__(self) -> None:
+        self._seen: list[frozenset[Scalar]] = []
+
+    def add(self, values: frozenset[Scalar]) -> bool:
+        if self._seen and (not values or any(values & other for other in self._seen)):
+            return False
+        self._seen.append(values)
+        return True
+
+    def remove(self) -> None:
+        self._seen.pop()
+
+
+_TALLIES: dict[ConstraintKind, type[_Match] | type[_Distinct]] = {
+    ConstraintKind.MATCH: _Match,
+    ConstraintKind.DISTINCT: _Distinct,
+}
+
+
+class ClaimConstraints:
+    """The constraints of one claim."""
+
+    def __init__(self, claim: Claim) -> None:
+        self._tallies: list[tuple[Constraint, _Tally]] = [
+            (constraint, _TALLIES[constraint.kind]()) for constraint in claim.constraints
+        ]
+
+    def add(self, name: RequestName, device: Device) -> bool:
+        """Add a device for that request; False, and nothing added, if some constraint refuses it."""
+        added: list[_Tally] = []
+        for constraint, tally in self._tallies:
+            if not constraint.covers(name):
+                continue
+            values = device.attributes.get(constraint.attribute)
+            if values is None or not tally.add(values):
+                for earlier in added:
+                    earlier.remove()
+                return False
+            added.append(tally)
+        return True
+
+    def remove(self, name: RequestName) -> None:
+        """Revoke the newest addition, which was made for that request."""
+        for constraint, tally in self._tallies:
+            if constraint.covers(name):
+                tally.remove()

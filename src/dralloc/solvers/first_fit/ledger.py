@@ -1,0 +1,126 @@
+"""What is free and what is taken, with every entry revocable.
+
+Entries are made with `Ledger.take` and revoked in reverse order with `Ledger.give_back`; `Ledger.settle` makes those of
+a demand permanent, so that later demands find them in use.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from dralloc.problem import Alternative, Charge, Device, Problem
+
+__all__ = ["Ledger"]
+
+
+class Ledger:
+    """The books of one first-fit run. It starts with what allocated claims hold."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._held = set(problem.usage.held)
+        self._shares = defaultdict(int, problem.usage.shares)
+        self._consumed = {slot: dict(amounts) for slot, amounts in problem.usage.consumed.items()}
+        self._free = [counter.free for counter in problem.counters]
+        self._overdrawn: dict[int, int] = defaultdict(int)
+        for counter in problem.counters:
+            self._overdrawn[counter.group] += counter.free < 0
+        # Devices that the current demand took for itself, with the claims that did; admin access takes them, too.
+        self._taking: dict[int, list[int]] = defaultdict(list)
+        self._entries: list[tuple[int, int, bool, Charge]] = []
+
+    def in_use(self, device: Device, alternative: Alternative, claim: int) -> bool:
+        """Whether the device is taken as far as this request of the current demand's claim is concerned.
+
+        Admin access only minds what its own claim took (KEP-5018); everybody else minds what any claim has.
+        """
+        taking = self._taking.get(device.slot, ())
+        if alternative.admin:
+            return claim in taking
+        if device.slot in self._held or taking:
+            return True
+        return not device.shareable and self._shares[device.slot] > 0
+
+    def has_capacity(self, device: Device, charge: Charge) -> bool:
+        """Whether what is left of the device's capacities covers the charge."""
+        consumed = self._consumed.get(device.slot, {})
+        return all(consumed.get(name, 0) + amount <= device.capacity[name].total for name, amount in charge.capacity)
+
+    def has_counters(self, device: Device, alternative: Alternative, charge: Charge) -> bool:
+        """Whether the counters cover the device and the charge. Admin access does not ask for any."""
+        if alternative.admin:
+            return True
+        opening = not self._shares[device.slot]
+        if opening and device.consumes and self._overdrawn[device.group]:
+            return False
+        return all(amount <= self._free[index] for index, amount in self._needed(device, charge, opening=opening))
+
+    def _needed(self, device: Device, charge: Charge, *, opening: bool) -> Iterable[tuple[int, int]]:
+        fixed = device.consumes if opening else ()
+        if not charge.counters:
+            return fixed
+        needed: dict[int, int] = defaultdict(int)
+        for index, amount in (*fixed, *charge.counters):
+            needed[index] += amount
+        return needed.items()
+
+    def take(self, number: int, alternative: Alternative, claim: int, charge: Charge) -> None:
+        """Enter that the claim of the current demand takes the device with that number."""
+        device = self._problem.devices[number]
+        self._entries.append((number, claim, alternative.admin, charge))
+        if not device.shareable:
+            self._taking[device.slot].append(claim)
+        self._consume(device, charge, 1)
+        if not alternative.admin:
+            self._use(device, charge, 1)
+
+    def give_back(self) -> None:
+        """Revoke the newest entry of the current demand."""
+        number, _, admin, charge = self._entries.pop()
+        device = self._problem.devices[number]
+        if not admin:
+            self._use(device, charge, -1)
+        self._consume(device, charge, -1)
+        if not device.shareable:
+            self._taking[device.slot].pop()
+
+    def revert(self) -> None:
+        """Revoke all entries of the current demand."""
+        while self._entries:
+            self.give_back()
+
+    def settle(self) -> None:
+        """Close the current demand: what it took is in use from now on. Admin access leaves nothing behind."""
+        for number, _, admin, charge in self._entries:
+            device = self._problem.devices[number]
+            if admin:
+                self._consume(device, charge, -1)
+            elif not device.shareable:
+                self._held.add(device.slot)
+        self._entries.clear()
+        self._taking.clear()
+
+    def _consume(self, device: Device, charge: Charge, sign: int) -> None:
+        if charge.capacity:
+            consumed = self._consumed.setdefault(device.slot, {})
+            for name, amount in charge.capacity:
+                consumed[name] = consumed.get(name, 0) + sign * amount
+
+    def _use(self, device: Device, charge: Charge, sign: int) -> None:
+        """Enter or revoke one use: the first use of a device charges its counters in every generation of its pool."""
+        first = True
+        if device.shareable:
+            self._shares[device.slot] += sign
+            first = self._shares[device.slot] == (1 if sign > 0 else 0)
+        if first:
+            for version in self._problem.versions[device.slot]:
+                self._charge(self._problem.devices[version].consumes, sign)
+        self._charge(charge.counters, sign)
+
+    def _charge(self, amounts: Iterable[tuple[int, int]], sign: int) -> None:
+        for index, amount in amounts:
+            before = self._free[index]
+            after = self._free[index] = before - sign * amount
+            if (before < 0) != (after < 0):
+                self._overdrawn[self._problem.counters[index].group] += sign

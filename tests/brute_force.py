@@ -1,0 +1,301 @@
+"""The referee for small problems: every answer is tried, and the best one is kept.
+
+What a claim can get on a node is enumerated. Claims are joined to demands, demands to gangs, gangs to solutions; of
+parts that take exactly the same, only the best is kept. Parts that do not fit together are dropped: whatever is added
+only takes more.
+
+`best` follows the optimal mode: a device whose selector fails is left out, and ``All`` leaves out a shareable device
+only if allocated claims have used up too much of its capacity.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain, combinations, product
+from typing import NamedTuple
+
+from dralloc.problem import (
+    MAX_RESULTS,
+    Alternative,
+    Claim,
+    Constraint,
+    ConstraintKind,
+    Demand,
+    Node,
+    PoolState,
+    Problem,
+    Request,
+)
+from dralloc.solution import Grant, Placement, Solution
+
+__all__ = ["best", "best_solution", "feasible", "solutions"]
+
+Grants = tuple[Grant, ...]
+
+
+class Load(NamedTuple):
+    """What grants take together.
+
+    ``held``: slots of dedicated devices. ``opened``: shareable devices in use. ``limiting``: shareable devices granted,
+    with or without admin access. ``amounts``: of capacities by (slot, name), of counters charged by request by index.
+    """
+
+    held: frozenset[int] = frozenset()
+    opened: frozenset[int] = frozenset()
+    limiting: frozenset[int] = frozenset()
+    amounts: frozenset[tuple[tuple[int, str] | int, int]] = frozenset()
+
+
+class Answer(NamedTuple):
+    """A part of a solution (or all of it): its worth, and the placements or claims' grants that it consists of."""
+
+    weight: int = 0
+    rank: int = 0
+    placements: tuple[Placement, ...] = ()
+    grants: tuple[Grants, ...] = ()
+
+    def plus(self, other: Answer) -> Answer:
+        placements, grants = self.placements + other.placements, self.grants + other.grants
+        return Answer(self.weight + other.weight, self.rank + other.rank, placements, grants)
+
+    @property
+    def worth(self) -> tuple[int, int]:
+        return self.weight, -self.rank
+
+
+Answers = dict[Load, Answer]
+NOTHING: Answers = {Load(): Answer()}
+
+
+def best(problem: Problem) -> tuple[int, int]:
+    """The largest total weight of placed demands, and the smallest total rank with which it can be reached."""
+    weight, rank, *_ = _best(problem)
+    return weight, rank
+
+
+def best_solution(problem: Problem) -> Solution:
+    """One of the best solutions."""
+    return _solution(_best(problem))
+
+
+def solutions(problem: Problem) -> Iterator[Solution]:
+    """All solutions, but one only of those that take exactly the same; the empty one first."""
+    answers = NOTHING
+    for gang in _gangs(problem):
+        answers = _better(chain(answers.items(), _together(problem, answers, gang).items()))
+    yield from map(_solution, answers.values())
+
+
+def feasible(problem: Problem, solution: Solution) -> bool:
+    """Whether the placements are among those that `solutions` chooses from, each demand at most once."""
+    load: Load | None = Load()
+    for placement in solution.placements:
+        demand = problem.demands[placement.demand]
+        if placement.node not in problem.candidate_nodes(demand) or len(placement.grants) != len(demand.claims):
+            return False
+        for claim, grants in zip(demand.claims, placement.grants, strict=True):
+            known = {tuple(sorted(every)): own for every, _, own in _grants(problem, claim, placement.node)}
+            own = known.get(tuple(sorted(grants)))
+            load = _joined(problem, load, own) if load is not None and own is not None else None
+    placed = [placement.demand for placement in solution.placements]
+    gangs = Counter(demand.gang for demand in problem.demands if demand.gang)
+    placed_gangs = Counter(problem.demands[index].gang for index in placed)
+    whole = all(placed_gangs[gang] in (0, size) for gang, size in gangs.items())
+    return load is not None and whole and len(placed) == len(set(placed))
+
+
+def _best(problem: Problem) -> Answer:
+    answers = NOTHING
+    gangs = [gang for gang in _gangs(problem) if gang]
+    to_come = sum(max(answer.weight for answer in gang.values()) for gang in gangs)
+    for gang in gangs:
+        to_come -= max(answer.weight for answer in gang.values())
+        answers = _better(chain(answers.items(), _together(problem, answers, gang).items()))
+        least = max(answer.weight for answer in answers.values()) - to_come
+        answers = {load: answer for load, answer in answers.items() if answer.weight >= least}
+    return max(answers.values(), key=lambda answer: answer.worth)
+
+
+def _solution(answer: Answer) -> Solution:
+    return Solution(tuple(sorted(answer.placements, key=lambda placement: placement.demand)))
+
+
+def _better(answers: Iterable[tuple[Load, Answer]]) -> Answers:
+    """Of the answers that take the same, the best."""
+    kept: Answers = {}
+    for load, answer in answers:
+        if load not in kept or kept[load].worth < answer.worth:
+            kept[load] = answer
+    return kept
+
+
+def _together(problem: Problem, first: Answers, second: Answers) -> Answers:
+    """Every answer of the one with every answer of the other, where that fits."""
+    joined = (
+        (_joined(problem, load, other_load), answer.plus(other))
+        for (load, answer), (other_load, other) in product(first.items(), second.items())
+    )
+    return _better((load, answer) for load, answer in joined if load is not None)
+
+
+def _gangs(problem: Problem) -> Iterator[Answers]:
+    """How all demands of a gang can be placed, for every gang; a demand without gang is one of its own."""
+    gangs: dict[object, list[int]] = {}
+    for index, demand in enumerate(problem.demands):
+        gangs.setdefault(demand.gang or index, []).append(index)
+    for members in gangs.values():
+        answers = NOTHING
+        for index in members:
+            answers = _together(problem, answers, _demand(problem, index, problem.demands[index]))
+        yield answers
+
+
+def _demand(problem: Problem, index: int, demand: Demand) -> Answers:
+    """How a demand can be placed."""
+    placed = []
+    for node in problem.candidate_nodes(demand):
+        answers = NOTHING
+        for claim in demand.claims:
+            each = ((load, Answer(rank=rank, grants=(grants,))) for grants, rank, load in _grants(problem, claim, node))
+            answers = _together(problem, answers, _better(each))
+        for load, answer in answers.items():
+            placement = Placement(index, node, answer.grants)
+            placed.append((load, Answer(demand.weight, answer.rank, (placement,))))
+    return _better(placed)
+
+
+def _grants(problem: Problem, claim: Claim, node: int) -> Iterator[tuple[Grants, int, Load]]:
+    """Everything that the claim can get on the node, with its rank and what it takes."""
+    partial: list[tuple[Grants, int, Load]] = [] if claim.defect else [((), 0, Load())]
+    for index, request in enumerate(claim.requests):
+        served = list(_served(problem, index, request, node))
+        partial = [
+            (grants + more, rank + extra, load)
+            for (grants, rank, taken), (more, extra, own) in product(partial, served)
+            if (load := _joined(problem, taken, own)) is not None and _keeps_rules(problem, claim, grants + more)
+        ]
+    yield from partial
+
+
+def _served(problem: Problem, index: int, request: Request, node: int) -> Iterator[tuple[Grants, int, Load]]:
+    """Every choice of devices for every alternative of a request."""
+    for position, alternative in enumerate(request.alternatives):
+        for devices in _choices(problem, alternative, problem.nodes[node], node):
+            load: Load | None = Load()
+            for device in devices:
+                load = load if load is None else _joined(problem, load, _taken(problem, alternative, device))
+            if load is not None:
+                yield tuple(Grant(index, position, device) for device in devices), alternative.rank, load
+
+
+def _choices(problem: Problem, alternative: Alternative, node: Node, index: int) -> Iterator[tuple[int, ...]]:
+    """The sets of devices that the alternative can get, as far as one device at a time shows."""
+    matching = [
+        device
+        for device in node.devices()
+        if problem.on_node(device, index)
+        and problem.eligibility.selects(alternative.index, device) is True
+        and problem.eligibility.charge(alternative.index, device) is not None
+    ]
+    usable = [device for device in matching if _usable(problem, alternative, device)]
+    if alternative.defect:
+        return
+    if alternative.count is not None:
+        yield from combinations(usable, alternative.count)
+        return
+    wanted = [device for device in matching if not _used_up(problem, alternative, device)]
+    if wanted and set(wanted) <= set(usable) and all(pool.state is PoolState.USABLE for pool in node.pools):
+        yield tuple(wanted)
+
+
+def _used_up(problem: Problem, alternative: Alternative, device: int) -> bool:
+    """Whether allocated claims have left too little of a shareable device's capacity."""
+    known, charge = problem.devices[device], problem.eligibility.charge(alternative.index, device)
+    used = problem.usage.consumed.get(known.slot, {})
+    assert charge is not None
+    return any(used.get(name, 0) + amount > known.capacity[name].total for name, amount in charge.capacity)
+
+
+def _usable(problem: Problem, alternative: Alternative, device: int) -> bool:
+    """Whether the device could be granted if the alternative were alone."""
+    known, usage = problem.devices[device], problem.usage
+    if not problem.eligibility.admits(alternative.index, device):
+        return False
+    if alternative.admin:
+        return True
+    if known.slot in usage.held or (known.slot in usage.shares and not known.shareable):
+        return False
+    overdrawn = any(counter.free < 0 for counter in problem.counters if counter.group == known.group)
+    return known.slot in usage.shares or not known.consumes or not overdrawn
+
+
+def _taken(problem: Problem, alternative: Alternative, device: int) -> Load:
+    """What one grant takes."""
+    known, charge = problem.devices[device], problem.eligibility.charge(alternative.index, device)
+    assert charge is not None
+    amounts: Counter[tuple[int, str] | int] = Counter()
+    for name, amount in charge.capacity:
+        amounts[known.slot, name] += amount
+    if alternative.admin:
+        return Load(limiting=frozenset({device} if known.shareable else ()), amounts=frozenset(amounts.items()))
+    for counter, amount in charge.counters:
+        amounts[counter] += amount
+    if known.shareable:
+        return Load(frozenset(), frozenset({device}), frozenset({device}), frozenset(amounts.items()))
+    return Load(held=frozenset({known.slot}), amounts=frozenset(amounts.items()))
+
+
+def _joined(problem: Problem, first: Load, second: Load) -> Load | None:
+    """What both take; None if they cannot both have it."""
+    if first.held & second.held:
+        return None
+    amounts = Counter(dict(first.amounts))
+    for key, amount in second.amounts:
+        amounts[key] += amount
+    opened, limiting = first.opened | second.opened, first.limiting | second.limiting
+    load = Load(first.held | second.held, opened, limiting, frozenset(amounts.items()))
+    return load if _fits(problem, load, amounts) else None
+
+
+def _fits(problem: Problem, load: Load, amounts: Counter[tuple[int, str] | int]) -> bool:
+    devices, usage = problem.devices, problem.usage
+    shared = {devices[device].slot for device in load.opened}
+    if shared & load.held:
+        return False
+    for device in load.limiting:
+        slot = devices[device].slot
+        used = usage.consumed.get(slot, {})
+        for name, capacity in devices[device].capacity.items():
+            if (slot, name) in amounts and used.get(name, 0) + amounts[slot, name] > capacity.total:
+                return False
+    counters = Counter({key: amount for key, amount in amounts.items() if isinstance(key, int)})
+    for slot in (shared | load.held) - usage.shares.keys():
+        for version in problem.versions[slot]:
+            for counter, amount in devices[version].consumes:
+                counters[counter] += amount
+    return all(amount <= problem.counters[counter].free for counter, amount in counters.items())
+
+
+def _keeps_rules(problem: Problem, claim: Claim, grants: Grants) -> bool:
+    """Whether what the claim has so far is in order as far as it concerns the claim alone."""
+    devices = [problem.devices[grant.device] for grant in grants]
+    dedicated = [device.slot for device in devices if not device.shareable]
+    if len(grants) > MAX_RESULTS or len(dedicated) != len(set(dedicated)):
+        return False
+    return all(_agrees(problem, claim, constraint, grants) for constraint in claim.constraints)
+
+
+def _agrees(problem: Problem, claim: Claim, constraint: Constraint, grants: Grants) -> bool:
+    covered = [
+        problem.devices[grant.device].attributes.get(constraint.attribute)
+        for grant in grants
+        if constraint.covers(claim.requests[grant.request].alternatives[grant.alternative].name)
+    ]
+    values = [known for known in covered if known is not None]
+    if len(values) < len(covered):
+        return False
+    if constraint.kind is ConstraintKind.MATCH:
+        return len(values) < 2 or bool(frozenset.intersection(*values))
+    carried = list(chain.from_iterable(known or {None} for known in values))
+    return len(carried) == len(set(carried))

@@ -1,0 +1,117 @@
+"""Reading and running cases."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dralloc.conformance import read_allocation_case, read_lines, run_cel, run_first_fit
+from dralloc.conformance.difference import first_difference
+from dralloc.errors import InputError
+from wire import claim, device_class, gpus, node, request, resource_slice
+
+
+def case(**changes: Any) -> dict[str, Any]:
+    """A case in which one claim gets one device."""
+    result = {
+        "devices": {"results": [{"request": "gpu", "driver": "gpu.example.com", "pool": "pool-0", "device": "gpu-0"}]},
+        "nodeSelector": {
+            "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-0"]}]}]
+        },
+    }
+    plain = {
+        "id": "case-1",
+        "profile": "core",
+        "node": node(),
+        "classes": [device_class()],
+        "slices": [resource_slice(gpus(1))],
+        "allocatedClaims": [],
+        "claims": [claim("a", request())],
+        "expected": {"result": [result], "error": None, "errorKind": None, "allocateOne": 4},
+    }
+    return {**plain, **changes}
+
+
+def test_an_answer_as_recorded_passes() -> None:
+    outcome = run_first_fit(read_allocation_case(case()))
+    assert outcome.passed
+    assert outcome.actual == case()["expected"]
+
+
+def test_the_first_difference_is_named() -> None:
+    outcome = run_first_fit(read_allocation_case(case(slices=[resource_slice(gpus(1, bindingConditions=["Ready"]))])))
+    assert outcome.difference == (
+        "result[0].devices.results[0].bindingConditions: expected nothing, got ['Ready']"
+    )
+
+
+def test_no_solution_and_errors_are_told_apart() -> None:
+    nothing = {"result": None, "error": None, "errorKind": None, "allocateOne": 1}
+    assert run_first_fit(read_allocation_case(case(slices=[], expected=nothing))).passed
+    fatal = {**nothing, "error": "some text", "errorKind": "fatal"}
+    assert run_first_fit(read_allocation_case(case(classes=[], expected=fatal))).passed
+    assert not run_first_fit(read_allocation_case(case(slices=[], expected=fatal))).passed
+
+
+def test_lines_are_read_plain_or_compressed(tmp_path: Path) -> None:
+    text = "".join(json.dumps(one) + "\n" for one in ({"a": 1}, {"b": 2}))
+    (tmp_path / "plain.jsonl").write_text(text + "\n")
+    (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    assert list(read_lines(tmp_path / "plain.jsonl")) == [{"a": 1}, {"b": 2}]
+    assert list(read_lines(tmp_path / "packed.jsonl.gz")) == [{"a": 1}, {"b": 2}]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", "cases.jsonl: line 1: is not JSON"), ("[1]", "cases.jsonl: line 1: is not a JSON object")],
+)
+def test_broken_lines(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        list(read_lines(path))
+
+
+def test_a_missing_file_and_an_unknown_form(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        list(read_lines(tmp_path / "none.jsonl"))
+    with pytest.raises(InputError, match="case x: has neither claims, pods nor claimsToAllocate"):
+        read_allocation_case({"id": "x"})
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "difference"),
+    [
+        ({"a": [1, 2]}, {"a": [1, 2]}, ""),
+        ({"a": [1, 2]}, {"a": [1, 3]}, "a[1]: expected 2, got 3"),
+        ({"a": [1, 2]}, {"a": [1]}, "a: expected 2 entries, got 1"),
+        ({"a": 1}, {}, "a: expected 1, got nothing"),
+        ({}, {"b": {"c": 1}}, "b: expected nothing, got {'c': 1}"),
+        ({"a": {"b": None}}, {"a": {"b": 0}}, "a.b: expected None, got 0"),
+    ],
+)
+def test_first_difference(expected: Any, actual: Any, difference: str) -> None:
+    assert first_difference(expected, actual) == difference
+
+
+def probe(expression: str, expect: bool | str) -> dict[str, Any]:
+    device = {"driver": "gpu.example.com", "attributes": {"index": {"int": 3}}}
+    return {"name": "probe", "expression": expression, "device": device, "expect": expect, "category": "core"}
+
+
+@pytest.mark.parametrize(
+    ("expression", "answer"),
+    [
+        ("device.attributes['gpu.example.com'].index == 3", True),
+        ("device.attributes['gpu.example.com'].index > 3", False),
+        ("device.attributes['gpu.example.com'].none", "runtime-error"),
+        ("device.nothing", "compile-error"),
+    ],
+)
+def test_cel_probes(expression: str, answer: bool | str) -> None:
+    assert run_cel(probe(expression, answer)).passed
+    assert not run_cel(probe(expression, "something else")).passed

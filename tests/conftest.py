@@ -1,0 +1,28 @@
+"""Fixtures and settings for all tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parents[1]
+
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Material that lies beside the checkout on some machines; tests that need it are skipped elsewhere."""
+    path = ROOT.parent / "shared"
+    if not path.is_dir():
+        pytest.skip("the shared material is not beside this checkout")
+    return path

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+from cpsat_scene import Ask, Scene
+from ortools.sat.python import cp_model
+
+from dralloc.errors import ModelError
+from dralloc.solvers.cpsat import build, solve
+from dralloc.solvers.cpsat.rows import reduced
+
+
+def literals(count: int) -> list[cp_model.IntVar]:
+    model = cp_model.CpModel()
+    return [model.new_bool_var(f"x{index}") for index in range(count)]
+
+
+def test_a_row_is_divided_by_the_common_factor_and_its_limit_rounded_down() -> None:
+    x, y, z = literals(3)
+    terms, impossible, limit = reduced([(x, 4), (y, 6), (z, 6)], 11)
+    assert [amount for _, amount in terms] == [2, 3, 3]
+    assert (impossible, limit) == ([], 5)
+
+
+def test_a_row_that_cannot_bind_vanishes() -> None:
+    x, y = literals(2)
+    assert reduced([(x, 4), (y, 6)], 10)[0] == []
+
+
+def test_what_never_fits_is_ruled_out() -> None:
+    x, y = literals(2)
+    terms, impossible, _ = reduced([(x, 4), (y, 11)], 10)
+    assert terms == []
+    assert impossible == [y]
+    assert reduced([(x, 0)], -1)[1] == [x]
+
+
+def test_a_variable_that_is_listed_twice_counts_twice() -> None:
+    x, y = literals(2)
+    terms, impossible, _ = reduced([(x, 2), (y, 3), (x, 2)], 3)
+    assert terms == []
+    assert impossible == [x]
+
+
+def test_amounts_beyond_int64_are_an_error_that_names_the_counter() -> None:
+    scene = Scene()
+    counter = scene.counter(3 * 2**61)
+    for extra in range(3):
+        scene.device(consumes={counter: 2**62 + extra})
+        scene.pod(scene.claim(Ask()))
+    with pytest.raises(ModelError, match=r"counter driver/pool/set/counter-0: amounts add up to \d+"):
+        solve(scene.problem())
+
+
+def test_amounts_beyond_int64_are_an_error_that_names_the_capacity() -> None:
+    scene = Scene()
+    scene.device(capacity={"memory": 3 * 2**61})
+    for extra in range(3):
+        scene.pod(scene.claim(Ask(capacity={"memory": 2**62 + extra})))
+    with pytest.raises(ModelError, match="device driver/pool-0/device-0: capacity memory: amounts add up to"):
+        build(scene.problem())
+
+
+def test_huge_amounts_with_a_common_factor_are_fine() -> None:
+    scene = Scene()
+    counter = scene.counter(5 * 2**80)
+    for _ in range(3):
+        scene.device(consumes={counter: 2 * 2**80})
+        scene.pod(scene.claim(Ask()))
+    assert len(solve(scene.problem()).placements) == 2
+
+
+def test_weights_that_are_not_exact_are_an_error() -> None:
+    scene = Scene()
+    scene.device()
+    scene.pod(scene.claim(Ask()), weight=2**53)
+    scene.pod(scene.claim(Ask()), weight=1)
+    with pytest.raises(ModelError, match="weights of the demands"):
+        solve(scene.problem())

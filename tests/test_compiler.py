@@ -1,0 +1,79 @@
+"""From a cluster to a problem: which demands there are, in which order, with which nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from dralloc.compiler import compile_cluster
+from dralloc.errors import DrallocError
+from wire import allocated, claim, cluster, device_class, gpus, node, pod, request, resource_slice
+
+
+def test_pods_and_claims_without_a_pod_are_demands() -> None:
+    given = cluster(
+        node(), device_class(), claim("a", request()), claim("b", request()), claim("c", request()), pod("p", "a", "b")
+    )
+    demands = compile_cluster(given).problem.demands
+    assert [(demand.key.name, [one.key.name for one in demand.claims]) for demand in demands] == [
+        ("p", ["a", "b"]),
+        ("c", ["c"]),
+    ]
+
+
+def test_nothing_to_do_for_allocated_claims_gated_pods_and_pods_without_claims() -> None:
+    given = cluster(
+        node(),
+        device_class(),
+        allocated("done", {"device": "gpu-0"}),
+        claim("waiting", request()),
+        pod("p", "done"),
+        pod("gated", "waiting", schedulingGates=[{"name": "later"}]),
+        pod("plain"),
+    )
+    assert compile_cluster(given).problem.demands == ()
+
+
+def test_weights_grow_with_each_distinct_priority() -> None:
+    claims = [claim(name, request()) for name in "abcd"]
+    pods = [pod(name, name, priority=priority) for name, priority in zip("abcd", (5, 1000, 5, 0), strict=True)]
+    demands = compile_cluster(cluster(node(), device_class(), claims, pods)).problem.demands
+    assert [(demand.key.name, demand.weight) for demand in demands] == [("b", 3), ("a", 2), ("c", 2), ("d", 1)]
+
+
+def test_only_attributes_that_constraints_name_are_kept() -> None:
+    wanted = claim("a", request(), constraints=[{"matchAttribute": "gpu.example.com/index"}])
+    problem = compile_cluster(cluster(node(), device_class(), resource_slice(gpus(1)), wanted)).problem
+    assert problem.devices[0].attributes == {"gpu.example.com/index": frozenset({("int", 0)})}
+    problem = compile_cluster(cluster(node(), device_class(), resource_slice(gpus(1)), claim("a", request()))).problem
+    assert problem.devices[0].attributes == {}
+
+
+def test_named_nodes_are_the_only_ones_in_the_named_order() -> None:
+    given = cluster(node("node-0"), node("node-1"), node("node-2"))
+    assert [one.name for one in compile_cluster(given, nodes=["node-2", "node-0"]).problem.nodes] == ["node-2", "node-0"]
+    with pytest.raises(DrallocError, match='node "nowhere" does not exist'):
+        compile_cluster(given, nodes=["nowhere"])
+
+
+def test_a_pod_that_is_bound_already_stays_on_its_node() -> None:
+    given = cluster(node("node-0"), node("node-1"), device_class(), claim("a", request()), pod("p", "a", nodeName="node-1"))
+    (demand,) = compile_cluster(given).problem.demands
+    assert demand.nodes == (1,)
+
+
+def test_required_affinity_restricts_the_nodes() -> None:
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    given = cluster(
+        node("node-0", zone="a"), node("node-1", zone="b"), claim("a", request()), pod("p", "a", affinity=affinity)
+    )
+    (demand,) = compile_cluster(given).problem.demands
+    assert demand.nodes == (1,)
+
+
+def test_equal_requests_share_their_verdicts() -> None:
+    selector = "device.attributes['gpu.example.com'].index == 0"
+    claims = [claim(name, request("x", selector)) for name in "ab"]
+    compiled = compile_cluster(cluster(node(), device_class(), resource_slice(gpus(2)), claims))
+    assert compiled.table.selects(0, 1) is False
+    assert compiled.table._selected[0] is compiled.table._selected[1]

@@ -1,0 +1,446 @@
+"""Files, directories and standard input: text formats, lists, and clear messages for what is broken."""
+
+import gzip
+import importlib
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dralloc.api import Device, Version
+from dralloc.cluster import Cluster
+from dralloc.errors import InputError
+from dralloc.load import load, load_documents, load_text
+from dralloc.quantity import parse_quantity
+
+LOADING = importlib.import_module("dralloc.load")
+SHARED = Path(__file__).resolve().parents[1].parent / "shared"
+
+SLICE = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata:
+  name: s
+spec:
+  driver: gpu.example.com
+  nodeName: n
+  pool: {name: p, generation: 1, resourceSliceCount: 1}
+  devices:
+  - name: gpu-0
+    attributes:
+      model: {string: A100}
+    capacity:
+      memory: {value: 40Gi}
+"""
+
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n"
+
+
+def slice_json(number: int = 0, **more: Any) -> dict[str, Any]:
+    spec = {
+        "driver": "d",
+        "nodeName": f"n{number}",
+        "pool": {"name": f"p{number}", "resourceSliceCount": 1},
+        "devices": [{"name": "a", "attributes": {"text": {"string": '},{"apiVersion": ]'}}}, {"name": "b"}],
+    }
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"s{number}"},
+        "spec": spec,
+    } | more
+
+
+def devices(text: str) -> tuple[Device, ...]:
+    return load_text(NODE + "---\n" + text).slices[0].spec.devices
+
+
+def findings(text: str | bytes, **options: Any) -> str:
+    return "\n".join(map(str, load_text(text, **options).findings))
+
+
+def test_the_readme_case() -> None:
+    cluster = load_text(SLICE + "---\n" + NODE)
+    assert cluster.slices[0].spec.devices[0].capacity["memory"].value == parse_quantity("40Gi")
+    assert [node.name for node in cluster.nodes] == ["n"]
+    assert not cluster.findings
+
+
+def test_files_directories_and_standard_input(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "b.yaml").write_text(NODE.replace("name: n", "name: b"))
+    (tmp_path / "a.yml").write_text(NODE.replace("name: n", "name: a"))
+    (tmp_path / "sub" / "c.json").write_text(
+        json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "c"}})
+    )
+    (tmp_path / "sub" / "d.yaml.gz").write_bytes(gzip.compress(NODE.replace("name: n", "name: d").encode()))
+    (tmp_path / "README.md").write_text("not read")
+    stdin = io.BytesIO(NODE.replace("name: n", "name: stdin").encode())
+    cluster = load("-", tmp_path, tmp_path / "b.yaml", "-", stdin=stdin)
+    assert [node.name for node in cluster.nodes] == ["stdin", "a", "b", "c", "d"]
+    assert [str(finding) for finding in cluster.findings] == [
+        f"{tmp_path / 'b.yaml'}: Node b: is the same as in {tmp_path / 'b.yaml'}, kept once"
+    ]
+
+
+def test_standard_input_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(NODE.encode())))
+    assert [node.name for node in load("-").nodes] == ["n"]
+
+
+def test_garbage_collection_is_left_as_it_was() -> None:
+    import gc
+
+    load("-", stdin=io.BytesIO(NODE.encode()))
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        load("-", stdin=io.BytesIO(NODE.encode()))
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_lists_are_taken_apart() -> None:
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [slice_json(0), slice_json(1)]})
+    assert len(load_text(text).slices) == 2
+    typed = [{key: value for key, value in slice_json(2).items() if key not in ("kind", "apiVersion")}]
+    text = json.dumps({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSliceList", "metadata": {}, "items": typed})
+    assert load_text(text).slices[0].name == "s2"
+    assert load_text("apiVersion: v1\nkind: List\nitems: []\n") == Cluster()
+    assert load_text("apiVersion: v1\nkind: PodList\nitems: null\n") == Cluster()
+
+
+@pytest.mark.parametrize("indent", [None, 4])
+@pytest.mark.parametrize("separators", [None, (",", ":")])
+@pytest.mark.parametrize("typed", [True, False])
+@pytest.mark.parametrize("count", [0, 1, 2, 30])
+def test_long_lists_are_read_item_by_item(
+    monkeypatch: pytest.MonkeyPatch, indent: int | None, separators: tuple[str, str] | None, typed: bool, count: int
+) -> None:
+    items = [slice_json(number) for number in range(count)]
+    api_version, kind = ("resource.k8s.io/v1", "ResourceSliceList") if typed else ("v1", "List")
+    if typed:
+        items = [{"metadata": item["metadata"], "spec": item["spec"]} for item in items]
+    whole = {"apiVersion": api_version, "items": items, "kind": kind, "metadata": {"resourceVersion": "]"}}
+    text = json.dumps(whole, indent=indent, separators=separators)
+    expected = load_text(text)
+    monkeypatch.setattr(LOADING, "_SPLIT_FROM", 0)
+    assert load_text(text) == expected
+    assert len(expected.slices) == count
+
+
+def test_long_lists_with_unexpected_text_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LOADING, "_SPLIT_FROM", 0)
+    nested = [{"apiVersion": "a"}, {"apiVersion": "b"}, {"apiVersion": "c"}]
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c"},
+        "spec": {"devices": {"config": [{"opaque": {"driver": "d", "parameters": nested}}]}},
+    }
+    text = json.dumps({"items": [slice_json(0), claim, slice_json(1)], "kind": "List", "apiVersion": "v1"})
+    cluster = load_text(text)
+    assert [one.name for one in cluster.slices] == ["s0", "s1"]
+    assert cluster.claims[0].spec.devices.config[0].opaque is not None
+    assert cluster.claims[0].spec.devices.config[0].opaque.parameters == nested
+
+
+def test_a_defect_in_a_long_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LOADING, "_SPLIT_FROM", 0)
+    text = json.dumps({"apiVersion": "v1", "items": [slice_json(number) for number in range(5)], "kind": "List"})
+    broken = text.replace('"p3"', "p3")
+    with pytest.raises(InputError) as error:
+        load_text(broken, source="a.json")
+    assert str(error.value) == f"a.json: is not JSON: line 1, column {broken.index('p3') + 1}: Expecting value"
+
+
+def test_several_json_values_in_a_row() -> None:
+    text = "\n".join(json.dumps(slice_json(number)) for number in range(3))
+    assert [one.name for one in load_text(text).slices] == ["s0", "s1", "s2"]
+    pretty = "\n".join(json.dumps(slice_json(number), indent=2) for number in range(2))
+    assert len(load_text(pretty).slices) == 2
+
+
+def test_flow_style_yaml_is_not_json() -> None:
+    assert load_text("{apiVersion: v1, kind: Node, metadata: {name: n}}", source="a.yaml").nodes[0].name == "n"
+
+
+def test_a_byte_order_mark_is_no_matter() -> None:
+    assert load_text(b"\xef\xbb\xbf" + NODE.encode()).nodes[0].name == "n"
+
+
+def test_documents_that_are_data_already() -> None:
+    cluster = load_documents([slice_json(0), {"apiVersion": "v1", "kind": "List", "items": [slice_json(1)]}])
+    assert [one.name for one in cluster.slices] == ["s0", "s1"]
+    assert load_documents([]) == Cluster()
+
+
+def test_text_that_other_yaml_readers_turn_into_something_else() -> None:
+    text = SLICE.replace("{string: A100}", "{string: yes}").replace("name: gpu-0", "name: on")
+    [device] = devices(text)
+    assert device.name == "on"
+    assert device.attributes["model"] == "yes"
+    for plain in ("2026-01-01", "10:10", "no", "off", "1e3", "=", "0x", "08", "NaN"):
+        assert devices(SLICE.replace("A100", plain))[0].attributes["model"] == plain
+
+
+def test_versions_need_quotes_only_where_they_look_like_numbers() -> None:
+    [device] = devices(SLICE.replace("{string: A100}", "{version: 580.126.9}"))
+    assert device.attributes["model"] == Version("580.126.9")
+    assert findings_of_error(SLICE.replace("{string: A100}", "{version: 1.0}")).endswith("must be a string, not 1.0")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("0.1", "100m"), ("1e3", "1e3"), ("10", "10"), ("0x10", "16"), ("010", "8"), ("1_000", "1k")]
+)
+def test_quantities_that_are_numbers_in_yaml(written: str, meant: str) -> None:
+    [device] = devices(SLICE.replace("40Gi", written))
+    assert str(device.capacity["memory"].value) == meant
+
+
+def test_integers_in_json() -> None:
+    text = json.dumps(slice_json()).replace('"resourceSliceCount": 1', '"resourceSliceCount": 1.0')
+    assert findings_of_error(text).endswith("spec.pool.resourceSliceCount: must be an integer, not 1.0")
+
+
+def test_anchors_and_merge_keys() -> None:
+    text = SLICE + "  - {<<: &base {name: gpu-1, allNodes: true}, name: gpu-2}\n  - *base\n"
+    assert [device.name for device in devices(text)] == ["gpu-0", "gpu-2", "gpu-1"]
+
+
+def test_keys_become_text() -> None:
+    text = NODE.replace("{name: n}", "{name: n, labels: {1: a, true: b, 0.5: c, x: d}}")
+    assert load_text(text).nodes[0].metadata.labels == {"1": "a", "true": "b", "0.5": "c", "x": "d"}
+
+
+def test_other_kinds_are_counted_in_one_notice() -> None:
+    other = "\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"
+    text = NODE + other + other + "---\napiVersion: v1\nkind: Event\nmetadata: {name: e}\n"
+    cluster = load_text(text)
+    assert cluster.skipped == {"Namespace": 2, "Event": 1}
+    assert [str(finding) for finding in cluster.findings] == [
+        "3 objects of other kinds are not used: Event (1), Namespace (2)"
+    ]
+
+
+def test_unknown_fields_are_findings_or_errors() -> None:
+    text = SLICE + "    colour: red\n"
+    assert findings(text + "---\n" + NODE, source="a.yaml") == (
+        "a.yaml: document 1: ResourceSlice s: spec.devices[0].colour: unknown field"
+    )
+    with pytest.raises(InputError, match="colour: unknown field"):
+        load_text(text, strict=True)
+
+
+def test_empty_files_are_findings_unless_there_is_nothing_else(tmp_path: Path) -> None:
+    empty, node = tmp_path / "empty.yaml", tmp_path / "node.yaml"
+    empty.write_text("# nothing\n")
+    node.write_text(NODE)
+    assert [str(finding) for finding in load(empty, node).findings] == [f"{empty}: holds no objects"]
+    assert load() == Cluster()
+
+
+def findings_of_error(text: str | bytes, source: str = "a.yaml") -> str:
+    with pytest.raises(InputError) as error:
+        load_text(text, source=source)
+    return str(error.value)
+
+
+BROKEN: dict[str, tuple[str | bytes, str]] = {
+    "empty": ("", "a.yaml: holds no objects"),
+    "only comments": ("# a\n---\n", "a.yaml: holds no objects"),
+    "a list": ("- a\n- b\n", "a.yaml: is a list, not an object"),
+    "a JSON list": ("[1, 2]", "a.yaml: is a list, not an object"),
+    "plain text": ("hello", 'a.yaml: is just "hello", not an object'),
+    "binary": (b"\x89PNG\r\n\x1a\n", "a.yaml: is not text in UTF-8: byte 0x89 at offset 0"),
+    "UTF-16": (NODE.encode("utf-16"), "a.yaml: is not text in UTF-8: byte 0xff at offset 0"),
+    "control characters": (
+        "a: \x00",
+        'a.yaml: is not YAML: unacceptable character #x0000: control characters are not allowed in "<unicode string>", '
+        "position 3",
+    ),
+    "broken gzip": (b"\x1f\x8b\x08\x00", "a.yaml: is not valid gzip data: Compressed file ended before the "
+                    "end-of-stream marker was reached"),
+    "no kind": ("devices: []", "a.yaml: kind: is required: this is not a Kubernetes object"),
+    "no apiVersion": ("kind: Node", "a.yaml: Node: apiVersion: is required"),
+    "no name": ("apiVersion: v1\nkind: Node", "a.yaml: Node: metadata.name: is required"),
+    "no name, fast": (
+        SLICE.replace("  name: s\n", "  generateName: s\n"), "a.yaml: ResourceSlice: metadata.name: is required"
+    ),
+    "metadata is text": (
+        "apiVersion: v1\nkind: Node\nmetadata: n", 'a.yaml: Node: metadata: must be an object, not "n"'
+    ),
+    "unknown version": (
+        SLICE.replace("k8s.io/v1", "k8s.io/v2"),
+        'a.yaml: ResourceSlice s: apiVersion: "resource.k8s.io/v2" is not supported, only resource.k8s.io/v1, '
+        "resource.k8s.io/v1beta2, resource.k8s.io/v1beta1, resource.k8s.io/v1alpha3",
+    ),
+    "no spec": (
+        "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: s}",
+        "a.yaml: ResourceSlice s: spec: is required",
+    ),
+    "no driver": (SLICE.replace("driver:", "#"), "a.yaml: ResourceSlice s: spec.driver: is required"),
+    "no slice count": (
+        SLICE.replace(", resourceSliceCount: 1", ""),
+        "a.yaml: ResourceSlice s: spec.pool.resourceSliceCount: is required",
+    ),
+    "quantity": (
+        SLICE.replace("40Gi", "10Gx"),
+        "a.yaml: ResourceSlice s: spec.devices[0].capacity.memory.value: '10Gx' is not a quantity: unknown suffix 'Gx'",
+    ),
+    "quantity of the wrong type": (
+        SLICE.replace("40Gi", "true"),
+        "a.yaml: ResourceSlice s: spec.devices[0].capacity.memory.value: must be a quantity",
+    ),
+    "capacity without value": (
+        SLICE.replace("{value: 40Gi}", "40Gi"),
+        'a.yaml: ResourceSlice s: spec.devices[0].capacity.memory: must be an object, not "40Gi"',
+    ),
+    "number for text": (
+        SLICE.replace("gpu-0", "0"), "a.yaml: ResourceSlice s: spec.devices[0].name: must be a string, not 0"
+    ),
+    "text for number": (
+        SLICE.replace("generation: 1", 'generation: "1"'),
+        'a.yaml: ResourceSlice s: spec.pool.generation: must be an integer, not "1"',
+    ),
+    "text for a truth value": (
+        SLICE + "    allNodes: yes\n",
+        'a.yaml: ResourceSlice s: spec.devices[0].allNodes: must be true or false, not "yes"',
+    ),
+    "an object for a list": (
+        SLICE.replace("devices:", "sharedCounters: {}\n  devices:"),
+        "a.yaml: ResourceSlice s: spec.sharedCounters: must be a list, not an object",
+    ),
+    "a list for an object": (
+        SLICE.replace("{string: A100}", "[A100]"),
+        "a.yaml: ResourceSlice s: spec.devices[0].attributes.model: must be an object, not a list",
+    ),
+    "two attribute values": (
+        SLICE.replace("{string: A100}", "{string: A100, int: 1}"),
+        "a.yaml: ResourceSlice s: spec.devices[0].attributes.model: has more than one value: int, string",
+    ),
+    "counter without amount": (
+        SLICE + "    consumesCounters: [{counterSet: c, counters: {m: {}}}]\n",
+        "a.yaml: ResourceSlice s: spec.devices[0].consumesCounters[0].counters.m: needs value or valueFrom",
+    ),
+    "allocation mode": (
+        "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c, namespace: team}\n"
+        "spec: {devices: {requests: [{name: r, exactly: {deviceClassName: d, allocationMode: Some}}]}}",
+        "a.yaml: ResourceClaim team/c: spec.devices.requests[0].exactly.allocationMode: \"Some\" is not one of "
+        "'ExactCount', 'All'",
+    ),
+    "both kinds of request": (
+        "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\n"
+        "spec: {devices: {requests: [{name: r, exactly: {deviceClassName: d},"
+        " firstAvailable: [{name: a, deviceClassName: d}]}]}}",
+        "a.yaml: ResourceClaim c: spec.devices.requests[0]: has both exactly and firstAvailable, only one is allowed",
+    ),
+    "no kind of request": (
+        "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\n"
+        "spec: {devices: {requests: [{name: r}]}}",
+        "a.yaml: ResourceClaim c: spec.devices.requests[0]: needs exactly or firstAvailable",
+    ),
+    "no class": (
+        "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\n"
+        "spec: {devices: {requests: [{name: r, exactly: {}}]}}",
+        "a.yaml: ResourceClaim c: spec.devices.requests[0].exactly.deviceClassName: is required",
+    ),
+    "a selector that is not CEL": (
+        "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: c}\nspec: {selectors: [{}]}",
+        "a.yaml: DeviceClass c: spec.selectors[0].cel: is required",
+    ),
+    "a label that is not text": (
+        "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: {gpu: true}}",
+        "a.yaml: Node n: metadata.labels.gpu: must be a string, not true",
+    ),
+    "YAML": ("a: b: c\n", "a.yaml: is not YAML: line 1, column 5: mapping values are not allowed in this context"),
+    "YAML in the second document": (
+        NODE + "---\na: [1, 2\nb: 3\n",
+        "a.yaml: document 2: is not YAML: line 6, column 2: did not find expected ',' or ']'",
+    ),
+    "a tab": ("a:\n\tb: 1\n", "a.yaml: is not YAML: line 2, column 1: found character that cannot start any token"),
+    "a key that stands there twice": (
+        SLICE + "    name: gpu-1\n", 'a.yaml: is not YAML: line 15, column 5: the key "name" is there twice'
+    ),
+    "a key that is a list": ("? [a]\n: b\n", "a.yaml: is not YAML: line 1, column 3: a key must be text"),
+    "a tag": ("a: !secret b\n", "a.yaml: is not YAML: line 1, column 4: could not determine a constructor for the tag "
+              "'!secret'"),
+    "an unknown anchor": ("a: *b\n", "a.yaml: is not YAML: line 1, column 4: found undefined alias"),
+    "JSON": ('{"a": }', "a.json: is not JSON: line 1, column 7: Expecting value"),
+    "JSON without end": ('{"a": 1', "a.json: is not JSON: line 1, column 8: Expecting ',' delimiter"),
+    "JSON with more behind it": (
+        '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}} x',
+        "a.json: document 2: is not JSON: line 1, column 65: Expecting value",
+    ),
+    "an item that is no object": (
+        "apiVersion: v1\nkind: List\nitems: [3]", "a.yaml: is just 3, not an object"
+    ),
+    "a list in itself": ("&l {apiVersion: v1, kind: List, items: [*l]}", "a.yaml: is nested too deeply"),
+    "labels in themselves": (
+        "{apiVersion: v1, kind: Node, metadata: &m {name: n, labels: *m}}", "a.yaml: Node n: is nested too deeply"
+    ),
+    "the same name twice": (
+        NODE + "---\n" + NODE.replace("{name: n}", "{name: n, labels: {a: b}}"),
+        "a.yaml: document 2: Node n: was given before in a.yaml: document 1 with different content",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_input(name: str) -> None:
+    text, message = BROKEN[name]
+    assert findings_of_error(text, message.partition(":")[0]) == message
+
+
+def test_all_problems_of_all_files_are_one_error(tmp_path: Path) -> None:
+    first, second, missing = tmp_path / "a.yaml", tmp_path / "b.json", tmp_path / "c.yaml"
+    first.write_text(SLICE.replace("40Gi", "x") + "---\n" + NODE + "---\n" + SLICE.replace("driver:", "#"))
+    second.write_text("{")
+    with pytest.raises(InputError) as error:
+        load(first, second, missing)
+    assert [(finding.source, finding.path) for finding in error.value.findings] == [
+        (f"{first}: document 1", "spec.devices[0].capacity.memory.value"),
+        (f"{first}: document 3", "spec.driver"),
+        (str(second), ""),
+        (str(missing), ""),
+    ]
+    assert str(error.value).splitlines()[-1] == f"{missing}: cannot be read: No such file or directory"
+
+
+def test_a_directory_without_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        load(tmp_path)
+    assert str(error.value) == f"{tmp_path}: holds no *.yaml, *.yml or *.json file"
+
+
+def shared_files() -> list[Path]:
+    folders = ("claims", "resourceslices", "kep_examples", "scheduler_perf")
+    return sorted(file for folder in folders for file in (SHARED / "data" / folder).rglob("*.yaml"))
+
+
+NOT_LOADABLE = {
+    "device-taint-pod-noschedule__4-pod-not-scheduled.yaml": "Pod basic-resourceclaimtemplate/pod-no-schedule: "
+    "apiVersion: is required",
+    "kep4815_mig_fragment_0.yaml": "kind: is required: this is not a Kubernetes object",
+    "kep4815_mig_fragment_1.yaml": "kind: is required: this is not a Kubernetes object",
+    "kep4815_tpu_4x4.yaml": "ResourceSlice device-slice: was given before in kep4815_tpu_4x4.yaml: document 1 "
+    "with different content",
+}
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the collected data is not beside the repository")
+def test_collected_files_load_or_say_why_not() -> None:
+    for file in shared_files():
+        try:
+            cluster = load_text(file.read_bytes(), source=file.name)
+        except InputError as error:
+            [finding] = error.findings
+            assert str(finding).endswith(NOT_LOADABLE[file.name])
+        else:
+            assert file.name not in NOT_LOADABLE
+            assert not [finding for finding in cluster.findings if finding.rule == "unknown field"]
+            assert not cluster.unresolved or file.name.startswith("device-taint-pod-no")
