@@ -327,12 +327,6 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
         SLICE + "    consumesCounters: [{counterSet: c, counters: {m: {}}}]\n",
         "a.yaml: ResourceSlice s: spec.devices[0].consumesCounters[0].counters.m: needs value or valueFrom",
     ),
-    "allocation mode": (
-        "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c, namespace: team}\n"
-        "spec: {devices: {requests: [{name: r, exactly: {deviceClassName: d, allocationMode: Some}}]}}",
-        "a.yaml: ResourceClaim team/c: spec.devices.requests[0].exactly.allocationMode: \"Some\" is not one of "
-        "'ExactCount', 'All'",
-    ),
     "both kinds of request": (
         "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\n"
         "spec: {devices: {requests: [{name: r, exactly: {deviceClassName: d},"
@@ -348,10 +342,6 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
         "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\n"
         "spec: {devices: {requests: [{name: r, exactly: {}}]}}",
         "a.yaml: ResourceClaim c: spec.devices.requests[0].exactly.deviceClassName: is required",
-    ),
-    "a selector that is not CEL": (
-        "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: c}\nspec: {selectors: [{}]}",
-        "a.yaml: DeviceClass c: spec.selectors[0].cel: is required",
     ),
     "a label that is not text": (
         "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: {gpu: true}}",
@@ -444,3 +434,13 @@ def test_collected_files_load_or_say_why_not() -> None:
             assert file.name not in NOT_LOADABLE
             assert not [finding for finding in cluster.findings if finding.rule == "unknown field"]
             assert not cluster.unresolved or file.name.startswith("device-taint-pod-no")
+
+
+def test_a_directory_may_hold_other_files(tmp_path: Path) -> None:
+    (tmp_path / "notes.yaml").write_text("says: no object\n")
+    (tmp_path / "slice.yaml").write_text(SLICE)
+    cluster = load(tmp_path)
+    assert len(cluster.slices) == 1
+    assert cluster.skipped == {"no Kubernetes object": 1}
+    with pytest.raises(InputError, match=r"notes\.yaml: kind: is required"):
+        load(tmp_path / "notes.yaml")

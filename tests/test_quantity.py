@@ -154,3 +154,10 @@ def test_text_survives_one_round_trip(text: str) -> None:
 def test_sum_and_difference_undo_each_other(left: str, right: str) -> None:
     first, second = parse_quantity(left), parse_quantity(right)
     assert first + second - second == first
+
+
+def test_huge_exponents_and_texts_are_refused_at_once() -> None:
+    assert parse_quantity("1e-999999999") == parse_quantity("1n")
+    for text in ("1e101", "1e999999999", "9" * 5000):
+        with pytest.raises(QuantityError, match="is not a quantity"):
+            parse_quantity(text)

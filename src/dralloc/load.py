@@ -45,6 +45,7 @@ _ITEMS: Final = re.compile(rb'"items"\s*:\s*\[(\s*)(\{\s*"[^"\\]*")')
 _SPACE: Final = re.compile(r"\s*")
 _CLOSING_BRACKETS: Final = 8
 """How many brackets at the end of a list are tried as the one that closes its items."""
+_OTHER: Final = "no Kubernetes object"
 _SPLIT_FROM: Final = 1 << 20
 """Lists in JSON from this many bytes on are parsed item by item, as plain data takes ten times the room of its text."""
 
@@ -69,7 +70,7 @@ def load(*paths: str | Path, strict: bool = False, stdin: IO[bytes] | None = Non
     ----------
     paths
         Files, directories (all ``*.yaml``, ``*.yml`` and ``*.json`` in and below them, also with ``.gz``, in the order
-        of their names), or ``-`` for standard input.
+        of their names; what is no Kubernetes object there is skipped and counted), or ``-`` for standard input.
     strict
         Whether a field that is not known in an object of ``resource.k8s.io`` is an error.
     stdin
@@ -133,17 +134,18 @@ class _Loading:
         if not files:
             self._note(self.empty, str(path), "holds no *.yaml, *.yml or *.json file")
         for file in files:
-            self._add_file(file)
+            self._add_file(file, found=True)
 
-    def _add_file(self, path: Path) -> None:
+    def _add_file(self, path: Path, *, found: bool = False) -> None:
+        """Add a file; one that was found in a directory may hold something else than objects."""
         try:
             data = path.read_bytes()
         except OSError as error:
             self._note(self.reader.errors, str(path), f"cannot be read: {error.strerror}")
         else:
-            self.add_text(data, str(path))
+            self.add_text(data, str(path), found=found)
 
-    def add_text(self, data: bytes, source: str) -> None:
+    def add_text(self, data: bytes, source: str, *, found: bool = False) -> None:
         documents: list[Any] = []
         failure: str | None = None
         try:
@@ -160,7 +162,9 @@ class _Loading:
         for number, document in enumerate(documents, start=1):
             place = f"{source}: document {number}" if several else source
             try:
-                if document is not None:
+                if found and document is not None and not _is_object(document):
+                    self.reader.skipped[_OTHER] += 1
+                elif document is not None:
                     self.add_document(document, place)
             except RecursionError:
                 self._note(self.reader.errors, place, "is nested too deeply")
@@ -196,6 +200,11 @@ class _Loading:
     @staticmethod
     def _note(findings: list[Finding], source: str, rule: str) -> None:
         findings.append(Finding(source, "", "", rule))
+
+
+def _is_object(document: Any) -> bool:
+    """Whether a document claims to be a Kubernetes object."""
+    return isinstance(document, dict) and bool(document.keys() & {"apiVersion", "kind"})
 
 
 class _TextError(Exception):

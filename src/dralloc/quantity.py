@@ -29,6 +29,8 @@ _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T"
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIX: Final = ("", *_BINARY)
+_MOST_CHARACTERS: Final = 256
+_MOST_EXPONENT: Final = 100
 _FAST_DIGITS: Final = 18
 """Up to this many digits Kubernetes keeps a decimal number as an int64 with a scale."""
 
@@ -120,9 +122,9 @@ def parse_quantity(text: str) -> Quantity:
     QuantityError
         The text does not follow the grammar of Kubernetes quantities.
     """
-    match = _SHAPE.fullmatch(text)
+    match = _SHAPE.fullmatch(text) if len(text) <= _MOST_CHARACTERS else None
     if match is None or not (match[2] or match[4]):
-        raise QuantityError(f"{text!r} is not a quantity: a number with an optional suffix like m, k, Mi or e3")
+        raise QuantityError(f"{_shown(text)} is not a quantity: a number with an optional suffix like m, k, Mi or e3")
     sign, whole, _, fraction, suffix = (part or "" for part in match.groups())
     digits = whole.lstrip("0") + fraction
     scale = -len(fraction)
@@ -133,7 +135,15 @@ def parse_quantity(text: str) -> Quantity:
     exponent = _EXPONENT.fullmatch(suffix)
     if exponent is None:
         raise QuantityError(f"{text!r} is not a quantity: unknown suffix {suffix!r}")
-    return _decimal(sign, digits, scale + int(exponent[1]), Format.EXPONENT)
+    power = int(exponent[1])
+    if power > _MOST_EXPONENT:
+        raise QuantityError(f"{text!r} is not a quantity: the exponent is above {_MOST_EXPONENT}")
+    # Whatever is finer than a nano is rounded up to one, however fine it is.
+    return _decimal(sign, digits, scale + max(power, -_MOST_CHARACTERS), Format.EXPONENT)
+
+
+def _shown(text: str) -> str:
+    return repr(text) if len(text) <= _MOST_CHARACTERS else f"{text[:20]!r}... ({len(text)} characters)"
 
 
 def _decimal(sign: str, digits: str, scale: int, format: Format) -> Quantity:

@@ -1,6 +1,6 @@
 """ResourceClaim and ResourceClaimTemplate: what users ask for."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import BeforeValidator, StrictBool, StrictInt, StrictStr, model_validator
 from pydantic_core import PydanticCustomError
@@ -38,7 +38,7 @@ class _RequestDetails(WireModel):
     device_class_name: StrictStr
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: Annotated[
-        Literal["ExactCount", "All"], BeforeValidator(lambda mode: "ExactCount" if mode == "" else mode)
+        StrictStr, BeforeValidator(lambda mode: "ExactCount" if mode == "" else mode)
     ] = "ExactCount"
     count: Annotated[StrictInt, BeforeValidator(lambda count: 1 if count == 0 and type(count) is int else count)] = 1
     tolerations: tuple[DeviceToleration, ...] = ()

@@ -24,9 +24,12 @@ class CELDeviceSelector(WireModel):
 
 
 class DeviceSelector(WireModel):
-    """A condition on a device; CEL is the only kind there is."""
+    """A condition on a device; CEL is the only kind there is.
 
-    cel: CELDeviceSelector
+    ``cel`` is None for a kind that is not known here. Nothing can be allocated with such a selector.
+    """
+
+    cel: CELDeviceSelector | None = None
 
 
 class OpaqueDeviceConfiguration(WireModel):

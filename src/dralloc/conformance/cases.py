@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,18 +119,20 @@ def _recorded_case(case: Json) -> AllocationCase:
 
 
 def _table_case(case: Json) -> AllocationCase:
+    source = f"case {case['name']}"
     documents = [
         *_typed("Node", "v1", [case["node"]]),
         *_typed("DeviceClass", _VERSION, case["classes"] or ()),
-        *_typed("ResourceSlice", _VERSION, case["slices"] or ()),
         *_typed("ResourceClaim", _VERSION, _holders(case)),
-        *_pod(_POD, case["claimsToAllocate"] or ()),
+        *_pod(_POD, list(_renamed(case["claimsToAllocate"] or ()))),
     ]
+    # Rows give the same name to several slices, which no cluster could hold; one by one they are fine.
+    slices = [load_documents([one], source=source).slices[0] for one in _typed("ResourceSlice", _VERSION, case["slices"] or ())]
     expected_error = case.get("expectError")
     return AllocationCase(
         name=case["name"],
         profile=case["table"],
-        cluster=load_documents(documents, source=f"case {case['name']}"),
+        cluster=replace(load_documents(documents, source=source), slices=tuple(slices)),
         features=ALL_FEATURES.switched(case["features"]),
         pods=(),
         expected=case.get("corrected") or case["actual"],
@@ -154,6 +156,16 @@ def _pod(name: str, claims: Sequence[Json]) -> Iterator[Json]:
     metadata = {"name": name, "namespace": namespaces.pop()}
     yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"resourceClaims": entries}}
     yield from _typed("ResourceClaim", _VERSION, claims)
+
+
+def _renamed(claims: Sequence[Json]) -> Iterator[Json]:
+    """The claims, those that repeat a name with a number behind it."""
+    seen: dict[str, int] = {}
+    for claim in claims:
+        name = claim["metadata"]["name"]
+        seen[name] = seen.get(name, 0) + 1
+        number = f"-{seen[name]}" if seen[name] > 1 else ""
+        yield {**claim, "metadata": {**claim["metadata"], "name": f"{name}{number}"}}
 
 
 def _holders(case: Json) -> Iterator[Json]:

@@ -296,15 +296,19 @@ def test_the_cost_limit_ends_an_evaluation() -> None:
     assert compile_selector(f"{ATTRIBUTES}.ecc").matches(GPU, cost_limit=4)
 
 
-_WHAT_GROWS_TOO_FAR_IS_STOPPED = """
-    lists.range(999999).distinct().size() == 1
-    cel.bind(a, 'aaaaaaaaaa', cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, a == '')))))))))))))))))))))
-    cel.bind(a, [1], cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, cel.bind(a, a + a + a + a, a == [])))))))))))))))))))))
-    'aaaaaaaaaa'.replace('a', 'aaaaaaaaaa').replace('a', 'aaaaaaaaaa').replace('a', 'aaaaaaaaaa').replace('a', 'aaaaaaaaaa').replace('a', 'aaaaaaaaaa').replace('a', 'aaaaaaaaaa').replace('a', 'aaaaaaaaaa').replace('a', 'aaaaaaaaaa').replace('a', 'aaaaaaaaaa').replace('a', 'aaaaaaaaaa').replace('a', 'aaaaaaaaaa').replace('a', 'aaaaaaaaaa') == ''
-    cel.bind(a, 'aa', cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), cel.bind(a, '%s%s%s%s'.format([a, a, a, a]), a == '')))))))))))))))))))))
-"""
+def _nested(start: str, step: str) -> str:
+    return f"cel.bind(a, {start}, " + f"cel.bind(a, {step}, " * 20 + "a == a" + ")" * 21
 
 
-@pytest.mark.parametrize("expression", lines(_WHAT_GROWS_TOO_FAR_IS_STOPPED))
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "lists.range(999999).distinct().size() == 1",
+        "'aaaaaaaaaa'" + ".replace('a', 'aaaaaaaaaa')" * 12 + " == ''",
+        _nested("'a'", "a + a + a + a"),
+        _nested("[1]", "a + a + a + a"),
+        _nested("'a'", "'%s%s%s%s'.format([a, a, a, a])"),
+    ],
+)
 def test_what_grows_too_far_is_stopped(expression: str) -> None:
     assert evaluate(expression) == "runtime-error"

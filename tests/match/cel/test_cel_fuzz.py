@@ -17,7 +17,7 @@ def answer(expression: str) -> object:
 
 
 @given(EXPRESSIONS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_expressions_answer_or_fail_as_cel_does(expression: str) -> None:
     first = answer(expression)
     assert isinstance(first, bool | str)
@@ -25,13 +25,13 @@ def test_expressions_answer_or_fail_as_cel_does(expression: str) -> None:
 
 
 @given(FRAGMENTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_text_answers_or_fails_as_cel_does(text: str) -> None:
     assert isinstance(answer(text), bool | str)
 
 
 @given(DYNAMIC)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_hidden_types_are_no_less_safe(expression: str) -> None:
     assert isinstance(answer(expression), bool | str)
     assert isinstance(answer(f"{expression} == {expression}"), bool | str)

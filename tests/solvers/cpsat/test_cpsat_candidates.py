@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from cpsat_scene import Ask, Scene, answer, devices_of
 
 from dralloc.errors import FatalError, ModelError
 from dralloc.problem import Usage
 from dralloc.solution import Placement, Solution
 from dralloc.solvers.cpsat import Options, solve
+from solvers.cpsat.scene import Ask, Scene, answer, devices_of
 
 
 def failing() -> Scene:

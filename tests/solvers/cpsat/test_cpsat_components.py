@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from cpsat_scene import Ask, Scene, answer
-
 from dralloc.solvers.cpsat import Goal
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.components import components
+from solvers.cpsat.scene import Ask, Scene, answer
 
 
 def split(scene: Scene, goal: Goal = Goal.NONE) -> list[tuple[int, ...]]:

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from cpsat_scene import Ask, Scene
 from ortools.sat.python import cp_model
 
 from dralloc.errors import ModelError
 from dralloc.solvers.cpsat import build, solve
 from dralloc.solvers.cpsat.rows import reduced
+from solvers.cpsat.scene import Ask, Scene
 
 
 def literals(count: int) -> list[cp_model.IntVar]:

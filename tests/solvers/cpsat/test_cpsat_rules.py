@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from cpsat_scene import Ask, Scene, answer, devices_of, placed
 
 from dralloc.problem import Constraint, ConstraintKind, PoolState, Usage
+from solvers.cpsat.scene import Ask, Scene, answer, devices_of, placed
 
 ALL = Ask(count=None)
 MATCH = Constraint(ConstraintKind.MATCH, "numa")

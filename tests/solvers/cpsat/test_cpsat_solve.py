@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cpsat_scene import Ask, Scene, answer
 
 from dralloc.check import check
 from dralloc.errors import ModelError
 from dralloc.problem import Problem
 from dralloc.solution import Grant, Placement, Solution, Status
 from dralloc.solvers.cpsat import Goal, Options, Progress, build, solve
+from solvers.cpsat.scene import Ask, Scene, answer
 
 
 def hard(pods: int = 60, gpus: int = 8) -> Problem:

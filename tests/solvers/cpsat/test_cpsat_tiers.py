@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from cpsat_scene import Ask, Scene, answer, devices_of, placed
 
 from dralloc.problem import Usage
 from dralloc.solution import Tier
 from dralloc.solvers.cpsat import Goal
+from solvers.cpsat.scene import Ask, Scene, answer, devices_of, placed
 
 
 def values(scene: Scene, goal: Goal = Goal.NONE) -> list[int]:
