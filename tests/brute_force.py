@@ -1,11 +1,12 @@
 """The referee for small problems: every answer is tried, and the best one is kept.
 
-What a claim can get on a node is enumerated. Claims are joined to demands, demands to gangs, gangs to solutions; of
-parts that take exactly the same, only the best is kept. Parts that do not fit together are dropped: whatever is added
-only takes more.
+What a claim can get on a node is enumerated; a claim of several demands can also be left to another of them. Claims are
+joined to demands, demands to gangs, gangs to solutions; of parts that take exactly the same, only the best is kept.
+Parts that do not fit together are dropped: whatever is added only takes more. What a part owes to the rest is looked
+at in the end: claims that it left to others, and devices that it could leave out only because others fill them.
 
 `best` follows the optimal mode: a device whose selector fails is left out, and ``All`` leaves out a shareable device
-only if allocated claims have used up too much of its capacity.
+if and only if too little of its capacity is left beside everything that is placed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, combinations, product
 from typing import NamedTuple
 
+from brute_load import NOTHING, Load, granted, in_the_end, joined, left_out, placed, taken, visiting
+from dralloc.names import ClaimKey
 from dralloc.problem import (
     MAX_RESULTS,
     Alternative,
@@ -32,19 +35,7 @@ from dralloc.solution import Grant, Placement, Solution
 __all__ = ["best", "best_solution", "feasible", "solutions"]
 
 Grants = tuple[Grant, ...]
-
-
-class Load(NamedTuple):
-    """What grants take together.
-
-    ``held``: slots of dedicated devices. ``opened``: shareable devices in use. ``limiting``: shareable devices granted,
-    with or without admin access. ``amounts``: of capacities by (slot, name), of counters charged by request by index.
-    """
-
-    held: frozenset[int] = frozenset()
-    opened: frozenset[int] = frozenset()
-    limiting: frozenset[int] = frozenset()
-    amounts: frozenset[tuple[tuple[int, str] | int, int]] = frozenset()
+Devices = tuple[int, ...]
 
 
 class Answer(NamedTuple):
@@ -65,7 +56,7 @@ class Answer(NamedTuple):
 
 
 Answers = dict[Load, Answer]
-NOTHING: Answers = {Load(): Answer()}
+START: Answers = {NOTHING: Answer()}
 
 
 def best(problem: Problem) -> tuple[int, int]:
@@ -81,40 +72,48 @@ def best_solution(problem: Problem) -> Solution:
 
 def solutions(problem: Problem) -> Iterator[Solution]:
     """All solutions, but one only of those that take exactly the same; the empty one first."""
-    answers = NOTHING
+    answers = START
     for gang in _gangs(problem):
         answers = _better(chain(answers.items(), _together(problem, answers, gang).items()))
-    yield from map(_solution, answers.values())
+    yield from (_solution(answer) for load, answer in answers.items() if in_the_end(load))
 
 
 def feasible(problem: Problem, solution: Solution) -> bool:
     """Whether the placements are among those that `solutions` chooses from, each demand at most once."""
-    load: Load | None = Load()
+    load: Load | None = NOTHING
     for placement in solution.placements:
-        demand = problem.demands[placement.demand]
-        if placement.node not in problem.candidate_nodes(demand) or len(placement.grants) != len(demand.claims):
-            return False
-        for claim, grants in zip(demand.claims, placement.grants, strict=True):
-            known = {tuple(sorted(every)): own for every, _, own in _grants(problem, claim, placement.node)}
-            own = known.get(tuple(sorted(grants)))
-            load = _joined(problem, load, own) if load is not None and own is not None else None
-    placed = [placement.demand for placement in solution.placements]
+        own = _load(problem, placement)
+        load = joined(problem, load, own) if load is not None and own is not None else None
+    demands = [placement.demand for placement in solution.placements]
     gangs = Counter(demand.gang for demand in problem.demands if demand.gang)
-    placed_gangs = Counter(problem.demands[index].gang for index in placed)
+    placed_gangs = Counter(problem.demands[index].gang for index in demands)
     whole = all(placed_gangs[gang] in (0, size) for gang, size in gangs.items())
-    return load is not None and whole and len(placed) == len(set(placed))
+    return load is not None and in_the_end(load) and whole and len(demands) == len(set(demands))
+
+
+def _load(problem: Problem, placement: Placement) -> Load | None:
+    """What a placement takes; None if it is impossible by itself."""
+    demand = problem.demands[placement.demand]
+    if placement.node not in problem.candidate_nodes(demand) or len(placement.grants) != len(demand.claims):
+        return None
+    load: Load | None = NOTHING
+    for claim, grants in zip(demand.claims, placement.grants, strict=True):
+        known = {tuple(sorted(every)): own for every, _, own in _grants(problem, claim, placement.node)}
+        own = known.get(tuple(sorted(grants)))
+        load = joined(problem, load, own) if load is not None and own is not None else None
+    return None if load is None else placed(load)
 
 
 def _best(problem: Problem) -> Answer:
-    answers = NOTHING
+    answers = START
     gangs = [gang for gang in _gangs(problem) if gang]
     to_come = sum(max(answer.weight for answer in gang.values()) for gang in gangs)
     for gang in gangs:
         to_come -= max(answer.weight for answer in gang.values())
         answers = _better(chain(answers.items(), _together(problem, answers, gang).items()))
-        least = max(answer.weight for answer in answers.values()) - to_come
+        least = max(answer.weight for load, answer in answers.items() if in_the_end(load)) - to_come
         answers = {load: answer for load, answer in answers.items() if answer.weight >= least}
-    return max(answers.values(), key=lambda answer: answer.worth)
+    return max((answer for load, answer in answers.items() if in_the_end(load)), key=lambda answer: answer.worth)
 
 
 def _solution(answer: Answer) -> Solution:
@@ -132,11 +131,11 @@ def _better(answers: Iterable[tuple[Load, Answer]]) -> Answers:
 
 def _together(problem: Problem, first: Answers, second: Answers) -> Answers:
     """Every answer of the one with every answer of the other, where that fits."""
-    joined = (
-        (_joined(problem, load, other_load), answer.plus(other))
+    pairs = (
+        (joined(problem, load, other_load), answer.plus(other))
         for (load, answer), (other_load, other) in product(first.items(), second.items())
     )
-    return _better((load, answer) for load, answer in joined if load is not None)
+    return _better((load, answer) for load, answer in pairs if load is not None)
 
 
 def _gangs(problem: Problem) -> Iterator[Answers]:
@@ -145,7 +144,7 @@ def _gangs(problem: Problem) -> Iterator[Answers]:
     for index, demand in enumerate(problem.demands):
         gangs.setdefault(demand.gang or index, []).append(index)
     for members in gangs.values():
-        answers = NOTHING
+        answers = START
         for index in members:
             answers = _together(problem, answers, _demand(problem, index, problem.demands[index]))
         yield answers
@@ -153,44 +152,55 @@ def _gangs(problem: Problem) -> Iterator[Answers]:
 
 def _demand(problem: Problem, index: int, demand: Demand) -> Answers:
     """How a demand can be placed."""
-    placed = []
+    ways = []
     for node in problem.candidate_nodes(demand):
-        answers = NOTHING
+        answers = START
         for claim in demand.claims:
             each = ((load, Answer(rank=rank, grants=(grants,))) for grants, rank, load in _grants(problem, claim, node))
             answers = _together(problem, answers, _better(each))
         for load, answer in answers.items():
             placement = Placement(index, node, answer.grants)
-            placed.append((load, Answer(demand.weight, answer.rank, (placement,))))
-    return _better(placed)
+            ways.append((placed(load), Answer(demand.weight, answer.rank, (placement,))))
+    return _better(ways)
 
 
 def _grants(problem: Problem, claim: Claim, node: int) -> Iterator[tuple[Grants, int, Load]]:
     """Everything that the claim can get on the node, with its rank and what it takes."""
-    partial: list[tuple[Grants, int, Load]] = [] if claim.defect else [((), 0, Load())]
+    partial: list[tuple[Grants, int, Load]] = [] if claim.defect else [((), 0, NOTHING)]
     for index, request in enumerate(claim.requests):
         served = list(_served(problem, index, request, node))
         partial = [
             (grants + more, rank + extra, load)
-            for (grants, rank, taken), (more, extra, own) in product(partial, served)
-            if (load := _joined(problem, taken, own)) is not None and _keeps_rules(problem, claim, grants + more)
+            for (grants, rank, before), (more, extra, own) in product(partial, served)
+            if (load := joined(problem, before, own)) is not None and _keeps_rules(problem, claim, grants + more)
         ]
-    yield from partial
+    if not claim.requests or not _is_shared(problem, claim.key):
+        yield from partial
+        return
+    yield (), 0, visiting(claim.key, node)
+    for grants, rank, load in partial:
+        home = joined(problem, load, granted(claim.key, node, (grant.device for grant in grants)))
+        assert home is not None
+        yield grants, rank, home
+
+
+def _is_shared(problem: Problem, key: ClaimKey) -> bool:
+    return sum(claim.key == key for demand in problem.demands for claim in demand.claims) > 1
 
 
 def _served(problem: Problem, index: int, request: Request, node: int) -> Iterator[tuple[Grants, int, Load]]:
     """Every choice of devices for every alternative of a request."""
     for position, alternative in enumerate(request.alternatives):
-        for devices in _choices(problem, alternative, problem.nodes[node], node):
-            load: Load | None = Load()
+        for devices, missing in _choices(problem, alternative, problem.nodes[node], node):
+            load: Load | None = left_out(problem, alternative, missing)
             for device in devices:
-                load = load if load is None else _joined(problem, load, _taken(problem, alternative, device))
+                load = load if load is None else joined(problem, load, taken(problem, alternative, device))
             if load is not None:
                 yield tuple(Grant(index, position, device) for device in devices), alternative.rank, load
 
 
-def _choices(problem: Problem, alternative: Alternative, node: Node, index: int) -> Iterator[tuple[int, ...]]:
-    """The sets of devices that the alternative can get, as far as one device at a time shows."""
+def _choices(problem: Problem, alternative: Alternative, node: Node, index: int) -> Iterator[tuple[Devices, Devices]]:
+    """The sets of devices that the alternative can get, as far as each by itself shows, and what ``All`` lacks."""
     matching = [
         device
         for device in node.devices()
@@ -202,19 +212,13 @@ def _choices(problem: Problem, alternative: Alternative, node: Node, index: int)
     if alternative.defect:
         return
     if alternative.count is not None:
-        yield from combinations(usable, alternative.count)
-        return
-    wanted = [device for device in matching if not _used_up(problem, alternative, device)]
-    if wanted and set(wanted) <= set(usable) and all(pool.state is PoolState.USABLE for pool in node.pools):
-        yield tuple(wanted)
-
-
-def _used_up(problem: Problem, alternative: Alternative, device: int) -> bool:
-    """Whether allocated claims have left too little of a shareable device's capacity."""
-    known, charge = problem.devices[device], problem.eligibility.charge(alternative.index, device)
-    used = problem.usage.consumed.get(known.slot, {})
-    assert charge is not None
-    return any(used.get(name, 0) + amount > known.capacity[name].total for name, amount in charge.capacity)
+        yield from ((devices, ()) for devices in combinations(usable, alternative.count))
+    elif all(pool.state is PoolState.USABLE for pool in node.pools):
+        for number in range(1, len(usable) + 1):
+            for devices in combinations(usable, number):
+                missing = tuple(device for device in matching if device not in devices)
+                if all(problem.devices[device].shareable for device in missing):
+                    yield devices, missing
 
 
 def _usable(problem: Problem, alternative: Alternative, device: int) -> bool:
@@ -228,53 +232,6 @@ def _usable(problem: Problem, alternative: Alternative, device: int) -> bool:
         return False
     overdrawn = any(counter.free < 0 for counter in problem.counters if counter.group == known.group)
     return known.slot in usage.shares or not known.consumes or not overdrawn
-
-
-def _taken(problem: Problem, alternative: Alternative, device: int) -> Load:
-    """What one grant takes."""
-    known, charge = problem.devices[device], problem.eligibility.charge(alternative.index, device)
-    assert charge is not None
-    amounts: Counter[tuple[int, str] | int] = Counter()
-    for name, amount in charge.capacity:
-        amounts[known.slot, name] += amount
-    if alternative.admin:
-        return Load(limiting=frozenset({device} if known.shareable else ()), amounts=frozenset(amounts.items()))
-    for counter, amount in charge.counters:
-        amounts[counter] += amount
-    if known.shareable:
-        return Load(frozenset(), frozenset({device}), frozenset({device}), frozenset(amounts.items()))
-    return Load(held=frozenset({known.slot}), amounts=frozenset(amounts.items()))
-
-
-def _joined(problem: Problem, first: Load, second: Load) -> Load | None:
-    """What both take; None if they cannot both have it."""
-    if first.held & second.held:
-        return None
-    amounts = Counter(dict(first.amounts))
-    for key, amount in second.amounts:
-        amounts[key] += amount
-    opened, limiting = first.opened | second.opened, first.limiting | second.limiting
-    load = Load(first.held | second.held, opened, limiting, frozenset(amounts.items()))
-    return load if _fits(problem, load, amounts) else None
-
-
-def _fits(problem: Problem, load: Load, amounts: Counter[tuple[int, str] | int]) -> bool:
-    devices, usage = problem.devices, problem.usage
-    shared = {devices[device].slot for device in load.opened}
-    if shared & load.held:
-        return False
-    for device in load.limiting:
-        slot = devices[device].slot
-        used = usage.consumed.get(slot, {})
-        for name, capacity in devices[device].capacity.items():
-            if (slot, name) in amounts and used.get(name, 0) + amounts[slot, name] > capacity.total:
-                return False
-    counters = Counter({key: amount for key, amount in amounts.items() if isinstance(key, int)})
-    for slot in (shared | load.held) - usage.shares.keys():
-        for version in problem.versions[slot]:
-            for counter, amount in devices[version].consumes:
-                counters[counter] += amount
-    return all(amount <= problem.counters[counter].free for counter, amount in counters.items())
 
 
 def _keeps_rules(problem: Problem, claim: Claim, grants: Grants) -> bool:

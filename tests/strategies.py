@@ -86,23 +86,32 @@ def _claims(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Claim:
 
 
 @st.composite
+def _modest_claims(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Claim:
+    """A claim that is easily served."""
+    only = Alternative(next(numbers), RequestName("r0"), 0, draw(st.sampled_from([1, 1, 2, None])), draw(rarely()))
+    return Claim(ClaimKey("default", name), f"uid-{name}", (Request("r0", (only,)),))
+
+
+@st.composite
 def demand_lists(draw: st.DrawFn, nodes: int, max_demands: int = 4) -> tuple[Demand, ...]:
     """Draw pods with one claim or two, some of them bound to certain nodes, to each other, or to a claim they share."""
     numbers = count()
+    common = draw(_claims("common", numbers) | _modest_claims("common", numbers))
     demands: list[Demand] = []
     for index in range(draw(st.sampled_from(range(1, max_demands + 1)))):
         own = [
             draw(_claims(f"claim-{index}-{number}", numbers)) for number in range(draw(st.sampled_from([1, 1, 1, 2])))
         ]
-        others = [claim for demand in demands for claim in demand.claims]
+        claims = draw(_with_shared(own, [common] * 4 + [claim for demand in demands for claim in demand.claims]))
         weight = draw(st.integers(1, 3))
+        bound = draw(st.booleans()) if set(claims) != set(own) else draw(rarely())
         demands.append(
             Demand(
                 key=ClaimKey("default", f"pod-{index}"),
-                claims=draw(_with_shared(own, others)),
+                claims=claims,
                 priority=weight,
                 weight=weight,
-                nodes=draw(_some_nodes(nodes)) if draw(st.integers(0, 3)) == 0 else None,
+                nodes=draw(_some_nodes(nodes)) if bound else None,
                 gang=draw(st.sampled_from(["", "", "", "gang"])),
             )
         )
@@ -111,13 +120,13 @@ def demand_lists(draw: st.DrawFn, nodes: int, max_demands: int = 4) -> tuple[Dem
 
 @st.composite
 def _with_shared(draw: st.DrawFn, own: list[Claim], others: Sequence[Claim]) -> tuple[Claim, ...]:
-    """The pod's own claims; now and then with another pod's claim before them, behind them, or in place of one."""
-    place = draw(st.sampled_from(["no", "no", "before", "behind", "instead"])) if others else "no"
+    """The pod's own claims; now and then with another pod's claim before them, behind them, or in their place."""
+    place = draw(st.sampled_from(["no", "no", "before", "behind", "alone"]))
     if place == "no":
         return tuple(own)
     shared = draw(st.sampled_from(others))
-    if place == "instead":
-        own.pop()
+    if place == "alone":
+        return (shared,)
     return (shared, *own) if place == "before" else (*own, shared)
 
 

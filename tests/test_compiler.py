@@ -50,13 +50,18 @@ def test_only_attributes_that_constraints_name_are_kept() -> None:
 
 def test_named_nodes_are_the_only_ones_in_the_named_order() -> None:
     given = cluster(node("node-0"), node("node-1"), node("node-2"))
-    assert [one.name for one in compile_cluster(given, nodes=["node-2", "node-0"]).problem.nodes] == ["node-2", "node-0"]
+    assert [one.name for one in compile_cluster(given, nodes=["node-2", "node-0"]).problem.nodes] == [
+        "node-2",
+        "node-0",
+    ]
     with pytest.raises(DrallocError, match='node "nowhere" does not exist'):
         compile_cluster(given, nodes=["nowhere"])
 
 
 def test_a_pod_that_is_bound_already_stays_on_its_node() -> None:
-    given = cluster(node("node-0"), node("node-1"), device_class(), claim("a", request()), pod("p", "a", nodeName="node-1"))
+    given = cluster(
+        node("node-0"), node("node-1"), device_class(), claim("a", request()), pod("p", "a", nodeName="node-1")
+    )
     (demand,) = compile_cluster(given).problem.demands
     assert demand.nodes == (1,)
 

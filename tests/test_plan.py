@@ -9,7 +9,19 @@ import pytest
 
 import dralloc
 from dralloc.cluster import Cluster
-from wire import claim, cluster, consumes, counters, device, device_class, first_available, node, request, resource_slice, sub
+from wire import (
+    claim,
+    cluster,
+    consumes,
+    counters,
+    device,
+    device_class,
+    first_available,
+    node,
+    request,
+    resource_slice,
+    sub,
+)
 
 SIZES = "device.attributes['gpu.example.com'].size == {}"
 

@@ -40,7 +40,9 @@ def opaque(**parameters: Any) -> Json:
 def test_results_carry_what_the_request_said() -> None:
     taint = {"key": "sick", "effect": "NoSchedule"}
     toleration = {"key": "sick", "operator": "Exists"}
-    slices = resource_slice([device("gpu-0", taints=[taint], bindingConditions=["Ready"], bindingFailureConditions=["Bad"])])
+    slices = resource_slice(
+        [device("gpu-0", taints=[taint], bindingConditions=["Ready"], bindingFailureConditions=["Bad"])]
+    )
     found = written(node(), device_class(), slices, claim("a", request(adminAccess=True, tolerations=[toleration])))
     assert found["a"]["devices"]["results"] == [
         {

@@ -43,7 +43,11 @@ def resource_slice(  # noqa: PLR0913
     **spec: Any,
 ) -> Json:
     """A slice; for node-0 unless it says otherwise."""
-    where = {} if spec.keys() & {"nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"} else {"nodeName": "node-0"}
+    where = (
+        {}
+        if spec.keys() & {"nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"}
+        else {"nodeName": "node-0"}
+    )
     content: Json = {"devices": list(devices)} if devices else {}
     if "sharedCounters" in spec:
         where = where and {"allNodes": True}

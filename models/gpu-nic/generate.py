@@ -44,15 +44,14 @@ class Workload:
 
 # In the order of arrival: the order in which first fit serves them.
 WORKLOADS = [
-    Workload("Deployment", "notebooks", 3, "gpu", "registry.example.com/notebook:5"),
-    Workload("StatefulSet", "storage-gateway", 2, "rdma", "registry.example.com/gateway:4"),
     Workload("StatefulSet", "ingest", 3, "two-ethernets", "registry.example.com/ingest:9"),
-    Workload("Job", "finetune", 3, "aligned-pair", "registry.example.com/finetune:17"),
-    Workload("Deployment", "rerank", 3, "gpu", "registry.example.com/serve:31"),
+    Workload("Deployment", "rerank", 5, "gpu", "registry.example.com/serve:31"),
     Workload("Job", "train", 2, "two-gpus-one-rdma", "registry.example.com/train:6"),
     Workload("Job", "pretrain", 1, "four-gpus-two-rdma", "registry.example.com/train:6"),
-    Workload("Deployment", "batch-infer", 4, "gpu", "registry.example.com/serve:31"),
+    Workload("Deployment", "notebooks", 6, "gpu", "registry.example.com/notebook:5"),
+    Workload("StatefulSet", "storage-gateway", 1, "rdma-of-numa-1", "registry.example.com/gateway:4"),
     Workload("Job", "rdma-benchmark", 1, "all-rdma-of-numa-1", "registry.example.com/perftest:2"),
+    Workload("Job", "finetune", 5, "aligned-pair", "registry.example.com/finetune:17"),
 ]
 
 # --- the hardware: 8 x A100 40 GB, 4 x 100 Gbit/s RDMA, 3 Ethernet adapters -----------------------------------------
@@ -196,15 +195,21 @@ def request(name: str, device_class_name: str, count: int = 1) -> Object:
     return {"name": name, "exactly": {"deviceClassName": device_class_name, **more}}
 
 
+def on_numa_1(name: str, count: Object) -> Object:
+    """Return a request for RDMA adapters beside the second processor."""
+    cel = f"device.attributes['{NIC_DRIVER}'].numaNode == 1"
+    selectors = [{"cel": {"expression": cel}}]
+    return {"name": name, "exactly": {"deviceClassName": "rdma.dra.net", "selectors": selectors, **count}}
+
+
 def claim(requests: list[Object], *constraints: Object) -> Object:
     """Return what a claim asks for."""
     return {"requests": requests, **({"constraints": list(constraints)} if constraints else {})}
 
 
-ON_NUMA_1 = f"device.attributes['{NIC_DRIVER}'].numaNode == 1"
 TEMPLATES: dict[str, Object] = {
     "gpu": claim([request("gpu", "gpu.nvidia.com")]),
-    "rdma": claim([request("nic", "rdma.dra.net")]),
+    "rdma-of-numa-1": claim([on_numa_1("nic", {})]),
     "two-ethernets": claim(
         [request("uplink", "ethernet.dra.net", 2)], {"requests": ["uplink"], "distinctAttribute": NUMA_NODE}
     ),
@@ -220,18 +225,7 @@ TEMPLATES: dict[str, Object] = {
         [request("gpus", "gpu.nvidia.com", 4), request("nics", "rdma.dra.net", 2)],
         {"requests": ["gpus", "nics"], "matchAttribute": NUMA_NODE},
     ),
-    "all-rdma-of-numa-1": claim(
-        [
-            {
-                "name": "nics",
-                "exactly": {
-                    "deviceClassName": "rdma.dra.net",
-                    "selectors": [{"cel": {"expression": ON_NUMA_1}}],
-                    "allocationMode": "All",
-                },
-            }
-        ]
-    ),
+    "all-rdma-of-numa-1": claim([on_numa_1("nics", {"allocationMode": "All"})]),
 }
 
 

@@ -13,6 +13,7 @@ from dralloc.api import NodeSelector, Pod, ResourceClaim
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
+from dralloc.garbage import without_garbage_collection
 from dralloc.inventory import Inventory, take_inventory
 from dralloc.inventory.nodes import selector_matches
 from dralloc.match import MatchTable
@@ -33,6 +34,7 @@ class Compiled:
     cluster: Cluster
 
 
+@without_garbage_collection()
 def compile_cluster(cluster: Cluster, features: Features = ALL_FEATURES, nodes: Sequence[str] = ()) -> Compiled:
     """Compile what a cluster wants and has.
 

@@ -6,14 +6,12 @@ file and lists (``kind: List``, ``kind: ResourceSliceList``) are taken apart.
 
 from __future__ import annotations
 
-import gc
 import gzip
 import json
 import re
 import sys
 import zlib
 from collections.abc import Hashable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, ClassVar, Final
@@ -24,6 +22,7 @@ import yaml
 from dralloc.api import ObjectReader
 from dralloc.cluster import Cluster, Located
 from dralloc.errors import Finding, InputError
+from dralloc.garbage import without_garbage_collection
 
 try:
     from yaml import CSafeLoader as _YamlLoader
@@ -50,19 +49,7 @@ _SPLIT_FROM: Final = 1 << 20
 """Lists in JSON from this many bytes on are parsed item by item, as plain data takes ten times the room of its text."""
 
 
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Nothing that is read here forms cycles, and looking for them takes longer than reading."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@_without_garbage_collection()
+@without_garbage_collection()
 def load(*paths: str | Path, strict: bool = False, stdin: IO[bytes] | None = None) -> Cluster:
     """Read everything that is given and put it together.
 
@@ -90,7 +77,7 @@ def load(*paths: str | Path, strict: bool = False, stdin: IO[bytes] | None = Non
     return loading.cluster()
 
 
-@_without_garbage_collection()
+@without_garbage_collection()
 def load_text(text: str | bytes, *, source: str = "<text>", strict: bool = False) -> Cluster:
     """Read YAML or JSON text; `source` names it in findings. Otherwise like `load`."""
     loading = _Loading(ObjectReader(strict=strict))
@@ -98,7 +85,7 @@ def load_text(text: str | bytes, *, source: str = "<text>", strict: bool = False
     return loading.cluster()
 
 
-@_without_garbage_collection()
+@without_garbage_collection()
 def load_documents(documents: Iterable[Any], *, source: str = "", strict: bool = False) -> Cluster:
     """Read objects that are plain data already, in any supported version. Otherwise like `load`."""
     loading = _Loading(ObjectReader(strict=strict))

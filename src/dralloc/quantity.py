@@ -58,13 +58,18 @@ class Quantity:
     is_int64
         Whether Kubernetes holds the written form as a whole int64, which its ``AsInt64`` (CEL: ``isInteger``) reports.
         It depends on the text: ``1000m`` and ``1.0`` are not, ``1.e3`` is.
+    is_big
+        Whether Kubernetes holds the written form as a decimal of any length, as it does with ``1Ei`` and ``1.5Gi``.
     """
 
-    __slots__ = ("format", "is_int64", "nanos")
+    __slots__ = ("format", "is_big", "is_int64", "nanos")
 
-    def __init__(self, nanos: int, format: Format = Format.DECIMAL, is_int64: bool | None = None) -> None:
+    def __init__(
+        self, nanos: int, format: Format = Format.DECIMAL, is_int64: bool | None = None, *, is_big: bool = False
+    ) -> None:
         self.nanos: Final = nanos
         self.format: Final = format
+        self.is_big: Final = is_big
         self.is_int64: Final = nanos % NANOS == 0 and abs(nanos) <= _MAX if is_int64 is None else is_int64
 
     def __eq__(self, other: object) -> bool:
@@ -150,13 +155,13 @@ def _decimal(sign: str, digits: str, scale: int, format: Format) -> Quantity:
     value = int(digits or "0")
     fast = len(digits) <= _FAST_DIGITS and scale >= -9
     is_int64 = fast and scale >= 0 and value * 10 ** min(scale, 19) < 2**63
-    return Quantity(_signed(sign, _nanos(value, scale + 9), capped=not fast), format, is_int64)
+    return Quantity(_signed(sign, _nanos(value, scale + 9), capped=not fast), format, is_int64, is_big=not fast)
 
 
 def _binary(sign: str, digits: str, scale: int, power: int) -> Quantity:
     value = int(digits or "0") << power
     fast = scale == 0 and len(digits) <= _FAST_DIGITS and value < 2**63 and power < 60
-    return Quantity(_signed(sign, _nanos(value, scale + 9), capped=not fast), Format.BINARY, fast)
+    return Quantity(_signed(sign, _nanos(value, scale + 9), capped=not fast), Format.BINARY, fast, is_big=not fast)
 
 
 def _nanos(value: int, scale: int) -> int:

@@ -44,9 +44,7 @@ def test_an_answer_as_recorded_passes() -> None:
 
 def test_the_first_difference_is_named() -> None:
     outcome = run_first_fit(read_allocation_case(case(slices=[resource_slice(gpus(1, bindingConditions=["Ready"]))])))
-    assert outcome.difference == (
-        "result[0].devices.results[0].bindingConditions: expected nothing, got ['Ready']"
-    )
+    assert outcome.difference == ("result[0].devices.results[0].bindingConditions: expected nothing, got ['Ready']")
 
 
 def test_no_solution_and_errors_are_told_apart() -> None:

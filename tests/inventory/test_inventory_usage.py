@@ -80,7 +80,9 @@ def test_counters_by_request_are_rebuilt_from_the_record() -> None:
     use = [{"counterSet": "set", "counters": {"bandwidth": {"valueFrom": {"capacityKey": "bw"}}}}]
     found = inventory(
         resource_slice(name="s0", count=2, sharedCounters=[sets]),
-        resource_slice([device("vf-0", consumesCounters=use), device("vf-1", consumesCounters=use)], name="s1", count=2),
+        resource_slice(
+            [device("vf-0", consumesCounters=use), device("vf-1", consumesCounters=use)], name="s1", count=2
+        ),
         allocated("a", {"device": "vf-0", "consumedCapacity": {"bw": "10"}}),
         allocated("b", {"device": "vf-1", "consumedCapacity": {"bw": "25"}}),
     )

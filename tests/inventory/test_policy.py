@@ -15,7 +15,9 @@ def q(text: str) -> Quantity:
     return parse_quantity(text)
 
 
-def in_range(minimum: str, maximum: str | None = None, step: str | None = None, default: str | None = None) -> CapacityRequestPolicy:
+def in_range(
+    minimum: str, maximum: str | None = None, step: str | None = None, default: str | None = None
+) -> CapacityRequestPolicy:
     valid = CapacityRequestPolicyRange(q(minimum), maximum and q(maximum), step and q(step))  # type: ignore[arg-type]
     return CapacityRequestPolicy(default=default and q(default), valid_range=valid)  # type: ignore[arg-type]
 
@@ -46,7 +48,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "requested", "policy", "taken"), CASES, ids=[case[0] for case in CASES])
-def test_amount_taken(name: str, requested: str | None, policy: CapacityRequestPolicy | None, taken: str | None) -> None:
+def test_amount_taken(
+    name: str, requested: str | None, policy: CapacityRequestPolicy | None, taken: str | None
+) -> None:
     amount = amount_taken(None if requested is None else q(requested), q("80Gi"), policy)
     assert (None if amount is None else str(amount)) == taken
 

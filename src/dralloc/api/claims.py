@@ -37,9 +37,9 @@ class DeviceDerivedAttribute(WireModel):
 class _RequestDetails(WireModel):
     device_class_name: StrictStr
     selectors: tuple[DeviceSelector, ...] = ()
-    allocation_mode: Annotated[
-        StrictStr, BeforeValidator(lambda mode: "ExactCount" if mode == "" else mode)
-    ] = "ExactCount"
+    allocation_mode: Annotated[StrictStr, BeforeValidator(lambda mode: "ExactCount" if mode == "" else mode)] = (
+        "ExactCount"
+    )
     count: Annotated[StrictInt, BeforeValidator(lambda count: 1 if count == 0 and type(count) is int else count)] = 1
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None

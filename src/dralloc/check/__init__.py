@@ -2,7 +2,7 @@
 
 It shares no code with the solvers. Its rules are plain loops over the grants, in four modules:
 
-- `dralloc.check.placed`: which demands are placed, on which nodes, with which claims and gangs;
+- `dralloc.check.placed`: which demands are placed, on which nodes, with which gangs and shared claims;
 - `dralloc.check.claims`: what each claim got: counts, ``All``, constraints;
 - `dralloc.check.shared`: what all claims together take of devices, capacities and counters;
 - `dralloc.check.objective`: what the answer says about itself.
@@ -26,6 +26,8 @@ RULES: tuple[Rule, ...] = (
     placed.each_demand_once_in_order,
     placed.on_candidate_nodes,
     placed.gangs_all_or_none,
+    placed.shared_claims_are_allocated_once,
+    placed.shared_claims_can_be_used,
     placed.nothing_with_a_defect,
     claims.every_request_served_once,
     claims.not_too_many_results,

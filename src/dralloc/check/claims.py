@@ -78,7 +78,8 @@ def no_device_twice(view: View) -> Iterator[str]:
 def all_means_all(view: View) -> Iterator[str]:
     """Allocation mode ``All`` gets every matching device of the node (KEP-4381).
 
-    Only a shareable device with too little capacity left may be missing; pools must not be incomplete or invalid.
+    Only a shareable device may be missing, if too little of its capacity is left beside everything that is placed, be
+    it earlier or later; pools must not be incomplete or invalid.
     """
     for award in view.awards:
         whole: dict[int, list[Use]] = {}
@@ -97,21 +98,23 @@ def _whole(view: View, award: Award, uses: list[Use]) -> Iterator[str]:
             yield f"{award}: request {alternative.name}: all devices, but {reason}"
     granted = {use.device_index for use in uses}
     for index in node.devices():
-        if index not in granted and _matches(view, award.node, alternative.index, index):
+        if index not in granted and _must_have(view, award, alternative.index, index):
             missing = view.problem.devices[index].id
             yield f"{award}: request {alternative.name}: all devices, but matching device {missing} is missing"
 
 
-def _matches(view: View, node: int, alternative: int, index: int) -> bool:
+def _must_have(view: View, award: Award, alternative: int, index: int) -> bool:
     """Whether an alternative that wants all devices must get this one."""
     device, eligibility = view.problem.devices[index], view.problem.eligibility
-    if not view.problem.on_node(index, node) or eligibility.selects(alternative, index) is not True:
+    if not view.problem.on_node(index, award.node) or eligibility.selects(alternative, index) is not True:
         return False
     charge = eligibility.charge(alternative, index)
     if charge is None:
         return False
+    uses = view.by_slot.get(device.slot, [])
+    beside = [use for use in uses if not use.alternative.admin or use.demand == award.demand]
     return not device.shareable or all(
-        view.capacity_taken.get((device.slot, name), 0) + nanos <= device.capacity[name].total
+        view.capacity_taken(device.slot, name, beside) + nanos <= device.capacity[name].total
         for name, nanos in charge.capacity
     )
 

@@ -15,6 +15,8 @@ __all__ = [
     "gangs_all_or_none",
     "nothing_with_a_defect",
     "on_candidate_nodes",
+    "shared_claims_are_allocated_once",
+    "shared_claims_can_be_used",
     "unknown_references",
 ]
 
@@ -83,6 +85,31 @@ def gangs_all_or_none(view: View) -> Iterator[str]:
     for gang, size in sizes.items():
         if placed[gang] not in (0, size):
             yield f"gang {gang}: {placed[gang]} of {size} demands placed"
+
+
+def shared_claims_are_allocated_once(view: View) -> Iterator[str]:
+    """A claim that several placed demands list is granted with one of them."""
+    for awards in view.sharing:
+        claim, demands = awards[0].claim, view.problem.demands
+        granted = sorted({award.demand for award in awards if award.uses})
+        if claim.requests and not granted:
+            names = ", ".join(str(demands[award.demand].key) for award in awards)
+            yield f"{awards[0]}: shared by {names}, but granted with none of them"
+        if len(granted) > 1:
+            names = ", ".join(str(demands[demand].key) for demand in granted)
+            yield f"{awards[0]}: shared, but granted {len(granted)} times: with {names}"
+
+
+def shared_claims_can_be_used(view: View) -> Iterator[str]:
+    """Who lists a claim that is granted with another demand is on a node from which all of its devices can be used."""
+    for awards in view.sharing:
+        for home in awards:
+            for award in awards:
+                for use in home.uses:
+                    if not award.uses and not view.problem.usable_from(use.device_index, home.node, award.node):
+                        here, there = (view.problem.nodes[node].name for node in (award.node, home.node))
+                        demand = view.problem.demands[award.demand].key
+                        yield f"{use}: granted on node {there}, cannot be used from node {here} of demand {demand}"
 
 
 def nothing_with_a_defect(view: View) -> Iterator[str]:

@@ -32,16 +32,29 @@ def dedicated_devices_have_one_owner(view: View) -> Iterator[str]:
 
 
 def capacities_suffice(view: View) -> Iterator[str]:
-    """Of a shareable device no more capacity is consumed than it has, with admin access too (KEP-5075)."""
+    """Of a shareable device no more capacity is consumed than it has (KEP-5075).
+
+    Admin access holds nothing once it is allocated: what it takes counts beside the other grants of its demand, but not
+    beside those of other demands (upstream behaviour).
+    """
     for slot, uses in view.by_slot.items():
-        for use in {use.device_index: use for use in uses if use.device.shareable}.values():
-            for name in _charged(uses):
-                known = use.device.capacity.get(name)
-                taken = view.capacity_taken[slot, name]
-                if known is None:
-                    yield f"device {use.device.id}: charged {amount(taken)} of a capacity {name} that it lacks"
-                elif taken > known.total:
-                    yield f"device {use.device.id}: capacity {name}: {amount(taken)} taken of {amount(known.total)}"
+        yield from _capacities(view, slot, [use for use in uses if not use.alternative.admin])
+        for demand in sorted({use.demand for use in uses if use.alternative.admin}):
+            within = f" in demand {view.problem.demands[demand].key} with admin access"
+            yield from _capacities(view, slot, [use for use in uses if use.demand == demand], within)
+
+
+def _capacities(view: View, slot: int, uses: list[Use], within: str = "") -> Iterator[str]:
+    """What these grants take together of one device, in each version of it that they are for."""
+    for use in {use.device_index: use for use in uses if use.device.shareable}.values():
+        for name in _charged(uses):
+            known = use.device.capacity.get(name)
+            taken = view.capacity_taken(slot, name, uses)
+            if known is None:
+                yield f"device {use.device.id}: charged {amount(taken)} of a capacity {name} that it lacks{within}"
+            elif taken > known.total:
+                total = amount(known.total)
+                yield f"device {use.device.id}: capacity {name}: {amount(taken)} taken of {total}{within}"
 
 
 def _charged(uses: list[Use]) -> list[str]:

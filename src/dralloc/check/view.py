@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Charge, Claim, Device, PoolState, Problem
 from dralloc.quantity import Quantity
 from dralloc.solution import Placement, Solution
@@ -16,8 +17,12 @@ __all__ = ["Award", "Use", "View", "amount"]
 
 
 class Use(NamedTuple):
-    """One grant: a device (with its index in the problem) for an alternative of a claim's request."""
+    """One grant: a device (with its index in the problem) for an alternative of a claim's request.
 
+    ``demand`` is the index of the demand in whose placement it is.
+    """
+
+    demand: int
     claim: Claim
     request: int
     alternative: Alternative
@@ -30,8 +35,9 @@ class Use(NamedTuple):
 
 
 class Award(NamedTuple):
-    """Everything that one claim got, on the node with that index."""
+    """Everything that one claim got with the placement of a demand on a node (both by index)."""
 
+    demand: int
     node: int
     claim: Claim
     uses: tuple[Use, ...]
@@ -49,18 +55,43 @@ class View:
 
     @cached_property
     def awards(self) -> tuple[Award, ...]:
-        """What each claim of each placement got."""
+        """What each claim got. A shared claim is only listed where it got something (see `sharing`)."""
+        return tuple(
+            award for award in self._everything if award.uses or not award.claim.requests or not self._is_shared(award)
+        )
+
+    @cached_property
+    def sharing(self) -> tuple[tuple[Award, ...], ...]:
+        """For each claim that several placed demands list, what it got with each of them: it should be with one."""
+        listed: dict[ClaimKey, list[Award]] = defaultdict(list)
+        for award in self._everything:
+            listed[award.claim.key].append(award)
+        return tuple(tuple(awards) for awards in listed.values() if self._is_shared(awards[0]))
+
+    def _is_shared(self, award: Award) -> bool:
+        return len(self._listing[award.claim.key]) > 1
+
+    @cached_property
+    def _listing(self) -> Mapping[ClaimKey, set[int]]:
+        """The placed demands that list each claim."""
+        listing: dict[ClaimKey, set[int]] = defaultdict(set)
+        for award in self._everything:
+            listing[award.claim.key].add(award.demand)
+        return listing
+
+    @cached_property
+    def _everything(self) -> tuple[Award, ...]:
         return tuple(award for placement in self.solution.placements for award in self._read(placement))
 
     def _read(self, placement: Placement) -> Iterator[Award]:
-        devices, eligibility = self.problem.devices, self.problem.eligibility
-        for claim, grants in zip(self.problem.demands[placement.demand].claims, placement.grants, strict=True):
+        devices, eligibility, demand = self.problem.devices, self.problem.eligibility, placement.demand
+        for claim, grants in zip(self.problem.demands[demand].claims, placement.grants, strict=True):
             uses = []
             for request, position, index in grants:
                 alternative = claim.requests[request].alternatives[position]
                 charge = eligibility.charge(alternative.index, index)
-                uses.append(Use(claim, request, alternative, index, devices[index], charge))
-            yield Award(placement.node, claim, tuple(uses))
+                uses.append(Use(demand, claim, request, alternative, index, devices[index], charge))
+            yield Award(demand, placement.node, claim, tuple(uses))
 
     @cached_property
     def by_slot(self) -> Mapping[int, list[Use]]:
@@ -71,19 +102,16 @@ class View:
                 slots[use.device.slot].append(use)
         return slots
 
-    @cached_property
-    def capacity_taken(self) -> Mapping[tuple[int, str], int]:
-        """Nanos that allocated claims and all grants, with admin access too, take of shareable devices (KEP-5075)."""
-        taken: dict[tuple[int, str], int] = defaultdict(int)
-        for slot, consumed in self.problem.usage.consumed.items():
-            for name, nanos in consumed.items():
-                taken[slot, name] += nanos
-        for slot, uses in self.by_slot.items():
-            for use in uses:
-                if use.device.shareable and use.charge is not None:
-                    for name, nanos in use.charge.capacity:
-                        taken[slot, name] += nanos
-        return taken
+    def capacity_taken(self, slot: int, name: str, uses: Iterable[Use]) -> int:
+        """Nanos of a shareable device's capacity that allocated claims and these grants of it take (KEP-5075)."""
+        granted = (
+            nanos
+            for use in uses
+            if use.device.shareable and use.charge is not None
+            for charged, nanos in use.charge.capacity
+            if charged == name
+        )
+        return self.problem.usage.consumed.get(slot, {}).get(name, 0) + sum(granted)
 
     @cached_property
     def opened(self) -> tuple[int, ...]:

@@ -127,7 +127,10 @@ def _table_case(case: Json) -> AllocationCase:
         *_pod(_POD, list(_renamed(case["claimsToAllocate"] or ()))),
     ]
     # Rows give the same name to several slices, which no cluster could hold; one by one they are fine.
-    slices = [load_documents([one], source=source).slices[0] for one in _typed("ResourceSlice", _VERSION, case["slices"] or ())]
+    slices = [
+        load_documents([one], source=source).slices[0]
+        for one in _typed("ResourceSlice", _VERSION, case["slices"] or ())
+    ]
     expected_error = case.get("expectError")
     return AllocationCase(
         name=case["name"],

@@ -18,6 +18,9 @@ from dralloc.problem import Capacity, Counter, Device, Scalar
 __all__ = ["Catalog", "Source"]
 
 
+_NOTHING: Mapping[str, frozenset[Scalar]] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where a device was published.
@@ -119,6 +122,8 @@ class Catalog:
         return self._capacities[key]
 
     def _constrained(self, device: ApiDevice, driver: str) -> Mapping[str, frozenset[Scalar]]:
+        if not self.attributes:
+            return _NOTHING
         found = ((name, _look_up(name, device, driver)) for name in self.attributes)
         return {name: comparable(value, self.features) for name, value in found if value is not None}
 

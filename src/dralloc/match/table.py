@@ -136,7 +136,6 @@ class MatchTable:
                 source.device.attributes,
                 {name: capacity.value for name, capacity in source.device.capacity.items()},
                 source.device.allow_multiple_allocations,
-                self.features,
             )
         return self._devices[device]
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from cel_helpers import evaluate
 
 from dralloc.errors import QuantityError
 from dralloc.match.cel import UNSET, Version, compile_selector, convert_device, device_from_wire
 from dralloc.match.cel.data import EMPTY_MAP, MISSING, DomainMap, Duration, Uint, find, map_key, map_keys
 from dralloc.match.cel.semver import parse_semver
 from dralloc.quantity import parse_quantity
+from match.cel.cel_helpers import evaluate
 
 
 def test_conversion_of_plain_values() -> None:
@@ -66,10 +66,11 @@ def test_a_domain_map_has_every_domain() -> None:
         ("true", set(), set()),
     ],
 )
-def test_what_is_read(expression: str, attributes: set[object], capacity: set[object]) -> None:
+def test_what_is_read(expression: str, attributes: set[tuple[str, str]], capacity: set[tuple[str, str]]) -> None:
     reads = compile_selector(expression).reads
     assert not reads.everything
-    assert (reads.attributes, reads.capacity) == (attributes, capacity)
+    assert reads.attributes == attributes
+    assert reads.capacity == capacity
     assert reads.driver == ("driver" in expression)
 
 

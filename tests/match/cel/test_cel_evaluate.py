@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from cel_helpers import ATTRIBUTES, GPU, answers, costs, evaluate, lines, runtime_message, table
 
 from dralloc.errors import CelRuntimeError
 from dralloc.match.cel import compile_selector, device_from_wire
+from match.cel.cel_helpers import ATTRIBUTES, GPU, answers, costs, evaluate, lines, runtime_message, table
 
 _OPERATORS = """
     7 / 2 == 3

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cel_helpers import DYNAMIC, EXPRESSIONS, FRAGMENTS, GPU
 from hypothesis import given, settings
 
 from dralloc.errors import CelCompileError, CelRuntimeError
 from dralloc.match.cel import compile_selector
+from match.cel.cel_helpers import DYNAMIC, EXPRESSIONS, FRAGMENTS, GPU
 
 
 def answer(expression: str) -> object:

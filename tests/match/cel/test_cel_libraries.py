@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from cel_helpers import answers, evaluate, lines, runtime_message, table
+
+from match.cel.cel_helpers import answers, evaluate, lines, runtime_message, table
 
 _STRINGS = r"""
     'aé'.upperAscii() == 'Aé' && 'AÉ'.lowerAscii() == 'aÉ'

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from cel_helpers import compile_message, evaluate, lines
 
 from dralloc.errors import CelCompileError
 from dralloc.match.cel.parse import MAX_DEPTH, MAX_LENGTH, parse
 from dralloc.match.cel.syntax import Call, Fold, Ident, Index, Literal, Logic, Select, qualified_name, walk
+from match.cel.cel_helpers import compile_message, evaluate, lines
 
 
 def test_a_chain_of_selections_and_indexes() -> None:

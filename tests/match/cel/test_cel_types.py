@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from cel_helpers import ATTRIBUTES, compile_message, evaluate, lines, table
 
 from dralloc.features import ALL_FEATURES
 from dralloc.match.cel import compile_selector
 from dralloc.match.cel.types import parse_signature, parse_type
 from dralloc.match.cel.unify import assignable, more_general, substitute
+from match.cel.cel_helpers import ATTRIBUTES, compile_message, evaluate, lines, table
 
 
 def test_the_notation_of_types() -> None:

@@ -249,7 +249,9 @@ def test_all_with_a_violated_constraint_is_fatal() -> None:
 def test_counters_are_shared_by_the_devices_of_a_pool() -> None:
     slices = [
         resource_slice(name="s0", count=2, sharedCounters=[counters("set", memory="40Gi")]),
-        resource_slice([device(f"part-{i}", consumesCounters=consumes("set", memory="15Gi")) for i in range(3)], name="s1", count=2),
+        resource_slice(
+            [device(f"part-{i}", consumesCounters=consumes("set", memory="15Gi")) for i in range(3)], name="s1", count=2
+        ),
     ]
     assert len(placed(node(), slices, claim("a", request(count=2)))) == 1
     assert placed(node(), slices, claim("a", request(count=3))) == {}
@@ -344,9 +346,17 @@ def test_admin_access_to_a_shared_device_consumes_capacity_within_its_pod_only()
         ({"key": "sick", "effect": "None"}, [], True),
         ({"key": "sick", "effect": "NoSchedule"}, [{"key": "sick", "operator": "Exists"}], True),
         ({"key": "sick", "effect": "NoSchedule"}, [{"operator": "Exists"}], True),
-        ({"key": "sick", "value": "very", "effect": "NoSchedule"}, [{"key": "sick", "operator": "Equal", "value": "very"}], True),
+        (
+            {"key": "sick", "value": "very", "effect": "NoSchedule"},
+            [{"key": "sick", "operator": "Equal", "value": "very"}],
+            True,
+        ),
         ({"key": "sick", "value": "very", "effect": "NoSchedule"}, [{"key": "sick", "value": "bit"}], False),
-        ({"key": "sick", "effect": "NoSchedule"}, [{"key": "sick", "operator": "Exists", "effect": "NoExecute"}], False),
+        (
+            {"key": "sick", "effect": "NoSchedule"},
+            [{"key": "sick", "operator": "Exists", "effect": "NoExecute"}],
+            False,
+        ),
     ],
 )
 def test_taints(taint: Json, tolerations: list[Json], *, fits: bool) -> None:
@@ -391,7 +401,9 @@ def test_a_shared_claim_on_a_network_device_leaves_the_other_pod_free() -> None:
     anywhere = "device.attributes.size() == 0"
     local = "'gpu.example.com' in device.attributes"
     claims = [claim("shared", request("net", anywhere)), claim("own", request("gpu", local))]
-    compiled, solution = run(node("node-0"), node("node-1"), slices, claims, pod("p", "shared"), pod("q", "shared", "own"))
+    compiled, solution = run(
+        node("node-0"), node("node-1"), slices, claims, pod("p", "shared"), pod("q", "shared", "own")
+    )
     assert [compiled.problem.nodes[one.node].name for one in solution.placements] == ["node-0", "node-1"]
 
 

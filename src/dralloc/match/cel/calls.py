@@ -24,7 +24,7 @@ _UNHASHABLE: Final = frozenset({bytes, Semver})
 _CHEAP: Final = 10_000
 """Calls with known arguments are computed when the selector is compiled, if they cost no more than this."""
 
-Check: TypeAlias = Callable[[Sequence[Value]], None]
+_Check: TypeAlias = Callable[[Sequence[Value]], None]
 """Refuses values that are not of the types of an overload's parameters."""
 
 _SCALARS: Final = frozenset({"bool", "int", "uint", "double", "string", "bytes"})
@@ -45,7 +45,7 @@ def call(name: str, overloads: Sequence[Overload], args: Sequence[Code], types: 
     return Code(_run_with_rule(impl, tuple(arg.run for arg in args), rule, check), cost)
 
 
-def _own_cost(rule: CostRule | None, check: Check | None, values: Sequence[Value]) -> int:
+def _own_cost(rule: CostRule | None, check: _Check | None, values: Sequence[Value]) -> int:
     """The cost of a call with known arguments; 1 if it fails for their types."""
     if rule is None:
         return 1
@@ -59,7 +59,7 @@ def _own_cost(rule: CostRule | None, check: Check | None, values: Sequence[Value
 
 def _implementation(
     name: str, overloads: Sequence[Overload], types: Sequence[Type]
-) -> tuple[Impl, CostRule | None, Check | None]:
+) -> tuple[Impl, CostRule | None, _Check | None]:
     """What to do, its cost, and the test that values at run time must pass before."""
     first = overloads[0]
     if len(overloads) > 1:
@@ -86,7 +86,7 @@ def _proven(given: Type, wanted: Type) -> bool:
     return given.name in {"list", "map"} and all(map(_proven, given.params, wanted.params))
 
 
-def _check(name: str, tests: tuple[tuple[int, Test], ...]) -> Check:
+def _check(name: str, tests: tuple[tuple[int, Test], ...]) -> _Check:
     def check(values: Sequence[Value]) -> None:
         for position, test in tests:
             if not test(values[position]):
@@ -95,7 +95,7 @@ def _check(name: str, tests: tuple[tuple[int, Test], ...]) -> Check:
     return check
 
 
-def _checked(impl: Impl, check: Check) -> Impl:
+def _checked(impl: Impl, check: _Check) -> Impl:
     def checked(*values: Value) -> Value:
         check(values)
         return impl(*values)
@@ -132,7 +132,7 @@ def _run(impl: Impl, args: Sequence[Code]) -> Run:
     return lambda frame: impl(*[run(frame) for run in runs])
 
 
-def _run_with_rule(impl: Impl, runs: tuple[Run, ...], rule: CostRule, check: Check | None) -> Run:
+def _run_with_rule(impl: Impl, runs: tuple[Run, ...], rule: CostRule, check: _Check | None) -> Run:
     """Charge before the call, so that what would be too expensive is not even begun."""
 
     def run(frame: Frame) -> Value:

@@ -34,7 +34,6 @@ __all__ = [
     "go_name",
     "is_extension",
     "no_overload",
-    "same",
     "size_of",
     "type_name",
     "type_named",
@@ -119,20 +118,6 @@ def equal(left: Value, right: Value) -> bool | None:
     if left is None or right is None:
         return left is right
     return _EQUAL[type(left)](left, right)
-
-
-def same(left: Value, right: Value) -> bool:
-    """``left == right`` as an expression.
-
-    Raises
-    ------
-    EvalError
-        The left value cannot be compared with the right one.
-    """
-    result = equal(left, right)
-    if result is None:
-        raise no_overload()
-    return result
 
 
 def _same_type(left: Value, right: Value) -> bool:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dralloc.api import UNSET, AttributeValue, Version
-from dralloc.features import ALL_FEATURES, Features
 from dralloc.match.cel.data import INT_MAX, INT_MIN, DomainMap, Value
 from dralloc.match.cel.semver import parse_semver
 from dralloc.quantity import Quantity, parse_quantity
 
-__all__ = ["CelDevice", "convert_device", "device_from_wire"]
+__all__ = ["CelDevice", "OwnQuantity", "convert_device", "device_from_wire", "with_own_quantities"]
 
 _SCALARS: Final = ("int", "bool", "string")
 _LISTS: Final = ("ints", "bools", "strings")
@@ -34,14 +33,40 @@ class CelDevice:
     error: str = ""
 
 
+class OwnQuantity(Quantity):
+    """A capacity that belongs to one evaluation.
+
+    Comparing a quantity with a big one makes upstream hold it as a big one, too, and from then on it is no integer.
+    """
+
+    __slots__ = ()
+
+    def become_big(self) -> None:
+        """Stop being an integer."""
+        object.__setattr__(self, "is_int64", False)
+
+
+def with_own_quantities(device: CelDevice) -> dict[str, Value]:
+    """The device's fields with capacities that only this evaluation sees."""
+    capacities = DomainMap()
+    for domain, amounts in device.variables["capacity"].items():
+        capacities[domain] = {
+            name: OwnQuantity(amount.nanos, amount.format, amount.is_int64, is_big=amount.is_big)
+            for name, amount in amounts.items()
+        }
+    return {**device.variables, "capacity": capacities}
+
+
 def convert_device(
     driver: str,
     attributes: Mapping[str, AttributeValue],
     capacity: Mapping[str, Quantity],
     allow_multiple_allocations: bool = False,
-    features: Features = ALL_FEATURES,  # noqa: ARG001
 ) -> CelDevice:
     """Convert a device for matching.
+
+    Features do not matter: upstream shows what a device has in any case, and only the checking of new expressions
+    looks at them.
 
     Parameters
     ----------
@@ -51,9 +76,6 @@ def convert_device(
         By name, with or without a domain (``domain/name``).
     allow_multiple_allocations
         The device's ``allowMultipleAllocations``; absent means false.
-    features
-        The features in force. None of them changes the conversion: upstream shows what a device has in any case, and
-        only the checking of new expressions looks at features.
     """
     domains, capacities = DomainMap(), DomainMap()
     try:

@@ -8,7 +8,7 @@ __all__ = ["SelectorError", "compile_error"]
 
 
 class SelectorError(Exception):
-    """What is wrong and where (as an offset), before the expression's text is at hand."""
+    """What is wrong with an expression and where (as an offset), until `compile_error` shows it in the text."""
 
     def __init__(self, pos: int, message: str) -> None:
         super().__init__(message)

@@ -174,7 +174,7 @@ def _transform_map(loop: Loop, values: Callable[[Frame], _Values]) -> Run:
             if passing(frame, item):
                 charge(frame, cost)
                 key = frame[key_slot]
-                insert(result, key, body(frame))
+                _insert(result, key, body(frame))
         return result
 
     return run
@@ -193,7 +193,7 @@ def _transform_entry(loop: Loop, values: Callable[[Frame], _Values]) -> Run:
                 if not isinstance(entries, dict):
                     raise no_overload("cel.@mapInsert")
                 for key, value in zip(map_keys(entries), entries.values(), strict=True):
-                    insert(result, key, value)
+                    _insert(result, key, value)
         return result
 
     return run
@@ -209,7 +209,7 @@ _FOLDS: Final[dict[str, Callable[[Loop, Callable[[Frame], _Values]], Run]]] = {
 }
 
 
-def insert(values: dict[Any, Any], key: Value, value: Value) -> None:
+def _insert(values: dict[Any, Any], key: Value, value: Value) -> None:
     """Add an entry to a map that is being built; the key must be new."""
     if map_key(key) in values:
         raise EvalError(f"insert failed: key {key} already exists")

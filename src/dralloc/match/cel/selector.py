@@ -9,11 +9,11 @@ from typing import Any
 from dralloc.errors import CelCompileError, CelRuntimeError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.match.cel.check import check
-from dralloc.match.cel.code import over_limit
+from dralloc.match.cel.code import FIRST_LOCAL, over_limit
 from dralloc.match.cel.compare import type_name
 from dralloc.match.cel.cost import COST_LIMIT
 from dralloc.match.cel.data import Run
-from dralloc.match.cel.device import CelDevice
+from dralloc.match.cel.device import CelDevice, with_own_quantities
 from dralloc.match.cel.environment import environment_for
 from dralloc.match.cel.failure import SelectorError, compile_error
 from dralloc.match.cel.parse import MAX_DEPTH, parse
@@ -42,6 +42,7 @@ class Selector:
     _run: Run
     _cost: int
     _locals: tuple[Any, ...]
+    _asks_for_integers: bool
 
     def matches(self, device: CelDevice, cost_limit: int = COST_LIMIT) -> bool:
         """Whether a device matches.
@@ -64,7 +65,8 @@ class Selector:
         """As `matches`, with what the evaluation cost."""
         if device.error:
             raise CelRuntimeError(device.error)
-        frame = [self._cost, cost_limit, device.variables, *self._locals]
+        variables = with_own_quantities(device) if self._asks_for_integers else device.variables
+        frame = [self._cost, cost_limit, variables, *self._locals]
         try:
             result = self._run(frame)
         except RecursionError:
@@ -99,16 +101,23 @@ def compile_selector(expression: str, features: Features = ALL_FEATURES, *, new_
     """
     if not new_expression:
         features = ALL_FEATURES
-    return _compile(expression, features, new_expression)
+    try:
+        compiled = _compile(expression, features, new_expression)
+    except RecursionError:  # not remembered, as it also depends on the caller's depth
+        message = f"expression recursion limit exceeded: {MAX_DEPTH}"
+        raise compile_error(expression, [(0, message)]) from None
+    if isinstance(compiled, str):
+        raise CelCompileError(compiled)
+    return compiled
 
 
 @lru_cache(maxsize=4096)
-def _compile(expression: str, features: Features, new_expression: bool) -> Selector:
+def _compile(expression: str, features: Features, new_expression: bool) -> Selector | str:
+    """The selector, or the error's message: both are remembered."""
     try:
         return _compiled(expression, features, new_expression=new_expression)
-    except RecursionError:
-        message = f"expression recursion limit exceeded: {MAX_DEPTH}"
-        raise compile_error(expression, [(0, message)]) from None
+    except CelCompileError as error:
+        return str(error)
 
 
 def _compiled(expression: str, features: Features, *, new_expression: bool) -> Selector:
@@ -130,4 +139,5 @@ def _compiled(expression: str, features: Features, *, new_expression: bool) -> S
         code, size = plan(checked)
     except SelectorError as error:
         raise compile_error(expression, [(error.pos, str(error))]) from None
-    return Selector(expression, reads(root), code.run, code.cost, (None,) * (size - 3))
+    asks_for_integers = "isInteger" in expression or "asInteger" in expression
+    return Selector(expression, reads(root), code.run, code.cost, (None,) * (size - FIRST_LOCAL), asks_for_integers)

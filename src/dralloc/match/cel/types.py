@@ -13,15 +13,12 @@ __all__ = [
     "BOOL",
     "BYTES",
     "DOUBLE",
-    "DURATION",
     "DYN",
     "ERROR",
     "INT",
     "NULL",
     "QUANTITY",
     "STRING",
-    "TIMESTAMP",
-    "TYPE",
     "UINT",
     "Type",
     "fresh",
@@ -86,15 +83,12 @@ ANY: Final = Type("any")
 BOOL: Final = Type("bool")
 BYTES: Final = Type("bytes")
 DOUBLE: Final = Type("double")
-DURATION: Final = Type("google.protobuf.Duration")
 DYN: Final = Type("dyn")
 ERROR: Final = Type("!error!")
 INT: Final = Type("int")
 NULL: Final = Type("null_type")
 QUANTITY: Final = Type("kubernetes.Quantity")
 STRING: Final = Type("string")
-TIMESTAMP: Final = Type("google.protobuf.Timestamp")
-TYPE: Final = Type("type")
 UINT: Final = Type("uint")
 
 _ALIASES: Final = {

@@ -77,6 +77,7 @@ class _Surveyor:
         self.strict_cel = strict_cel
         self.warnings: dict[str, None] = {}
         self.devices: dict[int, list[int]] = {}
+        self.may_open: dict[int, bool] = {}
         self.overdrawn = {counter.group for counter in problem.counters if counter.free < 0}
 
     def sites(self, demand: Demand) -> tuple[Site, ...]:
@@ -173,15 +174,22 @@ class _Surveyor:
         )
 
     def _has_counters(self, candidate: Candidate) -> bool:
+        """Whether the device, alone, leaves its counters within what is free."""
+        device, charged = candidate.device, candidate.charge.counters
+        if charged:
+            return self._may_draw(device, charged)
+        if device not in self.may_open:
+            self.may_open[device] = self._may_draw(device, ())
+        return self.may_open[device]
+
+    def _may_draw(self, device: int, charged: tuple[tuple[int, int], ...]) -> bool:
         """Nothing of a group with an overdrawn counter is opened; what is shared already is charged already."""
-        view, counters = self.problem.devices[candidate.device], self.problem.counters
-        drawn = list(candidate.charge.counters)
-        if view.slot not in self.problem.usage.shares:
-            if view.consumes and view.group in self.overdrawn:
-                return False
-            drawn += view.consumes
+        view, counters = self.problem.devices[device], self.problem.counters
+        opens = view.slot not in self.problem.usage.shares
+        if opens and view.consumes and view.group in self.overdrawn:
+            return False
         needed: Tally[int] = Tally()
-        for counter, amount in drawn:
+        for counter, amount in (*view.consumes, *charged) if opens else charged:
             needed[counter] += amount
         return all(amount <= counters[counter].free for counter, amount in needed.items())
 

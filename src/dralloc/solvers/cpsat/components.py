@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 from networkx.utils import UnionFind
 
 from dralloc.problem import Problem
-from dralloc.solvers.cpsat.candidates import Site, Survey
+from dralloc.solvers.cpsat.candidates import Candidate, Site, Survey
 from dralloc.solvers.cpsat.options import Goal
 from dralloc.solvers.cpsat.units import units
 
@@ -22,11 +22,14 @@ def components(problem: Problem, survey: Survey, goal: Goal = Goal.NONE) -> list
     The demands of each component in order, components by their first demand.
     """
     forest: UnionFind[Hashable] = UnionFind()
+    joined: set[int] = set()
     for demand, sites in survey.sites.items():
         gang = problem.demands[demand].gang
         forest.union(("demand", demand), *([("gang", gang)] if gang else []))
         for site in sites:
             forest.union(("demand", demand), *dict.fromkeys(_shared(problem, site, goal)))
+            for slot, resources in _behind_slots(problem, site, goal, joined):
+                forest.union(("slot", slot), *resources)
     groups: dict[Hashable, list[int]] = {}
     for demand in survey.sites:
         groups.setdefault(forest[("demand", demand)], []).append(demand)
@@ -34,6 +37,7 @@ def components(problem: Problem, survey: Survey, goal: Goal = Goal.NONE) -> list
 
 
 def _shared(problem: Problem, site: Site, goal: Goal) -> Iterator[Hashable]:
+    """What a demand on the site shares: slots (admin access only shareable ones), counters charged by request."""
     if goal in {Goal.FEWEST_NODES, Goal.SPREAD}:
         yield ("node", site.node)
     for choice in site.choices():
@@ -41,10 +45,25 @@ def _shared(problem: Problem, site: Site, goal: Goal) -> Iterator[Hashable]:
             view = problem.devices[device]
             if not choice.spec.admin or view.shareable:
                 yield ("slot", view.slot)
-            if choice.spec.admin:
-                continue
-            for version in problem.versions[view.slot]:
-                yield from (("counter", counter) for counter, _ in problem.devices[version].consumes)
-            yield from (("counter", counter) for counter, _ in charge.counters)
-            if goal is Goal.LEAST_FRAGMENTATION:
-                yield from (("unit", unit) for unit in units(problem, device, charge))
+            if not choice.spec.admin and charge.counters:
+                yield from _drawn(problem, Candidate(device, charge), goal)
+
+
+def _behind_slots(
+    problem: Problem, site: Site, goal: Goal, joined: set[int]
+) -> Iterator[tuple[int, tuple[Hashable, ...]]]:
+    """What each slot that is not joined yet shares with others as soon as it is in use."""
+    for choice in site.choices():
+        for candidate in () if choice.spec.admin else choice.candidates:
+            slot = problem.devices[candidate.device].slot
+            if slot not in joined:
+                joined.add(slot)
+                yield slot, tuple(_drawn(problem, candidate, goal))
+
+
+def _drawn(problem: Problem, candidate: Candidate, goal: Goal) -> Iterator[Hashable]:
+    for version in problem.versions[problem.devices[candidate.device].slot]:
+        yield from (("counter", counter) for counter, _ in problem.devices[version].consumes)
+    yield from (("counter", counter) for counter, _ in candidate.charge.counters)
+    if goal is Goal.LEAST_FRAGMENTATION:
+        yield from (("unit", unit) for unit in units(problem, *candidate))

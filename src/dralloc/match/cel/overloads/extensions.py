@@ -8,6 +8,7 @@ from typing import Final
 
 from dralloc.match.cel import cost
 from dralloc.match.cel.data import INT_MAX, EvalError, Value
+from dralloc.match.cel.device import OwnQuantity
 from dralloc.match.cel.network import Cidr, Ip, parse_cidr, parse_ip
 from dralloc.match.cel.overloads.registry import Impl, function, method
 from dralloc.match.cel.semver import Semver, normalize, parse_semver
@@ -45,6 +46,8 @@ def _order(left: Semver, right: Semver) -> int:
 
 
 def _order_amounts(left: Quantity, right: Quantity) -> int:
+    if right.is_big and isinstance(left, OwnQuantity):
+        left.become_big()
     return int(left.nanos > right.nanos) - int(left.nanos < right.nanos)
 
 
@@ -103,8 +106,8 @@ _QUANTITY: Final = (
     function("quantity", "string -> quantity", _quantity, cost.scanned),
     function("isQuantity", "string -> bool", _accepts(parse_quantity), cost.scanned),
     function("sign", "quantity -> int", _sign),
-    method("isGreaterThan", "quantity, quantity -> bool", lambda left, right: left.nanos > right.nanos),
-    method("isLessThan", "quantity, quantity -> bool", lambda left, right: left.nanos < right.nanos),
+    method("isGreaterThan", "quantity, quantity -> bool", lambda left, right: _order_amounts(left, right) > 0),
+    method("isLessThan", "quantity, quantity -> bool", lambda left, right: _order_amounts(left, right) < 0),
     method("compareTo", "quantity, quantity -> int", _order_amounts),
     method("isInteger", "quantity -> bool", lambda value: value.is_int64),
     method("asInteger", "quantity -> int", _as_integer),

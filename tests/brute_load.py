@@ -1,0 +1,180 @@
+"""What parts of an answer take together, for the exhaustive search: whether they fit, and what they still owe."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import NamedTuple
+
+from dralloc.names import ClaimKey
+from dralloc.problem import Alternative, Charge, Problem
+
+__all__ = ["NOTHING", "Load", "granted", "in_the_end", "joined", "left_out", "placed", "taken", "visiting"]
+
+CapacityOf = tuple[int, str]
+"""A capacity of the device in a slot."""
+Amounts = frozenset[tuple[CapacityOf | int, int]]
+"""Of capacities, and of counters charged by request by index."""
+Full = frozenset[tuple[CapacityOf, int]]
+"""Capacities with the amounts, of which in the end one must be exceeded by what is granted without admin access."""
+
+
+class Load(NamedTuple):
+    """What grants take together.
+
+    ``held``: slots of dedicated devices. ``opened``: shareable devices in use. ``amounts``: what these consume.
+
+    ``admin``: shareable devices granted with admin access, and ``admin_amounts``: what these consume; only known as
+    long as their demand is not complete, because nobody else minds them.
+
+    ``full``: what ``All`` has left out. ``homes``: claims of several demands, with the node that they are allocated
+    for and the devices. ``visits``: the nodes of the other demands that list such a claim.
+    """
+
+    held: frozenset[int] = frozenset()
+    opened: frozenset[int] = frozenset()
+    amounts: Amounts = frozenset()
+    admin: frozenset[int] = frozenset()
+    admin_amounts: Amounts = frozenset()
+    full: frozenset[Full] = frozenset()
+    homes: frozenset[tuple[ClaimKey, int, frozenset[int]]] = frozenset()
+    visits: frozenset[tuple[ClaimKey, int]] = frozenset()
+
+
+NOTHING = Load()
+
+
+def taken(problem: Problem, alternative: Alternative, device: int) -> Load:
+    """What one grant takes."""
+    known, charge = problem.devices[device], _charge(problem, alternative, device)
+    amounts: Counter[CapacityOf | int] = Counter()
+    for name, amount in charge.capacity:
+        amounts[known.slot, name] += amount
+    if alternative.admin:
+        own = frozenset({device} if known.shareable else ())
+        return Load(admin=own, admin_amounts=frozenset(amounts.items()))
+    for counter, amount in charge.counters:
+        amounts[counter] += amount
+    if known.shareable:
+        return Load(opened=frozenset({device}), amounts=frozenset(amounts.items()))
+    return Load(held=frozenset({known.slot}), amounts=frozenset(amounts.items()))
+
+
+def left_out(problem: Problem, alternative: Alternative, devices: Iterable[int]) -> Load:
+    """What must come true where ``All`` does without these shareable devices: little is left of each."""
+    full = set()
+    for device in devices:
+        known = problem.devices[device]
+        used = problem.usage.consumed.get(known.slot, {})
+        full.add(
+            frozenset(
+                ((known.slot, name), known.capacity[name].total - used.get(name, 0) - amount)
+                for name, amount in _charge(problem, alternative, device).capacity
+            )
+        )
+    return Load(full=frozenset(full))
+
+
+def granted(claim: ClaimKey, node: int, devices: Iterable[int]) -> Load:
+    """A claim of several demands is allocated for the node."""
+    return Load(homes=frozenset({(claim, node, frozenset(devices))}))
+
+
+def visiting(claim: ClaimKey, node: int) -> Load:
+    """A demand on the node wants a claim that is allocated elsewhere."""
+    return Load(visits=frozenset({(claim, node)}))
+
+
+def placed(load: Load) -> Load:
+    """The load of a complete demand: what admin access takes makes ``All`` leave out more there, and is forgotten."""
+    own = dict(load.admin_amounts)
+    full = frozenset(frozenset((key, limit - own.get(key, 0)) for key, limit in each) for each in load.full)
+    return load._replace(admin=frozenset(), admin_amounts=frozenset(), full=full)
+
+
+def joined(problem: Problem, first: Load, second: Load) -> Load | None:
+    """What both take; None if they cannot both have it."""
+    load = Load(
+        held=first.held | second.held,
+        opened=first.opened | second.opened,
+        amounts=_sum(first.amounts, second.amounts),
+        admin=first.admin | second.admin,
+        admin_amounts=_sum(first.admin_amounts, second.admin_amounts),
+        full=first.full | second.full,
+        homes=first.homes | second.homes,
+        visits=first.visits | second.visits,
+    )
+    if first.held & second.held or {claim for claim, *_ in first.homes} & {claim for claim, *_ in second.homes}:
+        return None
+    return load if _capacities_fit(problem, load) and _counters_fit(problem, load) and _reach(problem, load) else None
+
+
+def in_the_end(load: Load) -> bool:
+    """Whether nothing is owed: what ``All`` left out is full, and every claim that somebody lists is allocated."""
+    amounts = dict(load.amounts)
+    full = all(any(amounts.get(key, 0) > limit for key, limit in each) for each in load.full)
+    return full and {claim for claim, _ in load.visits} <= {claim for claim, *_ in load.homes}
+
+
+def _charge(problem: Problem, alternative: Alternative, device: int) -> Charge:
+    charge = problem.eligibility.charge(alternative.index, device)
+    assert charge is not None
+    return charge
+
+
+def _sum(first: Amounts, second: Amounts) -> Amounts:
+    if not first or not second:
+        return first or second
+    amounts = Counter(dict(first))
+    for key, amount in second:
+        amounts[key] += amount
+    return frozenset(amounts.items())
+
+
+def _capacities_fit(problem: Problem, load: Load) -> bool:
+    """No capacity is exceeded without admin access, nor with that of the demand."""
+    amounts = dict(load.amounts)
+    if not all(_holds(problem, device, amounts) for device in load.opened):
+        return False
+    together = dict(_sum(load.amounts, load.admin_amounts))
+    slots = {problem.devices[device].slot for device in load.admin}
+    with_admin = (device for device in load.opened | load.admin if problem.devices[device].slot in slots)
+    return all(_holds(problem, device, together) for device in with_admin)
+
+
+def _holds(problem: Problem, device: int, amounts: dict[CapacityOf | int, int]) -> bool:
+    known = problem.devices[device]
+    used = problem.usage.consumed.get(known.slot, {})
+    return all(
+        used.get(name, 0) + amounts[known.slot, name] <= capacity.total
+        for name, capacity in known.capacity.items()
+        if (known.slot, name) in amounts
+    )
+
+
+def _counters_fit(problem: Problem, load: Load) -> bool:
+    """No counter is exceeded, and no device is both dedicated and shared."""
+    shared = {problem.devices[device].slot for device in load.opened}
+    if shared & load.held:
+        return False
+    counters = Counter({key: amount for key, amount in load.amounts if isinstance(key, int)})
+    for counter, amount in chain.from_iterable(_consumed(problem, (shared | load.held) - problem.usage.shares.keys())):
+        counters[counter] += amount
+    return all(amount <= problem.counters[counter].free for counter, amount in counters.items())
+
+
+def _consumed(problem: Problem, slots: Iterable[int]) -> Iterator[tuple[tuple[int, int], ...]]:
+    for slot in slots:
+        yield from (problem.devices[version].consumes for version in problem.versions[slot])
+
+
+def _reach(problem: Problem, load: Load) -> bool:
+    """Whoever lists a claim of several demands can use its devices."""
+    return all(
+        problem.usable_from(device, home, node)
+        for claim, home, devices in load.homes
+        for visited, node in load.visits
+        if claim == visited
+        for device in devices
+    )
