@@ -59,17 +59,18 @@ class Quantity:
         Whether Kubernetes holds the written form as a whole int64, which its ``AsInt64`` (CEL: ``isInteger``) reports.
         It depends on the text: ``1000m`` and ``1.0`` are not, ``1.e3`` is.
     is_big
-        Whether Kubernetes holds the written form as a decimal of any length, as it does with ``1Ei`` and ``1.5Gi``.
+        Whether Kubernetes holds the written form as a decimal of any length, as it does with ``1Ei`` and ``1.5Gi``. None
+        if that may still change, which Kubernetes does when a quantity meets a big one.
     """
 
     __slots__ = ("format", "is_big", "is_int64", "nanos")
 
     def __init__(
-        self, nanos: int, format: Format = Format.DECIMAL, is_int64: bool | None = None, *, is_big: bool = False
+        self, nanos: int, format: Format = Format.DECIMAL, is_int64: bool | None = None, *, is_big: bool | None = False
     ) -> None:
         self.nanos: Final = nanos
         self.format: Final = format
-        self.is_big: Final = is_big
+        self.is_big = is_big
         self.is_int64: Final = nanos % NANOS == 0 and abs(nanos) <= _MAX if is_int64 is None else is_int64
 
     def __eq__(self, other: object) -> bool:

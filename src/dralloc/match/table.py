@@ -110,7 +110,7 @@ class MatchTable:
         if published.binding_conditions and not self.features.DeviceBindingAndStatus:
             return False
         if criteria.device_class is not None:
-            expressions = [selector.cel.expression for selector in criteria.device_class.spec.selectors]
+            expressions = [selector.cel.expression for selector in criteria.device_class.spec.selectors if selector.cel]
             verdict = self._all_match(expressions, device, of_class=True)
             if verdict is not True:
                 return verdict

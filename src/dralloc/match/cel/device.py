@@ -11,7 +11,7 @@ from dralloc.match.cel.data import INT_MAX, INT_MIN, DomainMap, Value
 from dralloc.match.cel.semver import parse_semver
 from dralloc.quantity import Quantity, parse_quantity
 
-__all__ = ["CelDevice", "OwnQuantity", "convert_device", "device_from_wire", "with_own_quantities"]
+__all__ = ["CelDevice", "convert_device", "device_from_wire", "with_own_quantities"]
 
 _SCALARS: Final = ("int", "bool", "string")
 _LISTS: Final = ("ints", "bools", "strings")
@@ -33,25 +33,15 @@ class CelDevice:
     error: str = ""
 
 
-class OwnQuantity(Quantity):
-    """A capacity that belongs to one evaluation.
+def with_own_quantities(device: CelDevice) -> dict[str, Value]:
+    """The device's fields with capacities that only this evaluation sees, so that it may change how they are held.
 
     Comparing a quantity with a big one makes upstream hold it as a big one, too, and from then on it is no integer.
     """
-
-    __slots__ = ()
-
-    def become_big(self) -> None:
-        """Stop being an integer."""
-        object.__setattr__(self, "is_int64", False)
-
-
-def with_own_quantities(device: CelDevice) -> dict[str, Value]:
-    """The device's fields with capacities that only this evaluation sees."""
     capacities = DomainMap()
     for domain, amounts in device.variables["capacity"].items():
         capacities[domain] = {
-            name: OwnQuantity(amount.nanos, amount.format, amount.is_int64, is_big=amount.is_big)
+            name: Quantity(amount.nanos, amount.format, amount.is_int64, is_big=amount.is_big or None)
             for name, amount in amounts.items()
         }
     return {**device.variables, "capacity": capacities}

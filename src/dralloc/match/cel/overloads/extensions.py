@@ -8,7 +8,6 @@ from typing import Final
 
 from dralloc.match.cel import cost
 from dralloc.match.cel.data import INT_MAX, EvalError, Value
-from dralloc.match.cel.device import OwnQuantity
 from dralloc.match.cel.network import Cidr, Ip, parse_cidr, parse_ip
 from dralloc.match.cel.overloads.registry import Impl, function, method
 from dralloc.match.cel.semver import Semver, normalize, parse_semver
@@ -46,13 +45,17 @@ def _order(left: Semver, right: Semver) -> int:
 
 
 def _order_amounts(left: Quantity, right: Quantity) -> int:
-    if right.is_big and isinstance(left, OwnQuantity):
-        left.become_big()
+    if right.is_big and left.is_big is None:
+        left.is_big = True
     return int(left.nanos > right.nanos) - int(left.nanos < right.nanos)
 
 
+def _is_integer(value: Quantity) -> bool:
+    return value.is_int64 and not value.is_big
+
+
 def _as_integer(value: Quantity) -> int:
-    if not value.is_int64:
+    if not _is_integer(value):
         raise EvalError("cannot convert value to integer")
     return value.nanos // NANOS
 
@@ -109,7 +112,7 @@ _QUANTITY: Final = (
     method("isGreaterThan", "quantity, quantity -> bool", lambda left, right: _order_amounts(left, right) > 0),
     method("isLessThan", "quantity, quantity -> bool", lambda left, right: _order_amounts(left, right) < 0),
     method("compareTo", "quantity, quantity -> int", _order_amounts),
-    method("isInteger", "quantity -> bool", lambda value: value.is_int64),
+    method("isInteger", "quantity -> bool", _is_integer),
     method("asInteger", "quantity -> int", _as_integer),
     method("asApproximateFloat", "quantity -> double", float),
     method("add", "quantity, quantity -> quantity", lambda left, right: left + right),
