@@ -13,6 +13,8 @@ Json = dict[str, Any]
 VERSION = "resource.k8s.io/v1"
 DRIVER = "gpu.example.com"
 
+_NODE_SELECTION = {"nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"}
+
 
 def node(name: str = "node-0", **labels: str) -> Json:
     """A node; underscores in label names stand for dashes."""
@@ -32,7 +34,7 @@ def gpus(count: int, **fields: Any) -> list[Json]:
     return [device(f"gpu-{index}", {"index": index}, **fields) for index in range(count)]
 
 
-def resource_slice(  # noqa: PLR0913
+def resource_slice(
     devices: Sequence[Json] = (),
     *,
     name: str = "slice-0",
@@ -43,14 +45,10 @@ def resource_slice(  # noqa: PLR0913
     **spec: Any,
 ) -> Json:
     """A slice; for node-0 unless it says otherwise."""
-    where = (
-        {}
-        if spec.keys() & {"nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"}
-        else {"nodeName": "node-0"}
-    )
+    where: Json = {} if spec.keys() & _NODE_SELECTION else {"nodeName": "node-0"}
+    if "sharedCounters" in spec and where:
+        where = {"allNodes": True}
     content: Json = {"devices": list(devices)} if devices else {}
-    if "sharedCounters" in spec:
-        where = where and {"allNodes": True}
     identity = {"name": pool, "generation": generation, "resourceSliceCount": count}
     return {
         "apiVersion": VERSION,

@@ -59,8 +59,8 @@ class Quantity:
         Whether Kubernetes holds the written form as a whole int64, which its ``AsInt64`` (CEL: ``isInteger``) reports.
         It depends on the text: ``1000m`` and ``1.0`` are not, ``1.e3`` is.
     is_big
-        Whether Kubernetes holds the written form as a decimal of any length, as it does with ``1Ei`` and ``1.5Gi``. None
-        if that may still change, which Kubernetes does when a quantity meets a big one.
+        Whether Kubernetes holds the written form as a decimal of any length, as it does with ``1Ei`` and ``1.5Gi``.
+        None if that may still change, as it does when Kubernetes compares a quantity with a big one.
     """
 
     __slots__ = ("format", "is_big", "is_int64", "nanos")

@@ -28,6 +28,7 @@ __all__ = [
     "problem",
     "refuses",
     "selects",
+    "sharing",
     "solution",
     "usage",
     "watts",
@@ -92,6 +93,23 @@ def plus(demand: int, node: int, *grants: tuple[int, int, int]) -> Edit:
     def edit(scene: Scene) -> Scene:
         more = Placement(demand, node, (tuple(Grant(*grant) for grant in grants),))
         return scene.edited(solution(placements=(*scene.solution.placements, more), tiers=()))
+
+    return edit
+
+
+def sharing(demand: int, other: int, *grants: tuple[int, int, int]) -> Edit:
+    """Let a demand list another's claim, too, and give it these grants with that demand."""
+
+    def edit(scene: Scene) -> Scene:
+        demands = scene.problem.demands
+        claims = (*demands[demand].claims, demands[other].claims[0])
+        placements = tuple(
+            replace(known, grants=(*known.grants, tuple(Grant(*grant) for grant in grants)))
+            if known.demand == demand
+            else known
+            for known in scene.solution.placements
+        )
+        return scene.edited(_element("demands", demand, {"claims": claims}), solution(placements=placements))
 
     return edit
 

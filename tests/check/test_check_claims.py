@@ -18,6 +18,7 @@ from check.edits import (
     problem,
     refuses,
     selects,
+    sharing,
     solution,
     usage,
     watts,
@@ -26,13 +27,21 @@ from check.edits import (
 from check.scene import BASE, EVERY, LINK, NIC_0, NIC_1, NUMA, TRAIN, WATCH, Edit, numa
 from dralloc.check import violations
 from dralloc.errors import FatalError
-from dralloc.problem import MAX_RESULTS, Capacity, Constraint, ConstraintKind, PoolState
+from dralloc.problem import MAX_RESULTS, Capacity, Charge, Constraint, ConstraintKind, PoolState
 
 MATCH, DISTINCT = ConstraintKind.MATCH, ConstraintKind.DISTINCT
 WIDE_NIC = device(NIC_0, capacity={"bandwidth": Capacity("bandwidth", 999)})
 NIC_1_EVERYWHERE = device(NIC_1, nodes=None, attributes=numa(0))
 ALL_NICS = (asks(LINK, 0, count=None), selects(5, 3, False), selects(5, 4, False))
 NO_TIERS = solution(tiers=())
+WATCHED_NIC = (
+    selects(3, NIC_0, True),
+    asks(WATCH, 0, admin=True),
+    charges(3, NIC_0, Charge((("bandwidth", 2),))),
+    gets(WATCH, (0, 0, NIC_0)),
+)
+"""Watch has admin access to nic-0 instead of a gpu; train and allocated claims hold 8 of its bandwidth of 10."""
+ONLY_NIC_1 = (watts(14), gets(LINK, (0, 0, NIC_1)))
 WITHOUT_LINK = (without(LINK), problem(demands=BASE.problem.demands[: EVERY + 1]))
 
 
@@ -107,6 +116,17 @@ EVERYTHING = {
     "a share is missing": broken(
         *ALL_NICS, rule="link: request nic: all devices, but matching device example.com/fabric/nic-1 is missing"
     ),
+    "a share with room beside later demands is missing": broken(
+        *ALL_NICS, *ONLY_NIC_1, rule="all devices, but matching device example.com/fabric/nic-0 is missing"
+    ),
+    "a share that only another's admin access fills is missing": broken(
+        *ALL_NICS, *ONLY_NIC_1, *WATCHED_NIC, rule="matching device example.com/fabric/nic-0 is missing"
+    ),
+    "a share is missing for admin access": broken(
+        *ALL_NICS,
+        asks(LINK, 0, count=None, admin=True),
+        rule="all devices, but matching device example.com/fabric/nic-1 is missing",
+    ),
     "incomplete pool": broken(
         *WITHOUT_LINK,
         pool(1, 0, state=PoolState.INCOMPLETE, devices=(), reason="1 of 2 slices"),
@@ -176,6 +196,18 @@ VALID: dict[str, tuple[Edit, ...]] = {
     ),
     "all": (*ALL_NICS, watts(14), gets(LINK, (0, 0, NIC_0), (0, 0, NIC_1))),
     "all but a full one": (*ALL_NICS, device(NIC_1, capacity={"bandwidth": Capacity("bandwidth", 1)})),
+    "all but one that other demands fill": (
+        *ALL_NICS,
+        *ONLY_NIC_1,
+        charges(5, NIC_0, Charge((("bandwidth", 3),))),
+    ),
+    "all but one that the demand's own admin access fills": (
+        *ALL_NICS,
+        *ONLY_NIC_1,
+        *WATCHED_NIC,
+        sharing(LINK, WATCH, (0, 0, NIC_0)),
+        gets(WATCH),
+    ),
     "all but one that lacks the capacity": (*ALL_NICS, charges(5, NIC_1, None)),
     "all but one whose selector fails": (*ALL_NICS, selects(5, NIC_1, FatalError("no such key"))),
     "all but one out of reach": (*ALL_NICS, device(NIC_1, nodes=frozenset({0}))),

@@ -17,6 +17,7 @@ from check.edits import (
     pool,
     problem,
     selects,
+    sharing,
     usage,
     watts,
     without,
@@ -76,7 +77,21 @@ CAPACITIES = {
         usage(consumed={NIC_0: {"bandwidth": 3}}), rule="nic-0: capacity bandwidth: 11n taken of 10n"
     ),
     "too much with admin access": broken(
-        asks(LINK, 0, admin=True), link_takes(3), rule="nic-0: capacity bandwidth: 11n taken of 10n"
+        asks(LINK, 0, admin=True),
+        link_takes(9),
+        rule="nic-0: capacity bandwidth: 11n taken of 10n in demand default/pod-link with admin access",
+    ),
+    "too much with the demand's own admin access": broken(
+        asks(LINK, 0, admin=True),
+        link_takes(3),
+        sharing(TRAIN, LINK, (0, 0, NIC_0)),
+        gets(LINK),
+        rule="nic-0: capacity bandwidth: 11n taken of 10n in demand default/pod-train with admin access",
+    ),
+    "unknown with admin access": broken(
+        asks(LINK, 0, admin=True),
+        charges(5, NIC_0, Charge((("slots", 1),))),
+        rule="nic-0: charged 1n of a capacity slots that it lacks in demand default/pod-link with admin access",
     ),
     "too much for a version": broken(
         *SECOND_NIC_0, rule="device example.com/fabric/nic-0: capacity bandwidth: 10n taken of 9n"
@@ -115,6 +130,7 @@ VALID: dict[str, tuple[Edit, ...]] = {
     "admin access to a held device": (gets(WATCH, (0, 0, 2)),),
     "admin access to overdrawn counters": (without(TRAIN), counter(0, free=-1)),
     "admin access charges no counters": (asks(LINK, 0, admin=True), gets(LINK, (0, 0, NIC_1)), watts(3)),
+    "admin access leaves capacity to other demands": (asks(LINK, 0, admin=True), link_takes(8)),
     "shares stay open in an overdrawn group": (OVERDRAWN,),
     "opened by the first of new shares": (gets(LINK, (0, 0, NIC_1)), watts(11)),
     "capacity up to the version that has less": (*SECOND_NIC_0, usage(consumed={NIC_0: {"bandwidth": 1}})),

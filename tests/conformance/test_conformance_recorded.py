@@ -1,4 +1,4 @@
-"""The recorded answers of upstream, under the corrected rules: first fit gives exactly these, the optimum none worse."""
+"""The recorded answers of upstream, with the corrected rules: first fit gives exactly these, the optimum none worse."""
 
 from __future__ import annotations
 

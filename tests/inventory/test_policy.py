@@ -47,10 +47,10 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "requested", "policy", "taken"), CASES, ids=[case[0] for case in CASES])
-def test_amount_taken(
-    name: str, requested: str | None, policy: CapacityRequestPolicy | None, taken: str | None
-) -> None:
+@pytest.mark.parametrize(
+    ("requested", "policy", "taken"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+def test_amount_taken(requested: str | None, policy: CapacityRequestPolicy | None, taken: str | None) -> None:
     amount = amount_taken(None if requested is None else q(requested), q("80Gi"), policy)
     assert (None if amount is None else str(amount)) == taken
 

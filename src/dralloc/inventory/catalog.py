@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dralloc.api import AttributeValue, DeviceCounterConsumption, ResourceSlice
 from dralloc.api import Counter as ApiCounter
 from dralloc.api import Device as ApiDevice
-from dralloc.api import AttributeValue, DeviceCounterConsumption, ResourceSlice
 from dralloc.features import Features
 from dralloc.inventory.pools import PoolView
 from dralloc.inventory.reach import NodeIndex

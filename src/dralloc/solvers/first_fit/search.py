@@ -1,8 +1,8 @@
 """The search for one demand on one node: depth first, the first full solution wins.
 
 Source: upstream's ``Allocate`` and ``allocateOne``, without its known defects. Requests are taken as listed,
-alternatives as listed, devices in search order; inside one request the next device is looked for behind the previous one, so that
-combinations are tried and never permutations.
+alternatives as listed, devices in search order; inside one request the next device is looked for behind the previous
+one, so that combinations are tried and never permutations.
 """
 
 from __future__ import annotations
