@@ -149,22 +149,13 @@ def test_a_shared_claim_is_allocated_once_wherever_all_can_use_it() -> None:
     assert best(problem((replace(net, nodes=frozenset({0})),), *apart, nodes=2)) == (1, 0)
 
 
-def test_a_shared_claim_can_be_granted_with_any_demand() -> None:
-    """Only from node 1 the preferred two can be had, and only the later demand may go there."""
-    first = pod(0, 2, 1)
-    apart = replace(first, nodes=(0,)), replace(first, nodes=(1,))
-    table = TableEligibility({(0, 0): False})
-    drawn = problem(gpus(3), *apart, nodes=2, eligibility=table)
-    local = PoolAccess(POOL, PoolState.USABLE, (0, 1))
-    drawn = replace(drawn, nodes=(replace(drawn.nodes[0], pools=(local,)), drawn.nodes[1]))
-    found = best_solution(drawn)
-    assert best(drawn) == (2, 1)
-    assert [placement.grants for placement in found.placements] in (
-        [((Grant(0, 1, 1),),), ((),)],
-        [((),), ((Grant(0, 1, 1),),)],
-        [((),), ((Grant(0, 1, 0),),)],
-        [((Grant(0, 1, 0),),), ((),)],
-    )
+def test_a_shared_claim_can_be_granted_with_the_later_demand() -> None:
+    first = pod(0, None)
+    drawn = problem(gpus(1), replace(first, nodes=(0,)), replace(first, nodes=(1,)), nodes=2)
+    broken = PoolAccess(PoolID("example.com", "broken"), PoolState.INCOMPLETE, ())
+    partial = replace(drawn.nodes[0], pools=(*drawn.nodes[0].pools, broken))
+    found = best_solution(replace(drawn, nodes=(partial, drawn.nodes[1])))
+    assert found.placements == (Placement(0, 0, ((),)), Placement(1, 1, ((Grant(0, 0, 0),),)))
 
 
 @quickly
@@ -202,7 +193,7 @@ def test_checker_and_brute_force_agree_about_changed_solutions(drawn: Problem, d
     assert feasible(drawn, solution) == (violations(drawn, solution) == [])
 
 
-@settings(quickly, max_examples=300)
+@settings(quickly, max_examples=200)
 @given(problems())
 def test_first_fit_keeps_the_rules_and_is_not_better(drawn: Problem) -> None:
     """It does not know gangs, and of a device in several generations it minds the one that the node sees only."""

@@ -23,8 +23,8 @@ class Grant(NamedTuple):
 class Placement:
     """A demand on a node.
 
-    ``grants`` has one tuple per claim of the demand, in the order of the results. It is empty for a claim that an
-    earlier placement has been granted already.
+    ``grants`` has one tuple per claim of the demand, in the order of the results. It is empty for a claim that is
+    granted in another placement, because several pods use it.
     """
 
     demand: int

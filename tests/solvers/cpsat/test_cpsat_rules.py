@@ -60,17 +60,15 @@ def test_versions_of_a_device_are_one_device() -> None:
     assert len(placed(answer(scene))) == 1
 
 
-def test_a_version_that_is_shareable_and_one_that_is_not_exclude_each_other() -> None:
+@pytest.mark.parametrize(("weight", "expected"), [(1, [1, 2]), (3, [0])])
+def test_a_version_that_is_shareable_and_one_that_is_not_exclude_each_other(weight: int, expected: list[int]) -> None:
     scene = Scene(nodes=2)
     scene.device(0, slot=0)
     scene.device(1, slot=0, capacity={"memory": 2})
-    dedicated = scene.pod(scene.claim(Ask()), nodes=(0,), weight=2)
+    scene.pod(scene.claim(Ask()), nodes=(0,), weight=weight)
     for _ in range(2):
         scene.pod(scene.claim(Ask(capacity={"memory": 1})), nodes=(1,))
-    assert placed(answer(scene)) in ([dedicated], [1, 2])
-    scene.pod(scene.claim(Ask(only=[], fails=None)))
-    scene.demands[dedicated] = scene.demands[1]
-    assert placed(answer(scene)) == [0, 1]
+    assert placed(answer(scene)) == expected
 
 
 @pytest.mark.parametrize(
@@ -113,14 +111,25 @@ def test_a_request_never_shares_a_device_with_itself_but_with_others() -> None:
 
 
 @pytest.mark.parametrize(("consumed", "expected"), [(0, 3), (1, 3), (4, 1), (5, 1), (6, 0)])
-@pytest.mark.parametrize("admin", [False, True])
-def test_capacity(consumed: int, expected: int, admin: bool) -> None:
+def test_capacity(consumed: int, expected: int) -> None:
     scene = Scene()
     scene.device(capacity={"memory": 7})
     scene.usage = Usage(frozenset(), {0: 1}, {0: {"memory": consumed}})
     for _ in range(4):
-        scene.pod(scene.claim(Ask(capacity={"memory": 2}, admin=admin)))
+        scene.pod(scene.claim(Ask(capacity={"memory": 2})))
     assert len(placed(answer(scene))) == expected
+
+
+def test_admin_access_takes_capacity_beside_its_own_demand_only() -> None:
+    scene = Scene()
+    scene.device(capacity={"memory": 4})
+    scene.pod(scene.claim(Ask(capacity={"memory": 4})))
+    scene.pod(scene.claim(Ask(capacity={"memory": 3}, admin=True)))
+    scene.pod(
+        scene.claim(Ask(capacity={"memory": 3}, admin=True)), scene.claim(Ask(capacity={"memory": 2}, admin=True))
+    )
+    scene.pod(scene.claim(Ask(capacity={"memory": 5}, admin=True)))
+    assert placed(answer(scene)) == [0, 1]
 
 
 def test_capacity_of_the_version_in_use_counts() -> None:
@@ -240,6 +249,34 @@ def test_all_leaves_out_a_shareable_device_without_room() -> None:
     scene.usage = Usage(frozenset(), {0: 1}, {0: {"memory": 2}})
     scene.pod(scene.claim(Ask(None, capacity={"memory": 1})))
     assert devices_of(answer(scene)) == [[1]]
+
+
+@pytest.mark.parametrize(("other", "expected"), [(2, [[0, 1], [0]]), (3, [[1], [0]])])
+def test_all_leaves_out_what_others_fill(other: int, expected: list[list[int]]) -> None:
+    scene = Scene()
+    scene.device(capacity={"memory": 4})
+    scene.device(capacity={"memory": 4})
+    scene.pod(scene.claim(Ask(None, capacity={"memory": 2})))
+    scene.pod(scene.claim(Ask(only=[0], capacity={"memory": other})))
+    assert devices_of(answer(scene)) == expected
+
+
+def test_all_takes_at_least_one_device() -> None:
+    scene = Scene()
+    scene.device(capacity={"memory": 4})
+    scene.pod(scene.claim(Ask(None, capacity={"memory": 2})))
+    scene.pod(scene.claim(Ask(capacity={"memory": 3})), weight=2)
+    assert placed(answer(scene)) == [1]
+
+
+@pytest.mark.parametrize(("other", "expected"), [(2, [1]), (3, [0, 1])])
+def test_all_needs_what_it_cannot_have_to_be_full(other: int, expected: list[int]) -> None:
+    scene = Scene()
+    scene.device(capacity={"memory": 4})
+    scene.device()
+    scene.pod(scene.claim(Ask(None, refused=[0], capacity={"memory": 2})))
+    scene.pod(scene.claim(Ask(only=[0], capacity={"memory": other})))
+    assert placed(answer(scene)) == expected
 
 
 @pytest.mark.parametrize("constraints", [(), (MATCH,)], ids=["any", "matching"])

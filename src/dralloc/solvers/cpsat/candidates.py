@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dralloc.errors import AllocationError
-from dralloc.problem import MAX_RESULTS, Alternative, Charge, Claim, Demand, Node, PoolState, Problem
+from dralloc.problem import MAX_RESULTS, Alternative, Charge, Claim, Demand, PoolState, Problem
 
 __all__ = ["Candidate", "Choice", "Site", "Survey", "survey"]
 
@@ -22,9 +22,22 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An alternative that a node can serve: ``count`` of the candidates, which are in search order.
+    """An alternative that a node can serve with ``count`` of the candidates, which are in search order.
 
-    ``claim``, ``request`` and ``alternative`` are the indices inside demand, claim and request.
+    Parameters
+    ----------
+    claim, request, alternative
+        The indices inside demand, claim and request.
+    spec
+        The alternative.
+    count
+        How many devices it takes; with allocation mode ``All`` the most that it can.
+    candidates
+        The devices that it can take.
+    loose
+        The candidates that ``All`` leaves out when others leave too little capacity on them.
+    blocked
+        What it cannot take although it matches: ``All`` is possible only if others fill all of it.
     """
 
     claim: int
@@ -33,14 +46,31 @@ class Choice:
     spec: Alternative
     count: int
     candidates: tuple[Candidate, ...]
+    loose: tuple[Candidate, ...] = ()
+    blocked: tuple[Candidate, ...] = ()
+
+    @property
+    def least(self) -> int:
+        """The fewest devices that it takes."""
+        return max(1, self.count - len(self.loose)) if self.spec.count is None else self.count
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it takes all of its candidates, so that nothing is left to decide about them."""
+        return self.count == len(self.candidates) and not self.loose
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A node that a demand can go to, with the possible choices for each request, of all claims in a row."""
+    """A node that a demand can go to, with the possible choices for each request, of all claims in a row.
+
+    ``shared``: the claims, by index, that other demands list too. They have no requests here if the node cannot serve
+    them: then another demand has to be granted the claim.
+    """
 
     node: int
     requests: tuple[tuple[Choice, ...], ...]
+    shared: tuple[int, ...] = ()
 
     def choices(self) -> Iterator[Choice]:
         """Every choice, in order."""
@@ -77,6 +107,8 @@ class _Surveyor:
         self.strict_cel = strict_cel
         self.warnings: dict[str, None] = {}
         self.devices: dict[int, list[int]] = {}
+        listed = Tally(claim.key for demand in problem.demands for claim in demand.claims if claim.requests)
+        self.shared = {key for key, times in listed.items() if times > 1}
         self.may_open: dict[int, bool] = {}
         self.overdrawn = {counter.group for counter in problem.counters if counter.free < 0}
 
@@ -89,12 +121,13 @@ class _Surveyor:
 
     def _site(self, demand: Demand, node: int) -> Site | None:
         requests: list[tuple[Choice, ...]] = []
+        shared = tuple(index for index, claim in enumerate(demand.claims) if claim.key in self.shared)
         for index, claim in enumerate(demand.claims):
             choices = self._claim(index, claim, node)
-            if choices is None:
+            if choices is None and index not in shared:
                 return None
-            requests.extend(choices)
-        return Site(node, tuple(requests))
+            requests.extend(choices or ())
+        return Site(node, tuple(requests), shared)
 
     def _claim(self, index: int, claim: Claim, node: int) -> list[tuple[Choice, ...]] | None:
         """The choices for each request of a claim; None if a request has none, or all of them are too many results."""
@@ -102,29 +135,43 @@ class _Surveyor:
         for position, request in enumerate(claim.requests):
             choices = []
             for rank, spec in enumerate(request.alternatives):
-                candidates = self._candidates(claim, spec, node)
-                count = len(candidates) if spec.count is None else spec.count
-                if len(candidates) >= count and count <= MAX_RESULTS and (candidates or spec.count is not None):
-                    choices.append(Choice(index, position, rank, spec, count, candidates))
+                choice = self._choice(claim, spec, node, (index, position, rank))
+                if choice and choice.least <= MAX_RESULTS:
+                    choices.append(choice)
             if not choices:
                 return None
             found.append(tuple(choices))
-        fewest = sum(min(choice.count for choice in choices) for choices in found)
+        fewest = sum(min(choice.least for choice in choices) for choices in found)
         return found if fewest <= MAX_RESULTS else None
 
-    def _candidates(self, claim: Claim, spec: Alternative, node: int) -> tuple[Candidate, ...]:
+    def _choice(self, claim: Claim, spec: Alternative, node: int, place: tuple[int, int, int]) -> Choice | None:
         attributes = [constraint.attribute for constraint in claim.constraints if constraint.covers(spec.name)]
-        view = self.problem.nodes[node]
-        devices = self._devices(node)
         if spec.count is None:
-            return self._every(spec, view, devices, attributes)
+            return self._every(spec, node, place, attributes)
         found = []
-        for device in devices:
+        for device in self._devices(node):
             if self._is_free(spec, device) and (charge := self._offer(spec, device)) is not None:
                 candidate = Candidate(device, charge)
                 if self._is_usable(spec, candidate, attributes):
                     found.append(candidate)
-        return tuple(found)
+        return Choice(*place, spec, spec.count, tuple(found)) if len(found) >= spec.count else None
+
+    def _every(
+        self, spec: Alternative, node: int, place: tuple[int, int, int], attributes: Sequence[str]
+    ) -> Choice | None:
+        """All or nothing (KEP-4381, allocation mode All); without a full device it can do (KEP-5075)."""
+        if any(pool.state is not PoolState.USABLE for pool in self.problem.nodes[node].pools):
+            return None
+        offers = ((device, self._offer(spec, device)) for device in self._devices(node))
+        wanted = [Candidate(device, charge) for device, charge in offers if charge is not None]
+        usable = [
+            each for each in wanted if self._is_free(spec, each.device) and self._is_usable(spec, each, attributes)
+        ]
+        blocked = [each for each in wanted if each not in usable]
+        if not usable or not all(each.charge.capacity for each in blocked):
+            return None
+        loose = tuple(each for each in usable if each.charge.capacity)
+        return Choice(*place, spec, len(usable), tuple(usable), loose, tuple(blocked))
 
     def _devices(self, node: int) -> list[int]:
         """The devices of usable pools that reach the node, in search order."""
@@ -132,17 +179,6 @@ class _Surveyor:
             offered = self.problem.nodes[node].devices()
             self.devices[node] = [device for device in offered if self.problem.on_node(device, node)]
         return self.devices[node]
-
-    def _every(
-        self, spec: Alternative, node: Node, devices: Sequence[int], attributes: Sequence[str]
-    ) -> tuple[Candidate, ...]:
-        """All or nothing (KEP-4381, allocation mode All): nothing as soon as one matching device cannot be used."""
-        if any(pool.state is not PoolState.USABLE for pool in node.pools):
-            return ()
-        offers = ((device, self._offer(spec, device)) for device in devices)
-        found = tuple(Candidate(device, charge) for device, charge in offers if charge is not None)
-        usable = (self._is_free(spec, each.device) and self._is_usable(spec, each, attributes) for each in found)
-        return found if all(usable) else ()
 
     def _offer(self, spec: Alternative, device: int) -> Charge | None:
         """What the device takes to serve the alternative; None if it does not match or lacks the capacity."""

@@ -25,7 +25,8 @@ def components(problem: Problem, survey: Survey, goal: Goal = Goal.NONE) -> list
     joined: set[int] = set()
     for demand, sites in survey.sites.items():
         gang = problem.demands[demand].gang
-        forest.union(("demand", demand), *([("gang", gang)] if gang else []))
+        shared = (("claim", problem.demands[demand].claims[claim].key) for claim in sites[0].shared)
+        forest.union(("demand", demand), *([("gang", gang)] if gang else []), *shared)
         for site in sites:
             forest.union(("demand", demand), *dict.fromkeys(_shared(problem, site, goal)))
             for slot, resources in _behind_slots(problem, site, goal, joined):
@@ -37,14 +38,13 @@ def components(problem: Problem, survey: Survey, goal: Goal = Goal.NONE) -> list
 
 
 def _shared(problem: Problem, site: Site, goal: Goal) -> Iterator[Hashable]:
-    """What a demand on the site shares: slots (admin access only shareable ones), counters charged by request."""
+    """What a demand on the site shares: with admin access only slots that ``All`` leaves out when they are full."""
     if goal in {Goal.FEWEST_NODES, Goal.SPREAD}:
         yield ("node", site.node)
     for choice in site.choices():
-        for device, charge in choice.candidates:
-            view = problem.devices[device]
-            if not choice.spec.admin or view.shareable:
-                yield ("slot", view.slot)
+        for device, charge in (*choice.candidates, *choice.blocked):
+            if not choice.spec.admin or choice.loose or choice.blocked:
+                yield ("slot", problem.devices[device].slot)
             if not choice.spec.admin and charge.counters:
                 yield from _drawn(problem, Candidate(device, charge), goal)
 

@@ -11,8 +11,10 @@ from dralloc.problem import MAX_RESULTS, Charge
 from dralloc.solvers.cpsat.agreement import distinct_attributes, equal_attributes
 from dralloc.solvers.cpsat.candidates import Site
 from dralloc.solvers.cpsat.draws import counter_terms, dedicated_users, is_shareable, servings_by_claim, takes_by_slot
+from dralloc.solvers.cpsat.leaving_out import all_but_full
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Literal, Term, add_at_most, add_at_most_one
+from dralloc.solvers.cpsat.sharing import shared_claims
 from dralloc.solvers.cpsat.symmetry import equal_demands_in_order
 from dralloc.solvers.cpsat.variables import Take
 
@@ -30,18 +32,18 @@ def one_node_or_none(model: Model) -> None:
 
 def one_alternative(model: Model) -> None:
     """Where the demand is, one alternative of each request is served (KEP-4816)."""
-    for here, requests in model.variables.servings.items():
+    for requests in model.variables.servings.values():
         for servings in requests:
             if len(servings) > 1:
                 literals: list[cp_model.LiteralT] = [serving.literal for serving in servings]
-                model.cp.add_exactly_one([*literals, ~model.variables.on[here]])
+                model.cp.add_exactly_one([*literals, ~servings[0].gate])
 
 
 def device_count(model: Model) -> None:
     """A served alternative takes as many devices as it asks for (KEP-4381)."""
     for serving in model.variables.every_serving():
         literals, count = [take.literal for take in serving.takes], serving.choice.count
-        if serving.fixed or not literals:
+        if serving.choice.fixed or serving.choice.spec.count is None or not literals:
             continue
         if count == 1:
             model.cp.add_exactly_one([*literals, ~serving.literal])
@@ -69,7 +71,10 @@ def results_limit(model: Model) -> None:
     for (demand, claim), servings in servings_by_claim(model).items():
         by_node: dict[int, list[Term]] = defaultdict(list)
         for serving in servings:
-            by_node[serving.node].append((serving.literal, serving.choice.count))
+            if serving.choice.loose:
+                by_node[serving.node].extend((take.literal, 1) for take in serving.takes)
+            else:
+                by_node[serving.node].append((serving.literal, serving.choice.count))
         key = model.problem.demands[demand].claims[claim].key
         for terms in by_node.values():
             add_at_most(model.cp, terms, MAX_RESULTS, f"claim {key}: results")
@@ -112,12 +117,21 @@ def counters(model: Model) -> None:
 
 
 def capacities(model: Model) -> None:
-    """The shares of a device take no more of a capacity than it has, admin access included (KEP-5075)."""
-    slots: dict[int, list[Take]] = defaultdict(list)
-    for slot, take in takes_by_slot(model):
-        if is_shareable(model, take):
-            slots[slot].append(take)
-    for slot, takes in slots.items():
+    """The shares of a device take no more of a capacity than it has (KEP-5075).
+
+    Admin access holds nothing once it is allocated: it only has to fit beside the rest of its own demand (upstream
+    behaviour).
+    """
+    shares: dict[int, list[Take]] = defaultdict(list)
+    own: dict[tuple[int, int], list[Take]] = defaultdict(list)
+    for serving in model.variables.every_serving():
+        for take in serving.takes:
+            if is_shareable(model, take):
+                slot = model.problem.devices[take.device].slot
+                own[serving.demand, slot].append(take)
+                shares[slot] += [] if take.admin else [take]
+    together = [(slot, takes) for (_, slot), takes in own.items() if any(take.admin for take in takes)]
+    for slot, takes in (*shares.items(), *together):
         for name in dict.fromkeys(name for take in takes for name, _ in take.charge.capacity):
             _capacity(model, slot, name, takes)
 
@@ -173,8 +187,10 @@ def add_all(model: Model, sites: Mapping[int, tuple[Site, ...]]) -> None:
     opened_by_any_share(model)
     counters(model)
     capacities(model)
+    all_but_full(model)
     for servings in servings_by_claim(model).values():
         equal_attributes(model, servings)
         distinct_attributes(model, servings)
     gangs(model)
+    shared_claims(model)
     equal_demands_in_order(model, sites)

@@ -45,8 +45,8 @@ def meetings(claim: Claim, choices: Iterable[Choice]) -> Iterator[tuple[Constrai
 def kinds_of(problem: Problem, sites: Mapping[int, Sequence[Site]]) -> list[Group]:
     """Group devices by the choices that they are candidates for, among choices to which all candidates are equal.
 
-    Those are choices of dedicated devices, without anything that is charged by request, that no constraint compares
-    and no request with admin access in the same claim could get too.
+    Those are choices of dedicated devices, without anything that is charged by request, that no constraint compares,
+    no request with admin access in the same claim could get too, and no other demand has to reach.
     """
     told_apart = _told_apart(problem, sites)
     users: dict[int, list[int]] = defaultdict(list)
@@ -79,13 +79,13 @@ def _told_apart(problem: Problem, sites: Mapping[int, Sequence[Site]]) -> set[tu
         for number, claim in enumerate(problem.demands[demand].claims):
             choices = [choice for site in each for choice in site.choices() if choice.claim == number]
             pairs = {which for _, covered in meetings(claim, choices) for which in covered}
-            if any(choice.spec.admin for choice in choices):
+            if number in each[0].shared or any(choice.spec.admin for choice in choices):
                 pairs = {(choice.request, choice.alternative) for choice in choices}
             found.update((demand, number, *pair) for pair in pairs)
     return found
 
 
 def _is_plain(problem: Problem, choice: Choice) -> bool:
-    return choice.count < len(choice.candidates) and not any(
+    return not choice.fixed and not any(
         problem.devices[device].shareable or charge.counters for device, charge in choice.candidates
     )

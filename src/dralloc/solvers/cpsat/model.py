@@ -75,6 +75,10 @@ class Model:
             here = placed.get(demand)
             here = here if here is not None and here.node == node else None
             values[on.index] = on, here is not None
+            for claim in self.variables.shared.get(demand, ()):
+                home = self.variables.homes.get((demand, claim, node))
+                if home is not None:
+                    values[home.index] = home, here is not None and bool(here.grants[claim])
             for serving in _flat(self.variables.servings[demand, node]):
                 mine = _devices(serving, here)
                 anonymous |= mine if serving.quotas else set()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dralloc.problem import Problem
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat import goals
-from dralloc.solvers.cpsat.candidates import Site
+from dralloc.solvers.cpsat.candidates import Choice, Site
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.options import Goal
 from dralloc.solvers.cpsat.rows import Term
@@ -87,10 +87,15 @@ def _least_rank(part: Part, placements: Sequence[Placement]) -> int:
     if len(placements) < len(part.sites):
         return 0
     ranks = (
-        min(sum(min(choice.spec.rank for choice in choices) for choices in site.requests) for site in sites)
+        min(sum(_least_rank_of(choices, site) for choices in site.requests) for site in sites)
         for sites in part.sites.values()
     )
     return sum(ranks)
+
+
+def _least_rank_of(choices: Sequence[Choice], site: Site) -> int:
+    """Of one request; 0 in a claim that may be granted with another demand."""
+    return min(0 if choice.claim in site.shared else choice.spec.rank for choice in choices)
 
 
 def _rank_terms(model: Model) -> list[Term]:

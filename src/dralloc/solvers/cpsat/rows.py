@@ -11,7 +11,7 @@ from ortools.sat.python.cp_model_helper import Literal as SignedLiteral
 
 from dralloc.errors import ModelError
 
-__all__ = ["Literal", "SignedTerm", "Term", "add_at_most", "add_at_most_one", "reduced"]
+__all__ = ["Literal", "SignedTerm", "Term", "add_at_least", "add_at_most", "add_at_most_one", "reduced"]
 
 Literal = cp_model.IntVar
 """A boolean variable."""
@@ -77,6 +77,26 @@ def add_at_most(
     row = model.add(cp_model.LinearExpr.weighted_sum(literals, amounts) <= limit)
     if when is not None:
         row.only_enforce_if(when)
+
+
+def add_at_least(
+    model: cp_model.CpModel, terms: Sequence[SignedTerm], least: int, what: str, when: SignedLiteral
+) -> None:
+    """Add ``sum(coefficient * literal) >= least`` if ``when`` is true. Every coefficient must be 0 or more.
+
+    Raises
+    ------
+    ModelError
+        The numbers do not fit the solver; the message starts with ``what``.
+    """
+    kept = [(literal, min(amount, least)) for literal, amount in terms if amount]
+    divisor = gcd(*(amount for _, amount in kept)) or 1
+    total = sum(amount // divisor for _, amount in kept)
+    if total > _SAFE_SUM:
+        raise ModelError(f"{what}: amounts add up to {total} after removing common factors, beyond the solver's int64")
+    literals, amounts = [literal for literal, _ in kept], [amount // divisor for _, amount in kept]
+    row = model.add(cp_model.LinearExpr.weighted_sum(literals, amounts) >= -(-least // divisor))
+    row.only_enforce_if(when)
 
 
 def add_at_most_one(model: cp_model.CpModel, literals: Sequence[Literal]) -> None:

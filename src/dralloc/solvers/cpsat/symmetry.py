@@ -18,7 +18,7 @@ def equal_demands(problem: Problem, sites: Mapping[int, tuple[Site, ...]]) -> li
     """Classes of two or more demands that can stand in for each other: same weight, candidates and constraints."""
     classes: dict[Hashable, list[int]] = {}
     for demand, found in sites.items():
-        if not problem.demands[demand].gang:
+        if not problem.demands[demand].gang and not found[0].shared:
             classes.setdefault(_signature(problem, demand, found), []).append(demand)
     return [tuple(members) for members in classes.values() if len(members) > 1]
 

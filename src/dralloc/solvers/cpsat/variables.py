@@ -44,20 +44,17 @@ class Quota(NamedTuple):
 class Serving:
     """An alternative served on a node: ``pick[r, a] and on[u, n]`` as one decision.
 
-    It either has a take for each of its candidates, in search order, or quotas of kinds.
+    It either has a take for each of its candidates, in search order, or quotas of kinds. ``gate`` is true if its
+    claim is granted with the demand on the node.
     """
 
     demand: int
     node: int
     choice: Choice
+    gate: Literal
     literal: Literal
     takes: tuple[Take, ...]
     quotas: tuple[Quota, ...]
-
-    @property
-    def fixed(self) -> bool:
-        """Whether it takes all of its candidates, so that its takes are no decisions of their own."""
-        return self.choice.count == len(self.takes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +78,10 @@ class Variables:
         By demand and node: for each request (of all claims in a row) the alternatives that can be served there.
     kinds
         The kinds that quotas refer to.
+    homes
+        By demand, claim (its index there) and node, of claims that several demands list: it is granted there.
+    shared
+        By demand: its claims, by index, that other demands list too.
     opened
         By slot of a shareable device that nobody uses yet: an allocation without admin access takes it.
     """
@@ -89,6 +90,8 @@ class Variables:
     on: dict[tuple[int, int], Literal] = field(default_factory=dict)
     servings: dict[tuple[int, int], tuple[tuple[Serving, ...], ...]] = field(default_factory=dict)
     kinds: list[Kind] = field(default_factory=list)
+    homes: dict[tuple[int, int, int], Literal] = field(default_factory=dict)
+    shared: dict[int, tuple[int, ...]] = field(default_factory=dict)
     opened: dict[int, Literal] = field(default_factory=dict)
 
     def every_serving(self) -> Iterator[Serving]:
@@ -136,41 +139,45 @@ class _Creator:
     def _demand(self, demand: int, sites: Sequence[Site]) -> None:
         key = self.problem.demands[demand].key
         self.variables.miss[demand] = self._boolean("miss", demand, key)
+        if sites[0].shared:
+            self.variables.shared[demand] = sites[0].shared
         for site in sites:
             here = demand, site.node
             on = self.variables.on[here] = self._boolean("on", demand, key, self.problem.nodes[site.node].name)
+            gates = [on] * len(self.problem.demands[demand].claims)
+            for claim in dict.fromkeys(choice.claim for choice in site.choices() if choice.claim in site.shared):
+                gates[claim] = self._boolean("home", demand, claim, self.problem.nodes[site.node].name)
+                self.variables.homes[demand, claim, site.node] = gates[claim]
             self.variables.servings[here] = tuple(
-                tuple(self._serving(demand, site.node, choice, on, single=len(choices) == 1) for choice in choices)
+                tuple(
+                    self._serving(demand, site.node, choice, gates[choice.claim], single=len(choices) == 1)
+                    for choice in choices
+                )
                 for choices in site.requests
             )
 
-    def _serving(self, demand: int, node: int, choice: Choice, on: Literal, *, single: bool) -> Serving:
+    def _serving(self, demand: int, node: int, choice: Choice, gate: Literal, *, single: bool) -> Serving:
         where = demand, choice.claim, choice.spec.name, self.problem.nodes[node].name
-        literal = on if single else self._boolean("serve", *where)
+        literal = gate if single else self._boolean("serve", *where)
         kinds = self.kinds_of_choice.get(next(self.numbers))
         if kinds is None:
-            return Serving(demand, node, choice, literal, self._takes(node, choice, literal, where), ())
+            return Serving(demand, node, choice, gate, literal, self._takes(node, choice, literal, where), ())
         if len(kinds) == 1:
-            return Serving(demand, node, choice, literal, (), (Quota(kinds[0], literal, choice.count),))
+            return Serving(demand, node, choice, gate, literal, (), (Quota(kinds[0], literal, choice.count),))
         quotas = []
         for kind in kinds:
             most = min(choice.count, len(self.variables.kinds[kind].takes))
             quotas.append(Quota(kind, self.model.new_int_var(0, most, f"quota {where} {kind}"), 1))
-        return Serving(demand, node, choice, literal, (), tuple(quotas))
+        return Serving(demand, node, choice, gate, literal, (), tuple(quotas))
 
     def _takes(self, node: int, choice: Choice, literal: Literal, where: tuple[object, ...]) -> tuple[Take, ...]:
-        fixed = choice.count == len(choice.candidates)
         devices = self.problem.devices
-        return tuple(
-            Take(
-                device,
-                charge,
-                choice.spec.admin,
-                (node,),
-                literal if fixed else self._boolean("take", *where, devices[device].id),
-            )
-            for device, charge in choice.candidates
-        )
+        takes = []
+        for device, charge in choice.candidates:
+            decided = choice.fixed or (choice.spec.count is None and not charge.capacity)
+            taken = literal if decided else self._boolean("take", *where, devices[device].id)
+            takes.append(Take(device, charge, choice.spec.admin, (node,), taken))
+        return tuple(takes)
 
     def _opened(self) -> None:
         devices, shares = self.problem.devices, self.problem.usage.shares

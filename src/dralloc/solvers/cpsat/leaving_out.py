@@ -1,0 +1,65 @@
+"""Allocation mode ``All`` on devices that others may fill up (KEP-4381, KEP-5075)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ortools.sat.python import cp_model
+
+from dralloc.solvers.cpsat.candidates import Candidate
+from dralloc.solvers.cpsat.model import Model
+from dralloc.solvers.cpsat.rows import Literal, Term, add_at_least
+from dralloc.solvers.cpsat.variables import Serving
+
+__all__ = ["all_but_full"]
+
+_Filling = dict[tuple[int, str], list[tuple[int | None, Term]]]
+"""By slot and capacity: what each take consumes, with its demand if it has admin access."""
+
+
+def all_but_full(model: Model) -> None:
+    """``All`` takes every matching device, at least one; only a full one it leaves out.
+
+    A shareable device is full if, beside everything that is granted in the end, too little of a capacity is left for
+    what the request would take. What other demands have with admin access does not count.
+    """
+    filling = _filling(model)
+    for serving in model.variables.every_serving():
+        choice = serving.choice
+        if not choice.loose and not choice.blocked:
+            continue
+        taken = {take.device: take.literal for take in serving.takes}
+        for candidate in choice.loose:
+            literal = taken[candidate.device]
+            model.cp.add_implication(literal, serving.literal)
+            model.cp.add_bool_or([literal, *_full(model, serving, candidate, filling), ~serving.literal])
+        for candidate in choice.blocked:
+            model.cp.add_bool_or([*_full(model, serving, candidate, filling), ~serving.literal])
+        if len(choice.loose) == len(taken):
+            literals: list[cp_model.LiteralT] = list(taken.values())
+            model.cp.add_bool_or([*literals, ~serving.literal])
+
+
+def _filling(model: Model) -> _Filling:
+    filling: _Filling = defaultdict(list)
+    for serving in model.variables.every_serving():
+        for take in serving.takes:
+            for name, amount in take.charge.capacity:
+                slot = model.problem.devices[take.device].slot
+                filling[slot, name].append((serving.demand if take.admin else None, (take.literal, amount)))
+    return filling
+
+
+def _full(model: Model, serving: Serving, candidate: Candidate, filling: _Filling) -> list[Literal]:
+    """One literal per capacity that can become too small; if it is true, it is too small."""
+    view = model.problem.devices[candidate.device]
+    found = []
+    for name, amount in candidate.charge.capacity:
+        terms = [term for owner, term in filling[view.slot, name] if owner is None or owner == serving.demand]
+        consumed = model.problem.usage.consumed.get(view.slot, {}).get(name, 0)
+        least = view.capacity[name].total - consumed - amount + 1
+        if sum(amount for _, amount in terms) >= least:
+            full = model.cp.new_bool_var(f"full {view.id} {name}")
+            add_at_least(model.cp, terms, least, f"device {view.id}: capacity {name}", full)
+            found.append(full)
+    return found
