@@ -17,7 +17,7 @@ CapacityOf = tuple[int, str]
 Amounts = frozenset[tuple[CapacityOf | int, int]]
 """Of capacities, and of counters charged by request by index."""
 Full = frozenset[tuple[CapacityOf, int]]
-"""Capacities with the amounts, of which in the end one must be exceeded by what is granted without admin access."""
+"""Capacities with the amounts, of which in the end others must exceed one without admin access."""
 
 
 class Load(NamedTuple):
@@ -87,9 +87,9 @@ def visiting(claim: ClaimKey, node: int) -> Load:
 
 
 def placed(load: Load) -> Load:
-    """The load of a complete demand: what admin access takes makes ``All`` leave out more there, and is forgotten."""
-    own = dict(load.admin_amounts)
-    full = frozenset(frozenset((key, limit - own.get(key, 0)) for key, limit in each) for each in load.full)
+    """The load of a complete demand: what admin access takes is forgotten, and ``All`` minds what others take."""
+    own = dict(load.amounts)
+    full = frozenset(frozenset((key, limit + own.get(key, 0)) for key, limit in each) for each in load.full)
     return load._replace(admin=frozenset(), admin_amounts=frozenset(), full=full)
 
 

@@ -125,16 +125,22 @@ def test_admin_access_takes_capacity_from_its_own_demand_only() -> None:
     assert best(problem(one, replace(admin, claims=admin.claims + plain.claims), eligibility=table)) == (0, 0)
 
 
-def test_all_minds_admin_access_of_its_own_demand_only() -> None:
+def test_all_minds_no_admin_access() -> None:
     table = TableEligibility({(0, 1): False}, charges=memory(2, 0) | memory(3, 10))
     admin, everything = pod(0, 1, admin=True), pod(1, None)
     both = gpus(2, shareable=True)
     apart = best_solution(problem(both, admin, everything, eligibility=table))
     assert [len(placement.grants[0]) for placement in apart.placements] == [1, 2]
     together = replace(admin, claims=admin.claims + everything.claims)
-    assert best_solution(problem(both, together, eligibility=table)).placements == (
-        Placement(0, 0, ((Grant(0, 0, 0),), (Grant(0, 0, 1),))),
-    )
+    assert best_solution(problem(both, together, eligibility=table)).placements == ()
+
+
+def test_all_does_not_leave_out_what_its_own_demand_fills() -> None:
+    table = TableEligibility({(0, 1): False}, charges=memory(2, 0) | memory(3, 10))
+    plain, everything = pod(0, 1), pod(1, None)
+    both = gpus(2, shareable=True)
+    assert best(problem(both, plain, everything, eligibility=table)) == (2, 0)
+    assert best(problem(both, replace(plain, claims=plain.claims + everything.claims), eligibility=table)) == (0, 0)
 
 
 def test_a_shared_claim_is_allocated_once_wherever_all_can_use_it() -> None:

@@ -119,6 +119,14 @@ EVERYTHING = {
     "a share with room beside later demands is missing": broken(
         *ALL_NICS, *ONLY_NIC_1, rule="all devices, but matching device example.com/fabric/nic-0 is missing"
     ),
+    "a share that only its own demand fills is missing": broken(
+        *ALL_NICS,
+        *ONLY_NIC_1,
+        *WATCHED_NIC,
+        sharing(LINK, WATCH, (0, 0, NIC_0)),
+        gets(WATCH),
+        rule="all devices, but matching device example.com/fabric/nic-0 is missing",
+    ),
     "a share that only another's admin access fills is missing": broken(
         *ALL_NICS, *ONLY_NIC_1, *WATCHED_NIC, rule="matching device example.com/fabric/nic-0 is missing"
     ),
@@ -200,13 +208,6 @@ VALID: dict[str, tuple[Edit, ...]] = {
         *ALL_NICS,
         *ONLY_NIC_1,
         charges(5, NIC_0, Charge((("bandwidth", 3),))),
-    ),
-    "all but one that the demand's own admin access fills": (
-        *ALL_NICS,
-        *ONLY_NIC_1,
-        *WATCHED_NIC,
-        sharing(LINK, WATCH, (0, 0, NIC_0)),
-        gets(WATCH),
     ),
     "all but one that lacks the capacity": (*ALL_NICS, charges(5, NIC_1, None)),
     "all but one whose selector fails": (*ALL_NICS, selects(5, NIC_1, FatalError("no such key"))),

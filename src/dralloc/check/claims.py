@@ -78,8 +78,9 @@ def no_device_twice(view: View) -> Iterator[str]:
 def all_means_all(view: View) -> Iterator[str]:
     """Allocation mode ``All`` gets every matching device of the node (KEP-4381).
 
-    Only a shareable device may be missing, if too little of its capacity is left beside everything that is placed, be
-    it earlier or later; pools must not be incomplete or invalid.
+    Only a shareable device may be missing, if the other demands, be they earlier or later, leave too little of its
+    capacity: which devices "all" are is settled before the demand itself takes any (upstream behaviour). Pools must not
+    be incomplete or invalid.
     """
     for award in view.awards:
         whole: dict[int, list[Use]] = {}
@@ -112,7 +113,7 @@ def _must_have(view: View, award: Award, alternative: int, index: int) -> bool:
     if charge is None:
         return False
     uses = view.by_slot.get(device.slot, [])
-    beside = [use for use in uses if not use.alternative.admin or use.demand == award.demand]
+    beside = [use for use in uses if not use.alternative.admin and use.demand != award.demand]
     return not device.shareable or all(
         view.capacity_taken(device.slot, name, beside) + nanos <= device.capacity[name].total
         for name, nanos in charge.capacity

@@ -13,15 +13,15 @@ from dralloc.solvers.cpsat.variables import Serving
 
 __all__ = ["all_but_full"]
 
-_Filling = dict[tuple[int, str], list[tuple[int | None, Term]]]
-"""By slot and capacity: what each take consumes, with its demand if it has admin access."""
+_Filling = dict[tuple[int, str], list[tuple[int, Term]]]
+"""By slot and capacity: what each take without admin access consumes, with its demand."""
 
 
 def all_but_full(model: Model) -> None:
     """``All`` takes every matching device, at least one; only a full one it leaves out.
 
-    A shareable device is full if, beside everything that is granted in the end, too little of a capacity is left for
-    what the request would take. What other demands have with admin access does not count.
+    A shareable device is full if the other demands leave too little of a capacity for what the request would take:
+    which devices "all" are is settled before the demand itself takes any. What has admin access does not count.
     """
     filling = _filling(model)
     for serving in model.variables.every_serving():
@@ -44,9 +44,9 @@ def _filling(model: Model) -> _Filling:
     filling: _Filling = defaultdict(list)
     for serving in model.variables.every_serving():
         for take in serving.takes:
-            for name, amount in take.charge.capacity:
+            for name, amount in () if take.admin else take.charge.capacity:
                 slot = model.problem.devices[take.device].slot
-                filling[slot, name].append((serving.demand if take.admin else None, (take.literal, amount)))
+                filling[slot, name].append((serving.demand, (take.literal, amount)))
     return filling
 
 
@@ -55,7 +55,7 @@ def _full(model: Model, serving: Serving, candidate: Candidate, filling: _Fillin
     view = model.problem.devices[candidate.device]
     found = []
     for name, amount in candidate.charge.capacity:
-        terms = [term for owner, term in filling[view.slot, name] if owner is None or owner == serving.demand]
+        terms = [term for owner, term in filling[view.slot, name] if owner != serving.demand]
         consumed = model.problem.usage.consumed.get(view.slot, {}).get(name, 0)
         least = view.capacity[name].total - consumed - amount + 1
         if sum(amount for _, amount in terms) >= least:

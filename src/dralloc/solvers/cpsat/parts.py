@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dralloc.solution import Placement
-from dralloc.solvers.cpsat.build import build_for
+from dralloc.solvers.cpsat.assemble import build_for
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.objective import Objective, Part
 from dralloc.solvers.cpsat.options import Options

@@ -89,13 +89,14 @@ def add_at_least(
     ModelError
         The numbers do not fit the solver; the message starts with ``what``.
     """
-    kept = [(literal, min(amount, least)) for literal, amount in terms if amount]
+    kept = [(literal, amount) for literal, amount in terms if amount]
     divisor = gcd(*(amount for _, amount in kept)) or 1
-    total = sum(amount // divisor for _, amount in kept)
+    least = -(-least // divisor)
+    amounts = [min(amount // divisor, least) for _, amount in kept]
+    total = sum(amounts)
     if total > _SAFE_SUM:
         raise ModelError(f"{what}: amounts add up to {total} after removing common factors, beyond the solver's int64")
-    literals, amounts = [literal for literal, _ in kept], [amount // divisor for _, amount in kept]
-    row = model.add(cp_model.LinearExpr.weighted_sum(literals, amounts) >= -(-least // divisor))
+    row = model.add(cp_model.LinearExpr.weighted_sum([literal for literal, _ in kept], amounts) >= least)
     row.only_enforce_if(when)
 
 

@@ -17,7 +17,7 @@ from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import Term
 
-__all__ = ["Outcome", "minimise"]
+__all__ = ["Outcome", "Watch", "minimise"]
 
 _EXACT_FLOAT: Final = 2**53
 """CP-SAT reports objective values as floats, which are exact up to here."""
@@ -82,7 +82,7 @@ class _Run(cp_model.CpSolverSolutionCallback):
 
     def on_solution_callback(self) -> None:
         best, bound = self.objective_value, self.best_objective_bound
-        self.events.put((round(best) * self.unit, lower_bound(bound) * self.unit))
+        self.events.put((round(best) * self.unit, _lower_bound(bound) * self.unit))
 
     def _solve(self) -> None:
         try:
@@ -110,7 +110,7 @@ class _Run(cp_model.CpSolverSolutionCallback):
         return False
 
 
-def lower_bound(value: float) -> int:
+def _lower_bound(value: float) -> int:
     """The integer below which no cost can be, from a bound that is a float."""
     if not isfinite(value) or value <= 0:
         return 0
@@ -122,11 +122,11 @@ def _outcome(model: Model, run: _Run, unit: int, interrupted: bool) -> Outcome:
     if response.status == cp_model.MODEL_INVALID:
         raise ModelError(f"the solver rejects the model: {model.cp.validate()}")
     if response.status == cp_model.INFEASIBLE:
-        raise ModelError("the solver finds no answer at all, though missing every demand is one")
+        raise ModelError("no answer is as good as the one to start from: the hint breaks a rule")
     if response.status == cp_model.UNKNOWN:
-        return Outcome(None, lower_bound(response.best_objective_bound) * unit, interrupted)
+        return Outcome(None, _lower_bound(response.best_objective_bound) * unit, interrupted)
     values = response.solution
     best = round(response.objective_value)
-    bound = best if response.status == cp_model.OPTIMAL else lower_bound(response.best_objective_bound)
+    bound = best if response.status == cp_model.OPTIMAL else _lower_bound(response.best_objective_bound)
     placements = model.placements(lambda variable: values[variable.index])
     return Outcome(placements, min(bound, best) * unit, interrupted)
