@@ -14,8 +14,8 @@ CASES = Path(__file__).resolve().parents[1] / "data" / "recorded_cases.jsonl.gz"
 PROFILES = ["core", "prioritized", "constraints", "partitionable", "consumable", "admin_taints", "mixed", "batch"]
 
 DIFFERENT = {
-    "mixed-1-34": "admin-blocks-device: first fit does not give a later claim of the pod the device that an earlier one "
-    "only has admin access to; the optimum does, as holding it with admin access means not holding it",
+    "mixed-1-34": "admin-blocks-device: first fit does not give a later claim of the pod the device that an earlier "
+    "one only has admin access to; the optimum does, as holding it with admin access means not holding it",
 }
 """Where the optimum has a solution and first fit, for a behavior that is kept from upstream, has none."""
 

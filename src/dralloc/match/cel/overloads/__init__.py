@@ -22,7 +22,7 @@ __all__ = ["CONVERSION_NAMES", "FUNCTIONS", "REGEX_NAMES", "Overload", "check_pa
 
 def _unused(*_: Value) -> Value:
     """The implementation of what the compiler knows by itself."""
-    raise NotImplementedError
+    raise AssertionError("the compiler evaluates this by itself")
 
 
 _KNOWN_TO_COMPILER: Final = (
