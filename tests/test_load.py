@@ -223,7 +223,7 @@ def test_other_kinds_are_counted_in_one_notice() -> None:
     cluster = load_text(text)
     assert cluster.skipped == {"Namespace": 2, "Event": 1}
     assert [str(finding) for finding in cluster.findings] == [
-        "3 objects of other kinds are not used: Event (1), Namespace (2)"
+        "not used: Event (1), Namespace (2)"
     ]
 
 

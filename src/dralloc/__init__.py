@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dralloc.allocate import allocate, compare
 from dralloc.cluster import Cluster
+from dralloc.comparison import Comparison
 from dralloc.errors import DrallocError, InputError
 from dralloc.features import Features
 from dralloc.load import load
-from dralloc.plan import Comparison, Mode, Plan
+from dralloc.plan import Mode, Plan
 from dralloc.solvers.cpsat import Goal, Options
 
 __all__ = [

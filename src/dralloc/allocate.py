@@ -8,9 +8,10 @@ from typing import TypedDict, Unpack
 
 from dralloc.check import check
 from dralloc.cluster import Cluster
+from dralloc.comparison import Comparison
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.features import ALL_FEATURES, Features
-from dralloc.plan import Comparison, Mode, Plan
+from dralloc.plan import Mode, Plan
 from dralloc.solution import Solution
 from dralloc.solvers.cpsat import Goal, Options, Progress, solve
 from dralloc.solvers.first_fit import first_fit

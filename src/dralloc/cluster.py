@@ -310,4 +310,4 @@ def _renamed(pod: Pod, kind: str) -> Pod:
 def _skipped_notice(skipped: Mapping[str, int]) -> Iterator[Finding]:
     if skipped:
         kinds = ", ".join(f"{kind} ({number})" for kind, number in sorted(skipped.items()))
-        yield Finding("", "", "", f"{sum(skipped.values())} objects of other kinds are not used: {kinds}")
+        yield Finding("", "", "", f"not used: {kinds}")

@@ -6,8 +6,10 @@ from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from dralloc.problem import Alternative, Problem
+from dralloc.quantity import Quantity
 from dralloc.solution import Grant, Solution
 
 __all__ = ["Metrics", "Utilisation", "measure"]
@@ -26,6 +28,16 @@ class Utilisation:
     total: int
     before: int
     used: int
+
+    @property
+    def title(self) -> str:
+        """What it is, as tables show it."""
+        return f"{self.kind} {self.name} ({self.driver})"
+
+    @property
+    def share_before(self) -> float:
+        """The part that was in use before."""
+        return self.before / self.total if self.total else 0.0
 
     @property
     def share(self) -> float:
@@ -57,6 +69,28 @@ class Metrics:
     nodes: int
     ranks: tuple[int, ...]
     utilisation: tuple[Utilisation, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain data; amounts as quantities."""
+        return {
+            "placed": self.placed,
+            "weight": self.weight,
+            "devices": self.devices,
+            "nodes": self.nodes,
+            "ranks": list(self.ranks),
+            "utilisation": [
+                {
+                    "kind": row.kind,
+                    "driver": row.driver,
+                    "name": row.name,
+                    "total": str(Quantity(row.total)),
+                    "before": str(Quantity(row.before)),
+                    "used": str(Quantity(row.used)),
+                    "share": row.share,
+                }
+                for row in self.utilisation
+            ],
+        }
 
 
 def measure(problem: Problem, solution: Solution) -> Metrics:

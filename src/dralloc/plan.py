@@ -1,8 +1,8 @@
-"""Answers as users hold them: a plan for one mode, the comparison of both."""
+"""An answer as users hold it: placements, allocations, figures, a report."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -13,15 +13,14 @@ from dralloc.compiler import Compiled
 from dralloc.metrics import Metrics, Utilisation, measure
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand
-from dralloc.quantity import Format, Quantity
-from dralloc.report import Line, Part, Table, as_text, duration, percent
+from dralloc.report import Line, Part, Table, amount, as_text, folded, percent, timing_line
 from dralloc.solution import Grant, Placement, Solution, Status, Tier
 from dralloc.write import allocated_claims, allocations
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison", "Mode", "Plan", "Unplaced"]
+__all__ = ["Mode", "Plan", "Unplaced"]
 
 
 class Mode(StrEnum):
@@ -116,6 +115,15 @@ class Plan:
         """The largest gap of any tier, 0 if all are proven; None for first fit."""
         return max((tier.gap for tier in self.tiers), default=None)
 
+    @property
+    def verdict(self) -> str:
+        """The status in words."""
+        if self.mode is Mode.FIRST_FIT:
+            return "nothing proven"
+        if self.status is Status.OPTIMAL:
+            return "proven optimal"
+        return f"not proven: bound {self.bound}, gap {percent(self.gap)}"
+
     def node_of(self, placement: Placement) -> str:
         """Name of the node of a placement."""
         return self.compiled.problem.nodes[placement.node].name
@@ -145,7 +153,7 @@ class Plan:
                 {"demand": str(one.key), "claims": [str(key) for key in one.claims], "error": one.error or None}
                 for one in self.unplaced
             ],
-            "metrics": _metrics(self.metrics),
+            "metrics": self.metrics.to_dict(),
             "warnings": list(self.solution.warnings),
             "timings": dict(self.timings),
         }
@@ -158,7 +166,7 @@ class Plan:
         return DataFrame(self._rows(), columns=columns)
 
     def _rows(self) -> Iterator[tuple[str | int | None, ...]]:
-        for placement, claim, grant in self._grants():
+        for placement, claim, grant in self.grants():
             alternative = claim.requests[grant.request].alternatives[grant.alternative]
             device = self.compiled.problem.devices[grant.device].id
             demand = self.demands[placement.demand]
@@ -168,7 +176,8 @@ class Plan:
             for key in one.claims:
                 yield str(one.key), str(key), None, None, None, None, None, None
 
-    def _grants(self) -> Iterator[tuple[Placement, Claim, Grant]]:
+    def grants(self) -> Iterator[tuple[Placement, Claim, Grant]]:
+        """Every granted device with its claim and placement, in order."""
         for placement in self.solution.placements:
             claims = self.demands[placement.demand].claims
             for claim, grants in zip(claims, placement.grants, strict=True):
@@ -178,7 +187,7 @@ class Plan:
     def parts(self) -> list[Part]:
         """The answer as tables and lines."""
         total, placed = len(self.demands), self.metrics.placed
-        found: list[Part] = [Line(f"{self.mode.value}: {placed} of {total} placed, {_verdict(self)}", "bold")]
+        found: list[Part] = [Line(f"{self.mode.value}: {placed} of {total} placed, {self.verdict}", "bold")]
         placements = [
             (
                 str(self.demands[placement.demand].key),
@@ -187,75 +196,17 @@ class Plan:
                 str(claim.requests[grant.request].alternatives[grant.alternative].name),
                 str(self.compiled.problem.devices[grant.device].id),
             )
-            for placement, claim, grant in self._grants()
+            for placement, claim, grant in self.grants()
         ]
-        found.append(Table("Placed", ("demand", "node", "claim", "request", "device"), _folded(placements, 3)))
+        found.append(Table("Placed", ("demand", "node", "claim", "request", "device"), folded(placements, 3)))
         otherwise = "fits on no node" if self.compiled.problem.nodes else "there are no nodes"
         unplaced = [(str(one.key), one.error or otherwise) for one in self.unplaced]
         found.append(Table("Not placed", ("demand", "reason"), unplaced))
         used = [row for row in self.metrics.utilisation if row.used]
         found.append(Table("In use", ("what", ">used", ">of", ">share"), [_usage(row) for row in used]))
         found += (Line(f"warning: {warning}", "yellow") for warning in self.solution.warnings)
-        found.append(_timing_line(self.timings))
+        found.append(timing_line(self.timings))
         return found
-
-    def __str__(self) -> str:
-        return as_text(self.parts())
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Both answers to one problem. ``print(comparison)`` is a readable report."""
-
-    first_fit: Plan
-    optimal: Plan
-    timings: Mapping[str, float]
-
-    @cached_property
-    def only_optimal(self) -> tuple[ClaimKey, ...]:
-        """What only the optimum places, in order."""
-        missing = {one.key for one in self.optimal.unplaced}
-        return tuple(one.key for one in self.first_fit.unplaced if one.key not in missing)
-
-    @cached_property
-    def only_first_fit(self) -> tuple[ClaimKey, ...]:
-        """What only first fit places, in order: given up for something worth more."""
-        missing = {one.key for one in self.first_fit.unplaced}
-        return tuple(one.key for one in self.optimal.unplaced if one.key not in missing)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The comparison as plain data, ready for JSON."""
-        return {
-            "firstFit": self.first_fit.to_dict(),
-            "optimal": self.optimal.to_dict(),
-            "onlyOptimal": [str(key) for key in self.only_optimal],
-            "onlyFirstFit": [str(key) for key in self.only_first_fit],
-            "timings": dict(self.timings),
-        }
-
-    def parts(self) -> list[Part]:
-        """The comparison as tables and lines."""
-        plans = (self.first_fit, self.optimal)
-        found: list[Part] = [
-            Line(_headline(self), "bold"),
-            Table("Both answers", ("", ">first fit", ">optimum"), _both(*plans)),
-            Table("Utilisation", ("what", ">of", ">before", ">first fit", ">optimum"), _utilisation(*plans)),
-            Table("Only the optimum places", ("demand", "node", "devices"), self._gains()),
-            Table("Only first fit places", ("demand",), [(str(key),) for key in self.only_first_fit]),
-        ]
-        found += (Line(f"warning: {warning}", "yellow") for warning in self.optimal.solution.warnings)
-        found.append(_timing_line(self.timings))
-        return found
-
-    def _gains(self) -> list[tuple[str, str, str]]:
-        wanted = set(self.only_optimal)
-        devices: dict[tuple[str, str], list[str]] = {}
-        for placement, _, grant in self.optimal._grants():
-            key = self.optimal.demands[placement.demand].key
-            if key in wanted:
-                device = self.optimal.compiled.problem.devices[grant.device].id.device
-                devices.setdefault((str(key), self.optimal.node_of(placement)), []).append(device)
-        return [(demand, node, ", ".join(names)) for (demand, node), names in devices.items()]
 
     def __str__(self) -> str:
         return as_text(self.parts())
@@ -270,105 +221,5 @@ def _tier(tier: Tier) -> dict[str, Any]:
     return {"name": tier.name, "value": tier.value, "bound": tier.bound, "gap": tier.gap, "sense": tier.sense}
 
 
-def _metrics(metrics: Metrics) -> dict[str, Any]:
-    return {
-        "placed": metrics.placed,
-        "weight": metrics.weight,
-        "devices": metrics.devices,
-        "nodes": metrics.nodes,
-        "ranks": list(metrics.ranks),
-        "utilisation": [
-            {
-                "kind": row.kind,
-                "driver": row.driver,
-                "name": row.name,
-                "total": str(Quantity(row.total)),
-                "before": str(Quantity(row.before)),
-                "used": str(Quantity(row.used)),
-                "share": row.share,
-            }
-            for row in metrics.utilisation
-        ],
-    }
-
-
-def _verdict(plan: Plan) -> str:
-    if plan.mode is Mode.FIRST_FIT:
-        return "nothing proven"
-    if plan.status is Status.OPTIMAL:
-        return "proven optimal"
-    return f"not proven: bound {plan.bound}, gap {percent(plan.gap)}"
-
-
-def _headline(comparison: Comparison) -> str:
-    first, best = comparison.first_fit.metrics.placed, comparison.optimal.metrics.placed
-    total = len(comparison.optimal.demands)
-    return f"{total} demands: first fit places {first}, the optimum {best} ({_verdict(comparison.optimal)})"
-
-
-def _both(first: Plan, best: Plan) -> list[tuple[str, str, str]]:
-    ranks = max(len(first.metrics.ranks), len(best.metrics.ranks))
-
-    def pair(name: str, values: Sequence[object]) -> tuple[str, str, str]:
-        left, right = ("" if value is None else str(value) for value in values)
-        return name, left, right
-
-    plans = (first, best)
-    rows = [
-        pair("demands placed", [f"{plan.metrics.placed} of {len(plan.demands)}" for plan in plans]),
-        pair("weight placed", [plan.metrics.weight for plan in plans]),
-        pair("devices used", [plan.metrics.devices for plan in plans]),
-        pair("nodes used", [plan.metrics.nodes for plan in plans]),
-    ]
-    if ranks > 1:
-        for rank in range(ranks):
-            counts = [plan.metrics.ranks[rank] if rank < len(plan.metrics.ranks) else 0 for plan in plans]
-            rows.append(pair(f"requests with alternative {rank + 1}", counts))
-    rows += [
-        pair("status", [plan.status.value for plan in plans]),
-        pair("bound", [plan.bound for plan in plans]),
-        pair("gap", [percent(plan.gap) for plan in plans]),
-    ]
-    return rows
-
-
-def _utilisation(first: Plan, best: Plan) -> list[tuple[str, ...]]:
-    return [
-        (
-            _title(left),
-            _amount(left.total),
-            percent(left.before / left.total if left.total else 0.0),
-            percent(left.share),
-            percent(right.share),
-        )
-        for left, right in zip(first.metrics.utilisation, best.metrics.utilisation, strict=True)
-        if left.total
-    ]
-
-
-def _title(row: Utilisation) -> str:
-    return f"{row.kind} {row.name} ({row.driver})"
-
-
-def _amount(nanos: int) -> str:
-    """The amount in decimal or binary units, whichever is shorter."""
-    return min(str(Quantity(nanos)), str(Quantity(nanos, Format.BINARY)), key=len)
-
-
 def _usage(row: Utilisation) -> tuple[str, str, str, str]:
-    return _title(row), _amount(row.used), _amount(row.total), percent(row.share)
-
-
-def _folded(rows: Sequence[tuple[str, ...]], columns: int) -> list[tuple[str, ...]]:
-    """The rows with their first columns left empty where they repeat the row before."""
-    folded: list[tuple[str, ...]] = []
-    for before, row in zip([(), *rows], rows, strict=False):
-        same = 0
-        while same < columns and before[same : same + 1] == row[same : same + 1]:
-            same += 1
-        folded.append(("",) * same + row[same:])
-    return folded
-
-
-def _timing_line(timings: Mapping[str, float]) -> Line:
-    return Line("\n" + ", ".join(f"{name} {duration(seconds)}" for name, seconds in timings.items()), "dim")
+    return row.title, amount(row.used), amount(row.total), percent(row.share)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 
@@ -10,7 +10,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-__all__ = ["Line", "Table", "as_text", "duration", "percent", "show"]
+from dralloc.quantity import Format, Quantity
+
+__all__ = ["Line", "Part", "Table", "amount", "as_text", "duration", "folded", "percent", "show", "timing_line"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class Line:
 
 
 Part = Table | Line
+"""What a report consists of."""
 
 
 def show(console: Console, parts: Sequence[Part]) -> None:
@@ -67,3 +70,24 @@ def percent(share: float | None) -> str:
 def duration(seconds: float) -> str:
     """Seconds with three digits that matter."""
     return f"{seconds:.3f} s" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def amount(nanos: int) -> str:
+    """An amount in decimal or binary units, whichever is shorter."""
+    return min(str(Quantity(nanos)), str(Quantity(nanos, Format.BINARY)), key=len)
+
+
+def folded(rows: Sequence[tuple[str, ...]], columns: int) -> list[tuple[str, ...]]:
+    """The rows with their first columns left empty where they repeat the row before."""
+    result: list[tuple[str, ...]] = []
+    for before, row in zip([(), *rows], rows, strict=False):
+        same = 0
+        while same < columns and before[same : same + 1] == row[same : same + 1]:
+            same += 1
+        result.append(("",) * same + row[same:])
+    return result
+
+
+def timing_line(timings: Mapping[str, float]) -> Line:
+    """Seconds by phase in one line, below everything else."""
+    return Line("\n" + ", ".join(f"{name} {duration(seconds)}" for name, seconds in timings.items()), "dim")

@@ -1,0 +1,118 @@
+"""Both answers to one problem, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from dralloc.names import ClaimKey
+from dralloc.plan import Plan
+from dralloc.report import Line, Part, Table, amount, as_text, percent, timing_line
+
+__all__ = ["Comparison"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Both answers to one problem. ``print(comparison)`` is a readable report."""
+
+    first_fit: Plan
+    optimal: Plan
+    timings: Mapping[str, float]
+
+    @cached_property
+    def only_optimal(self) -> tuple[ClaimKey, ...]:
+        """What only the optimum places, in order."""
+        missing = {one.key for one in self.optimal.unplaced}
+        return tuple(one.key for one in self.first_fit.unplaced if one.key not in missing)
+
+    @cached_property
+    def only_first_fit(self) -> tuple[ClaimKey, ...]:
+        """What only first fit places, in order: given up for something worth more."""
+        missing = {one.key for one in self.first_fit.unplaced}
+        return tuple(one.key for one in self.optimal.unplaced if one.key not in missing)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as plain data, ready for JSON."""
+        return {
+            "firstFit": self.first_fit.to_dict(),
+            "optimal": self.optimal.to_dict(),
+            "onlyOptimal": [str(key) for key in self.only_optimal],
+            "onlyFirstFit": [str(key) for key in self.only_first_fit],
+            "timings": dict(self.timings),
+        }
+
+    def parts(self) -> list[Part]:
+        """The comparison as tables and lines."""
+        plans = (self.first_fit, self.optimal)
+        found: list[Part] = [
+            Line(_headline(self), "bold"),
+            Table("Both answers", ("", ">first fit", ">optimum"), _both(*plans)),
+            Table("Utilisation", ("what", ">of", ">before", ">first fit", ">optimum"), _utilisation(*plans)),
+            Table("Only the optimum places", ("demand", "node", "devices"), self._gains()),
+            Table("Only first fit places", ("demand",), [(str(key),) for key in self.only_first_fit]),
+        ]
+        found += (Line(f"warning: {warning}", "yellow") for warning in self.optimal.solution.warnings)
+        found.append(timing_line(self.timings))
+        return found
+
+    def _gains(self) -> list[tuple[str, str, str]]:
+        wanted = set(self.only_optimal)
+        devices: dict[tuple[str, str], list[str]] = {}
+        for placement, _, grant in self.optimal.grants():
+            key = self.optimal.demands[placement.demand].key
+            if key in wanted:
+                device = self.optimal.compiled.problem.devices[grant.device].id.device
+                devices.setdefault((str(key), self.optimal.node_of(placement)), []).append(device)
+        return [(demand, node, ", ".join(names)) for (demand, node), names in devices.items()]
+
+    def __str__(self) -> str:
+        return as_text(self.parts())
+
+
+def _headline(comparison: Comparison) -> str:
+    first, best = comparison.first_fit.metrics.placed, comparison.optimal.metrics.placed
+    total = len(comparison.optimal.demands)
+    return f"{total} demands: first fit places {first}, the optimum {best} ({comparison.optimal.verdict})"
+
+
+def _both(first: Plan, best: Plan) -> list[tuple[str, str, str]]:
+    ranks = max(len(first.metrics.ranks), len(best.metrics.ranks))
+
+    def pair(name: str, values: Sequence[object]) -> tuple[str, str, str]:
+        left, right = ("" if value is None else str(value) for value in values)
+        return name, left, right
+
+    plans = (first, best)
+    rows = [
+        pair("demands placed", [f"{plan.metrics.placed} of {len(plan.demands)}" for plan in plans]),
+        pair("weight placed", [plan.metrics.weight for plan in plans]),
+        pair("devices used", [plan.metrics.devices for plan in plans]),
+        pair("nodes used", [plan.metrics.nodes for plan in plans]),
+    ]
+    if ranks > 1:
+        for rank in range(ranks):
+            counts = [plan.metrics.ranks[rank] if rank < len(plan.metrics.ranks) else 0 for plan in plans]
+            rows.append(pair(f"requests with alternative {rank + 1}", counts))
+    rows += [
+        pair("status", [plan.status.value for plan in plans]),
+        pair("bound", [plan.bound for plan in plans]),
+        pair("gap", [percent(plan.gap) for plan in plans]),
+    ]
+    return rows
+
+
+def _utilisation(first: Plan, best: Plan) -> list[tuple[str, ...]]:
+    return [
+        (
+            left.title,
+            amount(left.total),
+            percent(left.share_before),
+            percent(left.share),
+            percent(right.share),
+        )
+        for left, right in zip(first.metrics.utilisation, best.metrics.utilisation, strict=True)
+        if left.total
+    ]
