@@ -222,9 +222,7 @@ def test_other_kinds_are_counted_in_one_notice() -> None:
     text = NODE + other + other + "---\napiVersion: v1\nkind: Event\nmetadata: {name: e}\n"
     cluster = load_text(text)
     assert cluster.skipped == {"Namespace": 2, "Event": 1}
-    assert [str(finding) for finding in cluster.findings] == [
-        "not used: Event (1), Namespace (2)"
-    ]
+    assert [str(finding) for finding in cluster.findings] == ["not used: Event (1), Namespace (2)"]
 
 
 def test_unknown_fields_are_findings_or_errors() -> None:
