@@ -49,7 +49,9 @@ def show(console: Console, parts: Sequence[Part]) -> None:
 def _rich(table: Table) -> RichTable:
     rich = RichTable(title=table.title, title_justify="left", title_style="bold", header_style="bold", box=None)
     for column in table.columns:
-        rich.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
+        rich.add_column(
+            column.removeprefix(">"), justify="right" if column.startswith(">") else "left", overflow="fold"
+        )
     for row in table.rows:
         rich.add_row(*(Text(cell) for cell in row))
     return rich
