@@ -6,8 +6,9 @@ attribute values, tight capacities, counters that not all devices can have at on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import count
 
 from hypothesis import strategies as st
@@ -28,7 +29,16 @@ from dralloc.problem import (
 from dralloc.quantity import Quantity
 from inventory_strategies import ATTRIBUTES, Inventory, inventories, rarely
 
-__all__ = ["ATTRIBUTES", "Inventory", "TableEligibility", "demand_lists", "eligibilities", "inventories", "problems"]
+__all__ = [
+    "ATTRIBUTES",
+    "Inventory",
+    "TableEligibility",
+    "demand_lists",
+    "eligibilities",
+    "inventories",
+    "problems",
+    "repeated",
+]
 
 DRIVEN = "power"
 """Name under which requests ask for a counter's amount (KEP-5941)."""
@@ -50,6 +60,24 @@ class TableEligibility:
 
     def charge(self, alternative: int, device: int) -> Charge | None:
         return self.charges.get((alternative, device), Charge())
+
+    def kind(self, alternative: int) -> Hashable:
+        return self._lines[0].get(alternative)
+
+    def look(self, device: int) -> Hashable:
+        return self._lines[1].get(device)
+
+    @cached_property
+    def _lines(self) -> tuple[Mapping[int, Hashable], Mapping[int, Hashable]]:
+        """What is listed for each alternative, and for each device; an error is only equal to itself."""
+        lines: tuple[dict[int, set[Hashable]], dict[int, set[Hashable]]] = {}, {}
+        refused = dict.fromkeys(self.refused, "refused")
+        for name, table in (("selected", self.selected), ("refused", refused), ("charge", self.charges)):
+            for (alternative, device), answer in table.items():
+                lines[0].setdefault(alternative, set()).add((name, device, answer))
+                lines[1].setdefault(device, set()).add((name, alternative, answer))
+        frozen = tuple({key: frozenset(line) for key, line in side.items()} for side in lines)
+        return frozen[0], frozen[1]
 
 
 @st.composite
@@ -197,3 +225,28 @@ def problems(draw: st.DrawFn, max_demands: int = 4, max_devices: int = 6) -> Pro
         usage=inventory.usage,
         eligibility=draw(eligibilities(demands, inventory)),
     )
+
+
+@st.composite
+def repeated(draw: st.DrawFn, problem: Problem) -> Problem:
+    """The problem with its demands in any order, and more that equal them but for the names."""
+    numbers = range(3 * len(problem.demands))
+    order = draw(st.lists(st.sampled_from(numbers), min_size=1, max_size=12, unique=True))
+    return replace(problem, demands=tuple(_again(problem.demands, number) for number in order))
+
+
+def _again(demands: Sequence[Demand], number: int) -> Demand:
+    """A demand with that number, where the numbers go round several times; claims are shared within a round."""
+    demand, turn = demands[number % len(demands)], number // len(demands)
+    if not turn:
+        return demand
+    return replace(
+        demand,
+        key=_renamed(demand.key, turn),
+        claims=tuple(replace(claim, key=_renamed(claim.key, turn)) for claim in demand.claims),
+        gang=demand.gang and f"{demand.gang}-{turn}",
+    )
+
+
+def _renamed(key: ClaimKey, turn: int) -> ClaimKey:
+    return ClaimKey(key.namespace, f"{key.name}-{turn}")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from dralloc.cli import app
 from dralloc.cli.console import Exit
 from dralloc.errors import CheckError
-from wire import Json, claim, device_class, gpus, node, request, resource_slice
+from wire import Json, allocated, claim, device_class, gpus, node, pod, request, resource_slice
 
 
 def dralloc(*arguments: str | Path, stdin: str | None = None) -> Result:
@@ -77,7 +77,7 @@ def test_broken_input_is_one_line_per_problem(tmp_path: Path) -> None:
     result = dralloc("allocate", path)
     assert result.exit_code == Exit.INPUT
     first, second = result.stderr.splitlines()
-    assert first.startswith(f"error: {path}: document 1: ResourceSlice slice-0: spec.devices[0].capacity.memory")
+    assert first.startswith(f"error: {path}: document 1: ResourceSlice slice-0: spec.devices[0].capacity[memory]")
     assert "'10Gx' is not a quantity" in first
     assert second.startswith(f"error: {path}: document 2: ResourceClaim default/a: spec.devices.requests[0]")
     assert result.stdout == ""
@@ -155,3 +155,47 @@ def test_conformance_can_run_one_case(case_file: Path) -> None:
 def test_conformance_of_the_optimum(case_file: Path) -> None:
     result = dralloc("conformance", case_file, "--mode", "optimal", "--json")
     assert [json.loads(line)["pass"] for line in result.stdout.splitlines()] == [True, False]
+
+
+def test_kubernetes_versions_set_the_feature_gates(tmp_path: Path) -> None:
+    path = tmp_path / "shared.yaml"
+    path.write_text(
+        dump(node(), device_class(), resource_slice(gpus(1)), claim("a", request(capacity={"requests": {}})))
+    )
+    assert "1 of 1 placed" in dralloc("allocate", path, "--kubernetes", "1.36").stdout
+    old = dralloc("allocate", path, "--kubernetes", "1.35")
+    assert "the DRAConsumableCapacity feature is disabled" in " ".join(old.stdout.split())
+    switched = dralloc("allocate", path, "--kubernetes", "1.35", "--feature", "DRAConsumableCapacity=true")
+    assert "1 of 1 placed" in switched.stdout
+    unknown = dralloc("compare", path, "--kubernetes", "1.0")
+    assert unknown.exit_code == Exit.INPUT
+    assert "Kubernetes 1.0 is not known" in unknown.stderr
+
+
+def test_gangs_by_label(tmp_path: Path) -> None:
+    path = tmp_path / "gang.yaml"
+    pods = [pod("p", "a"), pod("q", "b")]
+    for one in pods:
+        one["metadata"]["labels"] = {"job": "training"}
+    path.write_text(
+        dump(node(), device_class(), resource_slice(gpus(1)), claim("a", request()), claim("b", request()), *pods)
+    )
+    assert "1 of 2 placed" in dralloc("allocate", path).stdout
+    together = dralloc("allocate", path, "--gang", "job")
+    assert "0 of 2 placed" in together.stdout
+    assert "gang default/training does not fit as a whole" in together.stdout
+    assert "first fit places 0, the optimum 0" in dralloc("compare", path, "--gang", "job").stdout
+
+
+def test_drift_is_a_notice_and_with_strict_closes_the_pool(tmp_path: Path) -> None:
+    path = tmp_path / "drift.yaml"
+    path.write_text(
+        dump(
+            node(), device_class(), resource_slice(gpus(1)), allocated("a", {"device": "gpu-9"}), claim("b", request())
+        )
+    )
+    loose = dralloc("allocate", path)
+    assert "1 of 1 placed" in loose.stdout
+    assert "gpu-9 is not in generation 1 of its pool any more" in loose.stderr
+    assert "0 of 1 placed" in dralloc("allocate", path, "--strict").stdout
+    assert "gpu-9" not in dralloc("allocate", path, "--quiet").stderr

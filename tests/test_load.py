@@ -218,11 +218,11 @@ def test_keys_become_text() -> None:
 
 
 def test_other_kinds_are_counted_in_one_notice() -> None:
-    other = "\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"
+    other = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
     text = NODE + other + other + "---\napiVersion: v1\nkind: Event\nmetadata: {name: e}\n"
     cluster = load_text(text)
-    assert cluster.skipped == {"Namespace": 2, "Event": 1}
-    assert [str(finding) for finding in cluster.findings] == ["not used: Event (1), Namespace (2)"]
+    assert cluster.skipped == {"ConfigMap": 2, "Event": 1}
+    assert [str(finding) for finding in cluster.findings] == ["not used: ConfigMap (2), Event (1)"]
 
 
 def test_unknown_fields_are_findings_or_errors() -> None:
@@ -288,15 +288,16 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
     ),
     "quantity": (
         SLICE.replace("40Gi", "10Gx"),
-        "a.yaml: ResourceSlice s: spec.devices[0].capacity.memory.value: '10Gx' is not a quantity: unknown suffix 'Gx'",
+        "a.yaml: ResourceSlice s: spec.devices[0].capacity[memory].value: '10Gx' is not a quantity: "
+        "unknown suffix 'Gx'",
     ),
     "quantity of the wrong type": (
         SLICE.replace("40Gi", "true"),
-        "a.yaml: ResourceSlice s: spec.devices[0].capacity.memory.value: must be a quantity",
+        "a.yaml: ResourceSlice s: spec.devices[0].capacity[memory].value: must be a quantity",
     ),
     "capacity without value": (
         SLICE.replace("{value: 40Gi}", "40Gi"),
-        'a.yaml: ResourceSlice s: spec.devices[0].capacity.memory: must be an object, not "40Gi"',
+        'a.yaml: ResourceSlice s: spec.devices[0].capacity[memory]: must be an object, not "40Gi"',
     ),
     "number for text": (
         SLICE.replace("gpu-0", "0"), "a.yaml: ResourceSlice s: spec.devices[0].name: must be a string, not 0"
@@ -315,15 +316,15 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
     ),
     "a list for an object": (
         SLICE.replace("{string: A100}", "[A100]"),
-        "a.yaml: ResourceSlice s: spec.devices[0].attributes.model: must be an object, not a list",
+        "a.yaml: ResourceSlice s: spec.devices[0].attributes[model]: must be an object, not a list",
     ),
     "two attribute values": (
         SLICE.replace("{string: A100}", "{string: A100, int: 1}"),
-        "a.yaml: ResourceSlice s: spec.devices[0].attributes.model: has more than one value: int, string",
+        "a.yaml: ResourceSlice s: spec.devices[0].attributes[model]: has more than one value: int, string",
     ),
     "counter without amount": (
         SLICE + "    consumesCounters: [{counterSet: c, counters: {m: {}}}]\n",
-        "a.yaml: ResourceSlice s: spec.devices[0].consumesCounters[0].counters.m: needs value or valueFrom",
+        "a.yaml: ResourceSlice s: spec.devices[0].consumesCounters[0].counters[m]: needs value or valueFrom",
     ),
     "both kinds of request": (
         "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\n"
@@ -343,7 +344,7 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
     ),
     "a label that is not text": (
         "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: {gpu: true}}",
-        "a.yaml: Node n: metadata.labels.gpu: must be a string, not true",
+        "a.yaml: Node n: metadata.labels[gpu]: must be a string, not true",
     ),
     "YAML": ("a: b: c\n", "a.yaml: is not YAML: line 1, column 5: mapping values are not allowed in this context"),
     "YAML in the second document": (
@@ -391,7 +392,7 @@ def test_all_problems_of_all_files_are_one_error(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         load(first, second, missing)
     assert [(finding.source, finding.path) for finding in error.value.findings] == [
-        (f"{first}: document 1", "spec.devices[0].capacity.memory.value"),
+        (f"{first}: document 1", "spec.devices[0].capacity[memory].value"),
         (f"{first}: document 3", "spec.driver"),
         (str(second), ""),
         (str(missing), ""),

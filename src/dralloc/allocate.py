@@ -32,12 +32,15 @@ class SolveOptions(TypedDict, total=False):
     strict_cel: bool
 
 
-def allocate(
+def allocate(  # noqa: PLR0913 - one parameter per choice
     cluster: Cluster,
     mode: Mode | str = Mode.OPTIMAL,
     *,
     nodes: Sequence[str] = (),
     features: Features = ALL_FEATURES,
+    strict: bool = False,
+    gang: str = "",
+    pruning: bool = True,
     progress: OnProgress | None = None,
     **options: Unpack[SolveOptions],
 ) -> Plan:
@@ -51,6 +54,12 @@ def allocate(
         Names of the only nodes to use, in order; all if there are none.
     features
         Which feature gates are on.
+    strict
+        Whether a pool gives no more devices as long as an allocated claim contradicts what it publishes.
+    gang
+        A label of pods: those with the same value, in one namespace, are placed all or none.
+    pruning
+        Whether first fit leaves out what cannot change its answer.
     progress
         Called while the optimum is searched for.
     options
@@ -69,27 +78,30 @@ def allocate(
     """
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        compiled = compile_cluster(cluster, features, nodes)
-    first = _first_fit(compiled, timings)
+        compiled = compile_cluster(cluster, features, nodes, strict=strict, gang=gang)
+    first = _first_fit(compiled, timings, pruning=pruning)
     if Mode(mode) is Mode.FIRST_FIT:
         return Plan(Mode.FIRST_FIT, compiled, first, timings)
     best = _optimum(compiled, first, Options(**options), progress, timings)
     return Plan(Mode.OPTIMAL, compiled, best, timings)
 
 
-def compare(
+def compare(  # noqa: PLR0913 - one parameter per choice
     cluster: Cluster,
     *,
     nodes: Sequence[str] = (),
     features: Features = ALL_FEATURES,
+    strict: bool = False,
+    gang: str = "",
+    pruning: bool = True,
     progress: OnProgress | None = None,
     **options: Unpack[SolveOptions],
 ) -> Comparison:
     """Answer in both modes. Parameters and errors are those of `allocate`."""
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        compiled = compile_cluster(cluster, features, nodes)
-    first = _first_fit(compiled, timings)
+        compiled = compile_cluster(cluster, features, nodes, strict=strict, gang=gang)
+    first = _first_fit(compiled, timings, pruning=pruning)
     best = _optimum(compiled, first, Options(**options), progress, timings)
     return Comparison(
         first_fit=Plan(Mode.FIRST_FIT, compiled, first, timings),
@@ -98,9 +110,9 @@ def compare(
     )
 
 
-def _first_fit(compiled: Compiled, timings: dict[str, float]) -> Solution:
+def _first_fit(compiled: Compiled, timings: dict[str, float], *, pruning: bool) -> Solution:
     with phase(timings, "first fit"):
-        solution = first_fit(compiled.problem)
+        solution = first_fit(compiled.problem, pruning=pruning)
     with phase(timings, "check"):
         check(compiled.problem, solution)
     return solution

@@ -13,17 +13,22 @@ from pydantic import BaseModel
 from dralloc.api import (
     ApiObject,
     DeviceClass,
+    DeviceTaintRule,
     Job,
+    Namespace,
     Node,
     ObjectMeta,
     Pod,
+    PodGroup,
     PodOwner,
     PodResourceClaim,
     PriorityClass,
     ReplicaSet,
     ResourceClaim,
     ResourceClaimTemplate,
+    ResourceQuota,
     ResourceSlice,
+    Workload,
 )
 from dralloc.api.expansion import POD_CLAIM_ANNOTATION, claim_for, claim_name, generated_name, pods_of
 from dralloc.api.node_names import HOSTNAME_LABEL, named_nodes
@@ -63,7 +68,8 @@ class Cluster:
     claims
         Given claims in order, then those made from templates in the order of their pods.
     pods
-        Pods in order, with those of a Deployment, ReplicaSet, StatefulSet or Job in its place. No terminated pods.
+        Pods in order, with those of a Deployment, ReplicaSet, StatefulSet or Job in its place. No pods that have run
+        to their end or are being deleted.
     findings
         Remarks about the input, none of which makes it unusable.
     skipped
@@ -72,6 +78,20 @@ class Cluster:
         For each pod by its key, the keys of the claims that it uses. A claim that is missing is named here too.
     unresolved
         For each pod that refers to something missing, what is missing. Such a pod cannot be placed.
+    namespaces
+        Namespaces by name, as far as they were given.
+    sources
+        Where each given object was read, by kind and key. Claims made from templates are not in it.
+    taint_rules, quotas
+        As given, in order.
+    pod_groups, workloads
+        By key.
+    made
+        The claims that were not given, but made from templates.
+    abandoned
+        Claims that were made for pods which have ended or are being deleted: nobody waits for them.
+    group_claims
+        The PodGroup for which a claim is reserved as a whole, by claim (KEP-5729).
     """
 
     slices: tuple[ResourceSlice, ...] = ()
@@ -84,6 +104,15 @@ class Cluster:
     skipped: Mapping[str, int] = field(default_factory=dict)
     claims_of_pods: Mapping[ClaimKey, tuple[ClaimKey, ...]] = field(default_factory=dict)
     unresolved: Mapping[ClaimKey, tuple[str, ...]] = field(default_factory=dict)
+    namespaces: Mapping[str, Namespace] = field(default_factory=dict)
+    sources: Mapping[tuple[str, ClaimKey], str] = field(default_factory=dict)
+    taint_rules: tuple[DeviceTaintRule, ...] = ()
+    quotas: tuple[ResourceQuota, ...] = ()
+    pod_groups: Mapping[ClaimKey, PodGroup] = field(default_factory=dict)
+    workloads: Mapping[ClaimKey, Workload] = field(default_factory=dict)
+    made: frozenset[ClaimKey] = frozenset()
+    abandoned: frozenset[ClaimKey] = frozenset()
+    group_claims: Mapping[ClaimKey, PodGroup] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -115,6 +144,10 @@ class Cluster:
         """The claim with this key, if there is one."""
         return self._claims_by_key.get(key)
 
+    def remark(self, about: ApiObject, path: str, rule: str) -> Finding:
+        """A finding about an object, with the place where it was read."""
+        return Finding(self.sources.get((about.kind, about.key), ""), about.title, path, rule)
+
     @cached_property
     def _claims_by_key(self) -> Mapping[ClaimKey, ResourceClaim]:
         return {claim.key: claim for claim in self.claims}
@@ -130,16 +163,23 @@ class _Builder:
         self.claims = {claim.key: claim for claim in self._all(ResourceClaim)}
         self.templates = {template.key: template for template in self._all(ResourceClaimTemplate)}
         self.classes = {one.name: one for one in self._all(DeviceClass)}
-        self.made_for_pods = {
-            (claim.key.namespace, owner.name, claim.metadata.annotations.get(POD_CLAIM_ANNOTATION)): claim.name
+        self.made_for = {
+            (
+                owner.kind,
+                claim.key.namespace,
+                owner.name,
+                claim.metadata.annotations.get(POD_CLAIM_ANNOTATION),
+            ): claim.name
             for claim in self.claims.values()
             for owner in claim.metadata.owner_references
-            if owner.kind == Pod.kind
         }
         self.priorities = dict(_BUILTIN_PRIORITIES)
         for one in self._all(PriorityClass):
             self.priorities.update({one.name: one.value, **({"": one.value} if one.global_default else {})})
         self.unresolved: dict[ClaimKey, list[str]] = {}
+        self.groups = {group.key: group for group in self._all(PodGroup)}
+        self.group_claims: dict[ClaimKey, PodGroup] = {}
+        self.given = frozenset(self.claims)
 
     def cluster(self, findings: Iterable[Finding], skipped: Mapping[str, int]) -> Cluster:
         """The whole cluster."""
@@ -159,7 +199,23 @@ class _Builder:
             skipped=skipped,
             claims_of_pods=claims_of_pods,
             unresolved={key: tuple(reasons) for key, reasons in self.unresolved.items()},
+            namespaces={one.name: one for one in self._all(Namespace)},
+            sources=self.sources,
+            taint_rules=tuple(self._all(DeviceTaintRule)),
+            quotas=tuple(self._all(ResourceQuota)),
+            pod_groups=self.groups,
+            workloads={one.key: one for one in self._all(Workload)},
+            made=frozenset(self.claims) - self.given,
+            abandoned=frozenset(self._abandoned()),
+            group_claims=self.group_claims,
         )
+
+    def _abandoned(self) -> Iterator[ClaimKey]:
+        leaving = {pod.key for pod in self._all(Pod) if pod.leaving}
+        for claim in self.claims.values():
+            owners = (one for one in claim.metadata.owner_references if one.kind == Pod.kind)
+            if any(ClaimKey(claim.key.namespace, owner.name) in leaving for owner in owners):
+                yield claim.key
 
     def _all(self, kind: type[T]) -> Iterator[T]:
         return (one for one in self.objects if isinstance(one, kind))
@@ -197,7 +253,7 @@ class _Builder:
         taken = {pod.key for pod in self._all(Pod)}
         for one in self.objects:
             if isinstance(one, Pod):
-                yield from () if one.terminated else (self._with_priority(one),)
+                yield from () if one.leaving else (self._with_priority(one),)
             elif isinstance(one, PodOwner) and (one.kind, *one.key) not in controlled:
                 for pod in pods_of(one):
                     made = self._with_priority(_renamed(pod, one.kind) if pod.key in taken else pod)
@@ -218,25 +274,36 @@ class _Builder:
         return pod if priority is None else _changed(pod, spec=_changed(pod.spec, priority=priority))
 
     def _claims_of(self, pod: Pod) -> Iterator[ClaimKey]:
-        statuses = {status.name: status for status in pod.status.resource_claim_statuses}
+        group = self.groups.get(ClaimKey(pod.key.namespace, pod.pod_group or ""))
         for number, entry in enumerate(pod.spec.resource_claims):
-            path = f"spec.resourceClaims[{number}]"
-            if entry.resource_claim_name is not None:
-                key = ClaimKey(pod.key.namespace, entry.resource_claim_name)
-                if key not in self.claims:
-                    self._missing(pod, f"{path}.resourceClaimName", f'ResourceClaim "{key.name}" was not given')
+            owner = group if group is not None and entry in group.spec.resource_claims else pod
+            key = self._claim_of(pod, owner, entry, f"spec.resourceClaims[{number}]")
+            if key is not None:
+                if isinstance(owner, PodGroup):
+                    self.group_claims[key] = owner
                 yield key
-            elif entry.resource_claim_template_name is not None:
-                status = statuses.get(entry.name)
-                name = status.resource_claim_name if status else None
-                if status is None or name is not None:
-                    yield self._claim_from_template(pod, entry, path, name)
-            else:
-                self._missing(pod, path, "needs resourceClaimName or resourceClaimTemplateName")
 
-    def _claim_from_template(self, pod: Pod, entry: PodResourceClaim, path: str, name: str | None) -> ClaimKey:
+    def _claim_of(self, pod: Pod, owner: Pod | PodGroup, entry: PodResourceClaim, path: str) -> ClaimKey | None:
+        """The claim of one entry of a pod: an entry that its PodGroup has too is the group's (KEP-5729)."""
+        if entry.resource_claim_name is not None:
+            key = ClaimKey(pod.key.namespace, entry.resource_claim_name)
+            if key not in self.claims:
+                self._missing(pod, f"{path}.resourceClaimName", f'ResourceClaim "{key.name}" was not given')
+            return key
+        if entry.resource_claim_template_name is None:
+            self._missing(pod, path, "needs resourceClaimName or resourceClaimTemplateName")
+            return None
+        statuses = (*pod.status.resource_claim_statuses, *owner.status.resource_claim_statuses)
+        status = next((one for one in statuses if one.name == entry.name), None)
+        if status is not None and status.resource_claim_name is None:
+            return None
+        name = status.resource_claim_name if status else self.made_for.get((owner.kind, *owner.key, entry.name))
+        return self._claim_from_template(pod, owner, entry, path, name or claim_name(owner, entry.name))
+
+    def _claim_from_template(
+        self, pod: Pod, owner: Pod | PodGroup, entry: PodResourceClaim, path: str, name: str
+    ) -> ClaimKey:
         namespace = pod.key.namespace
-        name = name or self.made_for_pods.get((namespace, pod.name, entry.name)) or claim_name(pod, entry.name)
         key = ClaimKey(namespace, name)
         if key in self.claims:
             return key
@@ -245,7 +312,7 @@ class _Builder:
             missing = f'ResourceClaimTemplate "{entry.resource_claim_template_name}" was not given'
             self._missing(pod, f"{path}.resourceClaimTemplateName", missing)
         else:
-            self.claims[key] = claim_for(pod, entry.name, template, name)
+            self.claims[key] = claim_for(owner, entry.name, template, name)
         return key
 
     def _missing(self, pod: Pod, path: str, rule: str) -> None:

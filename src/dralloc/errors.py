@@ -11,6 +11,7 @@
     ├── AllocationError            an attempt to allocate ended with an error, not with "does not fit"
     │   ├── FatalError             ends the attempt on every node
     │   └── NodeError              another node may still do
+    ├── SnapshotError              a live cluster cannot be read
     ├── ModelError                 the exact model cannot be built or solved (int64 overflow, invalid options)
     └── CheckError                 an answer failed the independent checker: a defect of dralloc
 
@@ -35,6 +36,7 @@ __all__ = [
     "ModelError",
     "NodeError",
     "QuantityError",
+    "SnapshotError",
 ]
 
 
@@ -101,6 +103,10 @@ class FatalError(AllocationError):
 
 class NodeError(AllocationError):
     """The attempt ends for this node; another node may still do."""
+
+
+class SnapshotError(DrallocError):
+    """A live cluster cannot be read."""
 
 
 class ModelError(DrallocError):

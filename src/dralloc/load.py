@@ -29,7 +29,7 @@ try:
 except ImportError:  # PyYAML was built without libyaml
     from yaml import SafeLoader as _YamlLoader  # type: ignore[assignment]
 
-__all__ = ["STDIN", "load", "load_documents", "load_text"]
+__all__ = ["STDIN", "Reading", "load", "load_documents", "load_objects", "load_text", "read", "read_documents"]
 
 STDIN: Final = "-"
 """The path that stands for standard input."""
@@ -69,12 +69,82 @@ def load(*paths: str | Path, strict: bool = False, stdin: IO[bytes] | None = Non
         Something cannot be read or is not valid. It holds a finding for every defect in all of the input.
     """
     loading = _Loading(ObjectReader(strict=strict))
-    for path in dict.fromkeys(map(str, paths)):
-        if path == STDIN:
-            loading.add_text((stdin or sys.stdin.buffer).read(), "<stdin>")
-        else:
-            loading.add_path(Path(path))
+    loading.add_all(paths, stdin)
     return loading.cluster()
+
+
+@without_garbage_collection()
+def load_objects(*paths: str | Path, stdin: IO[bytes] | None = None) -> list[dict[str, Any]]:
+    """Read what `load` reads, as plain data in the order in which it is given; kinds and fields are not looked at.
+
+    Raises
+    ------
+    InputError
+        Something cannot be read, or is no object of Kubernetes.
+    """
+    keeper = _Keeper()
+    loading = _Loading(keeper)
+    loading.add_all(paths, stdin)
+    errors = keeper.errors or ([] if loading.documents else loading.empty)
+    if errors:
+        raise InputError(errors)
+    return keeper.kept
+
+
+class _Keeper(ObjectReader):
+    """Keeps objects as they were written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[dict[str, Any]] = []
+
+    def read(self, raw: dict[str, Any], source: str) -> None:
+        if isinstance(raw.get("kind"), str) and isinstance(raw.get("apiVersion"), str):
+            self.kept.append(raw)
+        else:
+            self.errors.append(Finding(source, "", "", "is no Kubernetes object: it needs apiVersion and kind"))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read, whether or not all of it can be used.
+
+    Parameters
+    ----------
+    cluster
+        The objects that can be used. Of objects with the same name, the first.
+    refused
+        Why the others cannot.
+    unknown
+        Fields that are not known and were left out.
+    """
+
+    cluster: Cluster
+    refused: tuple[Finding, ...]
+    unknown: tuple[Finding, ...]
+
+
+@without_garbage_collection()
+def read(*paths: str | Path, stdin: IO[bytes] | None = None) -> Reading:
+    """As `load`, but objects that cannot be used are no obstacle to the others.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read, or there is nothing in any of them.
+    """
+    loading = _Loading(ObjectReader())
+    loading.add_all(paths, stdin)
+    return loading.reading()
+
+
+@without_garbage_collection()
+def read_documents(documents: Iterable[Any], *, source: str = "") -> Reading:
+    """As `load_documents`, but objects that cannot be used are no obstacle to the others."""
+    loading = _Loading(ObjectReader())
+    for document in documents:
+        loading.add_document(document, source)
+    return loading.reading()
 
 
 @without_garbage_collection()
@@ -112,6 +182,26 @@ class _Loading:
         if errors:
             raise InputError(errors)
         return cluster
+
+    def reading(self) -> Reading:
+        unreadable = [finding for finding in self.reader.errors if not (finding.subject or finding.path)]
+        if unreadable or not self.documents:
+            raise InputError(unreadable or self.empty)
+        refused = list(self.reader.errors)
+        try:
+            cluster = Cluster.of(self.objects, self.empty, self.reader.skipped)
+        except InputError as conflicts:
+            refused += conflicts.findings
+            first = {(one.object.kind, one.object.key): one for one in reversed(self.objects)}
+            cluster = Cluster.of(reversed(first.values()), self.empty, self.reader.skipped)
+        return Reading(cluster, tuple(refused), tuple(self.reader.warnings))
+
+    def add_all(self, paths: Iterable[str | Path], stdin: IO[bytes] | None) -> None:
+        for path in dict.fromkeys(map(str, paths)):
+            if path == STDIN:
+                self.add_text((stdin or sys.stdin.buffer).read(), "<stdin>")
+            else:
+                self.add_path(Path(path))
 
     def add_path(self, path: Path) -> None:
         if not path.is_dir():

@@ -32,11 +32,20 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """A demand that got nothing: the pod (or the claim that no pod uses), its claims, the error if there was one."""
+    """A demand that got nothing: the pod (or the claim that no pod uses), its claims, the error if there was one.
+
+    ``gang`` is the gang that the demand could only be placed with.
+    """
 
     key: ClaimKey
     claims: tuple[ClaimKey, ...]
     error: str = ""
+    gang: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        return self.error or (f"gang {self.gang} does not fit as a whole" if self.gang else "fits on no node")
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,12 @@ class Plan:
         """The demands that got nothing, in order."""
         placed = {placement.demand for placement in self.solution.placements}
         return tuple(
-            Unplaced(demand.key, tuple(claim.key for claim in demand.claims), str(self.solution.errors.get(number, "")))
+            Unplaced(
+                key=demand.key,
+                claims=tuple(claim.key for claim in demand.claims),
+                error=str(self.solution.errors.get(number, "")),
+                gang=demand.gang,
+            )
             for number, demand in enumerate(self.demands)
             if number not in placed
         )
@@ -199,8 +213,8 @@ class Plan:
             for placement, claim, grant in self.grants()
         ]
         found.append(Table("Placed", ("demand", "node", "claim", "request", "device"), folded(placements, 3)))
-        otherwise = "fits on no node" if self.compiled.problem.nodes else "there are no nodes"
-        unplaced = [(str(one.key), one.error or otherwise) for one in self.unplaced]
+        nodes = self.compiled.problem.nodes
+        unplaced = [(str(one.key), one.reason if nodes else "there are no nodes") for one in self.unplaced]
         found.append(Table("Not placed", ("demand", "reason"), unplaced))
         used = [row for row in self.metrics.utilisation if row.used]
         found.append(Table("In use", ("what", ">used", ">of", ">share"), [_usage(row) for row in used]))

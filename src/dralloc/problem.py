@@ -11,7 +11,8 @@ reach (KEP-4381 leaves this to the allocator; upstream evaluates on the way).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -287,6 +288,12 @@ class Eligibility(Protocol):
     def charge(self, alternative: int, device: int) -> Charge | None:
         """What an allocation takes; None if the device lacks a requested capacity or a request policy forbids it."""
 
+    def kind(self, alternative: int) -> Hashable:
+        """Alternatives of one kind get the same answers for every device, but for who is named in an error."""
+
+    def look(self, device: int) -> Hashable:
+        """Devices of one look get the same answers for every alternative, but for who is named in an error."""
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -332,13 +339,39 @@ class Problem:
 
     def usable_from(self, device: int, home: int, node: int) -> bool:
         """Whether an allocated device can be used from a node: its home always, others if they reach the device."""
-        if node == home:
-            return True
-        return not self.devices[device].binds_to_node and device in self._offered[node] and self.on_node(device, node)
+        return node == home or node in self.reaching(device)
+
+    def reaching(self, device: int) -> frozenset[int]:
+        """Indices of the nodes that can use the device when it is allocated, whatever its home is."""
+        known = self._reaching
+        if device not in known:
+            nodes: Iterable[int] = ()
+            if not self.devices[device].binds_to_node:
+                accesses = self._accesses[self.devices[device].id.pool_id]
+                nodes = (node for devices, seeing in accesses if device in devices for node in seeing)
+            known[device] = frozenset(node for node in nodes if self.on_node(device, node))
+        return known[device]
 
     @cached_property
-    def _offered(self) -> tuple[frozenset[int], ...]:
-        return tuple(frozenset(node.devices()) for node in self.nodes)
+    def _reaching(self) -> dict[int, frozenset[int]]:
+        return {}
+
+    @cached_property
+    def _accesses(self) -> Mapping[PoolID, Sequence[tuple[tuple[int, ...], list[int]]]]:
+        """For each pool the devices that it offers, with the nodes that it offers them to."""
+        found: dict[PoolID, dict[int, tuple[tuple[int, ...], list[int]]]] = defaultdict(dict)
+        for number, node in enumerate(self.nodes):
+            for pool in node.pools:
+                # Nodes that see the same have the same object.
+                found[pool.id].setdefault(id(pool.devices), (pool.devices, []))[1].append(number)
+        return defaultdict(tuple, {pool: tuple(each.values()) for pool, each in found.items()})
+
+    @cached_property
+    def several_versions(self) -> frozenset[int]:
+        """The slots with more than one device behind them: those of pools that are being updated."""
+        if len({device.slot for device in self.devices}) == len(self.devices):
+            return frozenset()
+        return frozenset(slot for slot, indices in self.versions.items() if len(indices) > 1)
 
     @cached_property
     def versions(self) -> Mapping[int, tuple[int, ...]]:

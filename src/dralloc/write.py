@@ -18,6 +18,8 @@ from dralloc.api import (
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
+    Pod,
+    PodGroup,
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
@@ -56,17 +58,23 @@ def allocated_claims(compiled: Compiled, solution: Solution) -> Iterator[Resourc
 
 
 def _users(compiled: Compiled, solution: Solution) -> Mapping[ClaimKey, Sequence[ResourceClaimConsumerReference]]:
-    """Which placed pods use which claim."""
+    """Which placed pods use which claim; a claim of a PodGroup is reserved for the group as a whole (KEP-5729)."""
     pods = {pod.key: pod for pod in compiled.cluster.pods}
     users: dict[ClaimKey, list[ResourceClaimConsumerReference]] = {}
     for placement in solution.placements:
         demand = compiled.problem.demands[placement.demand]
         pod = pods.get(demand.key)
-        if pod is not None and pod.metadata.uid:
-            reference = ResourceClaimConsumerReference(resource="pods", name=pod.name, uid=pod.metadata.uid)
-            for claim in demand.claims:
-                users.setdefault(claim.key, []).append(reference)
+        for claim in demand.claims if pod is not None else ():
+            user = compiled.cluster.group_claims.get(claim.key, pod)
+            known = users.setdefault(claim.key, [])
+            if user is not None and user.metadata.uid and _reference(user) not in known:
+                known.append(_reference(user))
     return users
+
+
+def _reference(user: Pod | PodGroup) -> ResourceClaimConsumerReference:
+    group, resource = ("", "pods") if isinstance(user, Pod) else ("scheduling.k8s.io", "podgroups")
+    return ResourceClaimConsumerReference(api_group=group, resource=resource, name=user.name, uid=user.metadata.uid)
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,9 @@ def slice_with(device: dict[str, Any] | None = None, **spec: Any) -> dict[str, A
 UNKNOWN = [
     (slice_with(nodename="n"), "spec.nodename"),
     (slice_with({"allow_multiple_allocations": True}), "spec.devices[0].allow_multiple_allocations"),
-    (slice_with({"attributes": {"x": {"float": 1.5}}}), "spec.devices[0].attributes.x.float"),
+    (slice_with({"attributes": {"x": {"float": 1.5}}}), "spec.devices[0].attributes[x].float"),
     (slice_with({"capacity": {"a.b/c": {"value": 1, "unit": "Gi"}}}), "spec.devices[0].capacity[a.b/c].unit"),
-    (slice_with({"capacity": {"m": {"value": 1, "consumable": False}}}), "spec.devices[0].capacity.m.consumable"),
+    (slice_with({"capacity": {"m": {"value": 1, "consumable": False}}}), "spec.devices[0].capacity[m].consumable"),
     ({**slice_with(), "statsu": {}}, "statsu"),
     ({**slice_with(), "metadata": {"name": "s", "clusterName": "x"}}, "metadata.clusterName"),
 ]
@@ -97,7 +97,7 @@ def test_all_defects_of_an_object_are_reported() -> None:
     assert reader.read(raw, "") is None
     assert sorted((finding.path, finding.rule) for finding in reader.errors) == [
         ("spec.allNodes", 'must be true or false, not "yes"'),
-        ("spec.devices[0].capacity.m.value", "is required"),
+        ("spec.devices[0].capacity[m].value", "is required"),
         ("spec.devices[0].name", "must be a string, not 3"),
         ("spec.driver", "is required"),
     ]
@@ -123,6 +123,6 @@ def test_values_in_messages_are_short() -> None:
 
 
 def test_field_paths() -> None:
-    assert field_path(("spec", "devices", 3, "capacity", "memory", "value")) == "spec.devices[3].capacity.memory.value"
+    assert field_path(("spec", "devices", 3, "capacity", "memory", "value")) == "spec.devices[3].capacity[memory].value"
     assert field_path(("capacity", "dra.example.com/memory")) == "capacity[dra.example.com/memory]"
-    assert field_path(("labels", "a", "[key]")) == "labels.a"
+    assert field_path(("labels", "a", "[key]")) == "labels[a]"

@@ -241,15 +241,15 @@ def test_alpha_and_v1_spelling_side_by_side_is_reported() -> None:
     raw["spec"]["devices"][0]["basic"]["capacity"]["memory"]["requestPolicy"] = {"default": "10Gi"}
     reader.read(raw, "")
     assert [str(finding) for finding in reader.warnings] == [
-        "ResourceSlice gpus: spec.devices[0].basic.capacity.memory.sharingPolicy: unknown field"
+        "ResourceSlice gpus: spec.devices[0].basic.capacity[memory].sharingPolicy: unknown field"
     ]
 
 
 @pytest.mark.parametrize(
     ("path", "change"),
     [
-        ("spec.devices[0].basic.capacity.memory", {"capacity": {"memory": "10Gx"}}),
-        ("spec.devices[0].basic.attributes.a.int", {"attributes": {"a": {"int": "1"}}}),
+        ("spec.devices[0].basic.capacity[memory]", {"capacity": {"memory": "10Gx"}}),
+        ("spec.devices[0].basic.attributes[a].int", {"attributes": {"a": {"int": "1"}}}),
     ],
 )
 def test_findings_name_the_path_as_it_was_written(path: str, change: dict[str, Any]) -> None:
@@ -266,7 +266,7 @@ def test_findings_name_alpha_fields_as_they_were_written() -> None:
     raw["spec"]["devices"][0]["basic"]["capacity"]["memory"]["sharingPolicy"]["validRange"]["chunkSize"] = "x"
     assert reader.read(raw, "") is None
     assert [finding.path for finding in reader.errors] == [
-        "spec.devices[0].basic.capacity.memory.sharingPolicy.validRange.chunkSize"
+        "spec.devices[0].basic.capacity[memory].sharingPolicy.validRange.chunkSize"
     ]
 
 

@@ -25,9 +25,10 @@ def cases(profile: str) -> tuple[AllocationCase, ...]:
     return tuple(read_allocation_case(case) for case in read_lines(CASES) if case["profile"] == profile)
 
 
+@pytest.mark.parametrize("pruning", [True, False])
 @pytest.mark.parametrize("profile", PROFILES)
-def test_first_fit_answers_as_recorded(profile: str) -> None:
-    outcomes = [run_first_fit(case) for case in cases(profile)]
+def test_first_fit_answers_as_recorded(profile: str, pruning: bool) -> None:
+    outcomes = [run_first_fit(case, pruning=pruning) for case in cases(profile)]
     assert len(outcomes) >= 60
     assert [(one.name, one.difference) for one in outcomes if not one.passed] == []
 

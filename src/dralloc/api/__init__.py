@@ -46,11 +46,31 @@ from dralloc.api.classes import (
     DeviceSelector,
     OpaqueDeviceConfiguration,
 )
+from dralloc.api.groups import (
+    GangPolicy,
+    PodGroup,
+    PodGroupSpec,
+    PodGroupStatus,
+    SchedulingPolicy,
+    Workload,
+    WorkloadGroup,
+    WorkloadSpec,
+)
 from dralloc.api.meta import ObjectMeta, OwnerReference
-from dralloc.api.nodes import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, NodeSpec
+from dralloc.api.nodes import (
+    Namespace,
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    NodeSpec,
+    NodeStatus,
+)
 from dralloc.api.objects import DEFAULT_NAMESPACE, ApiObject, PartialObject, ResourceObject, to_wire
+from dralloc.api.quotas import ResourceQuota, ResourceQuotaSpec
 from dralloc.api.reading import ObjectReader
 from dralloc.api.slices import Device, DeviceTaint, ResourcePool, ResourceSlice, ResourceSliceSpec
+from dralloc.api.taint_rules import DeviceTaintRule, DeviceTaintRuleSpec, DeviceTaintRuleStatus, DeviceTaintSelector
 from dralloc.api.values import UNSET, AttributeValue, Unset, Version, attribute_to_wire
 from dralloc.api.workloads import (
     Affinity,
@@ -66,6 +86,7 @@ from dralloc.api.workloads import (
     PodResourceClaim,
     PodResourceClaimStatus,
     PodSchedulingGate,
+    PodSchedulingGroup,
     PodSpec,
     PodStatus,
     PodTemplate,
@@ -73,6 +94,7 @@ from dralloc.api.workloads import (
     ReplicaSet,
     ReplicaSpec,
     StatefulSet,
+    WorkloadReference,
 )
 
 __all__ = [
@@ -112,26 +134,37 @@ __all__ = [
     "DeviceSelector",
     "DeviceSubRequest",
     "DeviceTaint",
+    "DeviceTaintRule",
+    "DeviceTaintRuleSpec",
+    "DeviceTaintRuleStatus",
+    "DeviceTaintSelector",
     "DeviceToleration",
     "ExactDeviceRequest",
+    "GangPolicy",
     "Job",
     "JobSpec",
+    "Namespace",
     "Node",
     "NodeAffinity",
     "NodeSelector",
     "NodeSelectorRequirement",
     "NodeSelectorTerm",
     "NodeSpec",
+    "NodeStatus",
     "ObjectMeta",
     "ObjectReader",
     "OpaqueDeviceConfiguration",
     "OwnerReference",
     "PartialObject",
     "Pod",
+    "PodGroup",
+    "PodGroupSpec",
+    "PodGroupStatus",
     "PodOwner",
     "PodResourceClaim",
     "PodResourceClaimStatus",
     "PodSchedulingGate",
+    "PodSchedulingGroup",
     "PodSpec",
     "PodStatus",
     "PodTemplate",
@@ -146,11 +179,18 @@ __all__ = [
     "ResourceClaimTemplateSpec",
     "ResourceObject",
     "ResourcePool",
+    "ResourceQuota",
+    "ResourceQuotaSpec",
     "ResourceSlice",
     "ResourceSliceSpec",
+    "SchedulingPolicy",
     "StatefulSet",
     "Unset",
     "Version",
+    "Workload",
+    "WorkloadGroup",
+    "WorkloadReference",
+    "WorkloadSpec",
     "attribute_to_wire",
     "to_wire",
 ]

@@ -1,6 +1,6 @@
 """ResourceClaim and ResourceClaimTemplate: what users ask for."""
 
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BeforeValidator, StrictBool, StrictInt, StrictStr, model_validator
 from pydantic_core import PydanticCustomError
@@ -40,10 +40,16 @@ class _RequestDetails(WireModel):
     allocation_mode: Annotated[StrictStr, BeforeValidator(lambda mode: "ExactCount" if mode == "" else mode)] = (
         "ExactCount"
     )
-    count: Annotated[StrictInt, BeforeValidator(lambda count: 1 if count == 0 and type(count) is int else count)] = 1
+    count: StrictInt = 1
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
     derived_attributes: tuple[DeviceDerivedAttribute, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _zero_is_no_count(cls, given: Any) -> Any:
+        zero = isinstance(given, dict) and given.get("count") == 0 and type(given["count"]) is int
+        return {key: value for key, value in given.items() if key != "count"} if zero else given
 
 
 class ExactDeviceRequest(_RequestDetails):

@@ -4,6 +4,7 @@ import hashlib
 from typing import Final
 
 from dralloc.api.claims import ResourceClaim, ResourceClaimTemplate
+from dralloc.api.groups import PodGroup
 from dralloc.api.meta import ObjectMeta, OwnerReference
 from dralloc.api.objects import ApiObject
 from dralloc.api.workloads import Pod, PodOwner
@@ -48,18 +49,19 @@ def pods_of(owner: PodOwner) -> tuple[Pod, ...]:
     )
 
 
-def claim_name(pod: Pod, entry: str) -> str:
-    """A name for the claim of one entry of a pod: ``<pod>-<entry>-<suffix>``."""
-    return generated_name(f"{pod.name}-{entry}-", pod.key.namespace)
+def claim_name(owner: Pod | PodGroup, entry: str) -> str:
+    """A name for the claim of one entry of a pod or PodGroup: ``<owner>-<entry>-<suffix>``."""
+    kind = () if isinstance(owner, Pod) else (owner.kind,)
+    return generated_name(f"{owner.name}-{entry}-", owner.key.namespace, *kind)
 
 
-def claim_for(pod: Pod, entry: str, template: ResourceClaimTemplate, name: str) -> ResourceClaim:
-    """The claim that the resource claim controller makes for one entry of a pod (KEP-4381).
+def claim_for(owner: Pod | PodGroup, entry: str, template: ResourceClaimTemplate, name: str) -> ResourceClaim:
+    """The claim that the resource claim controller makes for one entry of a pod (KEP-4381) or PodGroup (KEP-5729).
 
     Parameters
     ----------
-    pod
-        The pod that the claim is for, which will own it.
+    owner
+        Whom the claim is for and will belong to.
     entry
         The name of the entry in ``spec.resourceClaims``.
     template
@@ -71,11 +73,11 @@ def claim_for(pod: Pod, entry: str, template: ResourceClaimTemplate, name: str) 
     return ResourceClaim(
         metadata=ObjectMeta(
             name=name,
-            namespace=pod.metadata.namespace,
+            namespace=owner.metadata.namespace,
             labels=blueprint.labels,
             annotations={**blueprint.annotations, POD_CLAIM_ANNOTATION: entry},
-            creation_timestamp=pod.metadata.creation_timestamp,
-            owner_references=(_reference(pod),),
+            creation_timestamp=owner.metadata.creation_timestamp,
+            owner_references=(_reference(owner),),
         ),
         spec=template.spec.spec,
     )

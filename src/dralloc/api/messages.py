@@ -12,6 +12,21 @@ UNKNOWN_FIELD: Final = frozenset({"extra_forbidden", "unexpected_keyword_argumen
 """The types of error that stand for a field which is not known."""
 
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_MAPS: Final = frozenset(
+    {
+        "annotations",
+        "attributes",
+        "consumedCapacities",
+        "consumedCapacity",
+        "counters",
+        "labels",
+        "minimum",
+        "nodeAllocatableResources",
+        "requests",
+    }
+)
+"""Fields that hold values by name; ``capacity`` does only in devices."""
+_REQUIREMENTS: Final = frozenset({"minimum", "requests"})
 _RULES: Final[Mapping[str, str]] = {
     "missing": "is required",
     "extra_forbidden": "unknown field",
@@ -30,14 +45,18 @@ _NO_VALUE: Final = frozenset({"missing", *UNKNOWN_FIELD})
 
 
 def field_path(location: Sequence[str | int]) -> str:
-    """The path of a field as Kubernetes writes it: ``spec.devices[3].capacity[example.com/memory].value``."""
+    """The path of a field as Kubernetes writes it: ``spec.devices[3].capacity[memory].value``."""
     text = ""
-    for step in location:
-        if isinstance(step, str) and _PLAIN_KEY.fullmatch(step):
+    for before, step in zip((None, *location), location, strict=False):
+        if isinstance(step, str) and not _is_map(before, step) and _PLAIN_KEY.fullmatch(step):
             text += f".{step}"
         elif step != "[key]":
             text += f"[{step}]"
     return text.removeprefix(".")
+
+
+def _is_map(field: str | int | None, step: str) -> bool:
+    return field in _MAPS or (field == "capacity" and step not in _REQUIREMENTS)
 
 
 def rule(error: ErrorDetails) -> str:

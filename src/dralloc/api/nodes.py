@@ -1,13 +1,14 @@
 """Nodes, and the selectors that choose among them (core/v1)."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from pydantic import StrictBool, StrictStr
 
-from dralloc.api.base import PartialModel, WireModel
+from dralloc.api.base import PartialModel, QuantityField, WireModel
 from dralloc.api.objects import PartialObject
 
-__all__ = ["Node", "NodeSelector", "NodeSelectorRequirement", "NodeSelectorTerm", "NodeSpec"]
+__all__ = ["Namespace", "Node", "NodeSelector", "NodeSelectorRequirement", "NodeSelectorTerm", "NodeSpec", "NodeStatus"]
 
 
 class NodeSelectorRequirement(WireModel):
@@ -31,10 +32,23 @@ class NodeSelector(WireModel):
     node_selector_terms: tuple[NodeSelectorTerm, ...]
 
 
+class Namespace(PartialObject):
+    """A namespace; its labels say what may be done in it."""
+
+    api_version: ClassVar[str] = "v1"
+    kind: ClassVar[str] = "Namespace"
+
+
 class NodeSpec(PartialModel):
     """The part of a node's specification that matters for placing pods."""
 
     unschedulable: StrictBool = False
+
+
+class NodeStatus(PartialModel):
+    """What pods may use of the node, among it what device plugins offer."""
+
+    allocatable: Mapping[StrictStr, QuantityField] = {}
 
 
 class Node(PartialObject):
@@ -44,3 +58,4 @@ class Node(PartialObject):
     kind: ClassVar[str] = "Node"
 
     spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()

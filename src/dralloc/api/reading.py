@@ -10,11 +10,14 @@ from pydantic_core import ErrorDetails
 
 from dralloc.api.claims import ResourceClaim, ResourceClaimTemplate
 from dralloc.api.classes import DeviceClass
+from dralloc.api.groups import POD_GROUP_VERSIONS, PodGroup, Workload
 from dralloc.api.messages import UNKNOWN_FIELD, field_path, rule
-from dralloc.api.nodes import Node
+from dralloc.api.nodes import Namespace, Node
 from dralloc.api.objects import ApiObject, PartialObject, ResourceObject
+from dralloc.api.quotas import ResourceQuota
 from dralloc.api.slice_reader import SliceReader
 from dralloc.api.slices import ResourceSlice
+from dralloc.api.taint_rules import DeviceTaintRule
 from dralloc.api.versions import CONVERSIONS, Json, kep5075_alpha, written_path
 from dralloc.api.workloads import Deployment, Job, Pod, PriorityClass, ReplicaSet, StatefulSet
 from dralloc.errors import Finding
@@ -23,12 +26,23 @@ __all__ = ["ObjectReader"]
 
 _GROUP: Final = "resource.k8s.io"
 _RESOURCE_KINDS: Final[Mapping[str, type[ResourceObject]]] = {
-    model.kind: model for model in (DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice)
+    model.kind: model for model in (DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice)
 }
 _OTHER_KINDS: Final[Mapping[tuple[str, str], type[PartialObject]]] = {
     (model.api_version, model.kind): model
-    for model in (Deployment, Job, Node, Pod, PriorityClass, ReplicaSet, StatefulSet)
-}
+    for model in (
+        Deployment,
+        Job,
+        Namespace,
+        Node,
+        Pod,
+        PriorityClass,
+        ReplicaSet,
+        ResourceQuota,
+        StatefulSet,
+        Workload,
+    )
+} | {(f"scheduling.k8s.io/{version}", PodGroup.kind): PodGroup for version in POD_GROUP_VERSIONS}
 _OPAQUE: Final = frozenset({"parameters", "data"})
 """Fields that hold anything: what is null in there stays."""
 

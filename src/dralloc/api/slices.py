@@ -44,7 +44,7 @@ class Device:
     consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
     node_name: StrictStr | None = None
     node_selector: NodeSelector | None = None
-    all_nodes: StrictBool = False
+    all_nodes: StrictBool | None = None
     taints: tuple[DeviceTaint, ...] = ()
     binds_to_node: StrictBool = False
     binding_conditions: tuple[StrictStr, ...] | None = None
@@ -68,8 +68,8 @@ class ResourceSliceSpec(WireModel):
     pool: ResourcePool
     node_name: StrictStr | None = None
     node_selector: NodeSelector | None = None
-    all_nodes: StrictBool = False
-    per_device_node_selection: StrictBool = False
+    all_nodes: StrictBool | None = None
+    per_device_node_selection: StrictBool | None = None
     devices: tuple[Device, ...] = ()
     shared_counters: tuple[CounterSet, ...] = ()
     partition_type_attribute: StrictStr | None = None

@@ -5,10 +5,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
-from dralloc.api.base import PartialModel
+from dralloc.api.base import PartialModel, QuantityField
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.nodes import NodeSelector
 from dralloc.api.objects import PartialObject
+from dralloc.quantity import Quantity
 
 __all__ = [
     "Affinity",
@@ -24,6 +25,7 @@ __all__ = [
     "PodResourceClaim",
     "PodResourceClaimStatus",
     "PodSchedulingGate",
+    "PodSchedulingGroup",
     "PodSpec",
     "PodStatus",
     "PodTemplate",
@@ -31,6 +33,7 @@ __all__ = [
     "ReplicaSet",
     "ReplicaSpec",
     "StatefulSet",
+    "WorkloadReference",
 ]
 
 
@@ -42,15 +45,23 @@ class ContainerClaim(PartialModel):
 
 
 class ContainerResources(PartialModel):
-    """The part of a container's resources that names claims."""
+    """The claims that a container uses, and the resources that it asks for."""
 
     claims: tuple[ContainerClaim, ...] = ()
+    requests: Mapping[StrictStr, QuantityField] = {}
+    limits: Mapping[StrictStr, QuantityField] = {}
+
+    @property
+    def requested(self) -> Mapping[str, Quantity]:
+        """The requests with the API's default: what has only a limit requests as much."""
+        return {**self.limits, **self.requests}
 
 
 class Container(PartialModel):
-    """A container of a pod."""
+    """A container of a pod. An init container that always restarts is a sidecar, which runs beside the others."""
 
     name: StrictStr = ""
+    restart_policy: StrictStr | None = None
     resources: ContainerResources = ContainerResources()
 
 
@@ -80,6 +91,20 @@ class PodSchedulingGate(PartialModel):
     name: StrictStr
 
 
+class PodSchedulingGroup(PartialModel):
+    """The PodGroup that the pod belongs to."""
+
+    pod_group_name: StrictStr | None = None
+
+
+class WorkloadReference(PartialModel):
+    """The group of a Workload that the pod belongs to, and which replica of the group."""
+
+    name: StrictStr
+    pod_group: StrictStr
+    pod_group_replica_key: StrictStr = ""
+
+
 class PodSpec(PartialModel):
     """The part of a pod's specification that matters for its claims and its node."""
 
@@ -89,6 +114,8 @@ class PodSpec(PartialModel):
     priority: StrictInt | None = None
     priority_class_name: StrictStr = ""
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    scheduling_group: PodSchedulingGroup | None = None
+    workload_ref: WorkloadReference | None = None
     resource_claims: tuple[PodResourceClaim, ...] = ()
     init_containers: tuple[Container, ...] = ()
     containers: tuple[Container, ...] = ()
@@ -122,6 +149,16 @@ class Pod(PartialObject):
     def terminated(self) -> bool:
         """Whether the pod has run to its end and holds nothing any more."""
         return self.status.phase in {"Succeeded", "Failed"}
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it has run to its end or is being deleted: it is not scheduled, and no claims are made for it."""
+        return self.terminated or self.metadata.deletion_timestamp is not None
+
+    @property
+    def pod_group(self) -> str | None:
+        """Name of the PodGroup that the pod belongs to."""
+        return self.spec.scheduling_group.pod_group_name if self.spec.scheduling_group else None
 
 
 class PodTemplate(PartialModel):

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from dralloc.cli.console import Exit, Session, guarded
-from dralloc.cli.options import AsJson, Quiet
+from dralloc.cli.options import AsJson, Pruning, Quiet
 from dralloc.conformance import (
     Json,
     Outcome,
@@ -42,13 +42,14 @@ def conformance(  # noqa: PLR0913 - one parameter per option
     kind: Annotated[Kind, typer.Option(help="What the cases record.")] = Kind.ALLOCATE,
     only: Annotated[str, typer.Option(metavar="NAME", help="Run only the case of this name.")] = "",
     mode: Annotated[Mode, typer.Option(help="Which mode answers.")] = Mode.FIRST_FIT,
+    pruning: Pruning = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Run recorded cases of upstream and report which answers are the same."""
     with guarded():
         session = Session(quiet=quiet)
-        run = _runner(kind, mode)
+        run = _runner(kind, mode, pruning=pruning)
         outcomes = []
         with session.busy("running cases"):
             for outcome in _outcomes(cases, only, run):
@@ -63,11 +64,12 @@ def conformance(  # noqa: PLR0913 - one parameter per option
         raise typer.Exit(Exit.DONE if all(outcome.passed for outcome in outcomes) else Exit.FAILED)
 
 
-def _runner(kind: Kind, mode: Mode) -> Callable[[Json], Outcome]:
+def _runner(kind: Kind, mode: Mode, *, pruning: bool) -> Callable[[Json], Outcome]:
     if kind is Kind.CEL:
         return run_cel
-    answer = run_first_fit if mode is Mode.FIRST_FIT else run_optimal
-    return lambda case: answer(read_allocation_case(case))
+    if mode is Mode.OPTIMAL:
+        return lambda case: run_optimal(read_allocation_case(case))
+    return lambda case: run_first_fit(read_allocation_case(case), pruning=pruning)
 
 
 def _outcomes(paths: list[Path], only: str, run: Callable[[Json], Outcome]) -> Iterator[Outcome]:

@@ -11,14 +11,14 @@ import typer
 from rich.console import Console
 from rich.status import Status
 
-from dralloc.cluster import Cluster
-from dralloc.errors import CheckError, DrallocError
+from dralloc.errors import CheckError, DrallocError, Finding
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.solvers.cpsat import Progress
 
 __all__ = ["Exit", "Session", "features_from", "guarded"]
 
 _SHOWN = 20
+_WIDEST = 500
 
 
 class Exit(IntEnum):
@@ -39,17 +39,20 @@ class Session:
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet
         self.out = Console(highlight=False)
+        if not self.out.is_terminal:
+            # Whoever reads a file or a pipe wants whole names, whatever the width.
+            self.out.width = _WIDEST
         self.err = Console(stderr=True, highlight=False)
         self._status: Status | None = None
 
-    def notices(self, cluster: Cluster) -> None:
+    def notices(self, findings: Sequence[Finding]) -> None:
         """Say what is remarkable about the input."""
         if self.quiet:
             return
-        for finding in cluster.findings[:_SHOWN]:
+        for finding in findings[:_SHOWN]:
             self.err.print(f"warning: {finding}", style="yellow", markup=False, soft_wrap=True)
-        if len(cluster.findings) > _SHOWN:
-            self.err.print(f"warning: and {len(cluster.findings) - _SHOWN} more like these", style="yellow")
+        if len(findings) > _SHOWN:
+            self.err.print(f"warning: and {len(findings) - _SHOWN} more like these", style="yellow")
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
@@ -60,6 +63,11 @@ class Session:
         with self.err.status(what) as self._status:
             yield
         self._status = None
+
+    def update(self, what: str) -> None:
+        """Say what is going on now, while `busy`."""
+        if self._status is not None:
+            self._status.update(what)
 
     def progress(self, progress: Progress) -> None:
         """Show how far the search for the optimum is."""
@@ -90,13 +98,13 @@ def _say(message: str) -> None:
         typer.echo(f"error: {line}", err=True)
 
 
-def features_from(switches: Sequence[str] | None) -> Features:
-    """Feature gates from ``NAME=true|false``.
+def features_from(switches: Sequence[str] | None, kubernetes: str | None = None) -> Features:
+    """Feature gates from ``NAME=true|false``, over the defaults of a version of Kubernetes (none: all on).
 
     Raises
     ------
     DrallocError
-        A switch has another form or names no feature.
+        A switch has another form or names no feature; the version is not known.
     """
     values = {}
     for switch in switches or ():
@@ -104,4 +112,4 @@ def features_from(switches: Sequence[str] | None) -> Features:
         if value.lower() not in ("true", "false"):
             raise DrallocError(f"--feature {switch}: expected NAME=true or NAME=false")
         values[name] = value.lower() == "true"
-    return ALL_FEATURES.switched(values)
+    return (Features.of_kubernetes(kubernetes) if kubernetes else ALL_FEATURES).switched(values)

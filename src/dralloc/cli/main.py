@@ -16,9 +16,12 @@ from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
     AsJson,
     FeatureSwitches,
+    GangLabel,
     GoalOption,
+    KubernetesVersion,
     Nodes,
     Paths,
+    Pruning,
     Quiet,
     Seed,
     Strict,
@@ -26,6 +29,8 @@ from dralloc.cli.options import (
     TimeLimit,
     Workers,
 )
+from dralloc.cli.snapshot import redact, snapshot
+from dralloc.cli.validate import validate
 from dralloc.cluster import Cluster
 from dralloc.dump import dump_yaml
 from dralloc.load import load
@@ -44,6 +49,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(conformance)
+app.command()(redact)
+app.command()(snapshot)
+app.command()(validate)
 
 
 class Output(StrEnum):
@@ -71,19 +79,33 @@ def allocate_command(  # noqa: PLR0913 - one parameter per option
     seed: Seed = 0,
     workers: Workers = 1,
     goal: GoalOption = Goal.NONE,
+    kubernetes: KubernetesVersion = None,
     feature: FeatureSwitches = None,
+    gang: GangLabel = "",
     strict: Strict = False,
     strict_cel: StrictCel = False,
+    pruning: Pruning = True,
     quiet: Quiet = False,
 ) -> None:
     """Place the pending claims of a cluster."""
     with guarded():
         session = Session(quiet=quiet)
         options = SolveOptions(time_limit=time_limit, seed=seed, workers=workers, goal=goal, strict_cel=strict_cel)
-        features = features_from(feature)
+        features = features_from(feature, kubernetes)
         cluster = _load(session, paths, strict=strict)
         with session.busy(f"{mode.value}: {len(cluster.claims)} claims"):
-            plan = allocate(cluster, mode, nodes=node or (), features=features, progress=session.progress, **options)
+            plan = allocate(
+                cluster,
+                mode,
+                nodes=node or (),
+                features=features,
+                strict=strict,
+                gang=gang,
+                pruning=pruning,
+                progress=session.progress,
+                **options,
+            )
+        session.notices(plan.compiled.findings)
         _print_plan(session, plan, output)
 
 
@@ -105,19 +127,32 @@ def compare_command(  # noqa: PLR0913 - one parameter per option
     seed: Seed = 0,
     workers: Workers = 1,
     goal: GoalOption = Goal.NONE,
+    kubernetes: KubernetesVersion = None,
     feature: FeatureSwitches = None,
+    gang: GangLabel = "",
     strict: Strict = False,
     strict_cel: StrictCel = False,
+    pruning: Pruning = True,
     quiet: Quiet = False,
 ) -> None:
     """Show what first fit places, what the optimum places, and how far apart they are."""
     with guarded():
         session = Session(quiet=quiet)
         options = SolveOptions(time_limit=time_limit, seed=seed, workers=workers, goal=goal, strict_cel=strict_cel)
-        features = features_from(feature)
+        features = features_from(feature, kubernetes)
         cluster = _load(session, paths, strict=strict)
         with session.busy(f"comparing on {len(cluster.claims)} claims"):
-            result = compare(cluster, nodes=node or (), features=features, progress=session.progress, **options)
+            result = compare(
+                cluster,
+                nodes=node or (),
+                features=features,
+                strict=strict,
+                gang=gang,
+                pruning=pruning,
+                progress=session.progress,
+                **options,
+            )
+        session.notices(result.optimal.compiled.findings)
         if as_json:
             _print_json(result.to_dict())
         else:
@@ -127,7 +162,7 @@ def compare_command(  # noqa: PLR0913 - one parameter per option
 def _load(session: Session, paths: list[Path], *, strict: bool) -> Cluster:
     with session.busy("reading"):
         cluster = load(*paths, strict=strict)
-    session.notices(cluster)
+    session.notices(cluster.findings)
     return cluster
 
 

@@ -12,9 +12,12 @@ from dralloc.solvers.cpsat import Goal
 __all__ = [
     "AsJson",
     "FeatureSwitches",
+    "GangLabel",
     "GoalOption",
+    "KubernetesVersion",
     "Nodes",
     "Paths",
+    "Pruning",
     "Quiet",
     "Seed",
     "Strict",
@@ -36,7 +39,23 @@ TimeLimit = Annotated[
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the search for the optimum.")]
 Workers = Annotated[int, typer.Option(min=1, metavar="N", help="Threads of the search for the optimum.")]
 GoalOption = Annotated[Goal, typer.Option("--goal", help="What to prefer among equally good optima.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Unknown fields are errors.")]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Unknown fields are errors, and a pool whose allocated devices it no longer publishes gives no more.",
+    ),
+]
+GangLabel = Annotated[
+    str, typer.Option("--gang", metavar="LABEL", help="Pods with the same value of this label are placed all or none.")
+]
+Pruning = Annotated[
+    bool,
+    typer.Option(
+        "--pruning/--no-pruning",
+        help="Whether first fit leaves out what cannot change its answer; without, it takes upstream's steps.",
+    ),
+]
 StrictCel = Annotated[
     bool,
     typer.Option("--strict-cel", help="A selector that fails on some device is an error in the optimal mode, too."),
@@ -46,4 +65,13 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no n
 FeatureSwitches = Annotated[
     list[str] | None,
     typer.Option("--feature", metavar="NAME=true|false", help="Switch a feature gate; may be given several times."),
+]
+KubernetesVersion = Annotated[
+    str | None,
+    typer.Option(
+        "--kubernetes",
+        metavar="1.34...1.37",
+        help="Feature gates as by default in this version; without it, all are on. --feature overrides.",
+        show_default=False,
+    ),
 ]

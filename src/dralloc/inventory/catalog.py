@@ -46,12 +46,15 @@ class Catalog:
         All slices of the cluster.
     attributes
         Qualified names of the attributes that some constraint reads; others are not kept.
+    allocated
+        The devices that claims hold.
     """
 
     slices: Sequence[ResourceSlice]
     nodes: NodeIndex
     attributes: frozenset[str]
     features: Features
+    allocated: frozenset[DeviceID] = frozenset()
     devices: list[Device] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     counters: list[Counter] = field(default_factory=list)
@@ -109,7 +112,8 @@ class Catalog:
                 nodes=self.nodes.of_device(device) if per_device else None,
             )
         )
-        self.sources.append(Source(slice_, device, _requested_consumption(device.consumes_counters, numbers)))
+        by_request = device.consumes_counters if self.features.SharedConsumableCapacity else ()
+        self.sources.append(Source(slice_, device, _requested_consumption(by_request, numbers)))
 
     def _capacity(self, device: ApiDevice) -> Mapping[str, Capacity]:
         # Equal capacities are one object after loading; keep it that way.

@@ -12,13 +12,16 @@ from dralloc.api import ResourceClaim, ResourceSlice
 from dralloc.features import Features
 from dralloc.inventory.catalog import Catalog, Source
 from dralloc.inventory.charges import counters_charged
+from dralloc.inventory.groups import Groups
 from dralloc.inventory.pools import PoolView, view_pool
 from dralloc.inventory.reach import NodeIndex, find_reach, pool_of
-from dralloc.inventory.usage import counters_left, read_holdings
+from dralloc.inventory.usage import allocated_devices, counters_left, read_holdings
 from dralloc.names import DeviceID, PoolID
 from dralloc.problem import Counter, Device, Node, PoolAccess, PoolState, Usage
 
 __all__ = ["Inventory", "take_inventory"]
+
+_NONE: Mapping[PoolID, str] = {}
 
 
 @dataclass(frozen=True)
@@ -46,12 +49,13 @@ class Inventory:
     slots: Mapping[DeviceID, int]
 
 
-def take_inventory(
+def take_inventory(  # noqa: PLR0913 - one parameter for each kind of object, and two choices
     slices: Sequence[ResourceSlice],
     nodes: Sequence[ApiNode],
     claims: Sequence[ResourceClaim],
     attributes: frozenset[str],
     features: Features,
+    closed: Mapping[PoolID, str] = _NONE,
 ) -> Inventory:
     """Number devices and counters, and work out what allocated claims leave of them.
 
@@ -61,10 +65,12 @@ def take_inventory(
         All claims; only those with an allocation hold something.
     attributes
         Qualified names of the attributes that constraints will compare.
+    closed
+        Pools that give no devices, with the reason: they count as invalid.
     """
     index = NodeIndex(nodes)
-    catalog = Catalog(slices, index, attributes, features)
-    visited = tuple(_visit_nodes(slices, nodes, index, catalog, features))
+    catalog = Catalog(slices, index, attributes, features, allocated_devices(claims))
+    visited = tuple(_visit_nodes(slices, nodes, index, catalog, closed))
     holdings = read_holdings(claims, catalog.slots, features)
     counters = counters_left(
         catalog.counters,
@@ -88,8 +94,9 @@ def _visit_nodes(
     nodes: Sequence[ApiNode],
     index: NodeIndex,
     catalog: Catalog,
-    features: Features,
+    closed: Mapping[PoolID, str],
 ) -> Iterator[Node]:
+    features = catalog.features
     pools: dict[PoolID, list[int]] = defaultdict(list)
     for number, slice_ in enumerate(slices):
         pools[pool_of(slice_)].append(number)
@@ -99,6 +106,8 @@ def _visit_nodes(
     def access(pool: PoolID, relevant: tuple[int, ...]) -> _Access | None:
         if (pool, relevant) not in accesses:
             view = view_pool(slices, pools[pool], relevant, features)
+            if view is not None and view.state is PoolState.USABLE and pool in closed:
+                view = PoolView(PoolState.INVALID, reason=closed[pool])
             accesses[pool, relevant] = None if view is None else _access(pool, view, catalog)
         return accesses[pool, relevant]
 
@@ -128,6 +137,8 @@ def _search_order(access: _Access) -> tuple[bool, PoolID]:
 
 
 def _access(pool: PoolID, view: PoolView, catalog: Catalog) -> _Access:
-    devices = catalog.offer(pool, view) if view.state is PoolState.USABLE else ()
-    conditional = any(catalog.sources[device].device.binding_conditions is not None for device in devices)
+    offered = catalog.offer(pool, view) if view.state is PoolState.USABLE else ()
+    conditional = any(catalog.sources[device].device.binding_conditions is not None for device in offered)
+    groups = Groups.of((catalog.slices[index] for index in view.considered), catalog.allocated)
+    devices = tuple(device for device in offered if not groups.concern(catalog.sources[device].device))
     return _Access(PoolAccess(pool, view.state, devices, view.reason), conditional)

@@ -12,7 +12,7 @@ from dralloc.names import DeviceID
 from dralloc.problem import Counter, Device, Usage
 from dralloc.quantity import Quantity
 
-__all__ = ["Holdings", "counters_left", "read_holdings"]
+__all__ = ["Holdings", "allocated_devices", "counters_left", "read_holdings"]
 
 
 @dataclass
@@ -51,6 +51,11 @@ def read_holdings(claims: Iterable[ResourceClaim], slots: Mapping[DeviceID, int]
         if result.consumed_capacity:
             holdings.recorded.append((slot, result.consumed_capacity))
     return holdings
+
+
+def allocated_devices(claims: Iterable[ResourceClaim]) -> frozenset[DeviceID]:
+    """The devices that claims hold, alone or with others, whether or not they are published."""
+    return frozenset(result.device_id for result in _results(claims))
 
 
 def _results(claims: Iterable[ResourceClaim]) -> Iterator[DeviceRequestAllocationResult]:

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from dralloc.match.table import Criteria, MatchTable
+from dralloc.match.taint_rules import TaintRules
 
-__all__ = ["Criteria", "MatchTable"]
+__all__ = ["Criteria", "MatchTable", "TaintRules"]

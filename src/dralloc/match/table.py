@@ -6,17 +6,20 @@ amounts share their answers. A failing selector is an answer too; who asks decid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 
-from dralloc.api import DeviceClass, DeviceToleration
+from dralloc.api import DeviceClass, DeviceTaint, DeviceTaintRule, DeviceToleration
 from dralloc.errors import AllocationError, CelCompileError, CelRuntimeError, FatalError
 from dralloc.features import Features
 from dralloc.inventory import Inventory
 from dralloc.inventory.charges import charge_for
 from dralloc.match.cel import CelDevice, compile_selector, convert_device
+from dralloc.match.looks import Looks
+from dralloc.match.taint_rules import TaintRules
 from dralloc.match.taints import all_tolerated
-from dralloc.names import ClaimKey
+from dralloc.names import ClaimKey, DeviceID
 from dralloc.problem import Charge
 from dralloc.quantity import Quantity
 
@@ -41,14 +44,21 @@ class Criteria:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A selector that failed: of the class or of the request, which one, and how."""
+    """A selector that failed: of the class or of the request, which one, and how.
+
+    ``at_runtime``: it failed on the device; otherwise it cannot be compiled.
+    """
 
     of_class: bool
     selector: int
     message: str
+    at_runtime: bool
 
 
-_Verdicts = dict[int, "bool | _Failure"]
+_Verdicts = dict[Hashable, "bool | _Failure"]
+"""By the look of a device."""
+
+_Charges = dict[Hashable, "Charge | None"]
 
 
 @dataclass
@@ -57,12 +67,16 @@ class MatchTable:
 
     inventory: Inventory
     features: Features
+    taint_rules: TaintRules = field(default_factory=TaintRules)
     criteria: list[Criteria] = field(default_factory=list)
     _selected: list[_Verdicts] = field(default_factory=list)
-    _charged: list[dict[int, Charge | None]] = field(default_factory=list)
+    _charged: list[_Charges] = field(default_factory=list)
     _shared_verdicts: dict[object, _Verdicts] = field(default_factory=dict)
-    _shared_charges: dict[object, dict[int, Charge | None]] = field(default_factory=dict)
+    _shared_charges: dict[object, _Charges] = field(default_factory=dict)
     _devices: dict[int, CelDevice] = field(default_factory=dict)
+    _taints: dict[int, tuple[DeviceTaint, ...]] = field(default_factory=dict)
+    _kinds: dict[Hashable, int] = field(default_factory=dict)
+    _kind_of: list[int] = field(default_factory=list)
 
     def add(self, criteria: Criteria) -> int:
         """Enter an alternative; returns its index."""
@@ -71,32 +85,83 @@ class MatchTable:
         # Amounts are recorded the way they were written, so equal amounts in other units are not the same request.
         written = tuple((name, str(amount)) for name, amount in criteria.amounts)
         self._charged.append(self._shared_charges.setdefault(written, {}))
+        kind = class_name, criteria.selectors, criteria.tolerations, written
+        self._kind_of.append(self._kinds.setdefault(kind, len(self._kinds)))
         self.criteria.append(criteria)
         return len(self.criteria) - 1
+
+    def kind(self, alternative: int) -> Hashable:
+        """A number for class, selectors, tolerations and amounts."""
+        return self._kind_of[alternative]
+
+    def look(self, device: int) -> Hashable:
+        """A number for all that some class or request can tell about a device (see `Looks`)."""
+        known = self._look_of[device]
+        if known is None:
+            source = self.inventory.sources[device]
+            known = self._looks.of(source, lambda: self.taints(device) if self.features.DeviceTaints else ())
+            self._look_of[device] = known
+        return known
+
+    @cached_property
+    def _look_of(self) -> list[Hashable]:
+        return [None] * len(self.inventory.devices)
+
+    @cached_property
+    def _looks(self) -> Looks:
+        return Looks(dict.fromkeys(self._expressions()), self.features)
+
+    def _expressions(self) -> Iterator[str]:
+        for criteria in self.criteria:
+            yield from criteria.selectors
+            if criteria.device_class is not None:
+                yield from _of_class(criteria.device_class)
 
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
         """Whether class and request selectors accept the device, or the fatal error that upstream raises."""
         verdicts = self._selected[alternative]
-        verdict = verdicts.get(device)
+        look = self.look(device)
+        verdict = verdicts.get(look)
         if verdict is None:
-            verdict = verdicts[device] = self._evaluate(self.criteria[alternative], device)
-        return self._error(self.criteria[alternative], verdict) if isinstance(verdict, _Failure) else verdict
+            verdict = verdicts[look] = self._evaluate(self.criteria[alternative], device)
+        return self._error(self.criteria[alternative], device, verdict) if isinstance(verdict, _Failure) else verdict
 
     def admits(self, alternative: int, device: int) -> bool:
         """Whether the device's taints are tolerated, and it does not need a feature that is off."""
         published = self.inventory.sources[device].device
         if published.consumes_counters and not self.features.PartitionableDevices:
             return False
-        if not published.taints or not self.features.DeviceTaints:
+        if not self.features.DeviceTaints:
             return True
-        return all_tolerated(published.taints, self.criteria[alternative].tolerations)
+        taints = self.taints(device) if self.taint_rules.rules else published.taints
+        return not taints or all_tolerated(taints, self.criteria[alternative].tolerations)
+
+    def taints(self, device: int) -> tuple[DeviceTaint, ...]:
+        """The taints of a device: those that its slice publishes, then those of rules."""
+        if device not in self._taints:
+            id_ = self.inventory.devices[device].id
+            by_rules = self.taint_rules.taints(id_, partial(self._cel_device, device))
+            self._taints[device] = (*self.inventory.sources[device].device.taints, *by_rules)
+        return self._taints[device]
+
+    def rules_for(self, id_: DeviceID) -> tuple[DeviceTaintRule, ...]:
+        """The rules that put a taint on a device, which need not be published (any more)."""
+        device = self.newest.get(id_)
+        published = None if device is None else partial(self._cel_device, device)
+        return tuple(self.taint_rules.selecting(id_, published))
+
+    @cached_property
+    def newest(self) -> Mapping[DeviceID, int]:
+        """The index of each device; where generations of a pool differ, of what was published last."""
+        return {device.id: index for index, device in enumerate(self.inventory.devices)}
 
     def charge(self, alternative: int, device: int) -> Charge | None:
         """What an allocation takes; None if the device cannot give what the alternative asks for."""
         charges = self._charged[alternative]
-        if device not in charges:
-            charges[device] = self._charge(self.criteria[alternative], device)
-        return charges[device]
+        look = self.look(device)
+        if look not in charges:
+            charges[look] = self._charge(self.criteria[alternative], device)
+        return charges[look]
 
     def _charge(self, criteria: Criteria, device: int) -> Charge | None:
         if not self.features.ConsumableCapacity:
@@ -110,22 +175,20 @@ class MatchTable:
         if published.binding_conditions and not self.features.DeviceBindingAndStatus:
             return False
         if criteria.device_class is not None:
-            expressions = [selector.cel.expression for selector in criteria.device_class.spec.selectors if selector.cel]
-            verdict = self._all_match(expressions, device, of_class=True)
+            verdict = self._all_match(_of_class(criteria.device_class), device, of_class=True)
             if verdict is not True:
                 return verdict
         return self._all_match(criteria.selectors, device, of_class=False)
 
     def _all_match(self, expressions: Sequence[str], device: int, *, of_class: bool) -> bool | _Failure:
-        id_ = self.inventory.devices[device].id
         for number, expression in enumerate(expressions):
             try:
                 if not compile_selector(expression, self.features).matches(self._cel_device(device)):
                     return False
             except CelCompileError as error:
-                return _Failure(of_class, number, f"selector #{number}: CEL compile error: {error}")
+                return _Failure(of_class, number, str(error), at_runtime=False)
             except CelRuntimeError as error:
-                return _Failure(of_class, number, f"selector #{number} on device {id_}: CEL runtime error: {error}")
+                return _Failure(of_class, number, str(error), at_runtime=True)
         return True
 
     def _cel_device(self, device: int) -> CelDevice:
@@ -139,9 +202,18 @@ class MatchTable:
             )
         return self._devices[device]
 
-    def _error(self, criteria: Criteria, failure: _Failure) -> FatalError:
+    def _error(self, criteria: Criteria, device: int, failure: _Failure) -> FatalError:
         device_class = criteria.device_class
         owner = (
             f"class {device_class.metadata.name}" if failure.of_class and device_class else f"claim {criteria.claim}"
         )
-        return FatalError(f"{owner}: {failure.message}")
+        selector = f"{owner}: selector #{failure.selector}"
+        if failure.at_runtime:
+            id_ = self.inventory.devices[device].id
+            return FatalError(f"{selector} on device {id_}: CEL runtime error: {failure.message}")
+        return FatalError(f"{selector}: CEL compile error: {failure.message}")
+
+
+def _of_class(device_class: DeviceClass) -> list[str]:
+    """The selectors of a class."""
+    return [selector.cel.expression for selector in device_class.spec.selectors if selector.cel]

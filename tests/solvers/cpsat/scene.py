@@ -80,7 +80,7 @@ class Scene:
         }
         self.devices.append(
             Device(
-                id=DeviceID("driver", f"pool-{node}", f"device-{index}"),
+                id=DeviceID("driver", "common" if node is None else f"pool-{node}", f"device-{index}"),
                 slot=index if slot is None else slot,
                 group=0,
                 shareable=capacity is not None,

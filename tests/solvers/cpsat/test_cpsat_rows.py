@@ -4,7 +4,7 @@ import pytest
 from ortools.sat.python import cp_model
 
 from dralloc.errors import ModelError
-from dralloc.solvers.cpsat import build, solve
+from dralloc.solvers.cpsat import Options, build, solve
 from dralloc.solvers.cpsat.rows import reduced
 from solvers.cpsat.scene import Ask, Scene
 
@@ -48,7 +48,7 @@ def test_amounts_beyond_int64_are_an_error_that_names_the_counter() -> None:
         scene.device(consumes={counter: 2**62 + extra})
         scene.pod(scene.claim(Ask()))
     with pytest.raises(ModelError, match=r"counter driver/pool/set/counter-0: amounts add up to \d+"):
-        solve(scene.problem())
+        solve(scene.problem(), Options(per_device=True))
 
 
 def test_amounts_beyond_int64_are_an_error_that_names_the_capacity() -> None:
@@ -75,4 +75,4 @@ def test_weights_that_are_not_exact_are_an_error() -> None:
     scene.pod(scene.claim(Ask()), weight=2**53)
     scene.pod(scene.claim(Ask()), weight=1)
     with pytest.raises(ModelError, match="weights of the demands"):
-        solve(scene.problem())
+        solve(scene.problem(), Options(per_device=True))

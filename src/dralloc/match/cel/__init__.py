@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dralloc.api import UNSET, AttributeValue, Unset, Version
 from dralloc.match.cel.device import CelDevice, convert_device, device_from_wire
+from dralloc.match.cel.failure import explain
 from dralloc.match.cel.reads import Reads
-from dralloc.match.cel.selector import Selector, compile_selector
+from dralloc.match.cel.selector import Selector, compile_selector, estimated_cost
 
 __all__ = [
     "UNSET",
@@ -22,4 +23,6 @@ __all__ = [
     "compile_selector",
     "convert_device",
     "device_from_wire",
+    "estimated_cost",
+    "explain",
 ]

@@ -7,10 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from dralloc.match.cel.code import COST, DEVICE_SLOT, Code
-from dralloc.match.cel.compare import no_overload, type_name
-from dralloc.match.cel.data import MISSING, NONE, DomainMap, EvalError, Frame, Optional, Run, Uint, Value, find
+from dralloc.match.cel.data import (
+    MISSING,
+    NONE,
+    DomainMap,
+    EvalError,
+    Frame,
+    Optional,
+    Run,
+    Uint,
+    Value,
+    find,
+    no_overload,
+)
+from dralloc.match.cel.kinds import type_name
+
+_MAX_SHOWN: Final = 1000
+"""So much of a key is shown."""
 
 __all__ = ["Step", "chain", "device", "or_else", "present"]
 
@@ -141,7 +157,7 @@ def _get(value: Value, key: Value) -> Value:
         return found
     if type(value) is tuple:
         raise EvalError(f"index out of bounds: {key}")
-    raise EvalError(f"no such key: {_shown(key)}")
+    raise EvalError(f"no such key: {_shown(key)[:_MAX_SHOWN]}")
 
 
 def _look(value: Value, key: Value) -> Value:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from dralloc.errors import CelRuntimeError
-from dralloc.match.cel.code import Code, charge, constant, fixed
-from dralloc.match.cel.compare import go_name, no_overload
+from dralloc.match.cel.code import Code, charge, constant, fixed, spend
 from dralloc.match.cel.cost import CostRule
-from dralloc.match.cel.data import INT_MAX, INT_MIN, MISSING, UINT_MAX, EvalError, Frame, Run, Uint, Value
+from dralloc.match.cel.data import INT_MAX, INT_MIN, MISSING, UINT_MAX, EvalError, Frame, Run, Uint, Value, no_overload
+from dralloc.match.cel.effort import EffortRule
+from dralloc.match.cel.kinds import go_name
 from dralloc.match.cel.overloads import FUNCTIONS, Overload
 from dralloc.match.cel.overloads.registry import Impl, Test, runtime_test
 from dralloc.match.cel.semver import Semver
@@ -21,7 +22,7 @@ _PRIMITIVES: Final = frozenset({bool, int, Uint, float, str})
 _UNHASHABLE: Final = frozenset({bytes, Semver})
 """What upstream's set lookup crashes on."""
 
-_CHEAP: Final = 10_000
+_CHEAP: Final = 20_000
 """Calls with known arguments are computed when the selector is compiled, if they cost no more than this."""
 
 _Check: TypeAlias = Callable[[Sequence[Value]], None]
@@ -33,16 +34,21 @@ _SCALARS: Final = frozenset({"bool", "int", "uint", "double", "string", "bytes"}
 def call(name: str, overloads: Sequence[Overload], args: Sequence[Code], types: Sequence[Type]) -> Code:
     """A call of a function that the checker resolved to one or more overloads."""
     impl, rule, check = _implementation(name, overloads, types)
+    effort = next((overload.effort for overload in overloads if overload.effort is not None), None)
     checked = impl if check is None else _checked(impl, check)
     cost = sum(arg.cost for arg in args)
     if all(arg.value is not MISSING for arg in args):
         values = [arg.value for arg in args]
-        own = _own_cost(rule, check, values)
-        if cost + own <= _CHEAP:
+        work = 0 if effort is None else effort(values)
+        own = _own_cost(rule, check, values) if work <= _CHEAP else work
+        if cost + own + work <= _CHEAP:
             return fixed(lambda: checked(*values), cost + own)
+    runs = tuple(arg.run for arg in args)
+    if effort is not None:
+        return Code(_run_with_effort(impl, runs, rule, check, effort), cost)
     if rule is None:
         return Code(_run(checked, args), cost + 1)
-    return Code(_run_with_rule(impl, tuple(arg.run for arg in args), rule, check), cost)
+    return Code(_run_with_rule(impl, runs, rule, check), cost)
 
 
 def _own_cost(rule: CostRule | None, check: _Check | None, values: Sequence[Value]) -> int:
@@ -140,6 +146,22 @@ def _run_with_rule(impl: Impl, runs: tuple[Run, ...], rule: CostRule, check: _Ch
         if check is not None:
             check(values)
         charge(frame, rule(values))
+        return impl(*values)
+
+    return run
+
+
+def _run_with_effort(
+    impl: Impl, runs: tuple[Run, ...], rule: CostRule | None, check: _Check | None, effort: EffortRule
+) -> Run:
+    """The same for calls that may take longer than their cost says."""
+
+    def run(frame: Frame) -> Value:
+        values = [argument(frame) for argument in runs]
+        if check is not None:
+            check(values)
+        spend(frame, effort(values))
+        charge(frame, 1 if rule is None else rule(values))
         return impl(*values)
 
     return run

@@ -9,6 +9,7 @@ from typing import Any, Final
 from dralloc.match.cel.data import Uint
 from dralloc.match.cel.environment import DEVICE, TYPE_NAMES, WRAPPERS, Environment
 from dralloc.match.cel.overloads import Overload
+from dralloc.match.cel.parameters import Parameters
 from dralloc.match.cel.syntax import (
     Bind,
     Call,
@@ -37,13 +38,12 @@ from dralloc.match.cel.types import (
     STRING,
     UINT,
     Type,
-    fresh,
     list_of,
     map_of,
     optional_of,
     type_of,
 )
-from dralloc.match.cel.unify import Bindings, assignable, more_general, substitute
+from dralloc.match.cel.unify import more_general
 
 __all__ = ["Checked", "Finding", "check"]
 
@@ -92,7 +92,7 @@ def check(root: Node, environment: Environment) -> tuple[Checked, list[Finding]]
     checker.check(root)
     types = checker.checked.types
     for node, found in types.items():
-        types[node] = substitute(checker.bindings, found, free_to_dyn=True)
+        types[node] = checker.params.final(found)
     return checker.checked, checker.findings
 
 
@@ -100,34 +100,21 @@ class _Checker:
     def __init__(self, checked: Checked, environment: Environment) -> None:
         self.checked = checked
         self.environment = environment
-        self.bindings: Bindings = {}
+        self.params = Parameters()
         self.findings: list[Finding] = []
         self.locals: dict[str, Type] = {}
-        self._fresh = 0
 
     def check(self, node: Node) -> Type:
         """Find the type of a node and of all of its parts."""
         found = _RULES[type(node)](self, node)
+        if found.params and found.is_too_large:
+            found = self._report(node, "the type of the expression is too large")
         self.checked.types[node] = found
         return found
 
     def _report(self, node: Node | Entry, message: str) -> Type:
         self.findings.append((node.pos, message))
         return ERROR
-
-    def _new(self) -> Type:
-        self._fresh += 1
-        return fresh(self._fresh)
-
-    def _known(self, found: Type) -> Type:
-        return substitute(self.bindings, found)
-
-    def _assignable(self, given: Type, wanted: Type) -> bool:
-        extended = assignable(self.bindings, (given,), (wanted,))
-        if extended is None:
-            return False
-        self.bindings = extended
-        return True
 
     def _with_locals(self, names: dict[str, Type], node: Node) -> Type:
         outer = self.locals
@@ -161,10 +148,10 @@ class _Checker:
             if found is not None:
                 return found
         result = self._field(node)
-        return self._known(BOOL if node.test else result)
+        return self.params.known(BOOL if node.test else result)
 
     def _field(self, node: Select) -> Type:
-        operand = self._known(self.check(node.operand))
+        operand = self.params.known(self.check(node.operand))
         optional = operand.name == "optional_type"
         target = operand.params[0] if optional else operand
         result = DYN
@@ -176,7 +163,7 @@ class _Checker:
         elif target.is_message:
             result = self._report(node, f"undefined field '{node.field}'")
         elif target.is_param:
-            self._assignable(DYN, target)
+            self.params.accept(DYN, target)
         elif not target.is_dyn and target != ERROR:
             self._report(node, f"type '{target}' does not support field selection")
         return optional_of(result) if optional or node.optional else result
@@ -200,48 +187,20 @@ class _Checker:
         declared = self.environment.functions.get(name)
         if declared is None:
             return self._report(node, f"undeclared reference to '{name}' (in container '')")
-        result: Type | None = None
-        matching = []
-        for overload in declared:
-            if overload.member is not member or len(overload.params) != len(args):
-                continue
-            params, returned = self._instance(overload)
-            extended = assignable(self.bindings, tuple(args), params)
-            if extended is None:
-                continue
-            self.bindings = extended
-            matching.append(overload)
-            returned = self._known(returned)
-            if result is None:
-                result = returned
-            elif not result.is_dyn and returned != result:
-                result = DYN
+        matching, result = self.params.resolve(declared, args, member=member)
         if result is None:
             return self._report(node, self._no_overload(name, args, member=member))
-        self.checked.overloads[node] = tuple(matching)
+        self.checked.overloads[node] = matching
         return result
 
     def _no_overload(self, name: str, args: Sequence[Type], *, member: bool) -> str:
-        shown = [str(substitute(self.bindings, arg, free_to_dyn=True)) for arg in args]
+        shown = [str(self.params.final(arg)) for arg in args]
         text = f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
         return f"found no matching overload for '{name}' applied to '{text}'"
 
-    def _instance(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
-        """The signature of an overload with its own type parameters."""
-        params: Bindings = {}
-
-        def renew(wanted: Type) -> Type:
-            if wanted.is_param:
-                if wanted not in params:
-                    params[wanted] = self._new()
-                return params[wanted]
-            return Type(wanted.name, tuple(renew(param) for param in wanted.params)) if wanted.params else wanted
-
-        return tuple(renew(param) for param in overload.params), renew(overload.result)
-
     def _wants(self, node: Node, given: Type, wanted: Type) -> None:
-        if not self._assignable(given, wanted):
-            self._report(node, f"expected type '{wanted}' but found '{self._known(given)}'")
+        if not self.params.accept(given, wanted):
+            self._report(node, f"expected type '{wanted}' but found '{self.params.known(given)}'")
 
     def _logic(self, node: Logic) -> Type:
         for term in node.terms:
@@ -252,7 +211,7 @@ class _Checker:
         """The type of elements so far; what does not fit together is dyn, and `validate` decides about that."""
         if previous is None:
             return current
-        return more_general(previous, current) if self._assignable(previous, current) else DYN
+        return more_general(previous, current) if self.params.accept(previous, current) else DYN
 
     def _element(self, entry: Entry) -> Type:
         found = self.check(entry.value)
@@ -268,7 +227,7 @@ class _Checker:
         element: Type | None = None
         for item in node.items:
             element = self._join(element, self._element(item))
-        return list_of(element or self._new())
+        return list_of(element or self.params.new())
 
     def _map(self, node: MapLiteral) -> Type:
         key: Type | None = None
@@ -277,7 +236,7 @@ class _Checker:
             if entry.key is not None and not isinstance(entry.key, str):
                 key = self._join(key, self.check(entry.key))
             value = self._join(value, self._element(entry))
-        return map_of(key or self._new(), value or self._new())
+        return map_of(key or self.params.new(), value or self.params.new())
 
     def _struct(self, node: Struct) -> Type:
         wrapped = WRAPPERS.get(node.name.removeprefix("."))
@@ -287,19 +246,19 @@ class _Checker:
             found = self._element(entry)
             if entry.key != "value":
                 self._report(entry, f"undefined field '{entry.key}'")
-            elif not self._assignable(wrapped, found):
+            elif not self.params.accept(wrapped, found):
                 self._report(entry, f"expected type of field 'value' is '{wrapped}' but provided type is '{found}'")
         return wrapped
 
     def _variables(self, node: Fold) -> dict[str, Type]:
         types: tuple[Type, ...]
-        found = self._known(self.check(node.range))
+        found = self.params.known(self.check(node.range))
         if found.name == "list":
             types = (found.params[0],) if len(node.names) == 1 else (INT, found.params[0])
         elif found.name == "map":
             types = found.params[: len(node.names)]
         elif found.name == "dyn" or found == ERROR or found.is_param:
-            self._assignable(DYN, found)
+            self.params.accept(DYN, found)
             types = (DYN,) * len(node.names)
         else:
             message = "cannot be range of a comprehension (must be list, map, or dynamic)"
@@ -319,32 +278,32 @@ class _Checker:
             self._condition(node.body, body)
             return BOOL
         if node.kind == "map":
-            return list_of(self._known(body))
+            return list_of(self.params.known(body))
         if node.kind == "transform_map":
-            return map_of(self._known(variables[node.names[0]]), self._known(body))
-        result = map_of(self._new(), self._new())
+            return map_of(self.params.known(variables[node.names[0]]), self.params.known(body))
+        result = map_of(self.params.new(), self.params.new())
         self._wants(node.body, body, result)
-        return self._known(result)
+        return self.params.known(result)
 
     def _condition(self, node: Node, given: Type) -> None:
-        if not self._assignable(given, BOOL):
+        if not self.params.accept(given, BOOL):
             self._report(node, self._no_overload("_?_:_", (given, DYN, DYN), member=False))
 
     def _bind(self, node: Bind) -> Type:
-        return self._known(self._with_locals({node.name: self.check(node.value)}, node.body))
+        return self.params.known(self._with_locals({node.name: self.check(node.value)}, node.body))
 
     def _opt_map(self, node: OptMap) -> Type:
         target = self.check(node.target)
-        value = self._new()
-        if not self._assignable(target, optional_of(value)):
+        value = self.params.new()
+        if not self.params.accept(target, optional_of(value)):
             self._report(node, self._no_overload("hasValue", (target,), member=True))
-        body = self._with_locals({node.name: self._known(value)}, node.body)
+        body = self._with_locals({node.name: self.params.known(value)}, node.body)
         if not node.flat:
-            return optional_of(self._known(body))
-        result = optional_of(self._new())
-        if not self._assignable(body, result):
+            return optional_of(self.params.known(body))
+        result = optional_of(self.params.new())
+        if not self.params.accept(body, result):
             self._report(node, self._no_overload("_?_:_", (BOOL, body, result), member=False))
-        return self._known(result)
+        return self.params.known(result)
 
 
 _RULES: Final[dict[type, Callable[[Any, Any], Type]]] = {

@@ -20,13 +20,14 @@ __all__ = [
     "fixed",
     "is_true",
     "over_limit",
+    "spend",
 ]
 
 COST: Final = 0
 """Where a frame counts the cost that could not be known before."""
 
 LIMIT: Final = 1
-"""Where a frame keeps the cost limit."""
+"""Where a frame keeps the cost limit, less what `spend` took off it."""
 
 DEVICE_SLOT: Final = 2
 FIRST_LOCAL: Final = 3
@@ -89,6 +90,13 @@ def charge(frame: Frame, cost: int) -> None:
     frame[COST] += cost
     if frame[COST] > frame[LIMIT]:
         raise over_limit()
+
+
+def spend(frame: Frame, effort: int) -> None:
+    """Take effort that is no cost off what the evaluation may still cost, and stop where nothing is left."""
+    frame[LIMIT] -= effort
+    if frame[COST] > frame[LIMIT]:
+        raise CelRuntimeError("operation cancelled: the evaluation takes too long")
 
 
 def over_limit() -> CelRuntimeError:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from dralloc.match.cel.compare import is_extension, size_of
 from dralloc.match.cel.data import Value, map_keys
+from dralloc.match.cel.kinds import is_extension, size_of
 
 __all__ = [
     "COST_LIMIT",

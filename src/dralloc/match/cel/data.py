@@ -34,6 +34,7 @@ __all__ = [
     "find",
     "map_key",
     "map_keys",
+    "no_overload",
 ]
 
 Value: TypeAlias = Any
@@ -59,6 +60,11 @@ MISSING: Final = object()
 
 class EvalError(CelRuntimeError):
     """An error that is a value in CEL: ``&&``, ``||``, ``all`` and ``exists`` can absorb it."""
+
+
+def no_overload(name: str = "") -> EvalError:
+    """The error of a call with values that no overload takes."""
+    return EvalError(f"no such overload: {name}" if name else "no such overload")
 
 
 class Uint(int):

@@ -1,50 +1,60 @@
-"""Loops, and variables that are computed when they are first read."""
+"""Loops."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from dralloc.errors import CelRuntimeError
-from dralloc.match.cel.code import COST, Code, charge, is_true
-from dralloc.match.cel.compare import go_name, no_overload
+from dralloc.match.cel.code import COST, Code, charge, is_true, spend
+from dralloc.match.cel.construct import put
 from dralloc.match.cel.cost import LIST_COST
-from dralloc.match.cel.data import MISSING, NONE, DomainMap, EvalError, Frame, Optional, Run, Value, map_key, map_keys
+from dralloc.match.cel.data import DomainMap, EvalError, Frame, Run, Value, map_key, map_keys, no_overload
+from dralloc.match.cel.kinds import go_name
 
-__all__ = ["Loop", "bind", "fold", "lazy_variable", "opt_map", "opt_variable", "put", "variable"]
+__all__ = ["Loop", "fold"]
 
-_UNREAD: Final = object()
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    error: EvalError
+_LIGHT: Final = 64
+"""Steps of no more nodes are paid for by the cost of the loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A fold with its parts compiled; ``slots`` are those of its one or two variables."""
+    """A fold with its parts compiled.
+
+    ``slots`` are those of its one or two variables, and ``weight`` is the number of nodes that a step evaluates.
+    """
 
     kind: str
     range: Code
     slots: tuple[int, ...]
     body: Code
     guard: Code | None
+    weight: int
 
 
 _Values: TypeAlias = tuple[int, Iterable[Any]]
 
 
-def variable(slot: int) -> Code:
-    """A loop's variable."""
-    return Code(lambda frame: frame[slot], 1, attribute=True, base=1)
-
-
 def fold(loop: Loop) -> Code:
     """Compile a loop. The cost of the result, read once, is part of the static cost."""
+    if loop.weight > _LIGHT:
+        loop = _with_effort(loop, loop.weight // 8)
     run = _FOLDS[loop.kind](loop, _values(loop))
     return Code(run, loop.range.cost + (2 if loop.kind == "exists_one" else 1))
+
+
+def _with_effort(loop: Loop, effort: int) -> Loop:
+    """A loop whose steps take longer than they may cost: much of what an expression does is free."""
+    first = loop.guard or loop.body
+    inner = first.run
+
+    def run(frame: Frame) -> Value:
+        spend(frame, effort)
+        return inner(frame)
+
+    heavy = replace(first, run=run)
+    return replace(loop, guard=heavy) if loop.guard else replace(loop, body=heavy)
 
 
 def _values(loop: Loop) -> Callable[[Frame], _Values]:
@@ -214,84 +224,3 @@ def _insert(values: dict[Any, Any], key: Value, value: Value) -> None:
     if map_key(key) in values:
         raise EvalError(f"insert failed: key {key} already exists")
     put(values, key, value)
-
-
-def put(values: dict[Any, Any], key: Value, value: Value) -> None:
-    """Set an entry of a map that is being built."""
-    found = map_key(key)
-    if found is MISSING:
-        raise CelRuntimeError(f"unsupported type of a map key: {go_name(key)}")
-    if found in values and any(other == found and type(other) is not type(found) for other in values):
-        raise CelRuntimeError(f"a map with equal keys of different types is not supported: {key}")
-    values[found] = value
-
-
-def lazy_variable(slot: int, value: Code) -> Code:
-    """A variable of `bind`: computed at the first reading, an error as well."""
-    compute, cost = value.run, value.cost
-
-    def run(frame: Frame) -> Value:
-        found = frame[slot]
-        if found is _UNREAD:
-            frame[COST] += cost
-            try:
-                found = frame[slot] = compute(frame)
-            except EvalError as error:
-                frame[slot] = _Failed(error)
-                raise
-        elif type(found) is _Failed:
-            raise found.error
-        return found
-
-    return Code(run, 1, attribute=True, base=1)
-
-
-def bind(slot: int, body: Code) -> Code:
-    """A scope in which a variable has not been read yet."""
-    inner, cost = body.run, body.cost
-
-    def run(frame: Frame) -> Value:
-        frame[slot] = _UNREAD
-        return inner(frame)
-
-    return Code(run, cost)
-
-
-def opt_map(target: Code, slots: tuple[int, int], body: Code, *, flat: bool) -> Code:
-    """``optMap`` and ``optFlatMap``.
-
-    Upstream evaluates the target once more where the variable is first read, which is only noticed in the cost: the
-    second slot keeps what that would be.
-    """
-    source, inner, cost = target.run, body.run, body.cost - (body.base if flat else 0)
-    value_slot, cost_slot = slots
-
-    def run(frame: Frame) -> Value:
-        before = frame[COST]
-        found = source(frame)
-        if type(found) is not Optional:
-            raise no_overload("hasValue")
-        if found.value is MISSING:
-            frame[COST] += 1
-            return NONE
-        frame[cost_slot] = (found.value, frame[COST] - before + target.cost + 1)
-        frame[value_slot] = _UNREAD
-        frame[COST] += cost if flat else cost + 1
-        result = inner(frame)
-        return result if flat else Optional(result)
-
-    return Code(run, target.cost + 1)
-
-
-def opt_variable(slots: tuple[int, int]) -> Code:
-    """The variable of `opt_map`."""
-    value_slot, cost_slot = slots
-
-    def run(frame: Frame) -> Value:
-        value, cost = frame[cost_slot]
-        if frame[value_slot] is _UNREAD:
-            frame[COST] += cost
-            frame[value_slot] = None
-        return value
-
-    return Code(run, 1, attribute=True, base=1)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dralloc.match.cel.code import COST, Code, is_true
-from dralloc.match.cel.compare import equal, no_overload
+from dralloc.match.cel.code import COST, Code, is_true, spend
+from dralloc.match.cel.compare import equal
 from dralloc.match.cel.cost import equality, inequality, tenths
-from dralloc.match.cel.data import EvalError, Frame, Run, Value
+from dralloc.match.cel.data import EvalError, Frame, Run, Value, no_overload
+from dralloc.match.cel.effort import CONTAINERS, comparison
 
 __all__ = ["all_of", "any_of", "conditional", "equals"]
 
@@ -87,6 +88,8 @@ def equals(left: Code, right: Code, *, negated: bool) -> Code:
 
 def _equal(frame: Frame, left: Value, right: Value) -> bool:
     frame[COST] += equality(left, right)
+    if type(left) in CONTAINERS:
+        spend(frame, comparison((left, right)))
     result = equal(left, right)
     if result is None:
         raise no_overload()
@@ -95,6 +98,8 @@ def _equal(frame: Frame, left: Value, right: Value) -> bool:
 
 def _differ(frame: Frame, left: Value, right: Value) -> bool:
     frame[COST] += inequality(left, right)
+    if type(left) in CONTAINERS:
+        spend(frame, comparison((left, right)))
     return equal(left, right) is not True
 
 

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any, Final
 
-from dralloc.errors import CelRuntimeError
 from dralloc.match.cel.access import Step, chain, device, or_else, present
 from dralloc.match.cel.calls import call, membership
 from dralloc.match.cel.check import Checked
 from dralloc.match.cel.code import FIRST_LOCAL, Code, constant
-from dralloc.match.cel.cost import LIST_COST, MAP_COST, STRUCT_COST
-from dralloc.match.cel.data import MISSING, EvalError, Frame, Optional, Run, TypeValue, Uint, Value, map_key
+from dralloc.match.cel.construct import new_list, new_map, new_message
+from dralloc.match.cel.cost import COST_LIMIT
+from dralloc.match.cel.data import MISSING, EvalError, TypeValue
 from dralloc.match.cel.failure import SelectorError
-from dralloc.match.cel.folds import Loop, bind, fold, lazy_variable, opt_map, opt_variable, put, variable
+from dralloc.match.cel.folds import Loop, fold
 from dralloc.match.cel.logic import all_of, any_of, conditional, equals
 from dralloc.match.cel.overloads import CONVERSION_NAMES, REGEX_NAMES, check_pattern
 from dralloc.match.cel.syntax import (
     CONDITIONAL,
     Bind,
     Call,
-    Entry,
     Fold,
     Ident,
     Index,
@@ -33,22 +31,11 @@ from dralloc.match.cel.syntax import (
     OptMap,
     Select,
     Struct,
+    step_weight,
 )
+from dralloc.match.cel.variables import bind, lazy_variable, opt_map, opt_variable, variable
 
 __all__ = ["plan"]
-
-_DEFAULTS: Final[dict[str, Value]] = {
-    "bool": False,
-    "bytes": b"",
-    "double": 0.0,
-    "int": 0,
-    "string": "",
-    "uint": Uint(0),
-}
-_INT32: Final = {
-    "google.protobuf.Int32Value": (-(2**31), 2**31 - 1),
-    "google.protobuf.UInt32Value": (0, 2**32 - 1),
-}
 
 
 def plan(checked: Checked) -> tuple[Code, int]:
@@ -151,7 +138,7 @@ class _Planner:
         if code.value is not MISSING:
             return constant(code.value)
         try:
-            code.run([])
+            code.run([0, COST_LIMIT])
         except EvalError as error:
             raise SelectorError(node.pos, f"program instantiation failed: {error}") from error
         return code
@@ -166,13 +153,7 @@ class _Planner:
         codes = []
         for item in node.items:
             codes.append(self.plan(item.value))  # noqa: PERF401 - as above
-        cost = LIST_COST + sum(code.cost for code in codes)
-        if any(item.optional for item in node.items):
-            return Code(_optional_list([code.run for code in codes], node.items), cost)
-        if all(code.literal for code in codes):
-            return constant(tuple(code.value for code in codes))
-        runs = tuple(code.run for code in codes)
-        return Code(lambda frame: tuple([run(frame) for run in runs]), cost)
+        return new_list(codes, [item.optional for item in node.items])
 
     def _map(self, node: MapLiteral) -> Code:
         keys, values = [], []
@@ -181,37 +162,21 @@ class _Planner:
             assert not isinstance(entry.key, str)
             keys.append(self.plan(entry.key))
             values.append(self.plan(entry.value))
-        optional = tuple(entry.optional for entry in node.entries)
-        run = _map_run(tuple(zip((key.run for key in keys), (value.run for value in values), optional, strict=True)))
-        codes = (*keys, *values)
-        if all(code.literal for code in codes) and not any(optional):
-            with suppress(CelRuntimeError):  # a map that cannot be built fails when it is evaluated
-                return constant(run([]))
-        return Code(run, MAP_COST + sum(code.cost for code in codes))
+        return new_map(keys, values, [entry.optional for entry in node.entries])
 
     def _struct(self, node: Struct) -> Code:
-        default = _DEFAULTS[self.checked.types[node].name]
-        code = self.plan(node.fields[-1].value) if node.fields else constant(default)
-        low, high = _INT32.get(node.name.removeprefix("."), (None, None))
-        inner, optional = code.run, bool(node.fields) and node.fields[-1].optional
-
-        def run(frame: Frame) -> Value:
-            value = inner(frame)
-            if optional:
-                value = _unwrapped(value)
-                value = default if value is MISSING else value
-            if low is not None and high is not None and not low <= value <= high:
-                raise EvalError("range error converting to a 32 bit integer")
-            return value
-
-        return Code(run, STRUCT_COST + code.cost)
+        last = node.fields[-1] if node.fields else None
+        value = self.plan(last.value) if last is not None else None
+        optional = last is not None and last.optional
+        return new_message(node.name.removeprefix("."), self.checked.types[node].name, value, optional=optional)
 
     def _fold(self, node: Fold) -> Code:
         source = self.plan(node.range)
         slots = tuple(self._slot() for _ in node.names)
         names = dict(zip(node.names, map(variable, slots), strict=True))
         guard = self._inside(names, node.guard) if node.guard is not None else None
-        return fold(Loop(node.kind, source, slots, self._inside(names, node.body), guard))
+        body = self._inside(names, node.body)
+        return fold(Loop(node.kind, source, slots, body, guard, step_weight(node)))
 
     def _bind(self, node: Bind) -> Code:
         value, slot = self.plan(node.value), self._slot()
@@ -221,39 +186,6 @@ class _Planner:
         target, slots = self.plan(node.target), (self._slot(), self._slot())
         body = self._inside({node.name: opt_variable(slots)}, node.body)
         return opt_map(target, slots, body, flat=node.flat)
-
-
-def _unwrapped(value: Value) -> Value:
-    """The value of an optional entry, or `MISSING`."""
-    if type(value) is not Optional:
-        raise EvalError("cannot initialize optional entry from non-optional value")
-    return value.value
-
-
-def _optional_list(runs: Sequence[Run], items: Sequence[Entry]) -> Run:
-    parts = tuple((run, item.optional) for run, item in zip(runs, items, strict=True))
-
-    def run(frame: Frame) -> tuple[Value, ...]:
-        values = [_unwrapped(run(frame)) if optional else run(frame) for run, optional in parts]
-        return tuple(value for value in values if value is not MISSING)
-
-    return run
-
-
-def _map_run(parts: tuple[tuple[Run, Run, bool], ...]) -> Run:
-    def run(frame: Frame) -> dict[Any, Any]:
-        result: dict[Any, Any] = {}
-        for key_run, value_run, optional in parts:
-            key, value = key_run(frame), value_run(frame)
-            if optional:
-                value = _unwrapped(value)
-                if value is MISSING:
-                    result.pop(map_key(key), None)
-                    continue
-            put(result, key, value)
-        return result
-
-    return run
 
 
 _PLANS: Final[dict[type, Callable[[Any, Any], Code]]] = {

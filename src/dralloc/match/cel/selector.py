@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from dralloc.errors import CelCompileError, CelRuntimeError
 from dralloc.features import ALL_FEATURES, Features
-from dralloc.match.cel.check import check
+from dralloc.match.cel.check import Checked, check
 from dralloc.match.cel.code import FIRST_LOCAL, over_limit
-from dralloc.match.cel.compare import type_name
 from dralloc.match.cel.cost import COST_LIMIT
 from dralloc.match.cel.data import Run
 from dralloc.match.cel.device import CelDevice, with_own_quantities
-from dralloc.match.cel.environment import environment_for
+from dralloc.match.cel.environment import Environment, environment_for
+from dralloc.match.cel.estimate import estimate
 from dralloc.match.cel.failure import SelectorError, compile_error
+from dralloc.match.cel.kinds import type_name
 from dralloc.match.cel.parse import MAX_DEPTH, parse
 from dralloc.match.cel.plan import plan
 from dralloc.match.cel.reads import Reads, reads
 from dralloc.match.cel.types import BOOL
 from dralloc.match.cel.validate import validate
 
-__all__ = ["Selector", "compile_selector"]
+__all__ = ["Selector", "compile_selector", "estimated_cost"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,14 +104,42 @@ def compile_selector(expression: str, features: Features = ALL_FEATURES, *, new_
     """
     if not new_expression:
         features = ALL_FEATURES
-    try:
+    with _not_too_deep(expression):
         compiled = _compile(expression, features, new_expression)
-    except RecursionError:  # not remembered, as it also depends on the caller's depth
-        message = f"expression recursion limit exceeded: {MAX_DEPTH}"
-        raise compile_error(expression, [(0, message)]) from None
     if isinstance(compiled, str):
         raise CelCompileError(compiled)
     return compiled
+
+
+def estimated_cost(expression: str, features: Features = ALL_FEATURES, *, new_expression: bool = True) -> int:
+    """What a selector costs at most, as the API server estimates it when an object is created.
+
+    More than `COST_LIMIT` is refused there (KEP-4381). The estimate never depends on a device, and 2**64 - 1 stands
+    for a cost without any limit.
+
+    Parameters
+    ----------
+    expression, features, new_expression
+        As for `compile_selector`.
+
+    Raises
+    ------
+    CelCompileError
+        As for `compile_selector`.
+    """
+    compile_selector(expression, features, new_expression=new_expression)
+    with _not_too_deep(expression):
+        return estimate(_checked(expression, environment_for(features, new_expression=new_expression)))
+
+
+@contextmanager
+def _not_too_deep(expression: str) -> Iterator[None]:
+    """Tell of a recursion error, which is never remembered, as it also depends on the caller's depth."""
+    try:
+        yield
+    except RecursionError:
+        message = f"expression recursion limit exceeded: {MAX_DEPTH}"
+        raise compile_error(expression, [(0, message)]) from None
 
 
 @lru_cache(maxsize=4096)
@@ -121,23 +152,28 @@ def _compile(expression: str, features: Features, new_expression: bool) -> Selec
 
 
 def _compiled(expression: str, features: Features, *, new_expression: bool) -> Selector:
-    if not expression.isascii():
-        try:
-            expression.encode()
-        except UnicodeEncodeError as error:
-            raise compile_error(expression, [(error.start, "Syntax error: not a Unicode character")]) from None
-    root = parse(expression)
-    environment = environment_for(features, new_expression=new_expression)
-    checked, findings = check(root, environment)
-    findings = findings or validate(checked)
-    if findings:
-        raise compile_error(expression, findings)
-    output = checked.types[root]
-    if output not in {BOOL, environment.attribute}:
-        raise CelCompileError(f"must evaluate to bool or the unknown type, not {output}")
+    checked = _checked(expression, environment_for(features, new_expression=new_expression))
     try:
         code, size = plan(checked)
     except SelectorError as error:
         raise compile_error(expression, [(error.pos, str(error))]) from None
     asks_for_integers = "isInteger" in expression or "asInteger" in expression
-    return Selector(expression, reads(root), code.run, code.cost, (None,) * (size - FIRST_LOCAL), asks_for_integers)
+    variables = (None,) * (size - FIRST_LOCAL)
+    return Selector(expression, reads(checked.root), code.run, code.cost, variables, asks_for_integers)
+
+
+def _checked(expression: str, environment: Environment) -> Checked:
+    """Parse and check."""
+    if not expression.isascii():
+        try:
+            expression.encode()
+        except UnicodeEncodeError as error:
+            raise compile_error(expression, [(error.start, "Syntax error: not a Unicode character")]) from None
+    checked, findings = check(parse(expression), environment)
+    findings = findings or validate(checked)
+    if findings:
+        raise compile_error(expression, findings)
+    output = checked.types[checked.root]
+    if output not in {BOOL, environment.attribute}:
+        raise CelCompileError(f"must evaluate to bool or the unknown type, not {output}")
+    return checked

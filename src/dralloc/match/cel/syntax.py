@@ -30,6 +30,7 @@ __all__ = [
     "Struct",
     "children",
     "qualified_name",
+    "step_weight",
     "walk",
 ]
 
@@ -210,6 +211,17 @@ def walk(root: Node) -> Iterator[tuple[Node, int]]:
         node, depth = stack.pop()
         yield node, depth
         stack += ((child, depth + 1) for child in children(node))
+
+
+def step_weight(loop: Fold) -> int:
+    """The number of nodes that a step of a loop evaluates, without the steps of loops inside of it."""
+    count = 0
+    stack: list[Node] = [loop.body, *([loop.guard] if loop.guard is not None else [])]
+    while stack:
+        node = stack.pop()
+        count += 1
+        stack += [node.range] if isinstance(node, Fold) else children(node)
+    return count
 
 
 def qualified_name(node: Node) -> str | None:

@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _PARAM: Final = "@param"
+_MAX_TYPES: Final = 1000
 _MESSAGES: Final = frozenset(
     {
         "kubernetes.DRADevice",
@@ -66,6 +67,16 @@ class Type:
     def is_message(self) -> bool:
         """Whether it is an object type; null is assignable to those."""
         return self.name in _MESSAGES
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether so many types are in it that handling it would take too long: maps can double it again and again."""
+        count = 0
+        stack = [self]
+        while stack and count <= _MAX_TYPES:
+            count += 1
+            stack += stack.pop().params
+        return bool(stack)
 
     def __str__(self) -> str:
         if self.is_param:

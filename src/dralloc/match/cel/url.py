@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
@@ -58,14 +59,13 @@ class Url:
     @property
     def parameters(self) -> dict[str, tuple[str, ...]]:
         """The query's values by name; pairs that are not well formed are left out."""
-        values: dict[str, tuple[str, ...]] = {}
+        values: defaultdict[str, list[str]] = defaultdict(list)
         for pair in self.query.split("&"):
             if not pair or ";" in pair or _BAD_ESCAPE.search(pair):
                 continue
             name, _, value = pair.replace("+", " ").partition("=")
-            key = _decoded(name)
-            values[key] = (*values.get(key, ()), _decoded(value))
-        return values
+            values[_decoded(name)].append(_decoded(value))
+        return {name: tuple(found) for name, found in values.items()}
 
 
 def parse_url(text: str) -> Url:

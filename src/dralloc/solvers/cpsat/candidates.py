@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from dralloc.errors import AllocationError
 from dralloc.problem import MAX_RESULTS, Alternative, Charge, Claim, Demand, PoolState, Problem
+from dralloc.solvers.cpsat.stock import Stock
 
 __all__ = ["Candidate", "Choice", "Site", "Survey", "survey"]
 
@@ -86,8 +87,8 @@ class Survey:
     warnings: tuple[str, ...]
 
 
-def survey(problem: Problem, *, strict_cel: bool = False) -> Survey:
-    """Work out every candidate.
+def survey(problem: Problem, demands: Iterable[int] | None = None, *, strict_cel: bool = False) -> Survey:
+    """Work out every candidate of some demands; of all if None.
 
     Raises
     ------
@@ -95,7 +96,8 @@ def survey(problem: Problem, *, strict_cel: bool = False) -> Survey:
         A selector failed on a device, and ``strict_cel`` is set. Otherwise the device is left out with a warning.
     """
     surveyor = _Surveyor(problem, strict_cel)
-    sites = {index: surveyor.sites(demand) for index, demand in enumerate(problem.demands)}
+    chosen = range(len(problem.demands)) if demands is None else demands
+    sites = {index: surveyor.sites(problem.demands[index]) for index in chosen}
     halted = {problem.demands[index].gang for index, found in sites.items() if not found} - {""}
     kept = {index: found for index, found in sites.items() if found and problem.demands[index].gang not in halted}
     return Survey(kept, tuple(surveyor.warnings))
@@ -109,8 +111,7 @@ class _Surveyor:
         self.devices: dict[int, list[int]] = {}
         listed = Tally(claim.key for demand in problem.demands for claim in demand.claims if claim.requests)
         self.shared = {key for key, times in listed.items() if times > 1}
-        self.may_open: dict[int, bool] = {}
-        self.overdrawn = {counter.group for counter in problem.counters if counter.free < 0}
+        self.stock = Stock(problem)
 
     def sites(self, demand: Demand) -> tuple[Site, ...]:
         """The nodes that can serve every request, looked at alone. A defect anywhere is fatal for the demand."""
@@ -190,44 +191,18 @@ class _Surveyor:
             self.warnings[str(selected)] = None
             return None
         charge = eligibility.charge(spec.index, device) if selected else None
-        return charge if charge is not None and self._has_room(device, charge) else None
-
-    def _has_room(self, device: int, charge: Charge) -> bool:
-        view = self.problem.devices[device]
-        consumed = self.problem.usage.consumed.get(view.slot, {})
-        return all(consumed.get(name, 0) + amount <= view.capacity[name].total for name, amount in charge.capacity)
+        return charge if charge is not None and self.stock.has_room(device, charge) else None
 
     def _is_free(self, spec: Alternative, device: int) -> bool:
-        view, usage = self.problem.devices[device], self.problem.usage
-        return spec.admin or (view.slot not in usage.held and (view.shareable or view.slot not in usage.shares))
+        return spec.admin or self.stock.is_free(device)
 
     def _is_usable(self, spec: Alternative, candidate: Candidate, attributes: Sequence[str]) -> bool:
         view = self.problem.devices[candidate.device]
         return (
             self.problem.eligibility.admits(spec.index, candidate.device)
             and all(attribute in view.attributes for attribute in attributes)
-            and (spec.admin or self._has_counters(candidate))
+            and (spec.admin or self.stock.has_counters(*candidate))
         )
-
-    def _has_counters(self, candidate: Candidate) -> bool:
-        """Whether the device, alone, leaves its counters within what is free."""
-        device, charged = candidate.device, candidate.charge.counters
-        if charged:
-            return self._may_draw(device, charged)
-        if device not in self.may_open:
-            self.may_open[device] = self._may_draw(device, ())
-        return self.may_open[device]
-
-    def _may_draw(self, device: int, charged: tuple[tuple[int, int], ...]) -> bool:
-        """Nothing of a group with an overdrawn counter is opened; what is shared already is charged already."""
-        view, counters = self.problem.devices[device], self.problem.counters
-        opens = view.slot not in self.problem.usage.shares
-        if opens and view.consumes and view.group in self.overdrawn:
-            return False
-        needed: Tally[int] = Tally()
-        for counter, amount in (*view.consumes, *charged) if opens else charged:
-            needed[counter] += amount
-        return all(amount <= counters[counter].free for counter, amount in needed.items())
 
 
 def _defects(claim: Claim) -> bool:

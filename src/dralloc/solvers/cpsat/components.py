@@ -11,7 +11,7 @@ from dralloc.solvers.cpsat.candidates import Candidate, Site, Survey
 from dralloc.solvers.cpsat.options import Goal
 from dralloc.solvers.cpsat.units import units
 
-__all__ = ["components"]
+__all__ = ["components", "touched"]
 
 
 def components(problem: Problem, survey: Survey, goal: Goal = Goal.NONE) -> list[tuple[int, ...]]:
@@ -35,6 +35,16 @@ def components(problem: Problem, survey: Survey, goal: Goal = Goal.NONE) -> list
     for demand in survey.sites:
         groups.setdefault(forest[("demand", demand)], []).append(demand)
     return [tuple(group) for group in groups.values()]
+
+
+def touched(problem: Problem, survey: Survey) -> Iterator[Hashable]:
+    """The slots and counters that the demands share with whoever wants them, too."""
+    joined: set[int] = set()
+    for sites in survey.sites.values():
+        for site in sites:
+            yield from _shared(problem, site, Goal.NONE)
+            for _, resources in _behind_slots(problem, site, Goal.NONE, joined):
+                yield from resources
 
 
 def _shared(problem: Problem, site: Site, goal: Goal) -> Iterator[Hashable]:

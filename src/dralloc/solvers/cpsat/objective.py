@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dralloc.problem import Problem
 from dralloc.solution import Placement
@@ -22,15 +22,16 @@ __all__ = ["Objective", "Part", "objectives"]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some demands of a problem with their sites: what a cost is counted over."""
+    """Some demands of a problem: what a cost is counted over. Sites are not known if classes stand for the demands."""
 
     problem: Problem
-    sites: Mapping[int, tuple[Site, ...]]
+    demands: Sequence[int]
+    sites: Mapping[int, tuple[Site, ...]] = field(default_factory=dict)
 
     @property
     def weight(self) -> int:
         """What placing all of the demands is worth."""
-        return sum(self.problem.demands[demand].weight for demand in self.sites)
+        return sum(self.problem.demands[demand].weight for demand in self.demands)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def _rank(part: Part, placements: Sequence[Placement]) -> int:
 
 def _least_rank(part: Part, placements: Sequence[Placement]) -> int:
     """With everything placed, each demand has at least the ranks of its best site; with less, any could be missed."""
-    if len(placements) < len(part.sites):
+    if len(placements) < len(part.demands):
         return 0
     ranks = (
         min(sum(_least_rank_of(choices, site) for choices in site.requests) for site in sites)
@@ -115,7 +116,7 @@ def _peak(_: Part, placements: Sequence[Placement]) -> int:
 
 
 def _least_peak(part: Part, placements: Sequence[Placement]) -> int:
-    if len(placements) < len(part.sites):
+    if len(placements) < len(part.demands):
         return _any(part, placements)
     nodes = {site.node for sites in part.sites.values() for site in sites}
     return -(-len(placements) // len(nodes)) if nodes else 0

@@ -54,6 +54,9 @@ class Options:
         The last tier of the objective.
     strict_cel
         Whether a selector that fails on a device is an error instead of a warning that leaves the device out.
+    per_device
+        Whether to decide on every device even where equal demands and equal devices could be counted instead. Both
+        give answers of the same worth; counting scales.
 
     Raises
     ------
@@ -66,6 +69,7 @@ class Options:
     workers: int = 1
     goal: Goal = Goal.NONE
     strict_cel: bool = False
+    per_device: bool = False
 
     def __post_init__(self) -> None:
         if self.time_limit is not None and not self.time_limit > 0:

@@ -55,8 +55,10 @@ class Component:
             add_at_most(model.cp, self.tiers[fixed].terms(model), self.cost(fixed), f"tier {self.tiers[fixed].name}")
         self._fixed = level
         model.hint(in_order(equal_demands(self.part.problem, self.part.sites), self.placements))
-        outcome = minimise(model, self.tiers[level].terms(model), options, limit, watch)
-        self._learn(level, outcome.bound, outcome.placements)
+        outcome = minimise(model.cp, self.tiers[level].terms(model), options, limit, watch)
+        values = outcome.values
+        found = None if values is None else model.placements(lambda variable: values[variable.index])
+        self._learn(level, outcome.bound, found)
         return outcome.interrupted
 
     def _learn(self, level: int, bound: int, placements: Sequence[Placement] | None) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 
 from dralloc.errors import ModelError
+from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.solution import Placement, Solution, Status, Tier
 from dralloc.solvers.cpsat.candidates import Survey, survey
+from dralloc.solvers.cpsat.classes.divide import divide
+from dralloc.solvers.cpsat.classes.part import CountedComponent
 from dralloc.solvers.cpsat.components import components
 from dralloc.solvers.cpsat.objective import Objective, Part, objectives
-from dralloc.solvers.cpsat.options import Options, Progress
+from dralloc.solvers.cpsat.options import Goal, Options, Progress
 from dralloc.solvers.cpsat.parts import Component
 
 __all__ = ["solve"]
@@ -66,12 +69,12 @@ class _Solve:
         self.progress = progress
         self.started = perf_counter()
         self.tiers = objectives(options.goal)
-        self.components: list[Component] = []
+        self.components: list[Component | CountedComponent] = []
+        self.warnings: list[str] = []
         self.timings: dict[str, float] = {}
 
     def run(self, hint: Solution | None) -> Solution:
-        found = survey(self.problem, strict_cel=self.options.strict_cel)
-        self.components = self._split(found, hint.placements if hint else ())
+        self._split(hint.placements if hint else ())
         self.timings["survey"] = self._elapsed()
         for level, tier in enumerate(self.tiers):
             before = self._elapsed()
@@ -82,20 +85,36 @@ class _Solve:
             self.timings[tier.name] = self._elapsed() - before
             if interrupted:
                 break
-        return self._solution(found)
+        return self._solution()
 
-    def _split(self, found: Survey, placements: Sequence[Placement]) -> list[Component]:
+    @without_garbage_collection()
+    def _split(self, placements: Sequence[Placement]) -> None:
+        """Count what can be counted; the rest is for the per-device model."""
         placed = {placement.demand: placement for placement in placements}
+        left: Sequence[int] | None = None
+        if not self.options.per_device and self.options.goal is Goal.NONE:
+            division = divide(self.problem, self._survey, strict_cel=self.options.strict_cel)
+            self.warnings += division.warnings
+            left = division.left
+            for part in division.counted:
+                demands = part.demands
+                hint = [placed.pop(demand) for demand in demands if demand in placed]
+                whole = Part(self.problem, demands)
+                self.components.append(CountedComponent(whole, self.tiers, part.classes, part.supplies, hint))
+        self._split_by_device(placed, left)
+
+    def _split_by_device(self, placed: Mapping[int, Placement], demands: Sequence[int] | None) -> None:
+        found = self._survey(demands)
+        self.warnings += found.warnings
         for demand in placed.keys() - found.sites.keys():
             raise ModelError(f"hint: demand {self.problem.demands[demand].key} is placed, but nothing can serve it")
-        return [
-            Component(
-                Part(self.problem, {demand: found.sites[demand] for demand in members}),
-                self.tiers,
-                [placed[demand] for demand in members if demand in placed],
-            )
-            for members in components(self.problem, found, self.options.goal)
-        ]
+        for members in components(self.problem, found, self.options.goal):
+            part = Part(self.problem, members, {demand: found.sites[demand] for demand in members})
+            hint = [placed[demand] for demand in members if demand in placed]
+            self.components.append(Component(part, self.tiers, hint))
+
+    def _survey(self, demands: Sequence[int] | None) -> Survey:
+        return survey(self.problem, demands, strict_cel=self.options.strict_cel)
 
     def _tier(self, level: int) -> bool:
         """Solve one tier of all components, the small ones first: what they leave of the time is for the large ones."""
@@ -123,7 +142,7 @@ class _Solve:
     def _elapsed(self) -> float:
         return perf_counter() - self.started
 
-    def _report(self, level: int, running: Component, best: int, bound: int) -> None:
+    def _report(self, level: int, running: Component | CountedComponent, best: int, bound: int) -> None:
         """Tell the tier's state over the whole problem, with what the running component has reached."""
         if self.progress:
             others = [part for part in self.components if part is not running]
@@ -139,7 +158,7 @@ class _Solve:
         weight = sum(part.part.weight for part in self.components)
         return Tier(tier.name, weight - cost, weight - bound, sense=1)
 
-    def _solution(self, found: Survey) -> Solution:
+    def _solution(self) -> Solution:
         placements = [placement for part in self.components for placement in part.placements]
         tiers = tuple(
             self._summary(
@@ -154,6 +173,6 @@ class _Solve:
             placements=tuple(sorted(placements, key=lambda placement: placement.demand)),
             status=Status.OPTIMAL if proven else Status.FEASIBLE,
             tiers=tiers,
-            warnings=found.warnings,
+            warnings=tuple(dict.fromkeys(self.warnings)),
             timings={**self.timings, "total": self._elapsed()},
         )

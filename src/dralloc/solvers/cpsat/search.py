@@ -12,8 +12,6 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from dralloc.errors import ModelError
-from dralloc.solution import Placement
-from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import Term
 
@@ -28,15 +26,15 @@ Watch = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run found: the best answer, if any, and a lower bound of the cost."""
+    """What a run found: the values of all variables in the best answer, if any, and a lower bound of the cost."""
 
-    placements: tuple[Placement, ...] | None
+    values: Sequence[int] | None
     bound: int
     interrupted: bool
 
 
 def minimise(
-    model: Model, terms: Sequence[Term], options: Options, limit: float | None, watch: Watch | None = None
+    cp: cp_model.CpModel, terms: Sequence[Term], options: Options, limit: float | None, watch: Watch | None = None
 ) -> Outcome:
     """Minimise the cost, starting from the model's hint. The objective stays in the model.
 
@@ -46,13 +44,13 @@ def minimise(
         The cost or the model does not fit the solver's int64.
     """
     unit = gcd(*(coefficient for _, coefficient in terms)) or 1
-    if sum(coefficient // unit for _, coefficient in terms) > _EXACT_FLOAT:
+    if sum(coefficient // unit * variable.domain.max() for variable, coefficient in terms) > _EXACT_FLOAT:
         raise ModelError("weights of the demands: their sum after removing common factors is beyond 2**53")
     literals = [literal for literal, _ in terms]
-    model.cp.minimize(cp_model.LinearExpr.weighted_sum(literals, [coefficient // unit for _, coefficient in terms]))
-    run = _Run(model.cp, _solver(options, limit), unit)
+    cp.minimize(cp_model.LinearExpr.weighted_sum(literals, [coefficient // unit for _, coefficient in terms]))
+    run = _Run(cp, _solver(options, limit), unit)
     interrupted = run.wait(watch)
-    return _outcome(model, run, unit, interrupted)
+    return _outcome(run, unit, interrupted)
 
 
 def _solver(options: Options, limit: float | None) -> cp_model.CpSolver:
@@ -117,16 +115,14 @@ def _lower_bound(value: float) -> int:
     return max(0, ceil(value - 1e-6 - value * 2**-50))
 
 
-def _outcome(model: Model, run: _Run, unit: int, interrupted: bool) -> Outcome:
+def _outcome(run: _Run, unit: int, interrupted: bool) -> Outcome:
     response = run.solver.response_proto
     if response.status == cp_model.MODEL_INVALID:
-        raise ModelError(f"the solver rejects the model: {model.cp.validate()}")
+        raise ModelError(f"the solver rejects the model: {run.cp.validate()}")
     if response.status == cp_model.INFEASIBLE:
         raise ModelError("no answer is as good as the one to start from: the hint breaks a rule")
     if response.status == cp_model.UNKNOWN:
         return Outcome(None, _lower_bound(response.best_objective_bound) * unit, interrupted)
-    values = response.solution
     best = round(response.objective_value)
     bound = best if response.status == cp_model.OPTIMAL else _lower_bound(response.best_objective_bound)
-    placements = model.placements(lambda variable: values[variable.index])
-    return Outcome(placements, min(bound, best) * unit, interrupted)
+    return Outcome(list(response.solution), min(bound, best) * unit, interrupted)

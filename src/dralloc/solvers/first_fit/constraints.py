@@ -5,12 +5,29 @@ Both kinds are monotonic: once a device is refused, taking more devices never ch
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
 
 from dralloc.names import RequestName
 from dralloc.problem import Claim, Constraint, ConstraintKind, Device, Scalar
 
-__all__ = ["ClaimConstraints"]
+__all__ = ["ClaimConstraints", "State"]
+
+
+class State(NamedTuple):
+    """A constraint in the middle of a search.
+
+    Parameters
+    ----------
+    taken
+        How many devices it covers so far.
+    common
+        The values that they have in common, for `matchAttribute`; None as long as there are no devices.
+    """
+
+    constraint: Constraint
+    taken: int
+    common: frozenset[Scalar] | None
 
 
 class _Tally(Protocol):
@@ -19,6 +36,9 @@ class _Tally(Protocol):
 
     def remove(self) -> None:
         """Revoke the newest addition."""
+
+    def state(self, constraint: Constraint) -> State:
+        """What was added so far."""
 
 
 class _Match:
@@ -37,6 +57,9 @@ class _Match:
     def remove(self) -> None:
         self._common.pop()
 
+    def state(self, constraint: Constraint) -> State:
+        return State(constraint, len(self._common), self._common[-1] if self._common else None)
+
 
 class _Distinct:
     """No two devices have a value in common."""
@@ -52,6 +75,9 @@ class _Distinct:
 
     def remove(self) -> None:
         self._seen.pop()
+
+    def state(self, constraint: Constraint) -> State:
+        return State(constraint, len(self._seen), None)
 
 
 _TALLIES: dict[ConstraintKind, type[_Match] | type[_Distinct]] = {
@@ -87,3 +113,14 @@ class ClaimConstraints:
         for constraint, tally in self._tallies:
             if constraint.covers(name):
                 tally.remove()
+
+    def accepts(self, name: RequestName, device: Device) -> bool:
+        """Whether a device could be added for that request."""
+        if not self.add(name, device):
+            return False
+        self.remove(name)
+        return True
+
+    def states(self) -> Iterator[State]:
+        """All constraints as they stand."""
+        return (tally.state(constraint) for constraint, tally in self._tallies)

@@ -7,7 +7,7 @@ a demand permanent, so that later demands find them in use.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 from dralloc.problem import Alternative, Charge, Device, Problem
 
@@ -19,6 +19,7 @@ class Ledger:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
+        self._several = problem.several_versions
         self._held = set(problem.usage.held)
         self._shares = defaultdict(int, problem.usage.shares)
         self._consumed = {slot: dict(amounts) for slot, amounts in problem.usage.consumed.items()}
@@ -40,10 +41,12 @@ class Ledger:
             return claim in taking
         if device.slot in self._held or taking:
             return True
-        return not device.shareable and self._shares[device.slot] > 0
+        return not device.shareable and self._shares.get(device.slot, 0) > 0
 
     def has_capacity(self, device: Device, charge: Charge) -> bool:
         """Whether what is left of the device's capacities covers the charge."""
+        if not charge.capacity:
+            return True
         consumed = self._consumed.get(device.slot, {})
         return all(consumed.get(name, 0) + amount <= device.capacity[name].total for name, amount in charge.capacity)
 
@@ -51,10 +54,34 @@ class Ledger:
         """Whether the counters cover the device and the charge. Admin access does not ask for any."""
         if alternative.admin:
             return True
-        opening = not self._shares[device.slot]
+        if not device.consumes and not charge.counters:
+            return True
+        opening = not self._shares.get(device.slot, 0)
         if opening and device.consumes and self._overdrawn[device.group]:
             return False
         return all(amount <= self._free[index] for index, amount in self._needed(device, charge, opening=opening))
+
+    def is_in_use_before(self, device: Device) -> bool:
+        """Whether the device was taken before the current demand, for somebody without admin access."""
+        return device.slot in self._held or (not device.shareable and self._shares.get(device.slot, 0) > 0)
+
+    def is_open(self, device: Device) -> bool:
+        """Whether a shareable device has been charged to its counters."""
+        return self._shares.get(device.slot, 0) > 0
+
+    def counter_left(self, index: int) -> int:
+        """What is left of a counter; negative if it is overdrawn."""
+        return self._free[index]
+
+    def capacity_left(self, device: Device, name: str) -> int:
+        """What is left of a capacity of a shareable device."""
+        return device.capacity[name].total - self._consumed.get(device.slot, {}).get(name, 0)
+
+    def state(self, device: Device) -> Hashable:
+        """Everything about the device that depends on what was taken."""
+        slot = device.slot
+        consumed = frozenset(self._consumed.get(slot, {}).items())
+        return slot in self._held, self._shares.get(slot, 0) > 0, tuple(self._taking.get(slot, ())), consumed
 
     def _needed(self, device: Device, charge: Charge, *, opening: bool) -> Iterable[tuple[int, int]]:
         fixed = device.consumes if opening else ()
@@ -83,7 +110,10 @@ class Ledger:
             self._use(device, charge, -1)
         self._consume(device, charge, -1)
         if not device.shareable:
-            self._taking[device.slot].pop()
+            taking = self._taking[device.slot]
+            taking.pop()
+            if not taking:
+                del self._taking[device.slot]
 
     def revert(self) -> None:
         """Revoke all entries of the current demand."""
@@ -101,6 +131,17 @@ class Ledger:
         self._entries.clear()
         self._taking.clear()
 
+    def release(self, number: int, alternative: Alternative) -> None:
+        """Give back what a demand has settled for. With admin access that is nothing."""
+        device = self._problem.devices[number]
+        charge = self._problem.eligibility.charge(alternative.index, number)
+        if charge is None or alternative.admin:
+            return
+        self._use(device, charge, -1)
+        self._consume(device, charge, -1)
+        if not device.shareable:
+            self._held.discard(device.slot)
+
     def _consume(self, device: Device, charge: Charge, sign: int) -> None:
         if charge.capacity:
             consumed = self._consumed.setdefault(device.slot, {})
@@ -114,8 +155,11 @@ class Ledger:
             self._shares[device.slot] += sign
             first = self._shares[device.slot] == (1 if sign > 0 else 0)
         if first:
-            for version in self._problem.versions[device.slot]:
-                self._charge(self._problem.devices[version].consumes, sign)
+            if device.slot in self._several:
+                for version in self._problem.versions[device.slot]:
+                    self._charge(self._problem.devices[version].consumes, sign)
+            else:
+                self._charge(device.consumes, sign)
         self._charge(charge.counters, sign)
 
     def _charge(self, amounts: Iterable[tuple[int, int]], sign: int) -> None:

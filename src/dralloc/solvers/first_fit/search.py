@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
+from functools import cached_property
 
 from dralloc.errors import AllocationError, FatalError, NodeError
 from dralloc.problem import MAX_RESULTS, Alternative, Claim, PoolState, Problem
@@ -38,7 +39,6 @@ class Search:
         self._claims = claims
         self._number = node
         self._node = problem.nodes[node]
-        self._devices = tuple(self._node.devices())
         self._constraints = [ClaimConstraints(claim) for claim in claims]
         self._grants: list[list[Grant]] = [[] for _ in claims]
         self._all: dict[int, tuple[int, ...]] = {}
@@ -71,6 +71,10 @@ class Search:
         if any(self._node.pools_in(PoolState.INVALID)):
             raise NodeError("invalid resource pools were encountered")
         return None
+
+    @cached_property
+    def _devices(self) -> tuple[int, ...]:
+        return tuple(self._node.devices())
 
     # Before the search: what can be said about a claim as a whole.
 
@@ -140,7 +144,7 @@ class Search:
             return self._from_request(claim, request + 1)
         if len(self._grants[claim]) + count - taken > MAX_RESULTS:
             return _Outcome.TOO_MANY
-        for position, device in self._candidates(alternative, claim, taken, start):
+        for position, device in self._candidates(claim, request, choice, taken=taken, start=start):
             if not self._take(claim, request, choice, device):
                 continue
             self.steps += 1
@@ -152,8 +156,11 @@ class Search:
                 return outcome
         return _Outcome.FAILED
 
-    def _candidates(self, alternative: Alternative, claim: int, taken: int, start: int) -> Iterator[tuple[int, int]]:
-        """Devices to try next, with their position in the search order."""
+    def _candidates(
+        self, claim: int, request: int, choice: int, *, taken: int, start: int
+    ) -> Iterator[tuple[int, int]]:
+        """Devices to try next, with the positions behind which to go on."""
+        alternative = self._claims[claim].requests[request].alternatives[choice]
         if alternative.count is None:
             # The order of "all" does not matter: if one of them cannot be had, there is no solution.
             yield taken, self._all[alternative.index][taken]

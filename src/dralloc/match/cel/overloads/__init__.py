@@ -9,9 +9,10 @@ from typing import Final
 from dralloc.match.cel.data import Value
 from dralloc.match.cel.overloads.convert import CONVERSION_NAMES, CONVERSIONS
 from dralloc.match.cel.overloads.extensions import EXTENSIONS
-from dralloc.match.cel.overloads.formats import FORMATS, OPTIONALS
+from dralloc.match.cel.overloads.formats import FORMATS
 from dralloc.match.cel.overloads.lists import INCLUDES, LISTS
 from dralloc.match.cel.overloads.operators import OPERATORS
+from dralloc.match.cel.overloads.optionals import OPTIONALS
 from dralloc.match.cel.overloads.regex import REGEX, REGEX_NAMES, check_pattern
 from dralloc.match.cel.overloads.registry import Overload, function, method
 from dralloc.match.cel.overloads.strings import STRINGS

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from dralloc.match.cel import cost
-from dralloc.match.cel.compare import type_name
+from dralloc.match.cel import cost, effort
 from dralloc.match.cel.data import INT_MAX, UINT_MAX, Duration, EvalError, Timestamp, Uint, Value
+from dralloc.match.cel.kinds import type_name
 from dralloc.match.cel.network import Cidr, Ip
 from dralloc.match.cel.overloads.registry import Impl, Overload, function
 from dralloc.match.cel.overloads.temporal import (
@@ -22,17 +22,23 @@ from dralloc.match.cel.overloads.temporal import (
 
 __all__ = ["CONVERSIONS", "CONVERSION_NAMES", "double_text"]
 
-_INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INT: Final = re.compile(r"([+-]?)([0-9]+)", re.ASCII)
 _UINT: Final = re.compile(r"[0-9]+", re.ASCII)
-_DOUBLE: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_DOUBLE: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _NOT_FINITE: Final = re.compile(r"[+-]?(?:inf(?:inity)?)|nan", re.ASCII | re.IGNORECASE)
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 _SECOND: Final = 10**9
+_MAX_DIGITS: Final = 30
 
 
 def _refused(value: Value, wanted: str) -> EvalError:
     return EvalError(f"type conversion error from '{type_name(value)}' to '{wanted}'")
+
+
+def _decimal(sign: str, digits: str) -> int:
+    """The value of digits; what has too many of them for any type is just too large."""
+    return int(sign + (digits.lstrip("0")[:_MAX_DIGITS] or "0"))
 
 
 def _to_int(value: Value) -> int:
@@ -46,8 +52,8 @@ def _to_int(value: Value) -> int:
         if not -(2.0**63) < value < 2.0**63:
             raise EvalError("integer overflow")
         number = int(value)
-    elif kind is str and _INT.fullmatch(value):
-        number = int(value)
+    elif kind is str and (digits := _INT.fullmatch(value)):
+        number = _decimal(digits[1], digits[2])
     elif kind is Timestamp:
         number = value.nanos // _SECOND
     elif kind is Duration:
@@ -64,9 +70,9 @@ def _to_uint(value: Value) -> Uint:
     if kind is Uint:
         return Uint(value)
     if kind is str:
-        if not _UINT.fullmatch(value) or int(value) > UINT_MAX:
+        if not _UINT.fullmatch(value) or (number := _decimal("", value)) > UINT_MAX:
             raise _refused(value, "uint")
-        return Uint(value)
+        return Uint(number)
     if kind is int and value >= 0:
         return Uint(value)
     if kind is float and 0 <= value < 2.0**64:
@@ -183,6 +189,7 @@ _SOURCES: Final[dict[str, tuple[str, Impl, str]]] = {
     "timestamp": ("timestamp", _to_timestamp, "timestamp int string"),
     "uint": ("uint", _to_uint, "double int string uint"),
 }
+_QUICK: Final = frozenset({("string", "string"), ("bytes", "string"), ("bool", "string")})
 _RULES: Final = {("bytes", "string"): cost.scanned, ("string", "bytes"): cost.scanned}
 
 
@@ -191,7 +198,8 @@ def _conversions() -> tuple[Overload, ...]:
     for name, (result, impl, sources) in _SOURCES.items():
         for source in sources.split():
             rule = _RULES.get((name, source))
-            table.append(function(name, f"{source} -> {result}", impl, rule, by_name=False))
+            work = effort.slow if "string" in {source, name} and (name, source) not in _QUICK else None
+            table.append(function(name, f"{source} -> {result}", impl, rule, work, by_name=False))
     return (*table, function("dyn", "A -> dyn", lambda value: value))
 
 

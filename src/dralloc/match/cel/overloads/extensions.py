@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from dralloc.match.cel import cost
+from dralloc.match.cel import cost, effort
 from dralloc.match.cel.data import INT_MAX, EvalError, Value
 from dralloc.match.cel.network import Cidr, Ip, parse_cidr, parse_ip
 from dralloc.match.cel.overloads.registry import Impl, function, method
@@ -133,17 +133,17 @@ _SEMVER: Final = (
     method("patch", "semver -> int", lambda value: _number(value.patch)),
 )
 _ADDRESS: Final = (
-    function("ip", "string -> ip", _ip, cost.scanned),
-    function("isIP", "string -> bool", _accepts(parse_ip), cost.scanned),
-    function("ip.isCanonical", "string -> bool", _parser(_canonical), cost.twice_scanned),
+    function("ip", "string -> ip", _ip, cost.scanned, effort.slow),
+    function("isIP", "string -> bool", _accepts(parse_ip), cost.scanned, effort.slow),
+    function("ip.isCanonical", "string -> bool", _parser(_canonical), cost.twice_scanned, effort.slow),
     method("family", "ip -> int", lambda value: value.address.version),
     method("isUnspecified", "ip -> bool", lambda value: value.address.is_unspecified),
     method("isLoopback", "ip -> bool", lambda value: value.address.is_loopback),
     method("isLinkLocalMulticast", "ip -> bool", _is_local_multicast),
     method("isLinkLocalUnicast", "ip -> bool", lambda value: value.address.is_link_local),
     method("isGlobalUnicast", "ip -> bool", _is_global),
-    function("cidr", "string -> cidr", _cidr, cost.scanned),
-    function("isCIDR", "string -> bool", _accepts(parse_cidr), cost.scanned),
+    function("cidr", "string -> cidr", _cidr, cost.scanned, effort.slow),
+    function("isCIDR", "string -> bool", _accepts(parse_cidr), cost.scanned, effort.slow),
     method("containsIP", "cidr, ip -> bool", _contains_ip, cost.contains_ip),
     method(
         "containsIP",
@@ -163,14 +163,14 @@ _ADDRESS: Final = (
     method("masked", "cidr -> cidr", Cidr.masked),
 )
 _URL: Final = (
-    function("url", "string -> url", _parser(parse_url), cost.scanned),
-    function("isURL", "string -> bool", is_url),
+    function("url", "string -> url", _parser(parse_url), cost.scanned, effort.slow),
+    function("isURL", "string -> bool", is_url, effort=effort.slow),
     method("getScheme", "url -> string", lambda value: value.scheme),
     method("getHost", "url -> string", lambda value: value.host),
-    method("getHostname", "url -> string", lambda value: value.hostname),
-    method("getPort", "url -> string", lambda value: value.port),
-    method("getEscapedPath", "url -> string", lambda value: value.escaped_path),
-    method("getQuery", "url -> map(string, list(string))", lambda value: value.parameters),
+    method("getHostname", "url -> string", lambda value: value.hostname, effort=effort.parts_of_url),
+    method("getPort", "url -> string", lambda value: value.port, effort=effort.parts_of_url),
+    method("getEscapedPath", "url -> string", lambda value: value.escaped_path, effort=effort.parts_of_url),
+    method("getQuery", "url -> map(string, list(string))", lambda value: value.parameters, effort=effort.parts_of_url),
 )
 
 EXTENSIONS: Final = (*_QUANTITY, *_SEMVER, *_ADDRESS, *_URL)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from dralloc.match.cel.compare import type_name
 from dralloc.match.cel.data import (
     MAX_TEXT,
     DomainMap,
@@ -20,6 +19,7 @@ from dralloc.match.cel.data import (
     find,
     map_keys,
 )
+from dralloc.match.cel.kinds import type_name
 from dralloc.match.cel.overloads.convert import double_text
 from dralloc.match.cel.overloads.temporal import duration_text, timestamp_text
 

@@ -1,4 +1,4 @@
-"""Kubernetes' named string formats, and the functions of optional values."""
+"""Kubernetes' named string formats."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Final
 
-from dralloc.match.cel.compare import NamedFormat, no_overload
-from dralloc.match.cel.data import MISSING, NONE, Duration, EvalError, Optional, Timestamp, Value
+from dralloc.match.cel.data import NONE, Optional, Value
+from dralloc.match.cel.effort import slow
+from dralloc.match.cel.kinds import NamedFormat
 from dralloc.match.cel.overloads.registry import Overload, function, method
 from dralloc.match.cel.overloads.temporal import parse_timestamp
 from dralloc.match.cel.url import is_url
 
-__all__ = ["FORMATS", "OPTIONALS"]
+__all__ = ["FORMATS"]
 
 _Check = Callable[[str], tuple[str, ...]]
 _BOUNDS: Final = "and must start and end with an alphanumeric character"
@@ -132,6 +133,10 @@ def _validate(form: NamedFormat, text: str) -> Optional:
     return Optional(found) if found else NONE
 
 
+def _validating(args: Sequence[Value]) -> int:
+    return slow(args[1:])
+
+
 def _named(name: str) -> Optional:
     form = _NAMED.get(name)
     return NONE if form is None else Optional(form)
@@ -145,47 +150,6 @@ def _constant(name: str) -> Overload:
 FORMATS: Final = (
     *map(_constant, _NAMED),
     function("format.named", "string -> optional(format)", _named),
-    method("validate", "format, string -> optional(list(string))", _validate),
+    method("validate", "format, string -> optional(list(string))", _validate, effort=_validating),
 )
 """The formats and what validates by them."""
-
-
-def _value(optional: Optional) -> Value:
-    if optional.value is MISSING:
-        raise EvalError("optional.none() dereference")
-    return optional.value
-
-
-def _of_non_zero(value: Value) -> Optional:
-    if value is None or (isinstance(value, bool | int | float | str | bytes | tuple | dict) and not value):
-        return NONE
-    if isinstance(value, Duration) and not value.nanos:
-        return NONE
-    zero_time = Timestamp(-62135596800 * 10**9)
-    if isinstance(value, Timestamp) and value.nanos == zero_time.nanos:
-        return NONE
-    return Optional(value)
-
-
-def _unwrap(values: Sequence[Value]) -> tuple[Value, ...]:
-    if any(type(value) is not Optional for value in values):
-        raise no_overload("optional.unwrap")
-    return tuple(value.value for value in values if value.value is not MISSING)
-
-
-def _at(index: int) -> Callable[[Sequence[Value]], Optional]:
-    return lambda values: Optional(values[index]) if values else NONE
-
-
-OPTIONALS: Final = (
-    function("optional.of", "V -> optional(V)", Optional),
-    function("optional.ofNonZeroValue", "V -> optional(V)", _of_non_zero),
-    function("optional.none", "-> optional(V)", lambda: NONE),
-    function("optional.unwrap", "list(optional(V)) -> list(V)", _unwrap),
-    method("unwrapOpt", "list(optional(V)) -> list(V)", _unwrap),
-    method("hasValue", "optional(V) -> bool", lambda optional: optional.value is not MISSING),
-    method("value", "optional(V) -> V", _value),
-    method("first", "list(V) -> optional(V)", _at(0)),
-    method("last", "list(V) -> optional(V)", _at(-1)),
-)
-"""Functions of optional values. The compiler knows ``or`` and ``orValue``, which do not evaluate their argument."""

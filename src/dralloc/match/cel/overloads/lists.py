@@ -7,9 +7,9 @@ from functools import cmp_to_key
 from itertools import pairwise
 from typing import Final
 
-from dralloc.match.cel import cost
-from dralloc.match.cel.compare import compare, equal, no_overload
-from dralloc.match.cel.data import MAX_LIST, Duration, EvalError, Uint, Value
+from dralloc.match.cel import cost, effort
+from dralloc.match.cel.compare import compare, equal
+from dralloc.match.cel.data import MAX_LIST, Duration, EvalError, Uint, Value, no_overload
 from dralloc.match.cel.overloads.operators import add, contains
 from dralloc.match.cel.overloads.registry import Impl, function, method
 
@@ -156,8 +156,18 @@ _ZEROES: Final = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration
 
 LISTS: Final = (
     method("slice", "list(T), int, int -> list(T)", _slice, cost.slicing, by_name=False),
-    method("flatten", "list(list(T)) -> list(T)", _flatten, cost.flattening, by_name=False, checks=True),
-    method("flatten", "list(dyn), int -> list(dyn)", _flatten, cost.flattening, by_name=False, checks=True),
+    method(
+        "flatten", "list(list(T)) -> list(T)", _flatten, cost.flattening, effort.traversal, by_name=False, checks=True
+    ),
+    method(
+        "flatten",
+        "list(dyn), int -> list(dyn)",
+        _flatten,
+        cost.flattening,
+        effort.traversal,
+        by_name=False,
+        checks=True,
+    ),
     *(method("sort", f"list({kind}) -> list({kind})", _sort, _SORT_COST, by_name=False) for kind in _COMPARABLE),
     *(
         method("@sortByAssociatedKeys", f"list(T), list({kind}) -> list(T)", _sort_by, _SORT_BY_COST, by_name=False)
@@ -165,17 +175,29 @@ LISTS: Final = (
     ),
     function("lists.range", "int -> list(int)", _range, cost.counting, by_name=False),
     method("reverse", "list(T) -> list(T)", lambda values: values[::-1], cost.reversal, by_name=False),
-    method("distinct", "list(T) -> list(T)", _distinct, cost.self_comparison(0), by_name=False),
-    *(method("isSorted", f"list({kind}) -> bool", _is_sorted, cost.traversal) for kind in _COMPARABLE),
-    *(method("sum", f"list({kind}) -> {kind}", _sum(zero), cost.traversal) for kind, zero in _ZEROES.items()),
-    *(method("min", f"list({kind}) -> {kind}", _extreme("min", -1), cost.traversal) for kind in _COMPARABLE),
-    *(method("max", f"list({kind}) -> {kind}", _extreme("max", 1), cost.traversal) for kind in _COMPARABLE),
-    method("indexOf", "list(A), A -> int", _index_of, cost.traversal),
-    method("lastIndexOf", "list(A), A -> int", _last_index_of, cost.traversal),
-    function("sets.contains", "list(T), list(T) -> bool", _contains_all, cost.sets(1), by_name=False),
-    function("sets.equivalent", "list(T), list(T) -> bool", _equivalent, cost.sets(2), by_name=False),
-    function("sets.intersects", "list(T), list(T) -> bool", _intersects, cost.sets(1), by_name=False),
+    method("distinct", "list(T) -> list(T)", _distinct, cost.self_comparison(0), effort.pairs, by_name=False),
+    *(
+        method("isSorted", f"list({kind}) -> bool", _is_sorted, cost.traversal, effort.traversal)
+        for kind in _COMPARABLE
+    ),
+    *(
+        method("sum", f"list({kind}) -> {kind}", _sum(zero), cost.traversal, effort.traversal)
+        for kind, zero in _ZEROES.items()
+    ),
+    *(
+        method("min", f"list({kind}) -> {kind}", _extreme("min", -1), cost.traversal, effort.traversal)
+        for kind in _COMPARABLE
+    ),
+    *(
+        method("max", f"list({kind}) -> {kind}", _extreme("max", 1), cost.traversal, effort.traversal)
+        for kind in _COMPARABLE
+    ),
+    method("indexOf", "list(A), A -> int", _index_of, cost.traversal, effort.traversal),
+    method("lastIndexOf", "list(A), A -> int", _last_index_of, cost.traversal, effort.traversal),
+    function("sets.contains", "list(T), list(T) -> bool", _contains_all, cost.sets(1), effort.pairs, by_name=False),
+    function("sets.equivalent", "list(T), list(T) -> bool", _equivalent, cost.sets(2), effort.pairs, by_name=False),
+    function("sets.intersects", "list(T), list(T) -> bool", _intersects, cost.sets(1), effort.pairs, by_name=False),
 )
 
-INCLUDES: Final = (method("includes", "dyn, dyn -> bool", _includes),)
+INCLUDES: Final = (method("includes", "dyn, dyn -> bool", _includes, effort=effort.traversal),)
 """Kubernetes' ``includes`` for attributes that may be lists; newer than the rest and behind a feature gate."""

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from operator import ge, gt, le, lt
 from typing import Final
 
-from dralloc.match.cel import cost
-from dralloc.match.cel.compare import compare, equal, no_overload, type_name
+from dralloc.match.cel import cost, effort
+from dralloc.match.cel.compare import compare, equal
 from dralloc.match.cel.data import (
     INT_MAX,
     INT_MIN,
@@ -23,7 +23,9 @@ from dralloc.match.cel.data import (
     Uint,
     Value,
     map_key,
+    no_overload,
 )
+from dralloc.match.cel.kinds import type_name
 from dralloc.match.cel.overloads.registry import Impl, Overload, function, method
 from dralloc.match.cel.overloads.temporal import add_time, checked_duration, subtract_time
 
@@ -202,7 +204,8 @@ def _order(name: str, plain: Callable[[Value, Value], bool]) -> tuple[Overload, 
 _SIZED: Final = ("string", "bytes", "list(A)", "map(A, B)")
 
 OPERATORS: Final = (
-    *_binary("_+_", add, *_SCALARS, "duration", "list(A)"),
+    *_binary("_+_", add, *_SCALARS, "duration"),
+    function("_+_", "list(A), list(A) -> list(A)", add, effort=effort.copying, by_name=False, checks=True),
     function("_+_", "string, string -> string", add, cost.addition, by_name=False, checks=True),
     function("_+_", "bytes, bytes -> bytes", add, cost.addition, by_name=False, checks=True),
     *_operator("_+_", add, "duration, timestamp -> timestamp", "timestamp, duration -> timestamp"),
@@ -217,7 +220,7 @@ OPERATORS: Final = (
     *_order("_<=_", le),
     *_order("_>_", gt),
     *_order("_>=_", ge),
-    function("@in", "A, list(A) -> bool", contains, cost.membership, by_name=False, checks=True),
+    function("@in", "A, list(A) -> bool", contains, cost.membership, effort.containment, by_name=False, checks=True),
     function("@in", "A, map(A, B) -> bool", contains, by_name=False, checks=True),
     *_operator("size", _size, *(f"{kind} -> int" for kind in _SIZED)),
     *(method("size", f"{kind} -> int", _size, by_name=False, checks=True) for kind in _SIZED),

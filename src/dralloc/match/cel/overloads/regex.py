@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 import re2
 
 from dralloc.match.cel import cost
-from dralloc.match.cel.data import EvalError
-from dralloc.match.cel.overloads.registry import Overload, function, method
+from dralloc.match.cel.data import EvalError, Value
+from dralloc.match.cel.kinds import size_of
+from dralloc.match.cel.overloads.registry import function, method
 
 __all__ = ["REGEX", "REGEX_NAMES", "check_pattern"]
+
+
+_MAX_REMEMBERED: Final = 500
+"""Answers about longer texts are not remembered."""
 
 
 @lru_cache(maxsize=1024)
@@ -34,9 +40,17 @@ def check_pattern(pattern: str) -> str:
     return ""
 
 
-@lru_cache(maxsize=16384)
 def _matches(text: str, pattern: str) -> bool:
+    if len(text) + len(pattern) > _MAX_REMEMBERED:
+        return _search(text, pattern)
+    return _remembered(text, pattern)
+
+
+def _search(text: str, pattern: str) -> bool:
     return _compiled(pattern).search(text) is not None
+
+
+_remembered = lru_cache(maxsize=16384)(_search)
 
 
 def _find(text: str, pattern: str) -> str:
@@ -58,16 +72,28 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _matching() -> tuple[Overload, ...]:
-    declare = (function, method)
-    return tuple(new("matches", "string, string -> bool", _matches, cost.regex, by_name=False) for new in declare)
+def _searching(args: Sequence[Value]) -> int:
+    """At worst, every state of the pattern's automaton is visited for every character."""
+    text, pattern = args[:2]
+    if type(text) is not str or type(pattern) is not str:
+        return 0
+    try:
+        return (len(text) + 1) * int(_compiled(pattern).programsize) // 200 + len(pattern) // 10
+    except EvalError:
+        return len(pattern) // 10
+
+
+def _searching_all(args: Sequence[Value]) -> int:
+    """As `_searching`, and every character may be a match."""
+    return _searching(args) + size_of(args[0])
 
 
 REGEX: Final = (
-    *_matching(),
-    method("find", "string, string -> string", _find, cost.regex),
-    method("findAll", "string, string -> list(string)", _find_all, cost.regex),
-    method("findAll", "string, string, int -> list(string)", _find_all, cost.regex),
+    function("matches", "string, string -> bool", _matches, effort=_searching, by_name=False),
+    method("matches", "string, string -> bool", _matches, cost.regex, _searching, by_name=False),
+    method("find", "string, string -> string", _find, cost.regex, _searching),
+    method("findAll", "string, string -> list(string)", _find_all, cost.regex, _searching_all),
+    method("findAll", "string, string, int -> list(string)", _find_all, cost.regex, _searching_all),
 )
 
 REGEX_NAMES: Final = frozenset({"matches", "find", "findAll"})

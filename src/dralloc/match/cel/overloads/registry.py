@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
-from dralloc.match.cel.compare import type_named
 from dralloc.match.cel.cost import CostRule
 from dralloc.match.cel.data import DomainMap, Value
+from dralloc.match.cel.effort import EffortRule
+from dralloc.match.cel.kinds import type_named
 from dralloc.match.cel.types import Type, parse_signature
 
 __all__ = ["Impl", "Overload", "Test", "function", "method", "runtime_test"]
@@ -36,6 +37,8 @@ class Overload:
         Whether the rule also holds when it is open which overload will be called; otherwise such calls cost 1.
     checks
         Whether `impl` itself refuses arguments of other types, so that any overload's may be called.
+    effort
+        The rule for what it takes beyond its cost, if it may take much more.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Overload:
     cost: CostRule | None = None
     by_name: bool = True
     checks: bool = False
+    effort: EffortRule | None = None
 
     def takes(self, args: Sequence[Value]) -> bool:
         """Whether the values that a call has at run time fit the parameters."""
@@ -57,13 +61,14 @@ def function(  # noqa: PLR0913 - a row of a table
     signature: str,
     impl: Impl,
     cost: CostRule | None = None,
+    effort: EffortRule | None = None,
     *,
     by_name: bool = True,
     checks: bool = False,
 ) -> Overload:
     """Declare a function called as ``name(arguments)``."""
     params, result = parse_signature(signature)
-    return Overload(name, False, params, result, impl, cost, by_name, checks)
+    return Overload(name, False, params, result, impl, cost, by_name, checks, effort)
 
 
 def method(  # noqa: PLR0913 - a row of a table
@@ -71,13 +76,14 @@ def method(  # noqa: PLR0913 - a row of a table
     signature: str,
     impl: Impl,
     cost: CostRule | None = None,
+    effort: EffortRule | None = None,
     *,
     by_name: bool = True,
     checks: bool = False,
 ) -> Overload:
     """Declare a function called as ``first.name(others)``; the signature begins with the first argument."""
     params, result = parse_signature(signature)
-    return Overload(name, True, params, result, impl, cost, by_name, checks)
+    return Overload(name, True, params, result, impl, cost, by_name, checks, effort)
 
 
 @cache

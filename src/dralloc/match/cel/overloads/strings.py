@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dralloc.match.cel import cost
+from dralloc.match.cel import cost, effort
 from dralloc.match.cel.data import MAX_TEXT, EvalError
 from dralloc.match.cel.overloads.format_text import format_text
 from dralloc.match.cel.overloads.registry import function, method
@@ -25,6 +25,7 @@ _QUOTED: Final = str.maketrans(
         '"': r"\"",
     }
 )
+_SHORT: Final = 50
 _LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _UPPER: Final = {lower: lower - 32 for lower in range(ord("a"), ord("z") + 1)}
 
@@ -49,10 +50,18 @@ def _last_index_of(text: str, part: str, offset: int | None = None) -> int:
     if not part:
         return len(text) if offset is None else _index_of(text, part, offset)
     if offset is None:
-        return text.rfind(part)
+        return _last_found(text, part)
     if offset < 0:
         raise _out_of_range(offset)
-    return text.rfind(part, 0, offset + len(part)) if offset < len(text) else -1
+    return _last_found(text[: offset + len(part)], part) if offset < len(text) else -1
+
+
+def _last_found(text: str, part: str) -> int:
+    """As ``rfind``, which can take as long as the lengths' product: only searching forward is always quick."""
+    if len(part) < _SHORT:
+        return text.rfind(part)
+    found = text[::-1].find(part[::-1])
+    return found if found < 0 else len(text) - found - len(part)
 
 
 def _replace(text: str, old: str, new: str, count: int = -1) -> str:
@@ -100,16 +109,16 @@ STRINGS: Final = (
     method("lastIndexOf", "string, string, int -> int", _last_index_of, cost.traversal),
     method("lowerAscii", "string -> string", lambda text: text.translate(_LOWER), cost.scanned),
     method("upperAscii", "string -> string", lambda text: text.translate(_UPPER), cost.scanned),
-    method("replace", "string, string, string -> string", _replace, cost.twice_scanned),
-    method("replace", "string, string, string, int -> string", _replace, cost.twice_scanned),
+    method("replace", "string, string, string -> string", _replace, cost.twice_scanned, effort.replacing),
+    method("replace", "string, string, string, int -> string", _replace, cost.twice_scanned, effort.replacing),
     method("split", "string, string -> list(string)", _split, cost.twice_scanned),
     method("split", "string, string, int -> list(string)", _split, cost.twice_scanned),
     method("substring", "string, int -> string", _substring, cost.scanned),
     method("substring", "string, int, int -> string", _substring, cost.scanned),
     method("trim", "string -> string", lambda text: text.strip(_SPACE), cost.scanned),
-    method("join", "list(string) -> string", _join, cost.join),
-    method("join", "list(string), string -> string", _join, cost.join),
-    method("format", "string, list(dyn) -> string", format_text, cost.scanned, by_name=False),
+    method("join", "list(string) -> string", _join, cost.join, effort.joining),
+    method("join", "list(string), string -> string", _join, cost.join, effort.joining),
+    method("format", "string, list(dyn) -> string", format_text, cost.scanned, effort.formatting, by_name=False),
     function(
         "strings.quote", "string -> string", lambda text: f'"{text.translate(_QUOTED)}"', cost.scanned, by_name=False
     ),

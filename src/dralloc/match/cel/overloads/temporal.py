@@ -10,6 +10,7 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dralloc.match.cel.data import INT_MAX, INT_MIN, Duration, EvalError, Timestamp, Value
+from dralloc.match.cel.effort import slow
 from dralloc.match.cel.overloads.registry import Impl, Overload, method
 
 __all__ = [
@@ -204,8 +205,8 @@ def _span(unit: int) -> Impl:
 
 def _accessors() -> tuple[Overload, ...]:
     impls = {**{name: _part(read) for name, read in _PARTS.items()}, "getMilliseconds": _milliseconds}
-    plain = (method(name, "timestamp -> int", impl, by_name=False) for name, impl in impls.items())
-    zoned = (method(name, "timestamp, string -> int", impl, by_name=False) for name, impl in impls.items())
+    plain = (method(name, "timestamp -> int", impl, effort=slow, by_name=False) for name, impl in impls.items())
+    zoned = (method(name, "timestamp, string -> int", impl, effort=slow, by_name=False) for name, impl in impls.items())
     spans = (method(name, "duration -> int", _span(unit), by_name=False) for name, unit in _SPANS.items())
     return (*plain, *zoned, *spans)
 

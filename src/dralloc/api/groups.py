@@ -1,0 +1,87 @@
+"""PodGroup and Workload: pods that are scheduled together (``scheduling.k8s.io``, KEP-4671 and KEP-5729).
+
+Kubernetes 1.35 (``v1alpha1``) has groups inside of a Workload, to which pods refer with ``spec.workloadRef``. From 1.36
+on a group is an object of its own, to which they refer with ``spec.schedulingGroup``.
+"""
+
+from typing import ClassVar, Final
+
+from pydantic import StrictInt, StrictStr
+
+from dralloc.api.base import PartialModel
+from dralloc.api.objects import PartialObject
+from dralloc.api.workloads import PodResourceClaim, PodResourceClaimStatus
+
+__all__ = [
+    "POD_GROUP_VERSIONS",
+    "GangPolicy",
+    "PodGroup",
+    "PodGroupSpec",
+    "PodGroupStatus",
+    "SchedulingPolicy",
+    "Workload",
+    "WorkloadGroup",
+    "WorkloadSpec",
+]
+
+POD_GROUP_VERSIONS: Final = ("v1alpha2", "v1alpha3", "v1beta1", "v1")
+"""Versions of ``scheduling.k8s.io`` in which a PodGroup has the fields that matter here."""
+
+
+class GangPolicy(PartialModel):
+    """How many pods must be placed for any of them to be placed."""
+
+    min_count: StrictInt
+
+
+class SchedulingPolicy(PartialModel):
+    """How the pods of a group are scheduled: all or none with ``gang``, one by one without."""
+
+    gang: GangPolicy | None = None
+
+
+class PodGroupSpec(PartialModel):
+    """The policy of a group, and the claims that its pods share: entries of pods that equal one of these."""
+
+    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+
+
+class PodGroupStatus(PartialModel):
+    """Which claims were made for the group."""
+
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+
+
+class PodGroup(PartialObject):
+    """Pods that are scheduled together."""
+
+    api_version: ClassVar[str] = "scheduling.k8s.io/v1alpha3"
+    kind: ClassVar[str] = "PodGroup"
+    namespaced: ClassVar[bool] = True
+
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+
+class WorkloadGroup(PartialModel):
+    """A group of pods of a Workload."""
+
+    name: StrictStr
+    policy: SchedulingPolicy = SchedulingPolicy()
+
+
+class WorkloadSpec(PartialModel):
+    """The groups that a Workload consists of."""
+
+    pod_groups: tuple[WorkloadGroup, ...] = ()
+
+
+class Workload(PartialObject):
+    """Groups of pods that belong together."""
+
+    api_version: ClassVar[str] = "scheduling.k8s.io/v1alpha1"
+    kind: ClassVar[str] = "Workload"
+    namespaced: ClassVar[bool] = True
+
+    spec: WorkloadSpec = WorkloadSpec()

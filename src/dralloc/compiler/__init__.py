@@ -1,0 +1,14 @@
+"""From a cluster to the problem that the solvers read.
+
+- `dralloc.compiler.demands`: what is to be placed, in which order, and on which nodes;
+- `dralloc.compiler.extended`: claims for the extended resources that pods ask for;
+- `dralloc.compiler.gangs`: which pods are placed all or none;
+- `dralloc.compiler.quota`: which claims a namespace may not have;
+- `dralloc.compiler.remarks`: what allocated claims and published devices contradict.
+"""
+
+from __future__ import annotations
+
+from dralloc.compiler.compile import Compiled, compile_cluster
+
+__all__ = ["Compiled", "compile_cluster"]

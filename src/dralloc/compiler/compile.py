@@ -1,0 +1,115 @@
+"""Compiling a cluster, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dralloc.api import Node as ApiNode
+from dralloc.cluster import Cluster
+from dralloc.compiler.demands import Demands
+from dralloc.compiler.extended import with_extended_resources
+from dralloc.compiler.gangs import find_gangs
+from dralloc.compiler.quota import check_quotas
+from dralloc.compiler.remarks import drift_remarks, eviction_remarks, group_remarks
+from dralloc.errors import DrallocError, Finding
+from dralloc.features import ALL_FEATURES, Features
+from dralloc.garbage import without_garbage_collection
+from dralloc.inventory import Inventory, find_drift, take_inventory
+from dralloc.match import MatchTable, TaintRules
+from dralloc.problem import Problem
+
+__all__ = ["Compiled", "compile_cluster"]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A problem with the objects behind its numbers, which the writer needs.
+
+    ``cluster`` also has the claims for extended resources. ``findings`` are remarks about what does not fit together,
+    beside those of the cluster itself.
+    """
+
+    problem: Problem
+    inventory: Inventory
+    table: MatchTable
+    cluster: Cluster
+    findings: tuple[Finding, ...] = ()
+
+
+@without_garbage_collection()
+def compile_cluster(
+    cluster: Cluster,
+    features: Features = ALL_FEATURES,
+    nodes: Sequence[str] = (),
+    *,
+    strict: bool = False,
+    gang: str = "",
+) -> Compiled:
+    """Compile what a cluster wants and has.
+
+    Parameters
+    ----------
+    nodes
+        Names of the nodes to place on, in search order; all nodes of the cluster if there are none.
+    strict
+        Whether a pool gives no more devices as long as an allocated claim contradicts what it publishes
+        (see `dralloc.inventory.find_drift`). It counts as invalid then.
+    gang
+        A label of pods: those with the same value, in one namespace, are placed all or none.
+
+    Raises
+    ------
+    DrallocError
+        A named node does not exist.
+    """
+    chosen = _choose(cluster.nodes, nodes)
+    extended = with_extended_resources(cluster, chosen, features)
+    cluster = extended.cluster
+    drifts = tuple(find_drift(cluster.slices, cluster.claims, features))
+    closed = {drift.pool: f"{drift.claim.title}: {drift.path}: {drift.rule}" for drift in drifts if strict}
+    inventory = take_inventory(cluster.slices, chosen, cluster.claims, _attributes(cluster), features, closed)
+    rules = cluster.taint_rules if features.DeviceTaintRules else ()
+    table = MatchTable(inventory, features, TaintRules(rules, cluster.classes))
+    quotas = check_quotas(cluster, features)
+    gangs = find_gangs(cluster, features, gang)
+    demands = Demands(cluster, chosen, table, extended.elsewhere, quotas.defects, gangs)
+    problem = Problem(
+        demands=demands.in_order(),
+        nodes=inventory.nodes,
+        devices=inventory.devices,
+        counters=inventory.counters,
+        usage=inventory.usage,
+        eligibility=table,
+        features=features,
+    )
+    findings = (
+        *extended.findings,
+        *drift_remarks(cluster, drifts),
+        *eviction_remarks(cluster, table),
+        *group_remarks(cluster),
+        *quotas.findings,
+        *gangs.findings,
+        *demands.findings,
+    )
+    return Compiled(problem, inventory, table, cluster, findings)
+
+
+def _choose(nodes: Sequence[ApiNode], names: Sequence[str]) -> tuple[ApiNode, ...]:
+    if not names:
+        return tuple(nodes)
+    by_name = {node.metadata.name: node for node in nodes}
+    for name in names:
+        if name not in by_name:
+            raise DrallocError(f'node "{name}" does not exist: neither a Node object nor a slice names it')
+    return tuple(by_name[name] for name in names)
+
+
+def _attributes(cluster: Cluster) -> frozenset[str]:
+    """The attributes that constraints of pending claims compare."""
+    return frozenset(
+        constraint.match_attribute or constraint.distinct_attribute or ""
+        for claim in cluster.claims
+        if claim.status.allocation is None
+        for constraint in claim.spec.devices.constraints
+    )

@@ -1,0 +1,161 @@
+"""What is to be placed.
+
+Demands are ordered as the scheduler would take pods: higher priority first, then older first, then as given.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from dralloc.api import Node as ApiNode
+from dralloc.api import NodeSelector, Pod, ResourceClaim
+from dralloc.cluster import Cluster
+from dralloc.compiler.gangs import Gangs
+from dralloc.errors import Finding
+from dralloc.inventory.nodes import selector_matches
+from dralloc.match import MatchTable
+from dralloc.match.requests import compile_claim
+from dralloc.names import ClaimKey
+from dralloc.problem import Claim, Demand
+
+__all__ = ["MAX_CONSUMERS", "Demands"]
+
+MAX_CONSUMERS: Final = 256
+"""Most pods that can use one claim at a time (``ResourceClaimReservedForMaxSize`` of resource.k8s.io)."""
+
+
+@dataclass
+class Demands:
+    """Works out the demands of a cluster.
+
+    Parameters
+    ----------
+    elsewhere
+        Names of nodes that are not for a pod, by pod.
+    refused
+        Why a claim cannot be made, by claim.
+    findings
+        Remarks, once the demands are there.
+    """
+
+    cluster: Cluster
+    nodes: Sequence[ApiNode]
+    table: MatchTable
+    elsewhere: Mapping[ClaimKey, frozenset[str]]
+    refused: Mapping[ClaimKey, str]
+    gangs: Gangs
+    findings: list[Finding] = field(default_factory=list)
+
+    def in_order(self) -> tuple[Demand, ...]:
+        """All demands, weighted: one more for each distinct priority below."""
+        found = [*self._of_pods(), *self._of_lone_claims()]
+        found.sort(key=lambda entry: (-entry[1].priority, entry[0] is None, entry[0] or ""))
+        return self._with_few_consumers(_weighted([demand for _, demand in found]))
+
+    def _of_pods(self) -> Iterator[tuple[str | None, Demand]]:
+        compiled: dict[ClaimKey, Claim] = {}
+        for pod in self.cluster.pods:
+            if pod.spec.scheduling_gates:
+                continue
+            claims: list[Claim] = []
+            allocated: list[ResourceClaim] = []
+            for key in self.cluster.pod_claims(pod):
+                claim = self.cluster.claim(key)
+                if claim is None:
+                    reason = "; ".join(self.cluster.unresolved.get(pod.key, ()))
+                    claims.append(Claim(key, "", (), defect=f"pod {pod.key}: {reason}"))
+                elif claim.status.allocation is not None:
+                    allocated.append(claim)
+                else:
+                    if key not in compiled:
+                        compiled[key] = self._compile(claim)
+                    claims.append(compiled[key])
+            if claims:
+                yield pod.metadata.creation_timestamp, self._demand(pod, claims, allocated)
+
+    def _demand(self, pod: Pod, claims: Sequence[Claim], allocated: Sequence[ResourceClaim]) -> Demand:
+        obstacles = ((claim, self._obstacle(claim, pod)) for claim in allocated)
+        blocked = [Claim(one.key, "", (), defect=f"pod {pod.key}: {reason}") for one, reason in obstacles if reason]
+        where = [one.status.allocation.node_selector for one in allocated if one.status.allocation is not None]
+        gang = self.gangs.of(pod)
+        return Demand(
+            key=pod.key,
+            claims=(*claims, *blocked),
+            priority=pod.spec.priority or 0,
+            nodes=() if gang in self.gangs.halted else self._nodes_for(pod, [one for one in where if one is not None]),
+            gang=gang,
+        )
+
+    def _obstacle(self, claim: ResourceClaim, pod: Pod) -> str:
+        """Why a pod cannot use a claim that is allocated already (upstream's scheduler plugin); empty if it can."""
+        if claim.metadata.deletion_timestamp is not None:
+            return f'resourceclaim "{claim.name}" is being deleted'
+        users = claim.status.reserved_for
+        mine = any(user.name == pod.name and user.resource == "pods" for user in users)
+        if len(users) >= MAX_CONSUMERS and not mine and claim.key not in self.cluster.group_claims:
+            full = f"status.reservedFor has {len(users)} entries of at most {MAX_CONSUMERS}"
+            return f'resourceclaim "{claim.name}" is in use: {full}'
+        return ""
+
+    def _of_lone_claims(self) -> Iterator[tuple[str | None, Demand]]:
+        used = {key for claims in self.cluster.claims_of_pods.values() for key in claims} | self.cluster.abandoned
+        for claim in self.cluster.claims:
+            waiting = claim.status.allocation is None and claim.metadata.deletion_timestamp is None
+            if claim.key not in used and waiting:
+                nodes = self._schedulable([*range(len(self.nodes))])
+                yield claim.metadata.creation_timestamp, Demand(claim.key, (self._compile(claim),), nodes=nodes)
+
+    def _compile(self, claim: ResourceClaim) -> Claim:
+        compiled = compile_claim(claim, self.cluster.classes, self.table, self.table.features)
+        defect = self.refused.get(claim.key, "")
+        if claim.metadata.deletion_timestamp is not None:
+            defect = f'claim {claim.key}: resourceclaim "{claim.name}" is being deleted'
+        return replace(compiled, defect=defect) if defect else compiled
+
+    def _nodes_for(self, pod: Pod, selectors: Sequence[NodeSelector]) -> tuple[int, ...] | None:
+        """The nodes that the pod itself and its allocated claims allow."""
+        if pod.spec.node_name:
+            return tuple(index for index, node in enumerate(self.nodes) if node.metadata.name == pod.spec.node_name)
+        affinity = pod.spec.affinity and pod.spec.affinity.node_affinity and pod.spec.affinity.node_affinity.required
+        every = [*selectors, affinity] if affinity else selectors
+        wanted = pod.spec.node_selector.items()
+        elsewhere = self.elsewhere.get(pod.key, frozenset())
+        return self._schedulable(
+            [
+                index
+                for index, node in enumerate(self.nodes)
+                if wanted <= node.metadata.labels.items()
+                and node.metadata.name not in elsewhere
+                and all(selector_matches(selector, node) for selector in every)
+            ]
+        )
+
+    def _schedulable(self, nodes: Sequence[int]) -> tuple[int, ...] | None:
+        kept = tuple(index for index in nodes if not self.nodes[index].spec.unschedulable)
+        return None if len(kept) == len(self.nodes) else kept
+
+    def _with_few_consumers(self, demands: Sequence[Demand]) -> tuple[Demand, ...]:
+        """The demands, where a claim has more users than it may have only the first ones with nodes to go to."""
+        users: Counter[ClaimKey] = Counter()
+        kept: list[Demand] = []
+        for demand in demands:
+            keys = {claim.key for claim in demand.claims} - self.cluster.group_claims.keys()
+            users.update(keys)
+            full = any(users[key] > MAX_CONSUMERS for key in keys)
+            kept.append(replace(demand, nodes=()) if full else demand)
+        for key, number in users.items():
+            claim = self.cluster.claim(key)
+            if number > MAX_CONSUMERS and claim is not None:
+                rule = (
+                    f"{number} pods want it, but only {MAX_CONSUMERS} can use it at a time: the others are not placed"
+                )
+                self.findings.append(self.cluster.remark(claim, "status.reservedFor", rule))
+        return tuple(kept)
+
+
+def _weighted(demands: Sequence[Demand]) -> list[Demand]:
+    weights = {priority: rank for rank, priority in enumerate(sorted({demand.priority for demand in demands}), 1)}
+    return [replace(demand, weight=weights[demand.priority]) for demand in demands]

@@ -1,0 +1,138 @@
+"""Which pods are placed all or none: those of a PodGroup with a gang policy (KEP-4671), or those with a common label.
+
+Upstream admits a group when ``minCount`` of its pods fit. Here a gang is all of its pods that are to be placed; that
+differs only where there are more pods than ``minCount``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from dralloc.api import ApiObject, GangPolicy, Pod
+from dralloc.cluster import Cluster
+from dralloc.errors import Finding
+from dralloc.features import Features
+from dralloc.names import ClaimKey
+
+__all__ = ["Gangs", "find_gangs"]
+
+
+@dataclass(frozen=True)
+class Gangs:
+    """The gang of each pod that is in one; ``halted`` are gangs with fewer pods than they need."""
+
+    of_pods: Mapping[ClaimKey, str] = field(default_factory=dict)
+    halted: frozenset[str] = frozenset()
+    findings: tuple[Finding, ...] = ()
+
+    def of(self, pod: Pod) -> str:
+        """The gang of a pod; empty if it has none."""
+        return self.of_pods.get(pod.key, "")
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Pods with a gang policy: the object and field that says it. Without a policy all of them are needed."""
+
+    name: str
+    about: ApiObject | None = None
+    path: str = ""
+    policy: GangPolicy | None = None
+
+
+def find_gangs(cluster: Cluster, features: Features, label: str = "") -> Gangs:
+    """Find the gangs of a cluster's pods.
+
+    Parameters
+    ----------
+    label
+        Pods of a namespace with the same value of this label are a gang, whatever their PodGroup says.
+    """
+    members: dict[str, list[Pod]] = defaultdict(list)
+    groups: dict[str, _Group] = {}
+    for pod in cluster.pods:
+        group = _group_of(pod, cluster, features, label)
+        if group is not None:
+            groups.setdefault(group.name, group)
+            members[group.name].append(pod)
+    judged = [(group, _Judgement.of(group, members[name])) for name, group in groups.items()]
+    gangs = {group.name for group, judgement in judged if judgement.is_gang}
+    return Gangs(
+        of_pods={pod.key: name for name in groups if name in gangs for pod in members[name]},
+        halted=frozenset(group.name for group, judgement in judged if judgement.halted),
+        findings=tuple(_remarks(cluster, judged)),
+    )
+
+
+def _group_of(pod: Pod, cluster: Cluster, features: Features, label: str) -> _Group | None:
+    namespace = pod.key.namespace
+    if label in pod.metadata.labels:
+        return _Group(f"{namespace}/{pod.metadata.labels[label]}")
+    if not features.GenericWorkload:
+        return None
+    if pod.pod_group is not None:
+        group = cluster.pod_groups.get(ClaimKey(namespace, pod.pod_group))
+        name = f"{namespace}/{pod.pod_group}"
+        if group is None:
+            return _Group(name, pod, "spec.schedulingGroup.podGroupName")
+        policy = group.spec.scheduling_policy.gang
+        return _Group(name, group, "spec.schedulingPolicy.gang.minCount", policy) if policy else None
+    return _group_of_workload(pod, cluster)
+
+
+def _group_of_workload(pod: Pod, cluster: Cluster) -> _Group | None:
+    """The group inside of a Workload (Kubernetes 1.35)."""
+    reference = pod.spec.workload_ref
+    if reference is None:
+        return None
+    name = "/".join(filter(None, (pod.key.namespace, *reference.model_dump().values())))
+    workload = cluster.workloads.get(ClaimKey(pod.key.namespace, reference.name))
+    if workload is None:
+        return _Group(name, pod, "spec.workloadRef.name")
+    for number, group in enumerate(workload.spec.pod_groups):
+        if group.name == reference.pod_group:
+            path = f"spec.podGroups[{number}].policy.gang.minCount"
+            return _Group(name, workload, path, group.policy.gang) if group.policy.gang else None
+    return _Group(name, pod, "spec.workloadRef.podGroup")
+
+
+@dataclass(frozen=True)
+class _Judgement:
+    """How many pods of a group there are (``running`` of them bound), and how many are needed."""
+
+    pods: int
+    running: int
+    needed: int | None
+
+    @classmethod
+    def of(cls, group: _Group, pods: list[Pod]) -> _Judgement:
+        running = sum(bool(pod.spec.node_name) for pod in pods)
+        waiting = sum(not pod.spec.node_name and not pod.spec.scheduling_gates for pod in pods)
+        return cls(running + waiting, running, group.policy.min_count if group.policy else None)
+
+    @property
+    def is_gang(self) -> bool:
+        """Whether the rest is placed all or none; not if enough pods run already."""
+        return self.needed is None or self.running < self.needed
+
+    @property
+    def halted(self) -> bool:
+        """Whether there are too few pods for any of them to be placed."""
+        return self.needed is not None and self.pods < self.needed
+
+
+def _remarks(cluster: Cluster, judged: list[tuple[_Group, _Judgement]]) -> Iterator[Finding]:
+    for group, judgement in judged:
+        if group.about is None:
+            continue
+        if judgement.needed is None:
+            rule = f"the group {group.name} was not given; its {judgement.pods} pods are placed all or none"
+        elif judgement.halted:
+            rule = f"needs {judgement.needed} pods, but there are {judgement.pods}: none is placed"
+        elif judgement.is_gang and judgement.needed < judgement.pods:
+            rule = f"{judgement.needed} pods would do, but all {judgement.pods} are placed together or none"
+        else:
+            continue
+        yield cluster.remark(group.about, group.path, rule)

@@ -1,0 +1,94 @@
+"""Variables: those of loops, and those that are computed when they are first read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from dralloc.match.cel.code import COST, Code
+from dralloc.match.cel.data import MISSING, NONE, EvalError, Frame, Optional, Value, no_overload
+
+__all__ = ["bind", "lazy_variable", "opt_map", "opt_variable", "variable"]
+
+_UNREAD: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    error: EvalError
+
+
+def variable(slot: int) -> Code:
+    """A loop's variable."""
+    return Code(lambda frame: frame[slot], 1, attribute=True, base=1)
+
+
+def lazy_variable(slot: int, value: Code) -> Code:
+    """A variable of `bind`: computed at the first reading, an error as well."""
+    compute, cost = value.run, value.cost
+
+    def run(frame: Frame) -> Value:
+        found = frame[slot]
+        if found is _UNREAD:
+            frame[COST] += cost
+            try:
+                found = frame[slot] = compute(frame)
+            except EvalError as error:
+                frame[slot] = _Failed(error)
+                raise
+        elif type(found) is _Failed:
+            raise found.error
+        return found
+
+    return Code(run, 1, attribute=True, base=1)
+
+
+def bind(slot: int, body: Code) -> Code:
+    """A scope in which a variable has not been read yet."""
+    inner, cost = body.run, body.cost
+
+    def run(frame: Frame) -> Value:
+        frame[slot] = _UNREAD
+        return inner(frame)
+
+    return Code(run, cost)
+
+
+def opt_map(target: Code, slots: tuple[int, int], body: Code, *, flat: bool) -> Code:
+    """``optMap`` and ``optFlatMap``.
+
+    Upstream evaluates the target once more where the variable is first read, which is only noticed in the cost: the
+    second slot keeps what that would be.
+    """
+    source, inner, cost = target.run, body.run, body.cost - (body.base if flat else 0)
+    value_slot, cost_slot = slots
+
+    def run(frame: Frame) -> Value:
+        before = frame[COST]
+        found = source(frame)
+        if type(found) is not Optional:
+            raise no_overload("hasValue")
+        if found.value is MISSING:
+            frame[COST] += 1
+            return NONE
+        frame[cost_slot] = (found.value, frame[COST] - before + target.cost + 1)
+        frame[value_slot] = _UNREAD
+        frame[COST] += cost if flat else cost + 1
+        result = inner(frame)
+        return result if flat else Optional(result)
+
+    return Code(run, target.cost + 1)
+
+
+def opt_variable(slots: tuple[int, int]) -> Code:
+    """The variable of `opt_map`."""
+    value_slot, cost_slot = slots
+
+    def run(frame: Frame) -> Value:
+        value, cost = frame[cost_slot]
+        if frame[value_slot] is _UNREAD:
+            frame[COST] += cost
+            frame[value_slot] = None
+        return value
+
+    return Code(run, 1, attribute=True, base=1)

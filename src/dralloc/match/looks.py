@@ -1,0 +1,99 @@
+"""Which devices are alike to every selector, toleration and capacity request in play.
+
+Real inventories publish few kinds of devices many times. What makes each of them unique, its UUID or its index, is
+rarely read by a selector, so it is left out, and everything that depends on a device is worked out once for each look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from dralloc.api import AttributeValue, DeviceTaint
+from dralloc.errors import CelCompileError
+from dralloc.features import Features
+from dralloc.inventory.catalog import Source
+from dralloc.match.cel import compile_selector
+
+__all__ = ["Looks"]
+
+_SMALL: Final = 2**63
+_EVERY: Final = "*"
+
+
+@dataclass
+class Looks:
+    """Numbers the looks of devices. Equal numbers mean equal answers; unequal ones mean nothing.
+
+    Parameters
+    ----------
+    expressions
+        All selectors in play.
+    features
+        Which feature gates are on.
+    """
+
+    expressions: Iterable[str]
+    features: Features
+    everything: bool = False
+    _read: set[tuple[str, str]] = field(default_factory=set)
+    _numbers: dict[Hashable, int] = field(default_factory=dict)
+    _known: dict[tuple[str, str], bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for expression in self.expressions:
+            try:
+                reads = compile_selector(expression, self.features).reads
+            except CelCompileError:
+                continue
+            self.everything |= reads.everything
+            self._read |= reads.attributes
+
+    def of(self, source: Source, taints: Callable[[], tuple[DeviceTaint, ...]]) -> Hashable:
+        """The look of a published device.
+
+        A device that is charged by request has a look of its own, as the counters are its own. Capacities are kept
+        as they are: equal ones are one object after loading. An attribute that no selector reads still matters if it
+        could fail to convert.
+        """
+        device, driver = source.device, source.slice.spec.driver
+        if source.requested_counters:
+            return id(source)
+        attributes = tuple(
+            (name, type(value), value)
+            for name, value in device.attributes.items()
+            if not _converts(value) or self._is_read(driver, name)
+        )
+        look = (
+            driver,
+            attributes,
+            id(device.capacity) if device.capacity else 0,
+            device.allow_multiple_allocations,
+            taints(),
+            device.binding_conditions is None,
+            not device.binding_conditions,
+            not device.consumes_counters,
+        )
+        return self._numbers.setdefault(look, len(self._numbers))
+
+    def _is_read(self, driver: str, name: str) -> bool:
+        known = self._known.get((driver, name))
+        if known is None:
+            known = self._known[driver, name] = self._find_read(driver, name)
+        return known
+
+    def _find_read(self, driver: str, name: str) -> bool:
+        if self.everything:
+            return True
+        domain, slash, identifier = name.partition("/")
+        if not slash:
+            domain, identifier = driver, name
+        return (domain, identifier) in self._read or (domain, _EVERY) in self._read
+
+
+def _converts(value: AttributeValue) -> bool:
+    """Whether the value is sure to be one that selectors can be shown."""
+    if isinstance(value, str):
+        return value.isascii() and type(value) is str
+    return isinstance(value, bool) or (isinstance(value, int) and -_SMALL <= value < _SMALL)

@@ -1,0 +1,59 @@
+"""String literals in CEL expressions, found without parsing them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from dralloc.match.cel.literals import string_literal
+
+__all__ = ["literals", "looks_inside", "with_literals"]
+
+_TOKEN: Final = re.compile(
+    r"(?P<comment>//[^\n]*)"
+    r"|(?P<bytes>[bB])?(?P<string>"
+    r"(?<![_a-zA-Z0-9])[rR](?:\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|\"[^\"\n\r]*\"|'[^'\n\r]*')"
+    r"|\"\"\"(?:\\[\s\S]|[^\\])*?\"\"\"|\"(?:\\.|[^\\\"\n\r])*\""
+    r"|'''(?:\\[\s\S]|[^\\])*?'''|'(?:\\.|[^\\'\n\r])*')"
+)
+_INSIDE: Final = re.compile(
+    r"\.\s*(?:startsWith|endsWith|contains|matches|find|findAll|split|substring|indexOf|lastIndexOf|charAt|replace"
+    r"|lowerAscii|upperAscii|reverse|size)\s*\(|\b(?:size|ip|cidr|isIP|isCIDR|semver|isSemver|quantity)\s*\("
+)
+
+
+def literals(expression: str) -> Iterator[str]:
+    """The values of the string literals."""
+    for token in _TOKEN.finditer(expression):
+        value = _value(token)
+        if value is not None:
+            yield value
+
+
+def with_literals(expression: str, replaced: Callable[[str], str]) -> str:
+    """The expression with another value for each string literal, and with comments emptied."""
+
+    def new(token: re.Match[str]) -> str:
+        if token["comment"]:
+            return "//"
+        value = _value(token)
+        other = None if value is None else replaced(value)
+        return token[0] if other in (None, value) else json.dumps(other, ensure_ascii=False)
+
+    return _TOKEN.sub(new, expression)
+
+
+def looks_inside(expression: str) -> bool:
+    """Whether it does more with text than to compare it as a whole."""
+    return _INSIDE.search(_TOKEN.sub("''", expression)) is not None
+
+
+def _value(token: re.Match[str]) -> str | None:
+    if token["string"] is None or token["bytes"]:
+        return None
+    try:
+        return string_literal(token["string"])
+    except ValueError:
+        return None

@@ -1,0 +1,24 @@
+"""Reads a live cluster: the objects that dralloc uses, trimmed to what it reads of them.
+
+`connect` opens the cluster of a kubeconfig, `take_snapshot` reads it. `trimmed` and `is_needed` also serve objects
+that were read from files.
+"""
+
+from __future__ import annotations
+
+from dralloc.snapshot.client import connect
+from dralloc.snapshot.listing import Snapshot, take_snapshot
+from dralloc.snapshot.server import Page, Refused, Server
+from dralloc.snapshot.strip import is_needed, is_read, trimmed
+
+__all__ = [
+    "Page",
+    "Refused",
+    "Server",
+    "Snapshot",
+    "connect",
+    "is_needed",
+    "is_read",
+    "take_snapshot",
+    "trimmed",
+]

@@ -1,0 +1,177 @@
+"""Reads the wanted kinds: discovers versions, follows pages, starts over when a list expires."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import orjson
+
+from dralloc.errors import SnapshotError
+from dralloc.snapshot.kinds import RESOURCE_GROUP, WANTED, Wanted
+from dralloc.snapshot.server import Json, Refused, Server
+from dralloc.snapshot.strip import is_needed, trimmed
+
+__all__ = ["OnProgress", "Snapshot", "take_snapshot"]
+
+OnProgress = Callable[[str, int], None]
+"""Called with a kind's plural name and how many of its objects were read so far."""
+
+PAGE: Final = 500
+"""Objects per page, as kubectl."""
+RESTARTS: Final = 3
+"""How often an expired list is read from its beginning before it is asked for in one piece, which cannot expire."""
+_UNAUTHORIZED, _DENIED, _NOT_FOUND, _EXPIRED = 401, 403, 404, 410
+
+
+@dataclass
+class Snapshot:
+    """What was read; iterating gives the objects, each time anew.
+
+    Parameters
+    ----------
+    counts
+        For every kind by plural name, how many objects are kept of how many read.
+    warnings
+        What is missing.
+    """
+
+    counts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    _texts: list[bytes] = field(default_factory=list)
+    """The objects as JSON, which takes a tenth of the room of plain data."""
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __iter__(self) -> Iterator[Json]:
+        return map(orjson.loads, self._texts)
+
+    def add(self, plural: str, read: int, texts: Sequence[bytes]) -> None:
+        """Add the objects of a kind."""
+        self.counts[plural] = len(texts), read
+        self._texts += texts
+
+
+def take_snapshot(server: Server, *, namespaces: Sequence[str] = (), progress: OnProgress | None = None) -> Snapshot:
+    """Read what dralloc uses, kind by kind, each ordered by namespace and name.
+
+    Parameters
+    ----------
+    namespaces
+        Read claims, templates, pods, pod groups and quotas of these namespaces only; of all if there are none.
+    progress
+        Called after every page.
+
+    Raises
+    ------
+    SnapshotError
+        The server cannot be read, does not serve ``resource.k8s.io``, or denies slices or claims.
+    """
+    reader = _Reader(server, progress or (lambda _plural, _count: None))
+    if namespaces:
+        reader.snapshot.warnings.append("claims of other namespaces were not read: devices that they hold look free")
+    for wanted, version in reader.served():
+        reader.read(wanted, version, sorted(set(namespaces)) if wanted.namespaced else ())
+    return reader.snapshot
+
+
+@dataclass
+class _Reader:
+    server: Server
+    progress: OnProgress
+    snapshot: Snapshot = field(default_factory=Snapshot)
+
+    def served(self) -> list[tuple[Wanted, str]]:
+        """What is wanted and served, each in the newest version that dralloc reads."""
+        try:
+            groups = self.server.groups()
+            found = self._newest(groups)
+        except Refused as refusal:
+            raise SnapshotError(f"cannot discover what the API server serves: {_because(refusal)}") from None
+        missing = [wanted.resource for wanted in WANTED if wanted.required and wanted not in found]
+        if missing:
+            offered = ", ".join(groups.get(RESOURCE_GROUP, ())) or "none"
+            raise SnapshotError(
+                f"the API server does not serve {' and '.join(missing)} in a version that is known here "
+                f"(it serves of {RESOURCE_GROUP}: {offered})"
+            )
+        return list(found.items())
+
+    def _newest(self, groups: Mapping[str, Sequence[str]]) -> dict[Wanted, str]:
+        resources: dict[tuple[str, str], frozenset[str]] = {}
+
+        def serves(wanted: Wanted, version: str) -> bool:
+            if not wanted.group:
+                return True
+            if version not in groups.get(wanted.group, ()):
+                return False
+            place = wanted.group, version
+            if place not in resources:
+                resources[place] = self.server.resources(*place)
+            return wanted.plural in resources[place]
+
+        found = {wanted: next((one for one in wanted.versions if serves(wanted, one)), None) for wanted in WANTED}
+        return {wanted: version for wanted, version in found.items() if version is not None}
+
+    def read(self, wanted: Wanted, version: str, namespaces: Sequence[str]) -> None:
+        """Read all objects of a kind; what is denied is a warning, unless nothing works without it."""
+        read, kept = 0, list[bytes]()
+        for namespace in namespaces or ("",):
+            try:
+                number, texts = self._list(wanted, version, namespace, read)
+            except Refused as refusal:
+                self._refused(wanted, namespace, refusal)
+                continue
+            read += number
+            kept += texts
+        self.snapshot.add(wanted.plural, read, sorted(kept, key=_place))
+
+    def _refused(self, wanted: Wanted, namespace: str, refusal: Refused) -> None:
+        where = f"in namespace {namespace}" if namespace else "in all namespaces" if wanted.namespaced else ""
+        what = " ".join(part for part in ("cannot list", wanted.resource, where) if part)
+        if refusal.status == _NOT_FOUND and not wanted.required:
+            return
+        if refusal.status == _DENIED and not wanted.required:
+            self.snapshot.warnings.append(f"{what}, which are left out: {_because(refusal)}")
+            return
+        raise SnapshotError(f"{what}: {_because(refusal)}")
+
+    def _list(self, wanted: Wanted, version: str, namespace: str, before: int) -> tuple[int, list[bytes]]:
+        """How many objects there are, and those that are needed; starts over when the list expires."""
+        for attempt in range(RESTARTS + 1):
+            limit = PAGE if attempt < RESTARTS else 0
+            try:
+                return self._pages(wanted, version, namespace, limit, before)
+            except Refused as refusal:
+                if refusal.status != _EXPIRED or not limit:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _pages(self, wanted: Wanted, version: str, namespace: str, limit: int, before: int) -> tuple[int, list[bytes]]:
+        token, number, pages = "", 0, list[bytes]()
+        head = {"apiVersion": wanted.api_version(version), "kind": wanted.kind}
+        while True:
+            page = self.server.page(wanted, version, namespace, limit, token)
+            number += len(page.items)
+            objects = ({**head, **item} for item in page.items)
+            # One text for each page: many small ones would keep the memory of the whole page from being used again.
+            pages.append(b"".join(orjson.dumps(trimmed(one)) + b"\n" for one in objects if is_needed(one)))
+            self.progress(wanted.plural, before + number)
+            token = page.token
+            if not token:
+                return number, b"".join(pages).splitlines()
+
+
+def _place(text: bytes) -> tuple[str, str]:
+    metadata = orjson.loads(text).get("metadata") or {}
+    return metadata.get("namespace") or "", metadata.get("name") or ""
+
+
+def _because(refusal: Refused) -> str:
+    if refusal.status == _DENIED:
+        return f'denied, the verb "list" is needed ({refusal.reason})'
+    if refusal.status == _UNAUTHORIZED:
+        return f"the credentials of the kubeconfig are not accepted ({refusal.reason})"
+    return str(refusal)

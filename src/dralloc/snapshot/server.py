@@ -1,0 +1,45 @@
+"""What reading needs of an API server. `dralloc.snapshot.client` has the real one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from dralloc.snapshot.kinds import Wanted
+
+__all__ = ["Json", "Page", "Refused", "Server"]
+
+Json = dict[str, Any]
+"""An object as it came over the wire."""
+
+
+class Page(NamedTuple):
+    """A part of a list, and the token with which it goes on; an empty one at its end."""
+
+    items: Sequence[Json]
+    token: str = ""
+
+
+class Refused(Exception):  # noqa: N818 - an answer like any other; the reader decides what it means
+    """The server answered with an HTTP status that is no success."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(f"HTTP {status}: {reason}")
+        self.status = status
+        self.reason = reason
+
+
+class Server(Protocol):
+    """An API server."""
+
+    def groups(self) -> Mapping[str, Sequence[str]]:
+        """The served versions of every API group but core; raises `Refused`."""
+
+    def resources(self, group: str, version: str) -> frozenset[str]:
+        """Plural names of what a version of a group serves; raises `Refused`."""
+
+    def page(self, wanted: Wanted, version: str, namespace: str, limit: int, token: str) -> Page:
+        """A page of a list: of one namespace, or of everything with an empty one; raises `Refused`.
+
+        ``limit`` is the largest number of items, 0 for no limit; ``token`` goes on where another page ended.
+        """

@@ -1,0 +1,116 @@
+"""The formulation over counts: how many demands of each class are served in which way.
+
+For demand classes *c* with modes *m*, and needs *k*::
+
+    sum_m placed[c, m] + missed[c] = size[c]
+    sum_{(c, m) needs k} placed[c, m] <= supply[k]
+
+and the supply in the variables of the cell classes (see `dralloc.solvers.cpsat.classes.supply`). The tiers are
+``sum weight[c] * missed[c]`` and ``sum rank[m] * placed[c, m]``. Demands of a class are interchangeable, as are
+cells of a class, so every answer has an image here, and every image can be given names again at the same cost.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from ortools.sat.python import cp_model
+
+from dralloc.errors import DrallocError
+from dralloc.problem import Problem
+from dralloc.solution import Grant, Placement
+from dralloc.solvers.cpsat.classes.needs import DemandClass, Mode
+from dralloc.solvers.cpsat.classes.supply import Served, Supply
+from dralloc.solvers.cpsat.rows import Term
+
+__all__ = ["Counts"]
+
+
+class Counts:
+    """A model of demand classes and supplies.
+
+    Parameters
+    ----------
+    classes
+        The demand classes, each with the modes that have any supply.
+    supplies
+        The inventory.
+    """
+
+    def __init__(self, classes: Sequence[DemandClass], supplies: Sequence[Supply]) -> None:
+        self.classes = classes
+        self.supplies = supplies
+        self.cp = cp_model.CpModel()
+        self.missed = [self.cp.new_int_var(0, len(each.members), "") for each in classes]
+        self.placed = [[self.cp.new_int_var(0, len(each.members), "") for _ in each.modes] for each in classes]
+        for each, missed, placed in zip(classes, self.missed, self.placed, strict=True):
+            self.cp.add(cp_model.LinearExpr.sum([missed, *placed]) == len(each.members))
+        self._balance()
+
+    def _balance(self) -> None:
+        supplied: dict[int, list[Term]] = defaultdict(list)
+        for supply in self.supplies:
+            for need, terms in supply.build(self.cp).items():
+                supplied[need] += terms
+        wanted: dict[int, list[cp_model.IntVar]] = defaultdict(list)
+        for _, mode, variable in self._modes():
+            wanted[mode.need].append(variable)
+        for need, variables in wanted.items():
+            terms = supplied.get(need, [])
+            literals = [variable for variable, _ in terms] + variables
+            factors = [factor for _, factor in terms] + [-1] * len(variables)
+            self.cp.add(cp_model.LinearExpr.weighted_sum(literals, factors) >= 0)
+
+    def _modes(self) -> Iterator[tuple[DemandClass, Mode, cp_model.IntVar]]:
+        for each, placed in zip(self.classes, self.placed, strict=True):
+            for mode, variable in zip(each.modes, placed, strict=True):
+                yield each, mode, variable
+
+    def missed_weight(self) -> list[Term]:
+        """The cost of the first tier."""
+        return [(missed, each.weight) for each, missed in zip(self.classes, self.missed, strict=True)]
+
+    def ranks(self) -> list[Term]:
+        """The cost of the second tier."""
+        return [(variable, mode.rank) for _, mode, variable in self._modes() if mode.rank]
+
+    def placements(self, problem: Problem, values: Sequence[int]) -> list[Placement]:
+        """Give names to an answer: the first demands of each class are placed, in the order of the inventory.
+
+        Raises
+        ------
+        DrallocError
+            There is less than the variables say. It never happens unless the formulation is wrong.
+        """
+        queues = self._served(values)
+        found = []
+        for each, placed in zip(self.classes, self.placed, strict=True):
+            members = iter(each.members)
+            for mode, variable in zip(each.modes, placed, strict=True):
+                for _ in range(values[variable.index]):
+                    got = next(queues[mode.need], None)
+                    if got is None:
+                        raise DrallocError(f"classes: fewer servings of need {mode.need} than were counted")
+                    found.append(_placement(problem, next(members), mode, got))
+        return sorted(found, key=lambda placement: placement.demand)
+
+    def _served(self, values: Sequence[int]) -> dict[int, Iterator[Served]]:
+        """By need: what is served, in the order of the inventory."""
+        served: dict[int, list[Served]] = {mode.need: [] for _, mode, _ in self._modes()}
+        for supply in self.supplies:
+            for need, each in supply.realise(values):
+                served[need].append(each)
+        return {need: iter(sorted(each)) for need, each in served.items()}
+
+
+def _placement(problem: Problem, demand: int, mode: Mode, served: Served) -> Placement:
+    grants = []
+    position = 0
+    for claim in problem.demands[demand].claims:
+        mine = []
+        for request in range(len(claim.requests)):
+            mine += [Grant(request, mode.picks[position], device) for device in served.devices[position]]
+            position += 1
+        grants.append(tuple(mine))
+    return Placement(demand, served.node, tuple(grants))

@@ -1,0 +1,281 @@
+"""What fits into a cell: its states, and how a need is embedded in a state.
+
+A state says what is left of every unit of a cell class. Equal devices of a unit are counted, equal units are sorted,
+and what cannot be taken any more counts as taken, so that states with the same future are mostly one state.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dralloc.problem import ConstraintKind
+from dralloc.solvers.cpsat.classes.live import Profile
+from dralloc.solvers.cpsat.classes.needs import Need
+from dralloc.solvers.cpsat.classes.signature import CellClass, UnitView
+
+__all__ = ["Block", "Machine", "State", "Step", "Take"]
+
+Block = tuple[int, ...]
+"""Of a unit: devices left per group (see `_Group`), then what is left of counters, then of capacities."""
+
+State = tuple[Block, ...]
+"""Of a cell: its units."""
+
+
+class Take(NamedTuple):
+    """One device for an ask: the unit's place in the state, and the group in it."""
+
+    ask: int
+    unit: int
+    group: int
+
+
+class Step(NamedTuple):
+    """A need served on a node (its place in the cell): its takes; then the units are put in the order given."""
+
+    need: int
+    place: int
+    takes: tuple[Take, ...]
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Equal devices of a unit; a shareable one is alone. Amounts are listed with their places in the block.
+
+    ``opens``: what the first use draws; ``uses``: by type, what each use takes.
+    """
+
+    members: tuple[int, ...]
+    shareable: bool
+    opens: tuple[tuple[int, int], ...]
+    uses: Mapping[int, tuple[tuple[int, int], ...]]
+    values: tuple[frozenset[int] | None, ...]
+    places: frozenset[int]
+    flag: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    groups: tuple[_Group, ...]
+    block: Block
+    twins: Hashable
+
+
+class Machine:
+    """The states of a cell class.
+
+    Parameters
+    ----------
+    cells
+        The class.
+    profiles
+        What its devices' profiles stand for.
+    regions
+        By number, the sets of candidate nodes that a region's nodes belong to.
+    """
+
+    def __init__(self, cells: CellClass, profiles: Sequence[Profile], regions: Sequence[frozenset[int]]) -> None:
+        self.cells = cells
+        self.profiles = profiles
+        self.attributes = [name for name, _ in cells.values]
+        self.sets_of_place = [regions[place.region] for place in cells.places]
+        self.layouts: list[_Layout] = []
+        start = 0
+        for unit in cells.units:
+            self.layouts.append(self._layout(unit, start))
+            start += len(unit.devices)
+        self.twins = self._twins()
+        self._settled: dict[tuple[Hashable, Block], Block] = {}
+        self.start: State = self._settle(tuple(layout.block for layout in self.layouts))[0]
+
+    def _layout(self, unit: UnitView, start: int) -> _Layout:
+        grouped: dict[Hashable, list[int]] = defaultdict(list)
+        for position, device in enumerate(unit.devices):
+            values = tuple(values[start + position] for _, values in self.cells.values)
+            places = frozenset(
+                number for number, place in enumerate(self.cells.places) if start + position in place.reach
+            )
+            alone = position if device.shareable else -1
+            grouped[device, values, places, alone].append(position)
+        left = [len(members) for members in grouped.values()]
+        named = dict(unit.named)
+        counters = range(len(left), len(left) + len(unit.free))
+        left += unit.free
+        groups = []
+        for (device, values, places, _), members in grouped.items():  # type: ignore[misc]
+            at = {name: len(left) + number for number, (name, _) in enumerate(device.capacity)}
+            left += [amount for _, amount in device.capacity]
+            flag = -1
+            if device.shareable and device.draws:
+                flag = len(left)
+                left.append(1)
+            uses = {
+                type_: (
+                    *((at[name], amount) for name, amount in charge.capacity),
+                    *((counters[named[counter]], amount) for counter, amount in charge.counters),
+                )
+                for type_, charge in self.profiles[device.profile]
+            }
+            opens = tuple((counters[counter], amount) for counter, amount in device.draws)
+            groups.append(
+                _Group(tuple(start + member for member in members), device.shareable, opens, uses, values, places, flag)
+            )
+        twins = unit, tuple((group.values, group.places) for group in groups)
+        return _Layout(tuple(groups), tuple(left), twins)
+
+    def _twins(self) -> list[list[int]]:
+        found: dict[Hashable, list[int]] = defaultdict(list)
+        for number, layout in enumerate(self.layouts):
+            found[layout.twins].append(number)
+        return [members for members in found.values() if len(members) > 1]
+
+    def embeddings(self, number: int, need: Need, state: State) -> Iterator[tuple[State, Step]]:
+        """Every way to serve a need, up to symmetry: the state that it leaves, and the step."""
+        seen: set[State] = set()
+        for place, sets in enumerate(self.sets_of_place):
+            if need.nodes in sets:
+                for blocks, takes in _Embedding(self, need, place).run(state):
+                    after, order = self._settle(blocks)
+                    if after not in seen:
+                        seen.add(after)
+                        yield after, Step(number, place, takes, order)
+
+    def serves(self, need: Need) -> bool:
+        """Whether a need can be served while all is there."""
+        return any(True for _ in self.embeddings(0, need, self.start))
+
+    def _settle(self, blocks: State) -> tuple[State, tuple[int, ...]]:
+        """Count what cannot be taken as taken, and sort equal units."""
+        settled = [self._settled_block(layout, block) for layout, block in zip(self.layouts, blocks, strict=True)]
+        if not self.twins:
+            return tuple(settled), ()
+        order = list(range(len(settled)))
+        for members in self.twins:
+            for place, unit in zip(members, sorted(members, key=lambda unit: settled[unit]), strict=True):
+                order[place] = unit
+        return tuple(settled[unit] for unit in order), tuple(order)
+
+    def _settled_block(self, layout: _Layout, block: Block) -> Block:
+        key = layout.twins, block
+        if key not in self._settled:
+            self._settled[key] = _without_rest(layout, block)
+        return self._settled[key]
+
+
+def _without_rest(layout: _Layout, block: Block) -> Block:
+    """Nothing left of a group that cannot be opened or used, and of what no group that is left could use."""
+    settled = [0] * len(block)
+    for number, group in enumerate(layout.groups):
+        opens = group.opens if group.flag < 0 or block[group.flag] else ()
+        usable = [uses for uses in group.uses.values() if _fits(block, (*opens, *uses))]
+        if not block[number] or not usable:
+            continue
+        settled[number] = block[number]
+        if group.flag >= 0:
+            settled[group.flag] = block[group.flag]
+        for place, _ in (*opens, *(use for uses in usable for use in uses)):
+            settled[place] = block[place]
+    return tuple(settled)
+
+
+def _fits(block: Sequence[int], amounts: Sequence[tuple[int, int]]) -> bool:
+    if len(amounts) < 2:
+        return not amounts or block[amounts[0][0]] >= amounts[0][1]
+    needed: dict[int, int] = {}
+    for place, amount in amounts:
+        needed[place] = needed.get(place, 0) + amount
+    return all(block[place] >= amount for place, amount in needed.items())
+
+
+class _Embedding:
+    """A search for all ways to serve a need on a node."""
+
+    def __init__(self, machine: Machine, need: Need, place: int) -> None:
+        self.need = need
+        self.machine = machine
+        self.options: list[list[tuple[int, int, _Group]]] = [
+            [
+                (unit, number, group)
+                for unit, layout in enumerate(machine.layouts)
+                for number, group in enumerate(layout.groups)
+                if ask.type in group.uses and place in group.places
+            ]
+            for ask in need.asks
+        ]
+        self.rules = [
+            (rule.kind, machine.attributes.index(rule.attribute), frozenset(rule.asks))
+            for rule in need.rules
+            if rule.attribute in machine.attributes
+        ]
+
+    def run(self, state: State) -> Iterator[tuple[State, tuple[Take, ...]]]:
+        """Every way, as what is left and what is taken."""
+        return self._ask(0, state, ())
+
+    def _ask(self, ask: int, state: State, takes: tuple[Take, ...]) -> Iterator[tuple[State, tuple[Take, ...]]]:
+        if ask == len(self.need.asks):
+            yield state, takes
+            return
+        yield from self._devices(ask, 0, self.need.asks[ask].number, state, takes)
+
+    def _devices(
+        self, ask: int, first: int, count: int, state: State, takes: tuple[Take, ...]
+    ) -> Iterator[tuple[State, tuple[Take, ...]]]:
+        """Devices of groups from the first on: combinations, a shareable device at most once per ask.
+
+        Of equal units in equal state the first is tried: what is left of the others is the same again.
+        """
+        if count == 0:
+            yield from self._ask(ask + 1, state, takes)
+            return
+        type_ = self.need.asks[ask].type
+        tried: set[tuple[Hashable, Block, int]] = set()
+        for number in range(first, len(self.options[ask])):
+            unit, place, group = self.options[ask][number]
+            block = state[unit]
+            if not block[place]:
+                continue
+            same = self.machine.layouts[unit].twins, block, place
+            if same in tried:
+                continue
+            tried.add(same)
+            taken = _take(block, place, group, group.uses[type_])
+            if taken is None or not self._agrees(ask, group, takes):
+                continue
+            after = (*state[:unit], taken, *state[unit + 1 :])
+            again = number + 1 if group.shareable else number
+            yield from self._devices(ask, again, count - 1, after, (*takes, Take(ask, unit, place)))
+
+    def _agrees(self, ask: int, group: _Group, takes: Sequence[Take]) -> bool:
+        """Whether the constraints allow one more device."""
+        layouts = self.machine.layouts
+        for kind, attribute, asks in self.rules:
+            if ask not in asks:
+                continue
+            mine = group.values[attribute]
+            others = [layouts[take.unit].groups[take.group].values[attribute] for take in takes if take.ask in asks]
+            values = [each if each is not None else frozenset[int]() for each in (mine, *others)]
+            if kind is ConstraintKind.MATCH:
+                if others and not frozenset.intersection(*values):
+                    return False
+            elif any(not values[0].isdisjoint(other) or not (values[0] or other) for other in values[1:]):
+                return False
+        return True
+
+
+def _take(block: Block, place: int, group: _Group, uses: Sequence[tuple[int, int]]) -> Block | None:
+    opens = group.opens if group.flag < 0 or block[group.flag] else ()
+    if not _fits(block, (*opens, *uses)):
+        return None
+    left = list(block)
+    for at, amount in (*opens, *uses):
+        left[at] -= amount
+    if not group.shareable:
+        left[place] -= 1
+    elif group.flag >= 0:
+        left[group.flag] = 0
+    return tuple(left)

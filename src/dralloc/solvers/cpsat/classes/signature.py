@@ -1,0 +1,246 @@
+"""Cell classes: cells that are equal up to the names of devices, counters, values and nodes.
+
+The signature of a cell lists everything that a decision in it depends on, in a canonical order in which counters and
+attribute values are numbered as they first appear: per device its profile, what is left of its capacities, whether it
+is shared already, what it consumes of which counter, and which values it has under constrained attributes; per counter
+what is left; per node which sets of candidate nodes it belongs to and which devices it reaches. So if two cells have
+one signature, mapping the n-th device of the one to the n-th of the other turns every choice in the one into a choice
+in the other of the same worth. The converse does not hold, and need not: a pair of equal cells whose canonical orders
+differ only makes two classes of one.
+
+Numbers that cannot matter are left out: a counter that cannot run out even if all live devices draw on it is none, and
+amounts are divided by their common factor.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import gcd
+from typing import NamedTuple
+
+from dralloc.problem import Problem
+from dralloc.solvers.cpsat.classes.cells import Cell
+from dralloc.solvers.cpsat.classes.live import Live, Profile
+from dralloc.solvers.cpsat.classes.needs import Wants
+
+__all__ = ["CellClass", "DeviceView", "Place", "Reader", "UnitView"]
+
+
+class DeviceView(NamedTuple):
+    """A device in the numbers of its unit.
+
+    ``capacity`` is what is left of each capacity that some profile charges, by name, in nanos; ``shared`` whether it is
+    in use by sharers already; ``draws`` what opening it takes of which counter.
+    """
+
+    profile: int
+    shareable: bool
+    capacity: tuple[tuple[str, int], ...]
+    shared: bool
+    draws: tuple[tuple[int, int], ...]
+
+
+class UnitView(NamedTuple):
+    """A unit: its devices in search order, and what is left of its counters.
+
+    ``named`` lists counters that are charged by request: their index in the problem, and their number in the unit.
+    """
+
+    devices: tuple[DeviceView, ...]
+    free: tuple[int, ...]
+    named: tuple[tuple[int, int], ...]
+
+
+class Place(NamedTuple):
+    """A node: the region that it is in (see `Reader`), and the devices, by position, that it reaches."""
+
+    region: int
+    reach: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class CellClass:
+    """Equal cells, each with its units in canonical order.
+
+    Parameters
+    ----------
+    units
+        What the units look like, by position.
+    values
+        By constrained attribute, for each device by position: its values as numbers; None if that does not matter.
+    places
+        The nodes.
+    cells
+        The cells, in search order.
+    """
+
+    units: tuple[UnitView, ...]
+    values: tuple[tuple[str, tuple[frozenset[int] | None, ...]], ...]
+    places: tuple[Place, ...]
+    cells: list[Cell] = field(default_factory=list)
+
+
+class Reader:
+    """Sorts cells into classes.
+
+    ``regions`` has, by number, the sets of candidate nodes that the nodes of a region belong to.
+    """
+
+    def __init__(self, problem: Problem, wants: Wants, live: Live) -> None:
+        self.problem = problem
+        self.live = live
+        self.classes: dict[Hashable, CellClass] = {}
+        self.views: dict[UnitView, int] = {}
+        self.listed: list[UnitView] = []
+        self.plain: dict[int, int] = {}
+        self.regions: dict[frozenset[int], int] = {}
+        self.region_of = [self._region(wants, node) for node in range(len(problem.nodes))]
+        self.compared = _compared(wants)
+        self.steps = [_steps(profile) for profile in live.profiles]
+
+    def enter(self, cell: Cell) -> CellClass:
+        """Put a cell into its class."""
+        views = [self._unit(unit) for unit in cell.units]
+        order = self._order(cell, views) if len(views) > 1 else [0]
+        units = tuple(cell.units[position] for position in order)
+        devices = [device for unit in units for device in unit]
+        values = tuple(self._values(devices))
+        places = sorted((Place(self.region_of[node], self._reach(devices, node)), node) for node in cell.nodes)
+        key = tuple(views[each] for each in order), values, tuple(place for place, _ in places)
+        found = self.classes.get(key)
+        if found is None:
+            found = self.classes[key] = CellClass(tuple(self.listed[number] for number in key[0]), values, key[2])
+        found.cells.append(Cell(units, tuple(node for _, node in places)))
+        return found
+
+    def _region(self, wants: Wants, node: int) -> int:
+        sets = frozenset(number for number, nodes in enumerate(wants.node_sets) if nodes is None or node in nodes)
+        return self.regions.setdefault(sets, len(self.regions))
+
+    def _reach(self, devices: Sequence[int], node: int) -> tuple[int, ...]:
+        return tuple(position for position, device in enumerate(devices) if node in self.live.homes[device])
+
+    def _unit(self, unit: Sequence[int]) -> int:
+        """The number of what the unit looks like."""
+        first = unit[0]
+        view = self.problem.devices[first]
+        profile = self.live.profile_of[first]
+        if len(unit) == 1 and not view.shareable and not view.consumes and not self.steps[profile].counters:
+            if profile not in self.plain:
+                plain = UnitView((DeviceView(profile, False, (), False, ()),), (), ())
+                self.plain[profile] = self._number(plain)
+            return self.plain[profile]
+        return self._number(self._look_at(unit))
+
+    def _number(self, view: UnitView) -> int:
+        if view not in self.views:
+            self.views[view] = len(self.views)
+            self.listed.append(view)
+        return self.views[view]
+
+    def _look_at(self, unit: Sequence[int]) -> UnitView:
+        devices, shares = self.problem.devices, self.problem.usage.shares
+        needed: dict[int, list[int]] = {}
+        for device in unit:
+            if devices[device].slot not in shares:
+                for counter, amount in devices[device].consumes:
+                    if counter in needed:
+                        needed[counter].append(amount)
+                    else:
+                        needed[counter] = [amount]
+        named = {counter for device in unit for counter in self.steps[self.live.profile_of[device]].counters}
+        free = {counter: self.problem.counters[counter].free for counter in needed}
+        free = {counter: left for counter, left in free.items() if counter in named or sum(needed[counter]) > left}
+        units = {counter: 1 if counter in named else gcd(*needed[counter]) for counter in free}
+        free |= {counter: self.problem.counters[counter].free for counter in named}
+        numbers = {counter: number for number, counter in enumerate(free)}
+        return UnitView(
+            tuple(self._device(device, numbers, units) for device in unit),
+            tuple(left // units.get(counter, 1) for counter, left in free.items()),
+            tuple((counter, numbers[counter]) for counter in sorted(named)),
+        )
+
+    def _device(self, device: int, numbers: Mapping[int, int], units: Mapping[int, int]) -> DeviceView:
+        view, profile = self.problem.devices[device], self.live.profile_of[device]
+        shared = view.slot in self.problem.usage.shares
+        draws: tuple[tuple[int, int], ...] = ()
+        if not shared:
+            draws = tuple(
+                (numbers[counter], amount // units[counter]) for counter, amount in view.consumes if counter in units
+            )
+        if not view.shareable:
+            return DeviceView(profile, False, (), shared, draws)
+        consumed = self.problem.usage.consumed.get(view.slot, {})
+        left = tuple(
+            (name, (view.capacity[name].total - consumed.get(name, 0)) // step * step)
+            for name, step in self.steps[profile].capacity
+        )
+        return DeviceView(profile, True, left, shared, draws)
+
+    def _values(self, devices: Sequence[int]) -> Iterator[tuple[str, tuple[frozenset[int] | None, ...]]]:
+        """The constrained attributes of devices in canonical order, with values numbered as they appear."""
+        for name, types in self.compared.items():
+            numbers: dict[Hashable, int] = {}
+            found: list[frozenset[int] | None] = []
+            for device in devices:
+                if types.isdisjoint(self.steps[self.live.profile_of[device]].types):
+                    found.append(None)
+                    continue
+                values = sorted(self.problem.devices[device].attributes[name], key=repr)
+                found.append(frozenset(numbers.setdefault(value, len(numbers)) for value in values))
+            if numbers or any(each is not None for each in found):
+                yield name, tuple(found)
+
+    def _order(self, cell: Cell, views: Sequence[int]) -> list[int]:
+        """Sort units by what they look like, and by who has their values."""
+        owners: dict[tuple[str, Hashable], list[tuple[int, int]]] = defaultdict(list)
+        for view, unit in zip(views, cell.units, strict=True):
+            for position, device in enumerate(unit):
+                for value in self._compared_values(device):
+                    owners[value].append((view, position))
+        marks = {value: tuple(sorted(each)) for value, each in owners.items()}
+        first = {value: number for number, value in enumerate(owners)}
+        keys = []
+        for view, unit in zip(views, cell.units, strict=True):
+            own = [list(self._compared_values(device)) for device in unit]
+            marked = tuple(tuple(sorted(marks[value] for value in each)) for each in own)
+            # Units with a common value are put side by side.
+            keys.append((view, marked, min((first[value] for each in own for value in each), default=0)))
+        return sorted(range(len(views)), key=lambda position: keys[position])
+
+    def _compared_values(self, device: int) -> Iterator[tuple[str, Hashable]]:
+        types = self.steps[self.live.profile_of[device]].types
+        for name, comparing in self.compared.items():
+            if not comparing.isdisjoint(types):
+                yield from ((name, value) for value in sorted(self.problem.devices[device].attributes[name], key=repr))
+
+
+class _Steps(NamedTuple):
+    """Of a profile: its types, per charged capacity the greatest common factor of all amounts, charged counters."""
+
+    types: frozenset[int]
+    capacity: tuple[tuple[str, int], ...]
+    counters: frozenset[int]
+
+
+def _steps(profile: Profile) -> _Steps:
+    amounts: dict[str, int] = {}
+    for _, charge in profile:
+        for name, amount in charge.capacity:
+            amounts[name] = gcd(amounts.get(name, 0), amount)
+    return _Steps(
+        frozenset(type_ for type_, _ in profile),
+        tuple((name, step or 1) for name, step in amounts.items()),
+        frozenset(counter for _, charge in profile for counter, _ in charge.counters),
+    )
+
+
+def _compared(wants: Wants) -> dict[str, frozenset[int]]:
+    """By attribute that some need compares: the types of asks whose devices it compares."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for need in wants.needs:
+        for rule in need.rules:
+            found[rule.attribute].update(need.asks[position].type for position in rule.asks)
+    return {name: frozenset(types) for name, types in sorted(found.items())}

@@ -1,0 +1,50 @@
+"""What is left of the inventory beside what allocated claims hold."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+
+from dralloc.problem import Charge, Problem
+
+__all__ = ["Stock"]
+
+
+class Stock:
+    """Answers whether a device, looked at alone, can still be given away."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._may_open: dict[int, bool] = {}
+        self._overdrawn = {counter.group for counter in problem.counters if counter.free < 0}
+
+    def is_free(self, device: int) -> bool:
+        """Whether nobody has the device for itself, and nobody shares what was dedicated."""
+        view, usage = self.problem.devices[device], self.problem.usage
+        return view.slot not in usage.held and (view.shareable or view.slot not in usage.shares)
+
+    def has_room(self, device: int, charge: Charge) -> bool:
+        """Whether enough of each capacity is left."""
+        view = self.problem.devices[device]
+        consumed = self.problem.usage.consumed.get(view.slot, {})
+        return all(consumed.get(name, 0) + amount <= view.capacity[name].total for name, amount in charge.capacity)
+
+    def has_counters(self, device: int, charge: Charge) -> bool:
+        """Whether the device leaves its counters within what is free."""
+        if charge.counters:
+            return self._may_draw(device, charge.counters)
+        if device not in self._may_open:
+            self._may_open[device] = self._may_draw(device, ())
+        return self._may_open[device]
+
+    def _may_draw(self, device: int, charged: tuple[tuple[int, int], ...]) -> bool:
+        """Nothing of a group with an overdrawn counter is opened; what is shared already is charged already."""
+        view, counters = self.problem.devices[device], self.problem.counters
+        opens = view.slot not in self.problem.usage.shares
+        if opens and view.consumes and view.group in self._overdrawn:
+            return False
+        if not charged:
+            return not opens or all(amount <= counters[counter].free for counter, amount in view.consumes)
+        needed: Tally[int] = Tally()
+        for counter, amount in (*view.consumes, *charged) if opens else charged:
+            needed[counter] += amount
+        return all(amount <= counters[counter].free for counter, amount in needed.items())

@@ -1,0 +1,17 @@
+"""Demands that are placed all or none, in the order in which first fit takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dralloc.problem import Demand
+
+__all__ = ["gangs"]
+
+
+def gangs(demands: Iterable[Demand]) -> Iterable[Sequence[int]]:
+    """The indices of the demands by gang, each gang where its first member stands; most demands are alone."""
+    found: dict[object, list[int]] = {}
+    for number, demand in enumerate(demands):
+        found.setdefault(demand.gang or number, []).append(number)
+    return found.values()

@@ -1,0 +1,99 @@
+"""The plain way: every demand searches every node from the start, as upstream does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dralloc.errors import AllocationError, FatalError, NodeError
+from dralloc.names import ClaimKey
+from dralloc.problem import Claim, Demand, Problem
+from dralloc.solution import Grant, Placement
+from dralloc.solvers.first_fit.ledger import Ledger
+from dralloc.solvers.first_fit.search import Search
+
+__all__ = ["PlainRun"]
+
+Found = tuple[tuple[Grant, ...], ...]
+"""What each open claim of a demand gets."""
+
+
+class PlainRun:
+    """One pass over the demands, without memory of what was tried."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._ledger = Ledger(problem)
+        self._allocated: dict[ClaimKey, tuple[int, tuple[Grant, ...]]] = {}
+        self.placements: list[Placement] = []
+        self.errors: dict[int, AllocationError] = {}
+        self.steps = 0
+
+    def place_together(self, members: Sequence[int]) -> None:
+        """Place all of these demands, or none of them."""
+        before = len(self.placements)
+        for done, number in enumerate(members, before):
+            self.place(number)
+            if len(self.placements) == done:
+                for placement in self.placements[before:]:
+                    self._release(placement)
+                del self.placements[before:]
+                return
+
+    def _release(self, placement: Placement) -> None:
+        """Give back everything that a placement took."""
+        claims = self._problem.demands[placement.demand].claims
+        for claim, grants in zip(claims, placement.grants, strict=True):
+            if grants or not claim.requests:
+                self._allocated.pop(claim.key, None)
+            for request, choice, device in grants:
+                self._ledger.release(device, claim.requests[request].alternatives[choice])
+
+    def place(self, number: int) -> None:
+        """Place a demand on the first node that can hold it, or note why that ended with an error."""
+        demand = self._problem.demands[number]
+        claims = self._open_claims(demand)
+        for node in self._nodes(demand):
+            try:
+                found = self._attempt(claims, node)
+            except FatalError as error:
+                self.errors[number] = error
+                return
+            except NodeError as error:
+                self.errors[number] = error
+                continue
+            if found is not None:
+                self._settle(number, node, claims, found)
+                return
+
+    def _open_claims(self, demand: Demand) -> list[Claim]:
+        """The claims that no earlier demand has allocated."""
+        return [claim for claim in demand.claims if claim.key not in self._allocated]
+
+    def _nodes(self, demand: Demand) -> Sequence[int]:
+        """The nodes that the demand may go to and that its allocated claims can be used from, in search order."""
+        allowed: frozenset[int] | None = None
+        for claim in demand.claims:
+            home, grants = self._allocated.get(claim.key, (0, ()))
+            for grant in grants:
+                reaching = self._problem.reaching(grant.device) | {home}
+                allowed = reaching if allowed is None else allowed & reaching
+        if allowed is None:
+            return self._problem.candidate_nodes(demand)
+        return sorted(allowed) if demand.nodes is None else [node for node in demand.nodes if node in allowed]
+
+    def _attempt(self, claims: Sequence[Claim], node: int) -> Found | None:
+        search = Search(self._problem, self._ledger, claims, node)
+        try:
+            return search.run()
+        finally:
+            self.steps = search.steps
+
+    def _settle(self, number: int, node: int, claims: Sequence[Claim], found: Found) -> None:
+        """Make what was found permanent."""
+        self._ledger.settle()
+        self.errors.pop(number, None)
+        granted = {claim.key: grants for claim, grants in zip(claims, found, strict=True)}
+        for key, grants in granted.items():
+            self._allocated[key] = node, grants
+        listed = self._problem.demands[number].claims
+        self.placements.append(Placement(number, node, tuple([granted.get(claim.key, ()) for claim in listed])))

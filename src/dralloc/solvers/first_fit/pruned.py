@@ -1,0 +1,197 @@
+"""The search without what cannot help. It finds the same first solution as the plain one, or none, or the same error.
+
+Why that is so: a search that cannot end with an error finds the first full solution in its order, if there is one.
+Leaving out parts that hold no solution does not change which one that is. Two kinds of parts are left out:
+
+- what some necessary condition excludes (`dralloc.solvers.first_fit.bounds`);
+- a device that equals one that was tried in the same place without success. Two devices are equal if they are on the
+  same shelves at the same charge, have the same values in all constraints of the demand, consume the same counters and
+  are in the same state. Exchanging them maps every solution onto a solution; as the place looks for further devices
+  only behind the chosen one, what the later of the two could lead to, the earlier could, too.
+
+Selectors are evaluated before the search reaches a device, which has no effect: failures are kept, and raised where
+the plain search would. Leaving something out could hide such a failure, or the other error of a search, a device that
+violates a constraint of a request for all devices. So nothing is left out where one of these can occur: where a
+selector fails on any device that is not in use, or a constraint covers a request for all devices
+(`PrunedSearch._is_safe`).
+The early end at more than 32 devices leaves out only what has no solution, in both searches.
+
+As most searches go straight to their solution, all this starts with the first few dead ends, and pauses for longer and
+longer where it has nothing to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import cached_property
+from math import inf
+from typing import Final
+
+from dralloc.errors import AllocationError
+from dralloc.problem import Alternative, Charge, Claim, Problem
+from dralloc.solvers.first_fit.bounds import hopeless
+from dralloc.solvers.first_fit.ledger import Ledger
+from dralloc.solvers.first_fit.search import Search
+from dralloc.solvers.first_fit.sites import Site
+from dralloc.solvers.first_fit.wants import Want
+
+__all__ = ["PrunedSearch"]
+
+_FIRST: Final = 16
+_LONGEST: Final = 256
+"""Dead ends before the first look at the bounds, and at most between two looks that had no effect."""
+
+
+class PrunedSearch(Search):
+    """One attempt to allocate claims together on the node of a site."""
+
+    def __init__(self, problem: Problem, ledger: Ledger, claims: Sequence[Claim], site: Site) -> None:
+        super().__init__(problem, ledger, claims, site.node)
+        self._site = site
+        self._dead_ends = 0
+        self._wait = _FIRST
+        self._next_look: float = _FIRST
+
+    def _candidates(
+        self, claim: int, request: int, choice: int, *, taken: int, start: int
+    ) -> Iterator[tuple[int, int]]:
+        alternative = self._claims[claim].requests[request].alternatives[choice]
+        if alternative.count is None:
+            if not self._is_hopeless(claim, request, choice, taken, taken):
+                yield taken, self._all[alternative.index][taken]
+            return
+        shelf = self._site.shelves[claim, request, choice]
+        tried: set[Hashable] = set()
+        for position in range(max(start, shelf.start), len(shelf.devices)):
+            number = shelf.devices[position]
+            device = self._problem.devices[number]
+            if self._ledger.in_use(device, alternative, claim):
+                continue
+            if number in shelf.failing:
+                raise self._failure(alternative, number)
+            if self._dead_ends >= _FIRST and self._is_safe:
+                if self._is_hopeless(claim, request, choice, taken, position):
+                    return
+                equal = self._equality(number)
+                if equal in tried:
+                    continue
+                before = self._dead_ends
+                yield position, number
+                if self._dead_ends > before:
+                    tried.add(equal)
+            else:
+                yield position, number
+
+    def _failure(self, alternative: Alternative, device: int) -> AllocationError:
+        verdict = self._problem.eligibility.selects(alternative.index, device)
+        assert isinstance(verdict, AllocationError)
+        return verdict
+
+    def _give_back(self, claim: int) -> None:
+        self._dead_ends += 1
+        super()._give_back(claim)
+
+    @cached_property
+    def _is_safe(self) -> bool:
+        """Whether the search cannot end with an error, so that nothing is lost by leaving out what cannot help."""
+        devices = self._problem.devices
+        for (claim, request, choice), shelf in self._site.shelves.items():
+            admin = self._claims[claim].requests[request].alternatives[choice].admin
+            if any(admin or not self._ledger.is_in_use_before(devices[device]) for device in shelf.failing):
+                return False
+        return not any(
+            alternative.count is None and constraint.covers(alternative.name)
+            for claim in self._claims
+            for constraint in claim.constraints
+            for request in claim.requests
+            for alternative in request.alternatives
+        )
+
+    # Equal devices.
+
+    def _equality(self, number: int) -> Hashable:
+        """Equal for devices that are interchangeable for the rest of the search."""
+        return self._roles[number], self._ledger.state(self._problem.devices[number])
+
+    @cached_property
+    def _roles(self) -> Mapping[int, Hashable]:
+        """What each device is to the demand."""
+        found: dict[int, list[Hashable]] = {}
+        for (claim, request, choice), shelf in self._site.shelves.items():
+            index = self._claims[claim].requests[request].alternatives[choice].index
+            for device in shelf.devices:
+                charge = self._problem.eligibility.charge(index, device)
+                found.setdefault(device, []).append((claim, request, choice, charge))
+        for index, devices in self._all.items():
+            for device in devices:
+                found.setdefault(device, []).append((index, self._problem.eligibility.charge(index, device)))
+        names = [constraint.attribute for claim in self._claims for constraint in claim.constraints]
+        return {device: (tuple(parts), *self._nature(device, names)) for device, parts in found.items()}
+
+    def _nature(self, number: int, attributes: Sequence[str]) -> Iterator[Hashable]:
+        device = self._problem.devices[number]
+        yield number if device.slot in self._problem.several_versions else None
+        yield device.shareable
+        yield device.group if device.consumes else None
+        yield device.consumes
+        yield tuple((name, device.capacity[name].total) for name in sorted(device.capacity))
+        yield tuple(device.attributes.get(name) for name in attributes)
+
+    # Bounds.
+
+    def _is_hopeless(self, claim: int, request: int, choice: int, taken: int, start: int) -> bool:
+        """Whether this alternative and everything behind it is certain not to be served from here on."""
+        if self._dead_ends < self._next_look or not self._is_safe:
+            return False
+        wants = self._wants(claim, request, choice, taken, start)
+        if wants is None or hopeless(
+            self._problem, self._ledger, wants, lambda number: self._constraints[number].states()
+        ):
+            self._wait, self._next_look = 1, 0
+            return True
+        self._wait = min(2 * self._wait, _LONGEST)
+        self._next_look = self._dead_ends + self._wait
+        return False
+
+    def _wants(self, claim: int, request: int, choice: int, taken: int, start: int) -> list[Want] | None:
+        """What is left to be found; None if one of the requests cannot be served at all."""
+        wants = [self._want(claim, request, [choice], taken, start)]
+        for number in range(claim, len(self._claims)):
+            requests = self._claims[number].requests
+            behind = range(request + 1 if number == claim else 0, len(requests))
+            wants += (self._want(number, one, range(len(requests[one].alternatives)), 0, 0) for one in behind)
+        return None if None in wants else [want for want in wants if want is not None]
+
+    def _want(self, claim: int, request: int, choices: Sequence[int], taken: int, start: int) -> Want | None:
+        offers: dict[int, list[Charge]] = {}
+        possible: list[Alternative] = []
+        need: float = inf
+        for choice in choices:
+            alternative = self._claims[claim].requests[request].alternatives[choice]
+            count = self._count(alternative) - taken
+            mine = dict(self._offers(claim, request, choice, start))
+            if len(mine) < count or (alternative.count is None and not self._all[alternative.index]):
+                continue
+            possible.append(alternative)
+            need = min(need, count)
+            for device, charge in mine.items():
+                offers.setdefault(device, []).append(charge)
+        return Want(claim, int(need), offers, possible) if possible else None
+
+    def _offers(self, claim: int, request: int, choice: int, start: int) -> Iterator[tuple[int, Charge]]:
+        """The devices from this position on that can be had by themselves, and what they would be charged."""
+        alternative = self._claims[claim].requests[request].alternatives[choice]
+        everything = self._all.get(alternative.index)
+        devices = self._site.shelves[claim, request, choice].devices if everything is None else everything
+        for position in range(start, len(devices)):
+            number = devices[position]
+            device = self._problem.devices[number]
+            charge = self._problem.eligibility.charge(alternative.index, number)
+            if (
+                charge is not None
+                and not self._ledger.in_use(device, alternative, claim)
+                and self._ledger.has_capacity(device, charge)
+                and self._ledger.has_counters(device, alternative, charge)
+                and self._constraints[claim].accepts(alternative.name, device)
+            ):
+                yield number, charge

@@ -1,0 +1,102 @@
+"""Necessary conditions about counters: what is on offer must not cost more than there is (KEP-4815, KEP-5941)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from dralloc.problem import Problem
+from dralloc.solvers.first_fit.ledger import Ledger
+from dralloc.solvers.first_fit.wants import Costs, Want
+
+__all__ = ["counters_suffice"]
+
+Prices = Mapping[int, Costs]
+"""What each device on offer costs at least."""
+
+Name = tuple[str, str, str]
+"""What counters of a pool's sets are called: driver, pool, counter."""
+
+
+def counters_suffice(problem: Problem, ledger: Ledger, wants: Sequence[Want]) -> bool:
+    """Whether the counters could cover the wants, each alone and all together."""
+    prices = [
+        {device: _costs(problem, ledger, want, device, alone=len(wants) == 1) for device in want.offers}
+        for want in wants
+    ]
+    names: dict[Name, set[int]] = defaultdict(set)
+    for each in prices:
+        for costs in each.values():
+            for index in costs:
+                id_ = problem.counters[index].id
+                names[id_.driver, id_.pool, id_.counter].add(index)
+    return all(
+        _sums_suffice(ledger, wants, prices, counters) and _enough_fit(problem, ledger, wants, prices, counters)
+        for counters in names.values()
+    )
+
+
+def _costs(problem: Problem, ledger: Ledger, want: Want, device: int, *, alone: bool) -> Costs:
+    """What a device on offer costs. What opens a shareable device counts only where nobody else can have done so."""
+    known = problem.devices[device]
+    opening = not known.shareable or (alone and not ledger.is_open(known))
+    return want.counters_of(problem, device, opening=opening)
+
+
+def _sums_suffice(ledger: Ledger, wants: Sequence[Want], prices: Sequence[Prices], counters: set[int]) -> bool:
+    """Whether each of these counters, and all together, cover the cheapest devices that each want can have."""
+    least: dict[int, int] = defaultdict(int)
+    total = 0
+    for want, each in zip(wants, prices, strict=True):
+        by_counter: dict[int, list[int]] = defaultdict(list)
+        sums = []
+        for costs in each.values():
+            mine = [(index, costs[index]) for index in costs if index in counters]
+            sums.append(sum(amount for _, amount in mine))
+            for index, amount in mine:
+                by_counter[index].append(amount)
+        total += sum(sorted(sums)[: want.need])
+        for index, amounts in by_counter.items():
+            # The other devices cost nothing of it.
+            paid = want.need - (len(each) - len(amounts))
+            least[index] += sum(sorted(amounts)[: max(paid, 0)])
+    left = {index: max(ledger.counter_left(index), 0) for index in counters}
+    return total <= sum(left.values()) and all(amount <= left[index] for index, amount in least.items())
+
+
+def _enough_fit(
+    problem: Problem, ledger: Ledger, wants: Sequence[Want], prices: Sequence[Prices], counters: set[int]
+) -> bool:
+    """Whether as many devices as are needed fit into these counters, of which each device minds only the first."""
+    together: dict[int, Costs] = {}
+    for want, each in zip(wants, prices, strict=True):
+        if _fitting(ledger, each.values(), counters) < want.need:
+            return False
+        for device, costs in each.items():
+            known = together.get(device)
+            together[device] = (
+                costs if known is None else {index: min(amount, known.get(index, 0)) for index, amount in costs.items()}
+            )
+    if any(problem.devices[device].shareable for device in together):
+        return True
+    return _fitting(ledger, together.values(), counters) >= sum(want.need for want in wants)
+
+
+def _fitting(ledger: Ledger, prices: Iterable[Costs], counters: set[int]) -> int:
+    """How many devices at these prices fit at most."""
+    fitting = 0
+    users: dict[int, list[int]] = defaultdict(list)
+    for costs in prices:
+        index = next((index for index in costs if index in counters), None)
+        if index is None:
+            fitting += 1
+        else:
+            users[index].append(costs[index])
+    for index, amounts in users.items():
+        left = ledger.counter_left(index)
+        for amount in sorted(amounts):
+            left -= amount
+            if left < 0 < amount:
+                break
+            fitting += 1
+    return fitting

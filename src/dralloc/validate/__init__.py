@@ -1,0 +1,14 @@
+"""Admission: what the API server refuses, and what it accepts and users suffer from.
+
+The rules are in tables, one module for each kind of thing: a small function over a part of an object, with an id, a
+level and words about it. Errors follow ``pkg/apis/resource/validation`` of Kubernetes 1.37, with its limits and paths.
+"""
+
+from __future__ import annotations
+
+from dralloc.validate.rule import Rule
+from dralloc.validate.run import RULES, validate, validate_reading
+from dralloc.validate.sarif import as_sarif
+from dralloc.validate.violation import Level, Violation
+
+__all__ = ["RULES", "Level", "Rule", "Violation", "as_sarif", "validate", "validate_reading"]

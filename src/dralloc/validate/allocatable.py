@@ -1,0 +1,112 @@
+"""Rules about resources of the node that a device stands for or needs besides (KEP-5517)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from dralloc.api import Device
+from dralloc.errors import QuantityError
+from dralloc.quantity import parse_quantity
+from dralloc.validate.names import node_resource_name
+from dralloc.validate.rule import Issue, Part, Scene, error, named
+from dralloc.validate.walk import devices
+
+__all__ = ["RULES"]
+
+_ORIGIN: Final = "resource.k8s.io validation, validateNodeAllocatableResources; KEP-5517"
+_Fields = Mapping[str, Any]
+
+
+def _entries(scene: Scene) -> Iterator[Part[_Fields]]:
+    for owner, path, device in devices(scene):
+        for name, entry in (device.node_allocatable_resources or {}).items():
+            yield Part(owner, f"{path}.nodeAllocatableResources[{name}]", entry if isinstance(entry, dict) else {})
+
+
+def _within(field: str, scene: Scene) -> Iterator[Part[_Fields]]:
+    for owner, path, entry in _entries(scene):
+        if isinstance(entry.get(field), dict):
+            yield Part(owner, f"{path}.{field}", entry[field])
+
+
+def _mappings(scene: Scene) -> Iterator[Part[_Fields]]:
+    return _within("mapping", scene)
+
+
+def _overheads(scene: Scene) -> Iterator[Part[_Fields]]:
+    return _within("overhead", scene)
+
+
+def _name(device: Device, at: str) -> Iterator[Issue]:
+    for name in device.node_allocatable_resources or {}:
+        yield from named(name, f"{at}.nodeAllocatableResources[{name}]", node_resource_name)
+
+
+def _says_something(entry: _Fields, at: str) -> Iterator[Issue]:
+    if entry.get("mapping") is None and entry.get("overhead") is None:
+        yield Issue(at, "needs mapping or overhead")
+
+
+def _capacity_key(device: Device, at: str) -> Iterator[Issue]:
+    for name, entry in (device.node_allocatable_resources or {}).items():
+        mapping = entry.get("mapping") if isinstance(entry, dict) else None
+        key = mapping.get("capacityKey") if isinstance(mapping, dict) else None
+        if key is not None and key not in device.capacity:
+            path = f"{at}.nodeAllocatableResources[{name}].mapping.capacityKey"
+            yield Issue(path, f'"{key}" is no capacity of the device')
+
+
+def _together(mapping: _Fields, at: str) -> Iterator[Issue]:
+    key, multiplier = mapping.get("capacityKey"), mapping.get("capacityMultiplier")
+    if key is not None and multiplier is None:
+        yield Issue(f"{at}.capacityMultiplier", "is required with capacityKey")
+    if multiplier is not None and key is None:
+        yield Issue(f"{at}.capacityKey", "is required with capacityMultiplier")
+
+
+def _one_of(mapping: _Fields, at: str) -> Iterator[Issue]:
+    given = [field for field in ("capacityKey", "deviceMultiplier") if mapping.get(field) is not None]
+    if len(given) != 1 and "capacityMultiplier" not in mapping:
+        yield Issue(
+            at, f"exactly one of capacityKey and deviceMultiplier is required, not {' and '.join(given) or 'none'}"
+        )
+
+
+def _amounts(fields: _Fields, names: tuple[str, ...], at: str) -> Iterator[tuple[str, int | None]]:
+    """Amounts in nanos; None for what is no quantity."""
+    for name in names:
+        if fields.get(name) is not None:
+            try:
+                yield f"{at}.{name}", parse_quantity(str(fields[name])).nanos
+            except QuantityError:
+                yield f"{at}.{name}", None
+
+
+def _positive(mapping: _Fields, at: str) -> Iterator[Issue]:
+    for path, nanos in _amounts(mapping, ("capacityMultiplier", "deviceMultiplier"), at):
+        if nanos is None or nanos <= 0:
+            yield Issue(path, "must be a quantity greater than zero")
+
+
+def _overhead(overhead: _Fields, at: str) -> Iterator[Issue]:
+    if overhead.get("perPod") is None and overhead.get("perContainer") is None:
+        yield Issue(at, "needs perPod or perContainer")
+
+
+def _not_negative(overhead: _Fields, at: str) -> Iterator[Issue]:
+    for path, nanos in _amounts(overhead, ("perPod", "perContainer"), at):
+        if nanos is None or nanos < 0:
+            yield Issue(path, "must be a quantity that is not negative")
+
+
+RULES: Final = (
+    error("node-resource-name", devices, _name, "Resources are cpu, memory or hugepages-<size>.", _ORIGIN),
+    error("node-resource-empty", _entries, _says_something, "A resource has a mapping or an overhead.", _ORIGIN),
+    error("node-resource-capacity", devices, _capacity_key, "capacityKey is a capacity of the device.", _ORIGIN),
+    error("node-resource-pair", _mappings, _together, "capacityKey and capacityMultiplier come together.", _ORIGIN),
+    error("node-resource-one-of", _mappings, _one_of, "A mapping follows a capacity or the devices.", _ORIGIN),
+    error("node-resource-multiplier", _mappings, _positive, "Multipliers are greater than zero.", _ORIGIN),
+    error("node-overhead-empty", _overheads, _overhead, "An overhead is per pod or per container.", _ORIGIN),
+    error("node-overhead-negative", _overheads, _not_negative, "Overheads are not negative.", _ORIGIN),
+)

@@ -1,0 +1,125 @@
+"""Rules about attributes that a request derives by an expression, for constraints to compare (Kubernetes 1.37)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from dralloc.api import DeviceClaim
+from dralloc.errors import CelCompileError
+from dralloc.match.cel.check import Checked, check
+from dralloc.match.cel.environment import environment_for
+from dralloc.match.cel.estimate import estimate
+from dralloc.match.cel.failure import compile_error
+from dralloc.match.cel.parse import parse
+from dralloc.match.cel.validate import validate
+from dralloc.validate.names import fully_qualified_name
+from dralloc.validate.rule import Issue, Part, Scene, at_most, error, named, unique
+from dralloc.validate.selectors import MAX_COST, Expression, too_long
+from dralloc.validate.walk import Details, details, specs
+
+__all__ = ["RULES"]
+
+MAX_DERIVED: Final = 32
+_OUTPUTS: Final = frozenset({"bool", "dyn", "int", "kubernetes.Semver", "string"})
+
+
+def _limit(request: Details, at: str) -> Iterator[Issue]:
+    yield from at_most(MAX_DERIVED, request.derived_attributes, f"{at}.derivedAttributes", "derived attributes")
+
+
+def _unique(request: Details, at: str) -> Iterator[Issue]:
+    yield from unique((one.name for one in request.derived_attributes), f"{at}.derivedAttributes")
+
+
+def _names(request: Details, at: str) -> Iterator[Issue]:
+    for index, one in enumerate(request.derived_attributes):
+        yield from named(one.name, f"{at}.derivedAttributes[{index}].name", fully_qualified_name)
+
+
+def _expressions(scene: Scene) -> Iterator[Part[Expression]]:
+    for owner, path, request in details(scene):
+        for index, one in enumerate(request.derived_attributes):
+            yield Part(
+                owner, f"{path}.derivedAttributes[{index}].expression", Expression(one.expression, scene.features)
+            )
+
+
+def _claims(scene: Scene) -> Iterator[Part[list[Expression]]]:
+    """All derivations of a claim: their cost counts together."""
+    for owner, path, spec in specs(scene):
+        alternatives = (one for request in spec.requests for one in (request.exactly, *request.first_available) if one)
+        texts = [one.expression for alternative in alternatives for one in alternative.derived_attributes]
+        yield Part(owner, path, [Expression(text, scene.features) for text in texts])
+
+
+def _present(one: Expression, at: str) -> Iterator[Issue]:
+    if not one.text:
+        yield Issue(at, "is required")
+
+
+def _checked(one: Expression) -> Checked:
+    environment = environment_for(one.features, new_expression=True)
+    checked, findings = check(parse(one.text), environment)
+    findings = findings or validate(checked)
+    if findings:
+        raise compile_error(one.text, findings)
+    output = checked.types[checked.root]
+    if (output.params[0] if output.name == "list" else output).name not in _OUTPUTS:
+        raise CelCompileError(f"must evaluate to a string, int, bool, semver, or a list of one of them, not {output}")
+    return checked
+
+
+def _compiles(one: Expression, at: str) -> Iterator[Issue]:
+    if not one.text or any(too_long(one, at)):
+        return
+    try:
+        _checked(one)
+    except CelCompileError as failure:
+        yield Issue(at, str(failure))
+
+
+def _cost(expressions: list[Expression], at: str) -> Iterator[Issue]:
+    costs = (estimate(_checked(one)) for one in expressions if not any(_compiles(one, at)) and one.text)
+    total = sum(costs)
+    if total > MAX_COST:
+        yield Issue(
+            at, f"its derived attributes are too complex: they may cost {total}, at most {MAX_COST} are allowed"
+        )
+
+
+def _used(spec: DeviceClaim, at: str) -> Iterator[Issue]:
+    for number, request in enumerate(spec.requests):
+        path = f"{at}.requests[{number}]"
+        if request.exactly is not None:
+            yield from _unused(spec, request.exactly, (request.name,), f"{path}.exactly")
+        for index, sub in enumerate(request.first_available):
+            names = (request.name, f"{request.name}/{sub.name}")
+            yield from _unused(spec, sub, names, f"{path}.firstAvailable[{index}]")
+
+
+def _unused(spec: DeviceClaim, request: Details, names: tuple[str, ...], at: str) -> Iterator[Issue]:
+    compared = {
+        constraint.match_attribute or constraint.distinct_attribute
+        for constraint in spec.constraints
+        if not constraint.requests or set(constraint.requests) & set(names)
+    }
+    derived = request.derived_attributes
+    for index, one in enumerate(derived if len(derived) <= MAX_DERIVED else ()):
+        if one.name and one.name not in compared:
+            text = f'"{one.name}" is in no constraint that covers this request'
+            yield Issue(f"{at}.derivedAttributes[{index}].name", text)
+
+
+_ORIGIN: Final = "resource.k8s.io validation, validateDeviceDerivedAttributes"
+
+RULES: Final = (
+    error("derived-limit", details, _limit, "A request derives at most 32 attributes.", _ORIGIN),
+    error("derived-unique", details, _unique, "The names of a request's derived attributes differ.", _ORIGIN),
+    error("derived-name", details, _names, "A derived attribute's name has a domain.", _ORIGIN),
+    error("derived-expression", _expressions, _present, "A derived attribute has an expression.", _ORIGIN),
+    error("derived-length", _expressions, too_long, "An expression has at most 10 KiB.", _ORIGIN),
+    error("derived-compile", _expressions, _compiles, "An expression compiles and gives a value to compare.", _ORIGIN),
+    error("derived-cost", _claims, _cost, "Derivations of a claim cost at most 1,000,000 together.", _ORIGIN),
+    error("derived-use", specs, _used, "A constraint on the request compares each derived attribute.", _ORIGIN),
+)

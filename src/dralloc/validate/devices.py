@@ -1,0 +1,197 @@
+"""Rules about one device: name, attributes, capacities, nodes, conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from dralloc.api import UNSET, AttributeValue, Device, ResourceSliceSpec, Version
+from dralloc.validate.names import MAX_VERSION, dns_label, dns_subdomain, label_name, qualified_name, version
+from dralloc.validate.rule import Issue, Part, Scene, at_most, error, named, unique, warning
+from dralloc.validate.walk import devices, slices, statuses
+
+__all__ = ["RULES"]
+
+MAX_ATTRIBUTES: Final = 32
+MAX_VALUES: Final = 48
+MAX_VALUE_BYTES: Final = MAX_VERSION
+MAX_CONDITIONS: Final = 4
+
+
+def _name(device: Device, at: str) -> Iterator[Issue]:
+    yield from named(device.name, f"{at}.name", dns_label)
+
+
+def _attribute_limit(device: Device, at: str) -> Iterator[Issue]:
+    yield from at_most(MAX_ATTRIBUTES, [*device.attributes, *device.capacity], at, "attributes and capacities")
+
+
+def _value_limit(device: Device, at: str) -> Iterator[Issue]:
+    counts = (len(value) or 1 if isinstance(value, tuple) else 1 for value in device.attributes.values())
+    yield from at_most(MAX_VALUES, range(sum(counts)), at, "attribute values")
+
+
+def _attribute_names(device: Device, at: str) -> Iterator[Issue]:
+    for name in device.attributes:
+        yield from named(name, f"{at}.attributes", qualified_name)
+
+
+def _capacity_names(device: Device, at: str) -> Iterator[Issue]:
+    for name in device.capacity:
+        yield from named(name, f"{at}.capacity", qualified_name)
+
+
+def _attribute_value(device: Device, at: str) -> Iterator[Issue]:
+    for name, value in device.attributes.items():
+        if value is UNSET:
+            yield Issue(f"{at}.attributes[{name}]", "exactly one value is required")
+        elif value == ():
+            yield Issue(f"{at}.attributes[{name}]", "a list of values must not be empty")
+
+
+def _texts(device: Device, at: str) -> Iterator[tuple[str, str]]:
+    """The texts among the values of attributes, with their paths."""
+    for name, value in device.attributes.items():
+        if isinstance(value, str):
+            yield f"{at}.attributes[{name}].{_field(value)}", value
+        elif isinstance(value, tuple):
+            for index, item in enumerate(value):
+                if isinstance(item, str):
+                    yield f"{at}.attributes[{name}].{_field(item)}s[{index}]", item
+
+
+def _field(value: AttributeValue) -> str:
+    return "version" if isinstance(value, Version) else "string"
+
+
+def _text_length(device: Device, at: str) -> Iterator[Issue]:
+    for path, text in _texts(device, at):
+        if len(text.encode(errors="surrogatepass")) > MAX_VALUE_BYTES:
+            yield Issue(path, f"is longer than {MAX_VALUE_BYTES} bytes")
+
+
+def _versions(device: Device, at: str) -> Iterator[Issue]:
+    for path, text in _texts(device, at):
+        if isinstance(text, Version) and (reason := version(str(text))):
+            yield Issue(path, f'"{text}" {reason}')
+
+
+def _node_name(device: Device, at: str) -> Iterator[Issue]:
+    if device.node_name is not None:
+        yield from named(device.node_name, f"{at}.nodeName", dns_subdomain)
+
+
+def _not_false(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
+    for index, device in enumerate(spec.devices if spec.per_device_node_selection else ()):
+        if device.all_nodes is False:
+            yield Issue(f"{at}.devices[{index}].allNodes", "must be true or left out")
+
+
+def _one_term(device: Device, at: str) -> Iterator[Issue]:
+    terms = () if device.node_selector is None else device.node_selector.node_selector_terms
+    if len(terms) > 1:
+        yield Issue(f"{at}.nodeSelector.nodeSelectorTerms", f"exactly one term is expected, not {len(terms)}")
+
+
+def _selections(device: Device) -> list[str]:
+    given = {"nodeName": device.node_name, "nodeSelector": device.node_selector, "allNodes": device.all_nodes}
+    return [field for field, value in given.items() if value is not None]
+
+
+def _one_selection(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
+    for index, device in enumerate(spec.devices if spec.per_device_node_selection else ()):
+        given = _selections(device)
+        if len(given) != 1:
+            text = "exactly one of nodeName, nodeSelector, allNodes is required with perDeviceNodeSelection"
+            yield Issue(f"{at}.devices[{index}]", f"{text}, not {', '.join(given) or 'none'}")
+
+
+def _no_selection(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
+    for index, device in enumerate(() if spec.per_device_node_selection else spec.devices):
+        if given := _selections(device):
+            text = f"{', '.join(given)} can only be set if the slice has perDeviceNodeSelection"
+            yield Issue(f"{at}.devices[{index}]", text)
+
+
+def _conditional(scene: Scene) -> Iterator[Part[Any]]:
+    """What has binding conditions: devices, and the results that repeat theirs (KEP-5007)."""
+    yield from devices(scene)
+    for owner, path, status in statuses(scene):
+        for index, result in enumerate(status.allocation.devices.results if status.allocation else ()):
+            yield Part(owner, f"{path}.allocation.devices.results[{index}]", result)
+
+
+def _conditions(one: Any, at: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield f"{at}.bindingConditions", one.binding_conditions or ()
+    yield f"{at}.bindingFailureConditions", one.binding_failure_conditions or ()
+
+
+def _condition_limit(one: Any, at: str) -> Iterator[Issue]:
+    for path, names in _conditions(one, at):
+        yield from at_most(MAX_CONDITIONS, names, path, "conditions")
+
+
+def _condition_names(one: Any, at: str) -> Iterator[Issue]:
+    for path, names in _conditions(one, at):
+        for index, name in enumerate(names):
+            yield from named(name, f"{path}[{index}]", label_name)
+
+
+def _condition_unique(one: Any, at: str) -> Iterator[Issue]:
+    for path, names in _conditions(one, at):
+        yield from unique(names, path)
+
+
+def _condition_overlap(one: Any, at: str) -> Iterator[Issue]:
+    binding = set(one.binding_conditions or ())
+    for index, name in enumerate(one.binding_failure_conditions or ()):
+        if name in binding:
+            yield Issue(f"{at}.bindingFailureConditions[{index}]", f'"{name}" is a binding condition, too')
+
+
+def _condition_pair(one: Any, at: str) -> Iterator[Issue]:
+    (binding, conditions), (failure, failures) = _conditions(one, at)
+    if conditions and not failures:
+        yield Issue(failure, "are required with bindingConditions")
+    if failures and not conditions:
+        yield Issue(binding, "are required with bindingFailureConditions")
+
+
+_NAME: Final = "a C identifier of at most 32 characters, after a domain of at most 63 and a slash or alone"
+
+RULES: Final = (
+    error("device-name", devices, _name, "A device's name is a DNS label."),
+    error("device-attribute-limit", devices, _attribute_limit, "A device has at most 32 attributes and capacities."),
+    error("device-value-limit", devices, _value_limit, "The attributes of a device have at most 48 values together."),
+    error("attribute-name", devices, _attribute_names, f"An attribute's name is {_NAME}."),
+    error("capacity-name", devices, _capacity_names, f"A capacity's name is {_NAME}."),
+    error("attribute-value", devices, _attribute_value, "An attribute has one value, or a list of at least one."),
+    error("attribute-length", devices, _text_length, "Strings and versions have at most 64 bytes."),
+    error("attribute-version", devices, _versions, "Versions follow semver.org 2.0.0."),
+    error("device-node-name", devices, _node_name, "A node's name is a DNS subdomain."),
+    error("device-all-nodes-false", slices, _not_false, "allNodes is true or absent."),
+    error(
+        "device-node-selection",
+        slices,
+        _one_selection,
+        "With perDeviceNodeSelection every device says one of nodeName, nodeSelector, allNodes.",
+    ),
+    error(
+        "device-node-selection-unused",
+        slices,
+        _no_selection,
+        "Without perDeviceNodeSelection devices say nothing about nodes.",
+    ),
+    warning(
+        "device-node-selector-terms",
+        devices,
+        _one_term,
+        "The node selector of a device has one term, as the API documents without checking it.",
+        "resource.k8s.io types, Device",
+    ),
+    error("binding-condition-limit", _conditional, _condition_limit, "There are at most 4 conditions of each kind."),
+    error("binding-condition-name", _conditional, _condition_names, "Conditions have the form of label keys."),
+    error("binding-condition-unique", _conditional, _condition_unique, "Each condition is listed once."),
+    error("binding-condition-overlap", _conditional, _condition_overlap, "No condition means success and failure."),
+    error("binding-condition-pair", _conditional, _condition_pair, "Conditions come with failure conditions."),
+)

@@ -1,0 +1,95 @@
+"""Rules about node selectors.
+
+Source: ``pkg/apis/core/validation``, ValidateNodeSelector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from dralloc.api import NodeSelector, NodeSelectorRequirement
+from dralloc.validate.names import dns_subdomain, label_name, label_value
+from dralloc.validate.rule import Issue, Part, Scene, error, named
+from dralloc.validate.walk import node_selectors
+
+__all__ = ["RULES"]
+
+_ORIGIN: Final = "core validation, ValidateNodeSelector"
+_LISTS: Final = ("In", "NotIn")
+_FLAGS: Final = ("Exists", "DoesNotExist")
+_NUMBERS: Final = ("Gt", "Lt")
+_NODE_NAME: Final = "metadata.name"
+
+
+def _requirements(scene: Scene) -> Iterator[Part[NodeSelectorRequirement]]:
+    for owner, path, selector in node_selectors(scene):
+        for number, term in enumerate(selector.node_selector_terms):
+            for index, requirement in enumerate(term.match_expressions):
+                at = f"{path}.nodeSelectorTerms[{number}].matchExpressions[{index}]"
+                yield Part(owner, at, requirement)
+
+
+def _fields(scene: Scene) -> Iterator[Part[NodeSelectorRequirement]]:
+    for owner, path, selector in node_selectors(scene):
+        for number, term in enumerate(selector.node_selector_terms):
+            for index, requirement in enumerate(term.match_fields):
+                yield Part(owner, f"{path}.nodeSelectorTerms[{number}].matchFields[{index}]", requirement)
+
+
+def _terms(selector: NodeSelector, at: str) -> Iterator[Issue]:
+    if not selector.node_selector_terms:
+        yield Issue(f"{at}.nodeSelectorTerms", "needs at least one term")
+
+
+def _key(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+    yield from named(one.key, f"{at}.key", label_name)
+
+
+def _operator(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+    if one.operator not in (*_LISTS, *_FLAGS, *_NUMBERS):
+        yield Issue(f"{at}.operator", f'"{one.operator}" is not one of {", ".join((*_LISTS, *_FLAGS, *_NUMBERS))}')
+
+
+def _count(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+    if one.operator in _LISTS and not one.values:
+        yield Issue(f"{at}.values", f"is required with {one.operator}")
+    elif one.operator in _FLAGS and one.values:
+        yield Issue(f"{at}.values", f"is not allowed with {one.operator}")
+    elif one.operator in _NUMBERS and len(one.values) != 1:
+        yield Issue(f"{at}.values", f"must have a single value with {one.operator}")
+
+
+def _values(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+    for index, value in enumerate(one.values):
+        if reason := label_value(value):
+            yield Issue(f"{at}.values[{index}]", f'"{value}" {reason}')
+
+
+def _field_key(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+    if one.key != _NODE_NAME:
+        yield Issue(f"{at}.key", f'"{one.key}" is not {_NODE_NAME}, the only field that nodes can be selected by')
+
+
+def _field_operator(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+    if one.operator not in _LISTS:
+        yield Issue(f"{at}.operator", f'"{one.operator}" is not one of {", ".join(_LISTS)}')
+    elif len(one.values) != 1:
+        yield Issue(f"{at}.values", f"must have a single value with {one.operator}")
+
+
+def _field_values(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+    for index, value in enumerate(one.values if one.key == _NODE_NAME else ()):
+        yield from named(value, f"{at}.values[{index}]", dns_subdomain)
+
+
+RULES: Final = (
+    error("node-selector-terms", node_selectors, _terms, "A node selector has terms.", _ORIGIN),
+    error("node-selector-key", _requirements, _key, "Keys have the form of label keys.", _ORIGIN),
+    error("node-selector-operator", _requirements, _operator, "Operators are known.", _ORIGIN),
+    error("node-selector-count", _requirements, _count, "The operator says how many values there are.", _ORIGIN),
+    error("node-selector-value", _requirements, _values, "Values have the form of label values.", _ORIGIN),
+    error("node-field-key", _fields, _field_key, "The only field is metadata.name.", _ORIGIN),
+    error("node-field-operator", _fields, _field_operator, "Fields have In or NotIn with a single value.", _ORIGIN),
+    error("node-field-value", _fields, _field_values, "A node's name is a DNS subdomain.", _ORIGIN),
+)

@@ -1,0 +1,122 @@
+"""Pods that refer to what is not there, and claims that hold what is not published any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from dralloc.api import ApiObject, Container, DeviceClaim, Pod, PodResourceClaim
+from dralloc.cluster import Cluster
+from dralloc.inventory.drift import Drift, find_drift
+from dralloc.names import ClaimKey
+from dralloc.validate.claims import request_names
+from dralloc.validate.rule import Issue, Part, Scene, error, warning
+from dralloc.validate.walk import claims
+
+__all__ = ["RULES"]
+
+
+class _Entry(NamedTuple):
+    """An entry of a pod's claims."""
+
+    entry: PodResourceClaim
+    namespace: str
+    cluster: Cluster
+
+    @property
+    def claim(self) -> DeviceClaim | None:
+        """What the entry stands for, if it is there."""
+        if self.entry.resource_claim_name is not None:
+            claim = self.cluster.claim(ClaimKey(self.namespace, self.entry.resource_claim_name))
+            return claim.spec.devices if claim else None
+        key = ClaimKey(self.namespace, self.entry.resource_claim_template_name or "")
+        return next((one.spec.spec.devices for one in self.cluster.templates if one.key == key), None)
+
+
+class _Use(NamedTuple):
+    """A container and the entries of its pod."""
+
+    container: Container
+    entries: dict[str, _Entry]
+
+
+def _pods(scene: Scene) -> Iterator[Pod]:
+    """Pods, one of those with the same owner."""
+    seen: set[tuple[str, str, str]] = set()
+    for pod in scene.cluster.pods:
+        for owner in pod.metadata.owner_references:
+            identity = (owner.kind, pod.key.namespace, owner.name)
+            if owner.controller and identity in seen:
+                break
+            seen.add(identity)
+        else:
+            yield pod
+
+
+def _entries(scene: Scene) -> Iterator[Part[_Entry]]:
+    for pod in _pods(scene):
+        for index, entry in enumerate(pod.spec.resource_claims):
+            yield Part(pod, f"spec.resourceClaims[{index}]", _Entry(entry, pod.key.namespace, scene.cluster))
+
+
+def _uses(scene: Scene) -> Iterator[Part[_Use]]:
+    for pod in _pods(scene):
+        entries = {one.name: _Entry(one, pod.key.namespace, scene.cluster) for one in pod.spec.resource_claims}
+        for field, containers in (("initContainers", pod.spec.init_containers), ("containers", pod.spec.containers)):
+            for index, container in enumerate(containers):
+                yield Part(pod, f"spec.{field}[{index}].resources.claims", _Use(container, entries))
+
+
+def _claim_exists(one: _Entry, at: str) -> Iterator[Issue]:
+    name = one.entry.resource_claim_name
+    if name is not None and one.claim is None:
+        yield Issue(f"{at}.resourceClaimName", f'ResourceClaim "{name}" does not exist')
+
+
+def _template_exists(one: _Entry, at: str) -> Iterator[Issue]:
+    name = one.entry.resource_claim_template_name
+    if name is not None and one.entry.resource_claim_name is None and one.claim is None:
+        yield Issue(f"{at}.resourceClaimTemplateName", f'ResourceClaimTemplate "{name}" does not exist')
+
+
+def _says_what(one: _Entry, at: str) -> Iterator[Issue]:
+    given = (one.entry.resource_claim_name, one.entry.resource_claim_template_name)
+    if (given[0] is None) is (given[1] is None):
+        yield Issue(at, "exactly one of resourceClaimName and resourceClaimTemplateName is required")
+
+
+def _entry_exists(use: _Use, at: str) -> Iterator[Issue]:
+    for index, claim in enumerate(use.container.resources.claims):
+        if claim.name not in use.entries:
+            yield Issue(f"{at}[{index}]", f'"{claim.name}" is none of the pod\'s resourceClaims')
+
+
+def _request_exists(use: _Use, at: str) -> Iterator[Issue]:
+    for index, claim in enumerate(use.container.resources.claims):
+        spec = use.entries[claim.name].claim if claim.name in use.entries else None
+        if claim.request and spec is not None and claim.request not in request_names(spec):
+            yield Issue(f"{at}[{index}].request", f'"{claim.request}" is no request of the claim "{claim.name}"')
+
+
+def _drifts(scene: Scene) -> Iterator[Part[Drift]]:
+    if scene.cluster.slices:
+        given = [claim for _, _, claim in claims(scene)]
+        for drift in find_drift(scene.cluster.slices, given, scene.features):
+            owner: ApiObject = drift.claim
+            yield Part(owner, drift.path, drift)
+
+
+def _drift(drift: Drift, at: str) -> Iterator[Issue]:
+    yield Issue(at, drift.rule)
+
+
+_POD: Final = "core validation, ValidatePodSpec"
+
+RULES: Final = (
+    warning("pod-claim", _entries, _claim_exists, "The claims that pods name exist.", "KEP-4381"),
+    warning("pod-template", _entries, _template_exists, "The templates that pods name exist.", "KEP-4381"),
+    error("pod-claim-source", _entries, _says_what, "A pod's entry names a claim or a template.", _POD),
+    error("container-claim", _uses, _entry_exists, "Containers use claims of their pod.", _POD),
+    warning("container-request", _uses, _request_exists, "Containers name requests of the claims.", "KEP-4381"),
+    warning("allocation-drift", _drifts, _drift, "Slices publish what claims hold.", "kubernetes/kubernetes#140802"),
+)

@@ -1,0 +1,199 @@
+"""Rules about request policies: what may be asked of a capacity or a counter (KEP-5075, KEP-5941)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from dralloc.api import CapacityRequestPolicy, CapacityRequestPolicyRange, Device
+from dralloc.quantity import NANOS, Quantity
+from dralloc.validate.counters import counter_sets
+from dralloc.validate.rule import Issue, Part, Scene, at_most, error, unique
+from dralloc.validate.walk import devices
+
+__all__ = ["RULES"]
+
+MAX_VALUES: Final = 10
+_MILLI: Final = NANOS // 1000
+_INT64: Final = (2**63 - 1) * NANOS
+_ORIGIN: Final = "resource.k8s.io validation, validateRequestPolicy; KEP-5075"
+
+
+@dataclass(frozen=True, slots=True)
+class _Policy:
+    """A policy beside the whole amount that it is about."""
+
+    total: Quantity
+    policy: CapacityRequestPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """A range beside the whole amount and the default of its policy."""
+
+    total: Quantity
+    default: Quantity
+    range: CapacityRequestPolicyRange
+
+    @property
+    def bounds(self) -> dict[str, Quantity]:
+        """What is given, by field."""
+        given = {"default": self.default, "min": self.range.min, "max": self.range.max, "step": self.range.step}
+        return {field: value for field, value in given.items() if value is not None}
+
+    @property
+    def fractional(self) -> bool:
+        """Whether anything is not a whole number: then steps are counted in thousandths."""
+        return any(value.nanos % NANOS for value in self.bounds.values())
+
+
+def _policies(scene: Scene) -> Iterator[Part[_Policy]]:
+    for owner, path, device in devices(scene):
+        for name, capacity in device.capacity.items():
+            if capacity.request_policy is not None and device.allow_multiple_allocations:
+                at = f"{path}.capacity[{name}].requestPolicy"
+                yield Part(owner, at, _Policy(capacity.value, capacity.request_policy))
+    for owner, path, one in counter_sets(scene):
+        for name, counter in one.counters.items():
+            if counter.request_policy is not None:
+                at = f"{path}.counters[{name}].requestPolicy"
+                yield Part(owner, at, _Policy(counter.value, counter.request_policy))
+
+
+def _ranges(scene: Scene) -> Iterator[Part[_Range]]:
+    for owner, path, one in _policies(scene):
+        policy = one.policy
+        if policy.valid_range is not None and policy.default is not None and not policy.valid_values:
+            yield Part(owner, f"{path}.validRange", _Range(one.total, policy.default, policy.valid_range))
+
+
+def _shareable(device: Device, at: str) -> Iterator[Issue]:
+    for name, capacity in device.capacity.items():
+        if capacity.request_policy is not None and not device.allow_multiple_allocations:
+            yield Issue(f"{at}.capacity[{name}].requestPolicy", "is only allowed with allowMultipleAllocations")
+
+
+def _one_of(one: _Policy, at: str) -> Iterator[Issue]:
+    if one.policy.valid_values and one.policy.valid_range is not None:
+        yield Issue(at, "only one of validValues and validRange is allowed")
+
+
+def _default(one: _Policy, at: str) -> Iterator[Issue]:
+    values, valid_range = one.policy.valid_values, one.policy.valid_range
+    if one.policy.default is None and bool(values) is not (valid_range is not None):
+        yield Issue(f"{at}.default", f"is required with {'validValues' if values else 'validRange'}")
+
+
+def _value_limit(one: _Policy, at: str) -> Iterator[Issue]:
+    yield from at_most(MAX_VALUES, one.policy.valid_values, f"{at}.validValues", "values")
+
+
+def _value_order(one: _Policy, at: str) -> Iterator[Issue]:
+    values = one.policy.valid_values
+    for index in range(1, len(values)):
+        if values[index] < values[index - 1]:
+            yield Issue(f"{at}.validValues[{index}]", f"{values[index]} is less than {values[index - 1]} before it")
+
+
+def _value_unique(one: _Policy, at: str) -> Iterator[Issue]:
+    if len(one.policy.valid_values) <= MAX_VALUES:
+        yield from unique(one.policy.valid_values, f"{at}.validValues")
+
+
+def _value_size(one: _Policy, at: str) -> Iterator[Issue]:
+    for index, value in enumerate(one.policy.valid_values):
+        if value > one.total:
+            yield Issue(f"{at}.validValues[{index}]", f"{value} is more than the whole value {one.total}")
+
+
+def _value_default(one: _Policy, at: str) -> Iterator[Issue]:
+    policy = one.policy
+    if policy.valid_values and policy.default is not None and policy.default not in policy.valid_values:
+        yield Issue(f"{at}.validValues", f"does not have the default {policy.default}")
+
+
+def _min_size(one: _Range, at: str) -> Iterator[Issue]:
+    if one.range.min > one.total:
+        yield Issue(f"{at}.min", f"{one.range.min} is more than the whole value {one.total}")
+
+
+def _max_size(one: _Range, at: str) -> Iterator[Issue]:
+    if one.range.max is not None and one.range.max > one.total:
+        yield Issue(f"{at}.max", f"{one.range.max} is more than the whole value {one.total}")
+
+
+def _min_max(one: _Range, at: str) -> Iterator[Issue]:
+    if one.range.max is not None and one.range.min > one.range.max:
+        yield Issue(f"{at}.max", f"{one.range.max} is less than min {one.range.min}")
+
+
+def _range_default(one: _Range, at: str) -> Iterator[Issue]:
+    if any(_min_max(one, at)):
+        return
+    if one.default < one.range.min:
+        yield Issue(f"{at}.default", f"the default {one.default} is less than min {one.range.min}")
+    if one.range.max is not None and one.default > one.range.max:
+        yield Issue(f"{at}.default", f"the default {one.default} is more than max {one.range.max}")
+
+
+def _precision(one: _Range, at: str) -> Iterator[Issue]:
+    for field, value in one.bounds.items():
+        if value.nanos % _MILLI:
+            yield Issue(f"{at}.{field}", f"{value} is finer than a thousandth")
+
+
+def _bounds(one: _Range, at: str) -> Iterator[Issue]:
+    if one.fractional or one.range.step is None:
+        return
+    for field, value in one.bounds.items():
+        if field != "step" and value.nanos < 0:
+            yield Issue(f"{at}.{field}", f"{value} is negative")
+        elif value.nanos > _INT64:
+            yield Issue(f"{at}.{field}", f"{value} is more than 9223372036854775807")
+
+
+def _step_positive(one: _Range, at: str) -> Iterator[Issue]:
+    if one.range.step is not None and one.range.step.nanos <= 0:
+        yield Issue(f"{at}.step", f"{one.range.step} is not greater than zero")
+
+
+def _step_size(one: _Range, at: str) -> Iterator[Issue]:
+    step = one.range.step
+    if step is not None and step.nanos > 0 and one.range.min + step > one.total:
+        yield Issue(
+            f"{at}.step", f"min and one step, {one.range.min + step}, are more than the whole value {one.total}"
+        )
+
+
+def _step_multiple(one: _Range, at: str) -> Iterator[Issue]:
+    step = one.range.step
+    if step is None or step.nanos <= 0:
+        return
+    for field in ("default", "max"):
+        value = one.bounds.get(field)
+        if value is not None and (value.nanos - one.range.min.nanos) % step.nanos:
+            yield Issue(f"{at}.step", f"{field} {value} is not min {one.range.min} and a multiple of step {step}")
+
+
+RULES: Final = (
+    error(
+        "policy-shareable", devices, _shareable, "Only a device with allowMultipleAllocations has policies.", _ORIGIN
+    ),
+    error("policy-one-of", _policies, _one_of, "A policy has validValues or validRange.", _ORIGIN),
+    error("policy-default", _policies, _default, "A policy with values or a range has a default.", _ORIGIN),
+    error("policy-value-limit", _policies, _value_limit, "A policy has at most 10 valid values.", _ORIGIN),
+    error("policy-value-order", _policies, _value_order, "Valid values ascend.", _ORIGIN),
+    error("policy-value-unique", _policies, _value_unique, "Valid values differ.", _ORIGIN),
+    error("policy-value-size", _policies, _value_size, "Valid values are at most the whole value.", _ORIGIN),
+    error("policy-value-default", _policies, _value_default, "The default is a valid value.", _ORIGIN),
+    error("policy-min-size", _ranges, _min_size, "The minimum is at most the whole value.", _ORIGIN),
+    error("policy-max-size", _ranges, _max_size, "The maximum is at most the whole value.", _ORIGIN),
+    error("policy-min-max", _ranges, _min_max, "The minimum is at most the maximum.", _ORIGIN),
+    error("policy-range-default", _ranges, _range_default, "The default is in the range.", _ORIGIN),
+    error("policy-precision", _ranges, _precision, "Amounts have at most three decimal places.", _ORIGIN),
+    error("policy-bounds", _ranges, _bounds, "With a step, amounts are from 0 to 2^63 - 1.", _ORIGIN),
+    error("policy-step-positive", _ranges, _step_positive, "The step is greater than zero.", _ORIGIN),
+    error("policy-step-size", _ranges, _step_size, "The minimum and one step are at most the whole value.", _ORIGIN),
+    error("policy-step-multiple", _ranges, _step_multiple, "Default and maximum are whole steps from min.", _ORIGIN),
+)

@@ -1,0 +1,207 @@
+"""What the API server cannot see, as it looks at one slice at a time: pools that do not fit together.
+
+Source: KEP-4381 "Resource pools", KEP-4815 "Resource pool validation". An incomplete or invalid pool gives no device.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from dralloc.api import Counter, CounterSet, DeviceCounterConsumption, ResourceSlice
+from dralloc.names import PoolID
+from dralloc.validate.rule import Issue, Part, Scene, info, warning
+
+__all__ = ["RULES", "Pool", "find_pools"]
+
+_ORIGIN_POOL: Final = 'KEP-4381, "Resource pools"'
+_ORIGIN_COUNTERS: Final = 'KEP-4815, "Resource pool validation"'
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The slices of a pool's newest generation by name, and those that are older."""
+
+    id: PoolID
+    generation: int
+    slices: list[ResourceSlice] = field(default_factory=list)
+    older: list[ResourceSlice] = field(default_factory=list)
+
+    @cached_property
+    def counters(self) -> Mapping[str, CounterSet]:
+        """Counter sets by name; the first of the same name."""
+        sets = [one for slice_ in self.slices for one in slice_.spec.shared_counters]
+        return {one.name: one for one in reversed(sets)}
+
+    @cached_property
+    def devices(self) -> Mapping[str, ResourceSlice]:
+        """The slice of each device; the first of the same name."""
+        return {device.name: one for one in reversed(self.slices) for device in one.spec.devices}
+
+    @cached_property
+    def sets(self) -> Mapping[str, ResourceSlice]:
+        """The slice of each counter set; the first of the same name."""
+        return {found.name: one for one in reversed(self.slices) for found in one.spec.shared_counters}
+
+    @cached_property
+    def consumptions(self) -> list[tuple[ResourceSlice, str, DeviceCounterConsumption]]:
+        """What devices consume, with the slice and the path."""
+        return [
+            (slice_, f"spec.devices[{number}].consumesCounters[{index}]", one)
+            for slice_ in self.slices
+            for number, device in enumerate(slice_.spec.devices)
+            for index, one in enumerate(device.consumes_counters)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A slice as a part of its pool."""
+
+    slice: ResourceSlice
+    pool: Pool
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether the slice counts."""
+        return self.slice.spec.pool.generation == self.pool.generation
+
+
+@dataclass(frozen=True, slots=True)
+class _Consumption:
+    """A consumption, and what its pool has of it. Equal mistakes are told once for a slice."""
+
+    consumption: DeviceCounterConsumption
+    published: CounterSet | None
+    pool: PoolID
+    more: int
+
+    @property
+    def others(self) -> str:
+        """Words about the devices with the same mistake."""
+        return f", here and for {self.more} more devices" if self.more else ""
+
+
+def find_pools(scene: Scene) -> list[Pool]:
+    """Every pool."""
+    found: dict[PoolID, list[ResourceSlice]] = defaultdict(list)
+    for one in scene.cluster.slices:
+        found[one.pool_id].append(one)
+    return [_pool(id_, slices) for id_, slices in found.items()]
+
+
+def _pool(id_: PoolID, slices: list[ResourceSlice]) -> Pool:
+    pool = Pool(id_, max(one.spec.pool.generation for one in slices))
+    for one in sorted(slices, key=lambda one: one.name):
+        (pool.slices if one.spec.pool.generation == pool.generation else pool.older).append(one)
+    return pool
+
+
+def _pools(scene: Scene) -> Iterator[Part[Pool]]:
+    return (Part(pool.slices[0], "spec", pool) for pool in scene.view(find_pools))
+
+
+def _members(scene: Scene) -> Iterator[Part[_Member]]:
+    for pool in scene.view(find_pools):
+        for one in (*pool.slices, *pool.older):
+            yield Part(one, "spec", _Member(one, pool))
+
+
+def _consumptions(scene: Scene) -> Iterator[Part[_Consumption]]:
+    """The first of equal consumptions of each slice."""
+    for pool in scene.view(find_pools):
+        alike: dict[tuple[str, str], list[tuple[ResourceSlice, str, DeviceCounterConsumption]]] = defaultdict(list)
+        for slice_, path, one in pool.consumptions:
+            alike[slice_.name, repr(one)].append((slice_, path, one))
+        for (slice_, path, one), *others in alike.values():
+            yield Part(slice_, path, _Consumption(one, pool.counters.get(one.counter_set), pool.id, more=len(others)))
+
+
+def _slices(pool: Pool, at: str) -> Iterator[Issue]:
+    counts = {one.spec.pool.resource_slice_count for one in pool.slices}
+    if len(counts) == 1 and len(pool.slices) not in counts:
+        text = f"is {counts.pop()}, but generation {pool.generation} of pool {pool.id} has {len(pool.slices)}"
+        yield Issue(f"{at}.pool.resourceSliceCount", f"{text}: no device of it can be allocated")
+
+
+def _counts(one: _Member, at: str) -> Iterator[Issue]:
+    first = one.pool.slices[0]
+    count, expected = one.slice.spec.pool.resource_slice_count, first.spec.pool.resource_slice_count
+    if one.is_newest and count != expected:
+        yield Issue(f"{at}.pool.resourceSliceCount", f"{count} differs from the {expected} of {first.title}")
+
+
+def _generation(one: _Member, at: str) -> Iterator[Issue]:
+    generation = one.slice.spec.pool.generation
+    if generation < one.pool.generation:
+        yield Issue(f"{at}.pool.generation", f"{generation} is older than {one.pool.generation}: the slice is ignored")
+
+
+def _elsewhere(
+    names: Iterable[tuple[str, str]], taken: Mapping[str, ResourceSlice], own: ResourceSlice
+) -> Iterator[Issue]:
+    for path, name in names:
+        other = taken[name]
+        if other is not own:
+            yield Issue(path, f'"{name}" is also in {other.title}: no device of the pool can be allocated')
+
+
+def _unique_devices(one: _Member, at: str) -> Iterator[Issue]:
+    if one.is_newest:
+        names = ((f"{at}.devices[{index}].name", device.name) for index, device in enumerate(one.slice.spec.devices))
+        yield from _elsewhere(names, one.pool.devices, one.slice)
+
+
+def _unique_sets(one: _Member, at: str) -> Iterator[Issue]:
+    if one.is_newest:
+        sets = enumerate(one.slice.spec.shared_counters)
+        names = ((f"{at}.sharedCounters[{index}].name", found.name) for index, found in sets)
+        yield from _elsewhere(names, one.pool.sets, one.slice)
+
+
+def _set_exists(one: _Consumption, at: str) -> Iterator[Issue]:
+    if one.published is None:
+        text = f'"{one.consumption.counter_set}" is not published in pool {one.pool}{one.others}'
+        yield Issue(f"{at}.counterSet", f"{text}: no device of the pool can be allocated")
+
+
+def _counter_exists(one: _Consumption, at: str) -> Iterator[Issue]:
+    for name in one.consumption.counters if one.published else ():
+        if one.published and name not in one.published.counters:
+            text = f'"{name}" is not in counter set "{one.published.name}" of pool {one.pool}{one.others}'
+            yield Issue(f"{at}.counters[{name}]", f"{text}: no device of the pool can be allocated")
+
+
+def _fits(one: _Consumption, at: str) -> Iterator[Issue]:
+    published: Mapping[str, Counter] = one.published.counters if one.published else {}
+    for name, consumed in one.consumption.counters.items():
+        counter = published.get(name)
+        if counter is not None and consumed.value is not None and consumed.value > counter.value:
+            text = f"{consumed.value} is more than the whole counter, {counter.value}"
+            yield Issue(f"{at}.counters[{name}]", f"{text}: the device can never be allocated")
+
+
+def _unused(one: _Member, at: str) -> Iterator[Issue]:
+    used = {consumption.counter_set for _, _, consumption in one.pool.consumptions}
+    complete = len(one.pool.slices) == one.slice.spec.pool.resource_slice_count
+    for index, found in enumerate(one.slice.spec.shared_counters if complete else ()):
+        if found.name not in used:
+            yield Issue(f"{at}.sharedCounters[{index}]", f'no device consumes counters of "{found.name}"')
+
+
+RULES: Final = (
+    warning("pool-slices", _pools, _slices, "A pool has as many slices as they say.", _ORIGIN_POOL),
+    warning("pool-counts", _members, _counts, "The slices of a pool agree on their number.", _ORIGIN_POOL),
+    info("pool-older", _members, _generation, "Only the newest generation of a pool counts.", _ORIGIN_POOL),
+    warning("pool-device-unique", _members, _unique_devices, "The names of a pool's devices differ.", _ORIGIN_POOL),
+    warning("pool-set-unique", _members, _unique_sets, "The names of its counter sets differ.", _ORIGIN_COUNTERS),
+    warning(
+        "pool-set", _consumptions, _set_exists, "Devices consume counters of sets in their pool.", _ORIGIN_COUNTERS
+    ),
+    warning("pool-counter", _consumptions, _counter_exists, "The sets have these counters.", _ORIGIN_COUNTERS),
+    warning("pool-counter-size", _consumptions, _fits, "No device consumes more than there is.", "KEP-4815"),
+    info("pool-set-unused", _members, _unused, "Some device consumes each counter set.", "KEP-4815"),
+)

@@ -1,0 +1,173 @@
+"""Pods that are placed all or none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dralloc.cluster import Cluster
+from dralloc.compiler import Compiled, compile_cluster
+from dralloc.features import ALL_FEATURES
+from dralloc.solvers.first_fit import first_fit
+from dralloc.write import allocated_claims
+from wire import Json, claim, cluster, device_class, gpus, node, pod, request, resource_slice
+
+GANG = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+
+
+def group(name: str = "group", version: str = "v1alpha3", **spec: Any) -> Json:
+    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    return {
+        "apiVersion": f"scheduling.k8s.io/{version}",
+        "kind": "PodGroup",
+        "metadata": metadata,
+        "spec": spec or GANG,
+    }
+
+
+def member(name: str, *claims: str, group: str = "group", **spec: Any) -> Json:
+    return pod(name, *claims, schedulingGroup={"podGroupName": group}, **spec)
+
+
+def two(*others: Json, gpu_count: int = 1, **spec: Any) -> Cluster:
+    """Two pods of the group, each with a claim of its own."""
+    pods = [member("p", "a", **spec), member("q", "b", **spec)]
+    claims = [claim("a", request()), claim("b", request())]
+    return cluster(node(), device_class(), resource_slice(gpus(gpu_count)), claims, pods, list(others))
+
+
+def placed(compiled: Compiled) -> list[str]:
+    solution = first_fit(compiled.problem)
+    return [compiled.problem.demands[one.demand].key.name for one in solution.placements]
+
+
+def rules(compiled: Compiled) -> list[str]:
+    return [f"{finding.subject}: {finding.path}: {finding.rule}" for finding in compiled.findings]
+
+
+def test_a_pod_group_with_gang_policy_is_a_gang() -> None:
+    compiled = compile_cluster(two(group()))
+    assert [demand.gang for demand in compiled.problem.demands] == ["default/group"] * 2
+    assert compiled.findings == ()
+    assert placed(compiled) == []
+    assert placed(compile_cluster(two(group(), gpu_count=2))) == ["p", "q"]
+
+
+def test_a_pod_group_with_basic_policy_is_none() -> None:
+    assert placed(compile_cluster(two(group(schedulingPolicy={"basic": {}})))) == ["p"]
+
+
+def test_the_gate_generic_workload_is_off() -> None:
+    assert placed(compile_cluster(two(group()), ALL_FEATURES.switched({"GenericWorkload": False}))) == ["p"]
+
+
+def test_a_group_that_is_missing_counts_as_a_gang() -> None:
+    compiled = compile_cluster(two())
+    assert placed(compiled) == []
+    assert rules(compiled) == [
+        "Pod default/p: spec.schedulingGroup.podGroupName: "
+        "the group default/group was not given; its 2 pods are placed all or none"
+    ]
+
+
+def test_too_few_pods_for_a_gang_are_not_placed() -> None:
+    compiled = compile_cluster(two(group(schedulingPolicy={"gang": {"minCount": 3}}), gpu_count=2))
+    assert placed(compiled) == []
+    assert rules(compiled) == [
+        "PodGroup default/group: spec.schedulingPolicy.gang.minCount: needs 3 pods, but there are 2: none is placed"
+    ]
+
+
+def test_a_gated_pod_is_not_there_yet() -> None:
+    gated = member("r", "c", schedulingGates=[{"name": "later"}])
+    compiled = compile_cluster(two(group(schedulingPolicy={"gang": {"minCount": 3}}), gated, gpu_count=2))
+    assert placed(compiled) == []
+
+
+def test_more_pods_than_needed_are_placed_together() -> None:
+    compiled = compile_cluster(two(group(schedulingPolicy={"gang": {"minCount": 1}})))
+    assert placed(compiled) == []
+    assert rules(compiled) == [
+        "PodGroup default/group: spec.schedulingPolicy.gang.minCount: "
+        "1 pods would do, but all 2 are placed together or none"
+    ]
+
+
+def test_where_enough_pods_run_the_others_come_one_by_one() -> None:
+    running = [member(name, nodeName="node-0") for name in "rs"]
+    assert placed(compile_cluster(two(group(), *running))) == ["p"]
+
+
+def test_groups_of_a_workload() -> None:
+    workload = {
+        "apiVersion": "scheduling.k8s.io/v1alpha1",
+        "kind": "Workload",
+        "metadata": {"name": "job", "namespace": "default"},
+        "spec": {
+            "podGroups": [
+                {"name": "lead", "policy": {"basic": {}}},
+                {"name": "workers", "policy": {"gang": {"minCount": 2}}},
+            ]
+        },
+    }
+    reference = {"name": "job", "podGroup": "workers", "podGroupReplicaKey": "0"}
+    pods = [pod("p", "a", workloadRef=reference), pod("q", "b", workloadRef=reference)]
+    lead = pod("lead", "c", workloadRef={"name": "job", "podGroup": "lead"})
+    claims = [claim(name, request()) for name in "abc"]
+    compiled = compile_cluster(cluster(node(), device_class(), resource_slice(gpus(2)), workload, claims, pods, lead))
+    assert [demand.gang for demand in compiled.problem.demands] == ["default/job/workers/0"] * 2 + [""]
+    assert placed(compiled) == ["p", "q"]
+
+
+def test_a_label_makes_gangs_of_every_namespace() -> None:
+    pods = [pod("p", "a"), pod("q", "b"), pod("r", "c")]
+    for one in pods[:2]:
+        one["metadata"]["labels"] = {"job": "training"}
+    claims = [claim(name, request()) for name in "abc"]
+    given = cluster(node(), device_class(), resource_slice(gpus(2)), claims, pods)
+    compiled = compile_cluster(given, gang="job")
+    assert [demand.gang for demand in compiled.problem.demands] == ["default/training"] * 2 + [""]
+
+
+def test_a_gang_that_does_not_fit_gives_everything_back() -> None:
+    """The gang stands before the pod in between, takes both GPUs, and has to return them."""
+    claims = [claim(name, request()) for name in "abcd"]
+    pods = [member("p", "a"), pod("alone", "d"), member("q", "b"), member("r", "c")]
+    three = group(schedulingPolicy={"gang": {"minCount": 3}})
+    given = cluster(node(), device_class(), resource_slice(gpus(2)), claims, pods, three)
+    assert placed(compile_cluster(given)) == ["alone"]
+
+
+def test_placements_keep_the_order_of_demands() -> None:
+    claims = [claim(name, request()) for name in "abc"]
+    pods = [member("p", "a"), pod("alone", "c"), member("q", "b")]
+    given = cluster(node(), device_class(), resource_slice(gpus(2)), claims, pods, group())
+    compiled = compile_cluster(given)
+    assert placed(compiled) == ["p", "q"]
+    given = cluster(node(), device_class(), resource_slice(gpus(3)), claims, pods, group())
+    assert placed(compile_cluster(given)) == ["p", "alone", "q"]
+
+
+def test_pods_share_the_claim_of_their_group() -> None:
+    """An entry of a pod that its PodGroup has too means one claim for all, reserved for the group (KEP-5729)."""
+    template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "gpu", "namespace": "default"},
+        "spec": {"spec": claim("", request())["spec"]},
+    }
+    entry = {"name": "gpu", "resourceClaimTemplateName": "gpu"}
+    pods = [
+        {**member(name), "spec": {"schedulingGroup": {"podGroupName": "group"}, "resourceClaims": [entry]}}
+        for name in "pq"
+    ]
+    for one in pods:
+        one["metadata"]["uid"] = one["metadata"]["name"]
+    shared = group(schedulingPolicy=GANG["schedulingPolicy"], resourceClaims=[entry])
+    compiled = compile_cluster(cluster(node(), device_class(), resource_slice(gpus(1)), template, pods, shared))
+    solution = first_fit(compiled.problem)
+    assert len(solution.placements) == 2
+    (written,) = allocated_claims(compiled, solution)
+    assert written.name.startswith("group-gpu-")
+    assert [(one.api_group, one.resource, one.name, one.uid) for one in written.status.reserved_for] == [
+        ("scheduling.k8s.io", "podgroups", "group", "uid-group")
+    ]
