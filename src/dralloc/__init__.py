@@ -11,6 +11,7 @@ from dralloc.allocate import allocate, compare
 from dralloc.cluster import Cluster
 from dralloc.comparison import Comparison
 from dralloc.errors import DrallocError, InputError
+from dralloc.explain import Explanation, explain
 from dralloc.features import Features
 from dralloc.load import load
 from dralloc.plan import Mode, Plan
@@ -20,6 +21,7 @@ __all__ = [
     "Cluster",
     "Comparison",
     "DrallocError",
+    "Explanation",
     "Features",
     "Goal",
     "InputError",
@@ -28,5 +30,6 @@ __all__ = [
     "Plan",
     "allocate",
     "compare",
+    "explain",
     "load",
 ]

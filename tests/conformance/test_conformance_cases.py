@@ -113,3 +113,37 @@ def probe(expression: str, expect: bool | str) -> dict[str, Any]:
 def test_cel_probes(expression: str, answer: bool | str) -> None:
     assert run_cel(probe(expression, answer)).passed
     assert not run_cel(probe(expression, "something else")).passed
+
+
+def row(expression: str, **recorded: Any) -> dict[str, Any]:
+    """A row of upstream's table."""
+    answer = {"actualCompileError": None, "actualMatchError": None, "actualMatch": True, "actualMaxCost": 5}
+    plain = {"table": "TestCEL", "features": {}, "envType": "StoredExpressions", "actualCost": 5}
+    return {**probe(expression, True), **plain, **answer, **recorded}
+
+
+def cel_difference(case: dict[str, Any]) -> str:
+    case.pop("expect")
+    return run_cel(case).difference
+
+
+_INDEX = "device.attributes['gpu.example.com'].index"
+
+
+def test_rows_of_upstreams_cel_table_compare_costs_and_texts() -> None:
+    assert cel_difference(row(f"{_INDEX} == 3")) == ""
+    assert cel_difference(row(f"{_INDEX} == 3", actualCost=6)) == "cost: expected 6, got 5"
+    assert cel_difference(row(f"{_INDEX} == 3", actualMaxCost=6)) == "estimated cost: expected 6, got 5"
+    assert cel_difference(row(f"{_INDEX} == 4")) == "expected True, got False"
+    failing = {"actualMatch": False, "actualMatchError": "no such key: none", "actualMaxCost": 4}
+    assert cel_difference(row("device.attributes['gpu.example.com'].none", **failing)) == ""
+    other = {**failing, "actualMatchError": "no such key: other"}
+    assert cel_difference(row("device.attributes['gpu.example.com'].none", **other)).startswith("error: expected")
+
+
+def test_of_syntax_errors_only_the_place_is_compared() -> None:
+    recorded = {"actualMatch": False, "actualMaxCost": None, "actualCost": None}
+    text = "compilation failed: ERROR: <input>:1:1: Syntax error: extraneous input '?' expecting {'[', '{'}"
+    assert cel_difference(row("?!", actualCompileError=text, **recorded)) == ""
+    moved = text.replace("1:1", "1:2")
+    assert cel_difference(row("?!", actualCompileError=moved, **recorded)).startswith("error: expected")

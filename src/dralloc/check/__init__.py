@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dralloc.check import claims, objective, placed, shared
 from dralloc.check.view import View
 from dralloc.errors import CheckError
+from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.solution import Solution
 
@@ -57,6 +58,7 @@ def check(problem: Problem, solution: Solution) -> None:
         raise CheckError("\n".join(found))
 
 
+@without_garbage_collection()
 def violations(problem: Problem, solution: Solution) -> list[str]:
     """Every violation in a solution, each with the object, the rule and the numbers.
 

@@ -13,6 +13,7 @@ from dralloc.allocate import SolveOptions, allocate, compare
 from dralloc.api import to_wire
 from dralloc.cli.conformance import conformance
 from dralloc.cli.console import Session, features_from, guarded
+from dralloc.cli.explain import explain_command
 from dralloc.cli.options import (
     AsJson,
     FeatureSwitches,
@@ -29,6 +30,7 @@ from dralloc.cli.options import (
     TimeLimit,
     Workers,
 )
+from dralloc.cli.report import report
 from dralloc.cli.snapshot import redact, snapshot
 from dralloc.cli.validate import validate
 from dralloc.cluster import Cluster
@@ -49,7 +51,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(conformance)
+app.command("explain")(explain_command)
 app.command()(redact)
+app.command()(report)
 app.command()(snapshot)
 app.command()(validate)
 

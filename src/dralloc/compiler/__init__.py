@@ -1,6 +1,7 @@
 """From a cluster to the problem that the solvers read.
 
-- `dralloc.compiler.demands`: what is to be placed, in which order, and on which nodes;
+- `dralloc.compiler.demands`: what is to be placed, and in which order;
+- `dralloc.compiler.where`: which nodes a pod may be placed on;
 - `dralloc.compiler.extended`: claims for the extended resources that pods ask for;
 - `dralloc.compiler.gangs`: which pods are placed all or none;
 - `dralloc.compiler.quota`: which claims a namespace may not have;

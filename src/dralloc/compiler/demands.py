@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
 from dralloc.api import Node as ApiNode
-from dralloc.api import NodeSelector, Pod, ResourceClaim
+from dralloc.api import Pod, ResourceClaim
 from dralloc.cluster import Cluster
 from dralloc.compiler.gangs import Gangs
+from dralloc.compiler.where import Where
 from dralloc.errors import Finding
-from dralloc.inventory.nodes import selector_matches
 from dralloc.match import MatchTable
 from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey
@@ -76,16 +77,22 @@ class Demands:
             if claims:
                 yield pod.metadata.creation_timestamp, self._demand(pod, claims, allocated)
 
+    @cached_property
+    def _where(self) -> Where:
+        return Where(self.nodes)
+
     def _demand(self, pod: Pod, claims: Sequence[Claim], allocated: Sequence[ResourceClaim]) -> Demand:
         obstacles = ((claim, self._obstacle(claim, pod)) for claim in allocated)
         blocked = [Claim(one.key, "", (), defect=f"pod {pod.key}: {reason}") for one, reason in obstacles if reason]
         where = [one.status.allocation.node_selector for one in allocated if one.status.allocation is not None]
+        selectors = [one for one in where if one is not None]
+        elsewhere = self.elsewhere.get(pod.key, frozenset())
         gang = self.gangs.of(pod)
         return Demand(
             key=pod.key,
             claims=(*claims, *blocked),
             priority=pod.spec.priority or 0,
-            nodes=() if gang in self.gangs.halted else self._nodes_for(pod, [one for one in where if one is not None]),
+            nodes=() if gang in self.gangs.halted else self._where.of(pod, selectors, elsewhere),
             gang=gang,
         )
 
@@ -105,7 +112,7 @@ class Demands:
         for claim in self.cluster.claims:
             waiting = claim.status.allocation is None and claim.metadata.deletion_timestamp is None
             if claim.key not in used and waiting:
-                nodes = self._schedulable([*range(len(self.nodes))])
+                nodes = self._where.everywhere()
                 yield claim.metadata.creation_timestamp, Demand(claim.key, (self._compile(claim),), nodes=nodes)
 
     def _compile(self, claim: ResourceClaim) -> Claim:
@@ -114,28 +121,6 @@ class Demands:
         if claim.metadata.deletion_timestamp is not None:
             defect = f'claim {claim.key}: resourceclaim "{claim.name}" is being deleted'
         return replace(compiled, defect=defect) if defect else compiled
-
-    def _nodes_for(self, pod: Pod, selectors: Sequence[NodeSelector]) -> tuple[int, ...] | None:
-        """The nodes that the pod itself and its allocated claims allow."""
-        if pod.spec.node_name:
-            return tuple(index for index, node in enumerate(self.nodes) if node.metadata.name == pod.spec.node_name)
-        affinity = pod.spec.affinity and pod.spec.affinity.node_affinity and pod.spec.affinity.node_affinity.required
-        every = [*selectors, affinity] if affinity else selectors
-        wanted = pod.spec.node_selector.items()
-        elsewhere = self.elsewhere.get(pod.key, frozenset())
-        return self._schedulable(
-            [
-                index
-                for index, node in enumerate(self.nodes)
-                if wanted <= node.metadata.labels.items()
-                and node.metadata.name not in elsewhere
-                and all(selector_matches(selector, node) for selector in every)
-            ]
-        )
-
-    def _schedulable(self, nodes: Sequence[int]) -> tuple[int, ...] | None:
-        kept = tuple(index for index in nodes if not self.nodes[index].spec.unschedulable)
-        return None if len(kept) == len(self.nodes) else kept
 
     def _with_few_consumers(self, demands: Sequence[Demand]) -> tuple[Demand, ...]:
         """The demands, where a claim has more users than it may have only the first ones with nodes to go to."""

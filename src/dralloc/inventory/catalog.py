@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dralloc.api import AttributeValue, DeviceCounterConsumption, ResourceSlice
+from dralloc.api import AttributeValue, ResourceSlice
 from dralloc.api import Counter as ApiCounter
 from dralloc.api import Device as ApiDevice
 from dralloc.features import Features
+from dralloc.inventory.consumption import Consumption, CounterGroup
 from dralloc.inventory.pools import PoolView
 from dralloc.inventory.reach import NodeIndex
 from dralloc.inventory.values import comparable
@@ -61,6 +62,7 @@ class Catalog:
     published: list[ApiCounter] = field(default_factory=list)
     slots: dict[DeviceID, int] = field(default_factory=dict)
     _groups: dict[tuple[PoolID, tuple[int, ...]], Mapping[int, range]] = field(default_factory=dict)
+    _consumption: Consumption = field(default_factory=Consumption)
     _capacities: dict[int, Mapping[str, Capacity]] = field(default_factory=dict)
 
     def offer(self, pool: PoolID, view: PoolView) -> tuple[int, ...]:
@@ -73,31 +75,28 @@ class Catalog:
 
     def _enter(self, pool: PoolID, considered: Sequence[int]) -> Mapping[int, range]:
         group = len(self._groups)
-        numbers = dict(self._enter_counters(pool, considered, group))
+        first_counter = len(self.counters)
+        counters = self._consumption.group(first_counter, tuple(self._enter_counters(pool, considered, group)))
         entered = {}
         for index in considered:
             slice_ = self.slices[index]
             first = len(self.devices)
             if not (self.features.PartitionableDevices and slice_.spec.shared_counters):
                 for device in slice_.spec.devices:
-                    self._enter_device(slice_, device, group, numbers)
+                    self._enter_device(slice_, device, group, counters)
             entered[index] = range(first, len(self.devices))
         return entered
 
-    def _enter_counters(
-        self, pool: PoolID, considered: Sequence[int], group: int
-    ) -> Iterator[tuple[tuple[str, str], int]]:
+    def _enter_counters(self, pool: PoolID, considered: Sequence[int], group: int) -> Iterator[tuple[str, str]]:
         for index in considered:
             for counter_set in self.slices[index].spec.shared_counters:
                 for name, counter in counter_set.counters.items():
-                    yield (counter_set.name, name), len(self.counters)
+                    yield counter_set.name, name
                     total = counter.value.nanos
                     self.published.append(counter)
                     self.counters.append(Counter(CounterID(*pool, counter_set.name, name), total, total, group))
 
-    def _enter_device(
-        self, slice_: ResourceSlice, device: ApiDevice, group: int, numbers: Mapping[tuple[str, str], int]
-    ) -> None:
+    def _enter_device(self, slice_: ResourceSlice, device: ApiDevice, group: int, counters: CounterGroup) -> None:
         id_ = DeviceID(slice_.spec.driver, slice_.spec.pool.name, device.name)
         per_device = slice_.spec.per_device_node_selection
         self.devices.append(
@@ -107,13 +106,13 @@ class Catalog:
                 group=group,
                 shareable=self.features.ConsumableCapacity and device.allow_multiple_allocations,
                 capacity=self._capacity(device),
-                consumes=_fixed_consumption(device.consumes_counters, numbers),
+                consumes=counters.fixed(device.consumes_counters) if device.consumes_counters else (),
                 attributes=self._constrained(device, id_.driver),
                 nodes=self.nodes.of_device(device) if per_device else None,
             )
         )
         by_request = device.consumes_counters if self.features.SharedConsumableCapacity else ()
-        self.sources.append(Source(slice_, device, _requested_consumption(by_request, numbers)))
+        self.sources.append(Source(slice_, device, counters.by_request(by_request) if by_request else ()))
 
     def _capacity(self, device: ApiDevice) -> Mapping[str, Capacity]:
         # Equal capacities are one object after loading; keep it that way.
@@ -142,26 +141,3 @@ def _look_up(attribute: str, device: ApiDevice, driver: str) -> AttributeValue |
         elif not domain:
             value = device.attributes.get(f"{driver}/{attribute}")
     return value
-
-
-def _fixed_consumption(
-    consumptions: Sequence[DeviceCounterConsumption], numbers: Mapping[tuple[str, str], int]
-) -> tuple[tuple[int, int], ...]:
-    fixed: dict[int, int] = {}
-    for consumption in consumptions:
-        for name, consumed in consumption.counters.items():
-            number = numbers.get((consumption.counter_set, name))
-            if consumed.value is not None and number is not None:
-                fixed[number] = fixed.get(number, 0) + consumed.value.nanos
-    return tuple(fixed.items())
-
-
-def _requested_consumption(
-    consumptions: Sequence[DeviceCounterConsumption], numbers: Mapping[tuple[str, str], int]
-) -> tuple[tuple[int, str], ...]:
-    return tuple(
-        (numbers[consumption.counter_set, name], consumed.value_from.capacity_key)
-        for consumption in consumptions
-        for name, consumed in consumption.counters.items()
-        if consumed.value_from is not None and (consumption.counter_set, name) in numbers
-    )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dralloc.errors import CelRuntimeError
-from dralloc.match.cel import compile_selector, device_from_wire
+from dralloc.match.cel import compile_selector, device_from_wire, explain
 from match.cel.cel_helpers import ATTRIBUTES, GPU, answers, costs, evaluate, lines, runtime_message, table
 
 _OPERATORS = """
@@ -285,6 +285,16 @@ _COSTS = """
 @pytest.mark.parametrize(("expression", "cost"), costs(_COSTS))
 def test_costs(expression: str, cost: int) -> None:
     assert compile_selector(expression).evaluate(GPU)[1] == cost
+
+
+def test_upstreams_advice_where_a_key_is_missing() -> None:
+    with pytest.raises(CelRuntimeError) as error:
+        compile_selector(f"{ATTRIBUTES}.nosuch").matches(GPU)
+    assert explain(error.value) == (
+        "no such key: nosuch. consider using CEL optional chaining (.? followed by orValue()) or guarding the check"
+        " with has() for optional fields"
+    )
+    assert explain(CelRuntimeError("division by zero")) == "division by zero"
 
 
 def test_the_cost_limit_ends_an_evaluation() -> None:

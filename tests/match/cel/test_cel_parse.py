@@ -116,6 +116,34 @@ def test_errors_show_line_and_column() -> None:
     assert message == "compilation failed: ERROR: <input>:2:3: Syntax error: unexpected input '?'\n |   ?\n | ..^"
 
 
+@pytest.mark.parametrize(
+    ("expression", "shown"),
+    [
+        ("true &&\n\tnosuch\t== 1", "2:2: undeclared reference to 'nosuch' (in container '')\n |  nosuch == 1\n | .^"),
+        ("true\r\n  && nosuch", "2:6: undeclared reference to 'nosuch' (in container '')\n |   && nosuch\n | .....^"),
+        (
+            "'éa' == nosuch",
+            "1:9: undeclared reference to 'nosuch' (in container '')\n | 'éa' == nosuch\n | .\uff0e......^",
+        ),
+        ("1 == é", "1:6: Syntax error: unexpected input 'é'\n | 1 == é\n | .....\uff3e"),
+        (
+            '\n"""\n\n""" == nosuch',
+            "4:8: undeclared reference to 'nosuch' (in container '')\n | \"\"\" == nosuch\n | .......^",
+        ),
+        ("f(\n", "2:1: Syntax error: unexpected end of the expression\n | \n | ^"),
+        (f"'{'a' * 20000}' == nosuch", "1:20007: undeclared reference to 'nosuch' (in container '')"),
+    ],
+)
+def test_errors_are_shown_as_upstream_does(expression: str, shown: str) -> None:
+    assert compile_message(expression) == f"compilation failed: ERROR: <input>:{shown}"
+
+
+def test_no_more_than_a_hundred_errors_are_shown() -> None:
+    message = compile_message(" && ".join(f"a{number}" for number in range(103)))
+    assert message.count("ERROR") == 100
+    assert message.endswith("\n3 more errors were truncated")
+
+
 @pytest.mark.parametrize("expression", ["(" * 300 + "true" + ")" * 300, "+".join(["1"] * 300), "device" + ".a" * 300])
 def test_depth_is_limited(expression: str) -> None:
     assert f"recursion limit exceeded: {MAX_DEPTH}" in compile_message(expression)

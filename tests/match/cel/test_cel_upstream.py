@@ -12,7 +12,7 @@ import pytest
 
 from dralloc.errors import CelCompileError, CelRuntimeError
 from dralloc.features import ALL_FEATURES
-from dralloc.match.cel import compile_selector, device_from_wire
+from dralloc.match.cel import compile_selector, device_from_wire, estimated_cost
 
 _FOLDER = Path(__file__).resolve().parents[3].parent / "shared" / "upstream"
 _PROBES = Path(__file__).resolve().parents[2] / "data" / "cel_probes.jsonl.gz"
@@ -62,4 +62,17 @@ def test_cases() -> None:
         right = answer == expected and wanted.replace("(any)", "") in text
         if not right or (cost is not None and cost != case["actualCost"]):
             wrong.append((case["name"], case["expression"], expected, answer, text, cost))
+    assert wrong == []
+
+
+@pytest.mark.skipif(not _FOLDER.is_dir(), reason="upstream's cases are not beside this checkout")
+def test_the_estimates_of_cases() -> None:
+    wrong = []
+    for case in _read(_FOLDER / "cel_cases.jsonl"):
+        if case["actualMaxCost"] is None:
+            continue
+        features = ALL_FEATURES.switched(case["features"])
+        estimate = estimated_cost(case["expression"], features, new_expression=case["envType"] == "NewExpressions")
+        if estimate != case["actualMaxCost"] or estimate < (case["actualCost"] if case["actualMatch"] else 0):
+            wrong.append((case["name"], case["expression"], case["actualMaxCost"], estimate))
     assert wrong == []

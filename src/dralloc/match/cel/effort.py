@@ -43,10 +43,13 @@ _LONG: Final = 1000
 """Comparing or copying so many characters takes as long as handling a value."""
 
 
-def value_count(*values: Value) -> int:
-    """How many values there are in values, each counted as often as it occurs; long texts count as several."""
+def value_count(value: Value, most: int = _MOST) -> int:
+    """How many values there are in a value, each counted as often as it occurs, or `most` if there are more.
+
+    Long texts count as several.
+    """
     count = 0
-    stack = list(values)
+    stack = [value]
     while stack:
         value = stack.pop()
         kind = type(value)
@@ -55,17 +58,22 @@ def value_count(*values: Value) -> int:
             count += len(value) // _LONG
         elif kind is tuple:
             count += len(value) // 8
-            if count + len(stack) > _MOST:
-                return _MOST
+            if count + len(stack) > most:
+                return most
             stack += value
         elif kind is dict or kind is DomainMap:
             count += len(value)
             stack += value.values()
         elif kind is Optional:
             stack.append(value.value)
-        if count > _MOST:
-            return _MOST
+        if count > most:
+            return most
     return count
+
+
+def _beyond(values: Value) -> int:
+    """How many values there are in a list's elements, without the elements."""
+    return value_count(values) - len(values) - 1
 
 
 def _length(value: Value) -> int:
@@ -74,23 +82,30 @@ def _length(value: Value) -> int:
 
 
 def comparison(args: Sequence[Value]) -> int:
-    """Two values are compared."""
-    return min(value_count(args[0]), value_count(args[1]))
+    """Two values are compared, which takes as long as the smaller one is large."""
+    most = 100
+    while True:
+        count = min(value_count(args[0], most), value_count(args[1], most))
+        if count < most or most == _MOST:
+            return count
+        most = min(10 * most, _MOST)
 
 
 def containment(args: Sequence[Value]) -> int:
-    """A value is looked for in a list, which is the second argument."""
-    return value_count(args[1]) if type(args[1]) is tuple else 0
+    """A value is looked for in a list, which is the second argument; the cost covers plain elements."""
+    return max(_beyond(args[1]), 0) if type(args[1]) is tuple else 0
 
 
 def pairs(args: Sequence[Value]) -> int:
-    """Every element of the first list is compared with all of the last one, which may be the same."""
-    return _length(args[0]) * value_count(args[-1])
+    """Every element of the first list is compared with all of the last one; the cost covers plain elements."""
+    if type(args[-1]) is not tuple:
+        return 0
+    return _length(args[0]) * max(_beyond(args[-1]), 0) + len(args[-1]) // 4
 
 
 def traversal(args: Sequence[Value]) -> int:
     """The first argument is passed over, with all that is in it."""
-    return value_count(args[0])
+    return value_count(args[0]) if type(args[0]) in CONTAINERS else 0
 
 
 def copying(args: Sequence[Value]) -> int:

@@ -14,6 +14,7 @@ class Stock:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+        self._free = [counter.free for counter in problem.counters]
         self._may_open: dict[int, bool] = {}
         self._overdrawn = {counter.group for counter in problem.counters if counter.free < 0}
 
@@ -38,13 +39,16 @@ class Stock:
 
     def _may_draw(self, device: int, charged: tuple[tuple[int, int], ...]) -> bool:
         """Nothing of a group with an overdrawn counter is opened; what is shared already is charged already."""
-        view, counters = self.problem.devices[device], self.problem.counters
+        view, free = self.problem.devices[device], self._free
         opens = view.slot not in self.problem.usage.shares
         if opens and view.consumes and view.group in self._overdrawn:
             return False
         if not charged:
-            return not opens or all(amount <= counters[counter].free for counter, amount in view.consumes)
+            for counter, amount in view.consumes if opens else ():  # noqa: SIM110  (an inner loop)
+                if amount > free[counter]:
+                    return False
+            return True
         needed: Tally[int] = Tally()
         for counter, amount in (*view.consumes, *charged) if opens else charged:
             needed[counter] += amount
-        return all(amount <= counters[counter].free for counter, amount in needed.items())
+        return all(amount <= free[counter] for counter, amount in needed.items())

@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 _SECOND: Final = 10**9
+_MAX_DIGITS: Final = 30
 _UNITS: Final = {
     "ns": 1,
     "us": 10**3,
@@ -93,12 +94,23 @@ def parse_duration(text: str) -> Duration:
         if part is None or not (part[1] or part[2]):
             break
         unit = _UNITS[part[3]]
-        nanos += int(part[1] or 0) * unit + int(part[2] or 0) * unit // 10 ** len(part[2] or "")
+        nanos += int(part[1].lstrip("0")[:_MAX_DIGITS] or 0) * unit + _fraction(part[2] or "", unit)
         start = part.end()
     limit = INT_MAX + (text[:1] == "-")
     if not body or start < len(body) or nanos > limit:
         raise ValueError(f"invalid duration {text!r}")
     return Duration(-nanos if text[0] == "-" else nanos)
+
+
+def _fraction(digits: str, unit: int) -> int:
+    """Digits behind a point, as a double has them; those that an int64 cannot hold do not count."""
+    number, scale = 0, 1.0
+    for digit in digits:
+        longer = number * 10 + int(digit)
+        if number > INT_MAX // 10 or longer > INT_MAX + 1:
+            break
+        number, scale = longer, scale * 10
+    return int(number * (unit / scale))
 
 
 def duration_text(value: Duration) -> str:

@@ -6,8 +6,8 @@ For demand classes *c* with modes *m*, and needs *k*::
     sum_{(c, m) needs k} placed[c, m] <= supply[k]
 
 and the supply in the variables of the cell classes (see `dralloc.solvers.cpsat.classes.supply`). The tiers are
-``sum weight[c] * missed[c]`` and ``sum rank[m] * placed[c, m]``. Demands of a class are interchangeable, as are
-cells of a class, so every answer has an image here, and every image can be given names again at the same cost.
+``sum weight[c] * missed[c]`` and ``sum rank[m] * placed[c, m]``. Demands of a class are interchangeable, as are cells
+of a class, so every answer has an image here, and every image can be given names again at the same cost.
 """
 
 from __future__ import annotations

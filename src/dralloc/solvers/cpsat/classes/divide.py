@@ -17,6 +17,7 @@ from typing import Final
 
 from dralloc.problem import Problem
 from dralloc.solvers.cpsat.candidates import Survey
+from dralloc.solvers.cpsat.classes.arcflow import as_bin, flows
 from dralloc.solvers.cpsat.classes.cells import Cells, find_cells
 from dralloc.solvers.cpsat.classes.forest import Forest
 from dralloc.solvers.cpsat.classes.live import Live, take_stock
@@ -28,6 +29,9 @@ from dralloc.solvers.cpsat.classes.supply import PatternSupply, Supply
 from dralloc.solvers.cpsat.components import touched
 
 __all__ = ["Counted", "Division", "divide"]
+
+_MOST_SIZES: Final = 8
+"""With more sizes of one capacity a flow is smaller than patterns."""
 
 _MOST_EFFORT: Final = 20_000
 """More states and multisets of one cell are not looked at."""
@@ -120,13 +124,21 @@ class _Component:
         for each in self.classes:
             for mode in each.modes:
                 supplied[mode.need] += len(each.members)
-        supplies = []
+        supplies: list[Supply] = []
+        bins = []
         for machine in self.machines:
+            bin_ = as_bin(machine, wants.needs, supplied)
+            if bin_ and len(set(bin_.sizes.values())) > _MOST_SIZES:
+                bins.append(bin_)
+                continue
             patterns = maximal_patterns(machine, wants.needs, supplied, _MOST_EFFORT)
-            if patterns is None:
+            if patterns is not None:
+                supplies.append(PatternSupply(machine, patterns))
+            elif bin_:
+                bins.append(bin_)
+            else:
                 return None
-            supplies.append(PatternSupply(machine, patterns))
-        return Counted(self.classes, tuple(supplies))
+        return Counted(self.classes, (*supplies, *flows(bins)))
 
 
 def _components(wants: Wants, machines: Sequence[Machine]) -> list[_Component]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ortools.sat.python import cp_model
 
+from dralloc.garbage import without_garbage_collection
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.counts import Counts
 from dralloc.solvers.cpsat.classes.needs import DemandClass
@@ -76,10 +77,14 @@ class CountedComponent:
             values = outcome.values
             costs = [sum(factor * values[variable.index] for variable, factor in each) for each in terms]
             if costs < self._costs[:2]:
-                self.placements = tuple(counts.placements(self.part.problem, values))
-                self._costs = self._costs_of(self.placements)
+                self._read(counts, values)
         self._raise_bounds()
         return outcome.interrupted
+
+    @without_garbage_collection()
+    def _read(self, counts: Counts, values: Sequence[int]) -> None:
+        self.placements = tuple(counts.placements(self.part.problem, values))
+        self._costs = self._costs_of(self.placements)
 
     def _costs_of(self, placements: Sequence[Placement]) -> list[int]:
         return [tier.cost(self.part, placements) for tier in self.tiers]

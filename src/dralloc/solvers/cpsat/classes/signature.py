@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import gcd
 from typing import NamedTuple
 
@@ -94,6 +95,8 @@ class Reader:
         self.classes: dict[Hashable, CellClass] = {}
         self.views: dict[UnitView, int] = {}
         self.listed: list[UnitView] = []
+        self.published: dict[Hashable, int] = {}
+        self.free = [counter.free for counter in problem.counters]
         self.plain: dict[int, int] = {}
         self.regions: dict[frozenset[int], int] = {}
         self.region_of = [self._region(wants, node) for node in range(len(problem.nodes))]
@@ -132,7 +135,24 @@ class Reader:
                 plain = UnitView((DeviceView(profile, False, (), False, ()),), (), ())
                 self.plain[profile] = self._number(plain)
             return self.plain[profile]
-        return self._number(self._look_at(unit))
+        key = self._as_published(unit)
+        if key is None:
+            return self._number(self._look_at(unit))
+        if key not in self.published:
+            self.published[key] = self._number(self._look_at(unit))
+        return self.published[key]
+
+    def _as_published(self, unit: Sequence[int]) -> Hashable | None:
+        """A key that is quick to find and decides what the unit looks like, for dedicated devices with counters."""
+        devices, free = self.problem.devices, self.free
+        drawn = [devices[device].consumes for device in unit]
+        profiles = tuple([self.live.profile_of[device] for device in unit])
+        if not all(drawn) or any(self.steps[profile].charges for profile in dict.fromkeys(profiles)):
+            return None
+        counters, amounts = zip(*chain.from_iterable(drawn), strict=True)
+        first = min(counters)
+        left = tuple(free[first : max(counters) + 1])
+        return profiles, tuple(map(len, drawn)), tuple([counter - first for counter in counters]), amounts, left
 
     def _number(self, view: UnitView) -> int:
         if view not in self.views:
@@ -223,6 +243,11 @@ class _Steps(NamedTuple):
     types: frozenset[int]
     capacity: tuple[tuple[str, int], ...]
     counters: frozenset[int]
+
+    @property
+    def charges(self) -> bool:
+        """Whether anything is charged beside what opening a device draws."""
+        return bool(self.capacity or self.counters)
 
 
 def _steps(profile: Profile) -> _Steps:

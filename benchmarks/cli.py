@@ -1,0 +1,96 @@
+"""The command line: ``list``, ``run`` and ``openb``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from benchmarks import workloads
+from benchmarks.export import export
+from benchmarks.measure import Measurement, measure, middle
+from benchmarks.registry import WORKLOADS
+from dralloc.report import Line, Part, Table, show
+from dralloc.solvers.cpsat import Options
+
+__all__ = ["app"]
+
+assert workloads.__all__
+
+app = typer.Typer(
+    name="python -m benchmarks",
+    help="Measures dralloc on named workloads, phase by phase.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command("list")
+def list_command() -> None:
+    """Show the workloads."""
+    for one in WORKLOADS.values():
+        typer.echo(f"{one.name:24} {one.size:>5} {one.unit:15} {one.summary}")
+
+
+@app.command("run")
+def run_command(  # noqa: PLR0913 - one parameter per option
+    name: Annotated[str, typer.Argument(help="A workload, see list.")],
+    size: Annotated[
+        int | None, typer.Option(min=1, help="Nodes, or what else counts; by default the usual size.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the generator, and of the search for the optimum.")] = 0,
+    repeat: Annotated[int, typer.Option(min=1, help="How many runs to take the median of.")] = 1,
+    time_limit: Annotated[float, typer.Option(min=0.001, help="Seconds for the optimum.")] = 60,
+    workers: Annotated[int, typer.Option(min=1, help="Threads of the search for the optimum.")] = 1,
+    optimal: Annotated[bool, typer.Option("--optimal/--no-optimal", help="Whether to look for the optimum.")] = True,
+    directory: Annotated[
+        Path | None, typer.Option("--export", metavar="DIR", help="Write the generated objects here, as JSON.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Generate a workload, place it in both modes, and report seconds by phase."""
+    workload = WORKLOADS.get(name)
+    if workload is None:
+        raise typer.BadParameter(f"there is no workload {name!r}; see list")
+    options = Options(time_limit=time_limit, seed=seed, workers=workers) if optimal else None
+    count = workload.size if size is None else size
+    found = middle(measure(workload, count, seed, directory=directory, options=options) for _ in range(repeat))
+    if as_json:
+        typer.echo(json.dumps(found.to_dict()))
+    else:
+        show(Console(highlight=False), _parts(found))
+
+
+@app.command("export")
+def export_command(
+    name: Annotated[str, typer.Argument(help="A workload, see list.")],
+    directory: Annotated[Path, typer.Argument(help="Where to write the objects.")],
+    size: Annotated[
+        int | None, typer.Option(min=1, help="Nodes, or what else counts; by default the usual size.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 0,
+) -> None:
+    """Only write the generated objects."""
+    workload = WORKLOADS.get(name)
+    if workload is None:
+        raise typer.BadParameter(f"there is no workload {name!r}; see list")
+    count = export(workload.objects(workload.size if size is None else size, seed), directory)
+    typer.echo(", ".join(f"{number} {kind}" for kind, number in count.items()))
+
+
+def _parts(found: Measurement) -> list[Part]:
+    first, best = found.first_fit, found.optimal
+    parts: list[Part] = [
+        Line(f"{found.workload}, size {found.size}, seed {found.seed}", "bold"),
+        Table("Seconds", ("phase", ">s"), [(name, f"{seconds:.3f}") for name, seconds in found.phases.items()]),
+        Line(f"\nfirst fit places {first.placed} of {first.total}, {first.per_second:,.0f} per second"),
+    ]
+    if best is not None:
+        parts.append(
+            Line(f"the optimum places {best.placed}: {best.status}, objective {best.objective} of {best.bound}")
+        )
+    return [*parts, Line(f"peak memory {found.peak_rss_mib:,.0f} MiB", "dim")]

@@ -1,0 +1,185 @@
+"""Running a workload and measuring each phase on its own."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from benchmarks.export import export
+from benchmarks.registry import Workload
+from dralloc.api import to_wire
+from dralloc.check import check
+from dralloc.compiler import Compiled, compile_cluster
+from dralloc.load import load
+from dralloc.problem import Problem
+from dralloc.save import save
+from dralloc.solution import Solution
+from dralloc.solvers.cpsat import Options, solve
+from dralloc.solvers.first_fit import first_fit
+from dralloc.timing import phase
+from dralloc.write import allocated_claims
+
+__all__ = ["FirstFit", "Measurement", "Optimal", "measure", "middle"]
+
+PHASES: Final = ("load", "inventory", "match", "classes", "first fit", "optimal", "check", "write")
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFit:
+    """What first fit placed, and how many demands per second it went through."""
+
+    placed: int
+    total: int
+    per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class Optimal:
+    """What the optimal mode found. The objective and its bound are those of the first tier."""
+
+    status: str
+    placed: int
+    objective: int
+    bound: int | None
+    gap: float | None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One run of a workload; seconds by phase."""
+
+    workload: str
+    size: int
+    seed: int
+    phases: dict[str, float]
+    peak_rss_mib: float
+    first_fit: FirstFit
+    optimal: Optimal | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The run as plain data."""
+        return asdict(self)
+
+
+@dataclass
+class _Run:
+    """The steps from a directory with objects to written answers."""
+
+    timings: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+
+    def compile(self, directory: Path) -> Compiled:
+        with phase(self.timings, "load"):
+            cluster = load(directory)
+        with phase(self.timings, "inventory"):
+            compiled = compile_cluster(cluster)
+        with phase(self.timings, "match"):
+            match(compiled.problem)
+        return compiled
+
+    def first_fit(self, problem: Problem) -> Solution:
+        with phase(self.timings, "first fit"):
+            solution = first_fit(problem)
+        with phase(self.timings, "check"):
+            check(problem, solution)
+        return solution
+
+    def optimal(self, problem: Problem, hint: Solution, options: Options) -> Solution:
+        with phase(self.timings, "optimal"):
+            solution = solve(problem, options, hint=hint)
+        # The solver counts what it needs for classes itself.
+        self.timings["classes"] += solution.timings.get("classes", 0.0)
+        self.timings["optimal"] -= solution.timings.get("classes", 0.0)
+        with phase(self.timings, "check"):
+            check(problem, solution)
+        return solution
+
+    def write(self, compiled: Compiled, solution: Solution, directory: Path) -> None:
+        with phase(self.timings, "write"):
+            save((to_wire(claim) for claim in allocated_claims(compiled, solution)), directory / "answer.json")
+
+
+def match(problem: Problem) -> None:
+    """Ask for every kind of alternative and every look of devices whether they go together."""
+    eligibility = problem.eligibility
+    looks = {eligibility.look(device): device for device in range(len(problem.devices))}
+    kinds = {
+        eligibility.kind(alternative.index): alternative.index
+        for demand in problem.demands
+        for claim in demand.claims
+        for request in claim.requests
+        for alternative in request.alternatives
+    }
+    for alternative in kinds.values():
+        for device in looks.values():
+            if eligibility.selects(alternative, device) is True and eligibility.admits(alternative, device):
+                eligibility.charge(alternative, device)
+
+
+def measure(
+    workload: Workload, size: int, seed: int, *, directory: Path | None = None, options: Options | None = None
+) -> Measurement:
+    """Generate a workload, solve it and measure.
+
+    Parameters
+    ----------
+    directory
+        Where to leave the generated objects; by default nowhere.
+    options
+        For the optimal mode; None leaves it out.
+    """
+    with TemporaryDirectory() as room:
+        objects = directory or Path(room) / "objects"
+        export(workload.objects(size, seed), objects)
+        run = _Run()
+        compiled = run.compile(objects)
+        first = run.first_fit(compiled.problem)
+        best = None if options is None else run.optimal(compiled.problem, first, options)
+        run.write(compiled, best or first, Path(room))
+    return Measurement(
+        workload=workload.name,
+        size=size,
+        seed=seed,
+        phases=run.timings,
+        peak_rss_mib=peak_rss_mib(),
+        first_fit=describe_first_fit(compiled.problem, first, run.timings["first fit"]),
+        optimal=None if best is None else describe_optimal(compiled.problem, best),
+    )
+
+
+def describe_first_fit(problem: Problem, solution: Solution, seconds: float) -> FirstFit:
+    """The figures of a first-fit answer that took so long."""
+    total = len(problem.demands)
+    return FirstFit(len(solution.placements), total, total / seconds if seconds else 0.0)
+
+
+def describe_optimal(problem: Problem, solution: Solution) -> Optimal:
+    """The figures of an answer of the optimal mode."""
+    return Optimal(
+        status=solution.status.value,
+        placed=len(solution.placements),
+        objective=sum(problem.demands[placement.demand].weight for placement in solution.placements),
+        bound=solution.tiers[0].bound if solution.tiers else None,
+        gap=max((tier.gap for tier in solution.tiers), default=None),
+    )
+
+
+def peak_rss_mib() -> float:
+    """The most memory that the process has had so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+def middle(runs: Iterable[Measurement]) -> Measurement:
+    """The last of several runs, with the medians of their times."""
+    every = list(runs)
+    last = every[-1]
+    phases = {name: median(run.phases[name] for run in every) for name in last.phases}
+    first, seconds = last.first_fit, phases["first fit"]
+    fit = FirstFit(first.placed, first.total, first.total / seconds if seconds else 0.0)
+    return replace(last, phases=phases, first_fit=fit)

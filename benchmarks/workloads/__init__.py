@@ -1,0 +1,7 @@
+"""All workloads. Importing this package enters them into the registry."""
+
+from __future__ import annotations
+
+from benchmarks.workloads import bundles, hard, mig, scheduler_perf, shapes
+
+__all__ = ["bundles", "hard", "mig", "scheduler_perf", "shapes"]

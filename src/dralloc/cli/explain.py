@@ -1,0 +1,77 @@
+"""``dralloc explain``: why a claim is pending, and what would change that."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from dralloc.cli.console import Session, features_from, guarded
+from dralloc.cli.options import (
+    AsJson,
+    FeatureSwitches,
+    GangLabel,
+    KubernetesVersion,
+    Paths,
+    Quiet,
+    Seed,
+    Strict,
+    TimeLimit,
+    Workers,
+)
+from dralloc.explain import explain
+from dralloc.load import load
+from dralloc.plan import Mode
+from dralloc.report import show
+
+__all__ = ["explain_command"]
+
+
+def explain_command(  # noqa: PLR0913 - one parameter per option
+    paths: Paths,
+    claim: Annotated[str | None, typer.Option(metavar="NS/NAME", help="The claim to explain.")] = None,
+    pod: Annotated[str | None, typer.Option(metavar="NS/NAME", help="The pod to explain.")] = None,
+    mode: Annotated[Mode, typer.Option(help="Whose answer to explain.")] = Mode.FIRST_FIT,
+    node: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Show the reasons of this node; may be given several times."),
+    ] = None,
+    no_changes: Annotated[
+        bool, typer.Option("--no-changes", help="Only reasons: look for no conflict and no changes.")
+    ] = False,
+    as_json: AsJson = False,
+    time_limit: TimeLimit = None,
+    seed: Seed = 0,
+    workers: Workers = 1,
+    kubernetes: KubernetesVersion = None,
+    feature: FeatureSwitches = None,
+    gang: GangLabel = "",
+    strict: Strict = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say why a claim is pending, with what it conflicts, and which changes would admit it."""
+    with guarded():
+        session = Session(quiet=quiet)
+        with session.busy("reading"):
+            cluster = load(*paths, strict=strict)
+        session.notices(cluster.findings)
+        with session.busy("explaining"):
+            found = explain(
+                cluster,
+                claim,
+                pod,
+                mode=mode,
+                nodes=node or (),
+                features=features_from(feature, kubernetes),
+                strict=strict,
+                gang=gang,
+                suggest=not no_changes,
+                time_limit=time_limit,
+                seed=seed,
+                workers=workers,
+            )
+        if as_json:
+            typer.echo(json.dumps(found.to_dict(), indent=2))
+        else:
+            show(session.out, found.parts())

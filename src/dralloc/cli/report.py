@@ -1,0 +1,119 @@
+"""``dralloc report``: both answers as one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any
+
+import typer
+
+from dralloc.allocate import SolveOptions, compare
+from dralloc.cli.console import Session, features_from, guarded
+from dralloc.cli.options import (
+    FeatureSwitches,
+    GangLabel,
+    GoalOption,
+    KubernetesVersion,
+    Nodes,
+    Paths,
+    Pruning,
+    Quiet,
+    Seed,
+    Strict,
+    StrictCel,
+    TimeLimit,
+    Workers,
+)
+from dralloc.errors import DrallocError
+from dralloc.load import load
+from dralloc.save import write_text
+from dralloc.solvers.cpsat import Goal, Progress
+
+__all__ = ["report"]
+
+
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")]
+Timings = Annotated[
+    bool,
+    typer.Option("--timings/--no-timings", help="Show seconds; without them, equal answers give equal pages."),
+]
+
+
+def report(  # noqa: PLR0913 - one parameter per option
+    paths: Paths,
+    node: Nodes = None,
+    output: Output = Path("report.html"),
+    time_limit: TimeLimit = None,
+    seed: Seed = 0,
+    workers: Workers = 1,
+    goal: GoalOption = Goal.NONE,
+    kubernetes: KubernetesVersion = None,
+    feature: FeatureSwitches = None,
+    gang: GangLabel = "",
+    strict: Strict = False,
+    strict_cel: StrictCel = False,
+    pruning: Pruning = True,
+    timings: Timings = True,
+    quiet: Quiet = False,
+) -> None:
+    """Write both answers as one HTML page with pictures. It needs nothing else to be read."""
+    with guarded():
+        page = _page()
+        if not output.parent.is_dir():
+            raise DrallocError(f"{output}: cannot be written: there is no directory {output.parent}")
+        session = Session(quiet=quiet)
+        options = SolveOptions(time_limit=time_limit, seed=seed, workers=workers, goal=goal, strict_cel=strict_cel)
+        features = features_from(feature, kubernetes)
+        with session.busy("reading"):
+            cluster = load(*paths, strict=strict)
+        session.notices(cluster.findings)
+        records: list[Progress] = []
+        with session.busy(f"comparing on {len(cluster.claims)} claims"):
+            result = compare(
+                cluster,
+                nodes=node or (),
+                features=features,
+                strict=strict,
+                gang=gang,
+                pruning=pruning,
+                progress=_both(records.append, session.progress),
+                **options,
+            )
+        session.notices(result.optimal.compiled.findings)
+        said = {**options, "nodes": node, "kubernetes": kubernetes, "features": feature, "gang": gang, "strict": strict}
+        remarks = [str(one) for one in (*cluster.findings, *result.optimal.compiled.findings)]
+        with session.busy("drawing"):
+            about = page.Circumstances(" ".join(map(str, paths)), dict(_said(said)), records, remarks, timings)
+            text = page.render(result, about)
+        write_text(text, output)
+        if not quiet:
+            typer.echo(f"{output}: {page.headline(result)}", err=True)
+
+
+def _page() -> ModuleType:
+    """The package that writes the page; it needs what not everybody has installed."""
+    try:
+        import dralloc.page as page  # noqa: PLC0415, PLR0402 - an optional dependency
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        raise DrallocError("report needs matplotlib: pip install 'dralloc[plot]'") from None
+    return page
+
+
+def _both(first: Callable[[Progress], None], second: Callable[[Progress], None]) -> Callable[[Progress], None]:
+    def report_to_both(progress: Progress) -> None:
+        first(progress)
+        second(progress)
+
+    return report_to_both
+
+
+def _said(options: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What was chosen, in words; without what was left at nothing."""
+    for name, value in options.items():
+        if value is not None and value is not False and value != "":
+            text = "yes" if value is True else ", ".join(value) if isinstance(value, list) else str(value)
+            yield name.replace("_", " "), text

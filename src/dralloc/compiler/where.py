@@ -1,0 +1,57 @@
+"""On which nodes a pod may be placed, as far as the pod itself and its allocated claims say."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+from dralloc.api import Node as ApiNode
+from dralloc.api import NodeSelector, Pod
+from dralloc.inventory.nodes import selector_matches
+
+__all__ = ["Where"]
+
+
+class Where:
+    """Finds nodes. Pods of equal wishes, which most pods are, get the same answer without another look at the nodes."""
+
+    def __init__(self, nodes: Sequence[ApiNode]) -> None:
+        self._nodes = nodes
+        self._by_name = {node.metadata.name: index for index, node in enumerate(nodes)}
+        self._known: dict[Hashable, tuple[int, ...] | None] = {}
+
+    def of(self, pod: Pod, selectors: Sequence[NodeSelector], elsewhere: frozenset[str]) -> tuple[int, ...] | None:
+        """Indices of the nodes for a pod, in order; None for all.
+
+        Parameters
+        ----------
+        selectors
+            Of the claims that it uses.
+        elsewhere
+            Names of nodes that are not for the pod.
+        """
+        if pod.spec.node_name:
+            index = self._by_name.get(pod.spec.node_name)
+            return () if index is None else (index,)
+        affinity = pod.spec.affinity and pod.spec.affinity.node_affinity and pod.spec.affinity.node_affinity.required
+        every = [*selectors, affinity] if affinity else selectors
+        wanted = pod.spec.node_selector
+        key = tuple(wanted.items()), repr(every) if every else "", elsewhere
+        if key not in self._known:
+            self._known[key] = self._schedulable(
+                index
+                for index, node in enumerate(self._nodes)
+                if wanted.items() <= node.metadata.labels.items()
+                and node.metadata.name not in elsewhere
+                and all(selector_matches(selector, node) for selector in every)
+            )
+        return self._known[key]
+
+    def everywhere(self) -> tuple[int, ...] | None:
+        """The nodes for somebody without wishes."""
+        if () not in self._known:
+            self._known[()] = self._schedulable(range(len(self._nodes)))
+        return self._known[()]
+
+    def _schedulable(self, nodes: Iterable[int]) -> tuple[int, ...] | None:
+        kept = tuple(index for index in nodes if not self._nodes[index].spec.unschedulable)
+        return None if len(kept) == len(self._nodes) else kept

@@ -1,0 +1,189 @@
+"""From a cluster and the name of a claim or pod to the explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Unpack
+
+from dralloc.allocate import SolveOptions, allocate
+from dralloc.cluster import Cluster
+from dralloc.compiler import Compiled, compile_cluster
+from dralloc.errors import DrallocError
+from dralloc.explain.competition import compete
+from dralloc.explain.conflict import find_conflict
+from dralloc.explain.excluded import Exclusions
+from dralloc.explain.explanation import Explanation
+from dralloc.explain.lab import Lab
+from dralloc.explain.members import members_of
+from dralloc.explain.nodes import Diagnosis
+from dralloc.explain.reasons import NodeReason
+from dralloc.explain.situation import Situation
+from dralloc.explain.subject import find_demand
+from dralloc.explain.suggestions import find_suggestions
+from dralloc.explain.turn import Turn, gang_blocker, placed_before, take_turn
+from dralloc.explain.wording import Wording
+from dralloc.features import ALL_FEATURES, Features
+from dralloc.garbage import without_garbage_collection
+from dralloc.names import ClaimKey
+from dralloc.plan import Mode
+from dralloc.solution import Placement, Solution
+from dralloc.solvers.cpsat import Options
+from dralloc.timing import phase
+
+__all__ = ["explain"]
+
+
+@without_garbage_collection()
+def explain(  # noqa: PLR0913 - one parameter per choice
+    cluster: Cluster,
+    claim: ClaimKey | str | None = None,
+    pod: ClaimKey | str | None = None,
+    *,
+    mode: Mode | str = Mode.FIRST_FIT,
+    nodes: Sequence[str] = (),
+    features: Features = ALL_FEATURES,
+    strict: bool = False,
+    gang: str = "",
+    suggest: bool = True,
+    **options: Unpack[SolveOptions],
+) -> Explanation:
+    """Explain why a claim or pod is pending.
+
+    Parameters
+    ----------
+    claim, pod
+        What to explain, as ``namespace/name``; one of the two. A claim that a pod uses is explained with the pod.
+    mode
+        ``"first-fit"``: node by node, as of the demand's turn in the batch. ``"optimal"``: why the optimum leaves it
+        out.
+    nodes
+        Names of the only nodes to show reasons for; all if there are none. They change nothing about who is placed.
+    features, strict, gang, options
+        As in `dralloc.allocate`.
+    suggest
+        Whether to look for a conflict and for changes that would admit the demand.
+
+    Raises
+    ------
+    DrallocError
+        There is no such claim or pod, nothing of it is pending, or a named node does not exist.
+    """
+    timings: dict[str, float] = {}
+    if Mode(mode) is Mode.OPTIMAL:
+        plan = allocate(cluster, mode, features=features, strict=strict, gang=gang, **options)
+        timings.update(plan.timings)
+        question = _Question(plan.compiled, _number(plan.compiled, claim, pod), Mode.OPTIMAL, Options(**options))
+        return question.of_optimum(plan.solution, timings, suggest=suggest)
+    with phase(timings, "compile"):
+        compiled = compile_cluster(cluster, features, strict=strict, gang=gang)
+        question = _Question(compiled, _number(compiled, claim, pod), Mode.FIRST_FIT, Options(**options))
+    return question.of_first_fit(nodes, timings, suggest=suggest)
+
+
+def _number(compiled: Compiled, claim: ClaimKey | str | None, pod: ClaimKey | str | None) -> int:
+    return find_demand(compiled, _key(claim), _key(pod))
+
+
+def _key(name: ClaimKey | str | None) -> ClaimKey | None:
+    if name is None or isinstance(name, ClaimKey):
+        return name
+    namespace, slash, own = name.partition("/")
+    return ClaimKey(namespace, own) if slash else ClaimKey("default", name)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """One demand, one mode."""
+
+    compiled: Compiled
+    number: int
+    mode: Mode
+    options: Options
+
+    def of_first_fit(self, nodes: Sequence[str], timings: dict[str, float], *, suggest: bool) -> Explanation:
+        """Node by node."""
+        with phase(timings, "first fit"):
+            turn = self._turn(placed_before(self.compiled.problem, self.number))
+        exclusions, wording = Exclusions(self.compiled), Wording(turn.placed, self.compiled)
+        with phase(timings, "reasons"):
+            diagnosis = Diagnosis(turn, self.compiled.problem, exclusions, wording)
+            reasons = tuple(diagnosis.reasons(range(len(self.compiled.problem.nodes))))
+        base = replace(self._base(timings), reasons=_chosen(reasons, nodes))
+        home = _first_fitting(turn, reasons)
+        if home:
+            blocker = self._blocker()
+            return replace(base, remarks=(*base.remarks, blocker)) if blocker else replace(base, node=home)
+        return self._with_changes(base, turn, exclusions, wording, timings) if suggest else base
+
+    def _blocker(self) -> str:
+        """Which other member of its gang keeps the demand from being placed."""
+        problem = self.compiled.problem
+        if not problem.demands[self.number].gang:
+            return ""
+        blocker = gang_blocker(problem, self.number)
+        return "" if blocker is None else f"{problem.demands[blocker].key} of the gang fits on no node at its turn."
+
+    def of_optimum(self, solution: Solution, timings: dict[str, float], *, suggest: bool) -> Explanation:
+        """As a whole."""
+        problem = self.compiled.problem
+        found = {placement.demand: placement.node for placement in solution.placements}
+        if self.number in found:
+            return replace(self._base(timings), node=problem.nodes[found[self.number]].name)
+        turn = self._turn(solution.placements)
+        base = self._base(timings)
+        if len(problem.demands) > 1:
+            with phase(timings, "competition"):
+                base = replace(base, competition=compete(problem, self.number, solution, self.options))
+        wording = Wording(turn.placed, self.compiled)
+        return self._with_changes(base, turn, Exclusions(self.compiled), wording, timings) if suggest else base
+
+    def _turn(self, placements: Sequence[Placement]) -> Turn:
+        return take_turn(self.compiled.problem, self.number, placements, self.compiled)
+
+    def _base(self, timings: dict[str, float]) -> Explanation:
+        demand = self.compiled.problem.demands[self.number]
+        remarks = (f"It is placed only together with all of gang {demand.gang}.",) if demand.gang else ()
+        keys = tuple(claim.key for claim in demand.claims)
+        return Explanation(self.mode, demand.key, keys, remarks=remarks, timings=timings)
+
+    def _with_changes(
+        self, base: Explanation, turn: Turn, exclusions: Exclusions, wording: Wording, timings: dict[str, float]
+    ) -> Explanation:
+        problem = self.compiled.problem
+        exact = Lab(turn, problem, exclusions, Mode.OPTIMAL)
+        with phase(timings, "conflict"):
+            members = members_of(exact, problem, wording, self.compiled)
+            conflict = find_conflict(exact, members)
+        if conflict is None:
+            gang = problem.demands[self.number].gang
+            remark = (
+                f"The exact model could place it alone: what is in its way is {'its gang' if gang else 'an error'}."
+            )
+            base = replace(base, remarks=(*base.remarks, remark))
+        lab = exact if self.mode is Mode.OPTIMAL else Lab(turn, problem, exclusions, Mode.FIRST_FIT)
+        with phase(timings, "suggestions"):
+            situation = Situation(lab, problem, wording, self.compiled)
+            suggestions = find_suggestions(situation, members if conflict is None else conflict.members)
+        return replace(base, conflict=conflict, suggestions=suggestions)
+
+
+def _first_fitting(turn: Turn, reasons: Sequence[NodeReason]) -> str:
+    """The node that first fit takes: the first that fits, unless an error ends the attempt before."""
+    for node in turn.nodes:
+        reason = reasons[node]
+        if reason.fits:
+            return reason.node
+        if any(cause.fatal for cause in reason.causes):
+            return ""
+    return ""
+
+
+def _chosen(reasons: tuple[NodeReason, ...], names: Sequence[str]) -> tuple[NodeReason, ...]:
+    if not names:
+        return reasons
+    by_name = {reason.node: reason for reason in reasons}
+    for name in names:
+        if name not in by_name:
+            raise DrallocError(f'node "{name}" does not exist: neither a Node object nor a slice names it')
+    return tuple(by_name[name] for name in names)

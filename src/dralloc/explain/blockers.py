@@ -1,0 +1,112 @@
+"""Who is in the way of a demand, node by node and device by device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dralloc.explain.change import Change
+from dralloc.explain.situation import Situation
+from dralloc.names import ClaimKey
+from dralloc.problem import Alternative, Charge, Request
+
+__all__ = ["Blockers"]
+
+
+class Blockers:
+    """Finds the claims that hold what the demand could use."""
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        self._scene = situation.lab.turn.scene
+        self._requests = [request for claim in situation.lab.turn.demand.claims for request in claim.requests]
+        self._priorities = self._read_priorities()
+        self._known: dict[int, set[ClaimKey] | None] = {}
+
+    def order(self) -> list[int]:
+        """The nodes where releasing claims could help, those with the fewest claims in the way first."""
+        nodes = self._situation.lab.allowed(Change())
+        costs = {node: len(found) for node in nodes if (found := self._cheapest(node)) is not None}
+        return sorted(costs, key=lambda node: (costs[node], node))
+
+    def cheapest(self, node: int) -> set[ClaimKey]:
+        """The claims in the way of the devices that the fewest claims hold."""
+        return self._cheapest(node) or set()
+
+    def _cheapest(self, node: int) -> set[ClaimKey] | None:
+        if node not in self._known:
+            self._known[node] = self._sum(node)
+        return self._known[node]
+
+    def _sum(self, node: int) -> set[ClaimKey] | None:
+        total: set[ClaimKey] = set()
+        for request in self._requests:
+            options = [self._of_alternative(each, node) for each in request.alternatives]
+            usable = [option for option in options if option is not None]
+            if not usable:
+                return None
+            total |= min(usable, key=len)
+        return total
+
+    def _of_alternative(self, alternative: Alternative, node: int) -> set[ClaimKey] | None:
+        held = [self._of_device(alternative, device) for device in self._devices(alternative, node)]
+        if alternative.count is None:
+            return set().union(*held) if held else None
+        if len(held) < alternative.count:
+            return None
+        return set().union(*sorted(held, key=len)[: alternative.count])
+
+    def every(self, node: int) -> set[ClaimKey]:
+        """The claims in the way of any device that the demand could use."""
+        found: set[ClaimKey] = set()
+        for request in self._requests:
+            found |= self._of_request(request, node)
+        return found
+
+    def _of_request(self, request: Request, node: int) -> set[ClaimKey]:
+        devices = ((each, device) for each in request.alternatives for device in self._devices(each, node))
+        return set().union(*(self._of_device(each, device) for each, device in devices))
+
+    def _devices(self, alternative: Alternative, node: int) -> list[int]:
+        offers, problem = self._scene.offers, self._scene.problem
+        return [
+            device
+            for device in problem.nodes[node].devices()
+            if offers.selects(alternative.index, device) is True
+            and offers.charge(alternative.index, device) is not None
+            and offers.admits(alternative.index, device)
+            and problem.on_node(device, node)
+        ]
+
+    def _of_device(self, alternative: Alternative, number: int) -> set[ClaimKey]:
+        device, books = self._scene.problem.devices[number], self._scene.books
+        charge = self._scene.offers.charge(alternative.index, number) or Charge()
+        found = set(books.holders_of_slot(device.slot)) if self._full(number, charge) else set()
+        for counter, amount in (*device.consumes, *charge.counters):
+            if amount > books.free[counter]:
+                found |= books.holders_of_counter(counter).keys()
+        return found
+
+    def _full(self, number: int, charge: Charge) -> bool:
+        device, books = self._scene.problem.devices[number], self._scene.books
+        if device.slot in books.held or not device.shareable:
+            return True
+        consumed = books.consumed.get(device.slot, {})
+        return any(consumed.get(name, 0) + amount > device.capacity[name].total for name, amount in charge.capacity)
+
+    # Priorities.
+
+    def priority(self, claim: ClaimKey) -> int:
+        """The highest priority of the pods that use a claim; 0 if nobody does."""
+        return self._priorities.get(claim, 0)
+
+    def by_priority(self, claims: Iterable[ClaimKey]) -> list[ClaimKey]:
+        """The claims, those of the highest priority first."""
+        return sorted(claims, key=lambda claim: (-self.priority(claim), claim))
+
+    def _read_priorities(self) -> dict[ClaimKey, int]:
+        found: dict[ClaimKey, int] = {}
+        compiled = self._situation.compiled
+        for pod in compiled.cluster.pods if compiled is not None else ():
+            for key in compiled.cluster.pod_claims(pod) if compiled is not None else ():
+                found[key] = max(pod.spec.priority or 0, found.get(key, pod.spec.priority or 0))
+        return found

@@ -1,0 +1,109 @@
+"""What could be different: changes of what is asked, of who holds what, and of which nodes are allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from dralloc.explain.offers import Offers, Variation
+from dralloc.names import ClaimKey
+from dralloc.problem import Alternative, Claim, Demand, Request
+
+__all__ = ["Change", "Place"]
+
+Place = tuple[int, int, int]
+"""An alternative of a demand: index of the claim, of the request in it, of the alternative in that."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a demand and of what stands in its way.
+
+    Parameters
+    ----------
+    claims, requests, constraints
+        What is left out, by index: claims, requests of claims, constraints of claims.
+    variations, counts
+        Alternatives that ask for something else, or for fewer devices.
+    counters, capacities
+        What does not count, by driver and name.
+    released
+        Claims that give back what they hold.
+    rules
+        Rules about nodes that do not count.
+    """
+
+    claims: frozenset[int] = frozenset()
+    requests: frozenset[tuple[int, int]] = frozenset()
+    constraints: frozenset[tuple[int, int]] = frozenset()
+    variations: Mapping[Place, Variation] = field(default_factory=dict)
+    counts: Mapping[Place, int] = field(default_factory=dict)
+    counters: frozenset[tuple[str, str]] = frozenset()
+    capacities: frozenset[tuple[str, str]] = frozenset()
+    released: frozenset[ClaimKey] = frozenset()
+    rules: frozenset[str] = frozenset()
+
+    def of(self, demand: Demand, offers: Offers) -> Demand:
+        """The changed demand, free to go to any node and without its gang."""
+        kept = ((place, claim) for place, claim in enumerate(demand.claims) if place not in self.claims)
+        claims = tuple(self._claim(place, claim, offers) for place, claim in kept)
+        return replace(demand, claims=claims, nodes=None, gang="")
+
+    def _claim(self, place: int, claim: Claim, offers: Offers) -> Claim:
+        return replace(
+            claim,
+            requests=tuple(
+                self._request((place, number), request, offers)
+                for number, request in enumerate(claim.requests)
+                if (place, number) not in self.requests
+            ),
+            constraints=tuple(
+                constraint
+                for number, constraint in enumerate(claim.constraints)
+                if (place, number) not in self.constraints
+            ),
+        )
+
+    def _request(self, place: tuple[int, int], request: Request, offers: Offers) -> Request:
+        return replace(
+            request,
+            alternatives=tuple(
+                self._alternative((*place, number), each, offers) for number, each in enumerate(request.alternatives)
+            ),
+        )
+
+    def _alternative(self, place: Place, alternative: Alternative, offers: Offers) -> Alternative:
+        index = offers.vary(alternative.index, self.variations.get(place, Variation()))
+        return replace(alternative, index=index, count=self.counts.get(place, alternative.count))
+
+    @classmethod
+    def union(cls, changes: Iterable[Change]) -> Change:
+        """All of the changes together; variations of one alternative are put together."""
+        total = cls()
+        for one in changes:
+            total = cls(
+                claims=total.claims | one.claims,
+                requests=total.requests | one.requests,
+                constraints=total.constraints | one.constraints,
+                variations=_merged(total.variations, one.variations),
+                counts={**total.counts, **one.counts},
+                counters=total.counters | one.counters,
+                capacities=total.capacities | one.capacities,
+                released=total.released | one.released,
+                rules=total.rules | one.rules,
+            )
+        return total
+
+
+def _merged(first: Mapping[Place, Variation], second: Mapping[Place, Variation]) -> Mapping[Place, Variation]:
+    merged = dict(first)
+    for place, variation in second.items():
+        before = merged.get(place, Variation())
+        merged[place] = Variation(
+            without=before.without | variation.without,
+            tolerated=before.tolerated | variation.tolerated,
+            amounts=tuple(dict((*before.amounts, *variation.amounts)).items()),
+            unasked=before.unasked | variation.unasked,
+            other=variation.other or before.other,
+        )
+    return merged

@@ -1,0 +1,92 @@
+"""What the optimum would have to give up to place a demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dralloc.names import ClaimKey
+from dralloc.problem import Problem
+from dralloc.report import Line, Part, Table
+from dralloc.solution import Solution, Status
+from dralloc.solvers.cpsat import Options, solve
+
+__all__ = ["Competition", "compete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Competition:
+    """The best answer that places the demand, beside the optimum.
+
+    Parameters
+    ----------
+    possible
+        Whether any answer places the demand beside what is allocated already.
+    displaced, gained
+        Demands that only the optimum places, and those that only the other answer places, without the demand itself.
+    weight, best
+        The weight that the answer with the demand places, and that of the optimum.
+    proven
+        Whether no answer with the demand places more.
+    """
+
+    possible: bool
+    displaced: tuple[ClaimKey, ...]
+    gained: tuple[ClaimKey, ...]
+    weight: int
+    best: int
+    proven: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """The competition as plain data."""
+        return {
+            "possible": self.possible,
+            "displaced": [str(key) for key in self.displaced],
+            "gained": [str(key) for key in self.gained],
+            "weight": self.weight,
+            "optimum": self.best,
+            "proven": self.proven,
+        }
+
+    def parts(self) -> list[Part]:
+        """The competition as tables and lines."""
+        if not self.possible:
+            return [Line("Not even alone could it be placed beside what is allocated already.")]
+        verdict = "proven" if self.proven else "not proven"
+        cost = f"With it, the best answer places weight {self.weight}; the optimum places {self.best} ({verdict})"
+        rows = [(str(key), "is left out") for key in self.displaced]
+        rows += [(str(key), "is placed, too") for key in self.gained]
+        return [Line(cost), Table("What it competes with", ("demand", "if it were placed"), rows)]
+
+
+def compete(problem: Problem, number: int, optimum: Solution, options: Options) -> Competition:
+    """Solve the problem again with a demand that is worth more than all others together."""
+    total = sum(demand.weight for demand in problem.demands)
+    mates = _mates(problem, number)
+    demands = tuple(
+        replace(demand, weight=demand.weight + total + 1) if index in mates else demand
+        for index, demand in enumerate(problem.demands)
+    )
+    forced = solve(replace(problem, demands=demands), options, hint=optimum)
+    before = {placement.demand for placement in optimum.placements}
+    after = {placement.demand for placement in forced.placements}
+
+    def weight(placed: set[int]) -> int:
+        return sum(problem.demands[index].weight for index in placed)
+
+    def keys(indices: set[int]) -> tuple[ClaimKey, ...]:
+        return tuple(problem.demands[index].key for index in sorted(indices))
+
+    return Competition(
+        possible=number in after,
+        displaced=keys(before - after),
+        gained=keys(after - before - mates),
+        weight=weight(after),
+        best=weight(before),
+        proven=forced.status is Status.OPTIMAL,
+    )
+
+
+def _mates(problem: Problem, number: int) -> set[int]:
+    gang = problem.demands[number].gang
+    return {index for index, demand in enumerate(problem.demands) if index == number or (gang and demand.gang == gang)}

@@ -1,0 +1,99 @@
+"""A minimal conflict: rules that cannot hold together, though they could if any one of them did not hold.
+
+Deletion filter: rules are left out, whole kinds first, as long as what is left is infeasible. Rules are not quite
+monotone (``All`` asks for more devices when a selector is left out), so in the end every member is left out once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from dralloc.explain.change import Change
+from dralloc.explain.lab import Lab
+from dralloc.explain.members import Member
+from dralloc.report import Line, Part, Table
+
+__all__ = ["Conflict", "find_conflict"]
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A minimal conflict.
+
+    Parameters
+    ----------
+    members
+        The rules; with none the demand cannot be placed whatever it asks for.
+    nodes
+        How many nodes the model was asked about with all members in force.
+    """
+
+    members: tuple[Member, ...]
+    nodes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The conflict as plain data."""
+        return {"members": [member.to_dict() for member in self.members], "nodes": self.nodes}
+
+    def parts(self) -> list[Part]:
+        """The conflict as tables and lines."""
+        if not self.members:
+            return [Line("No node could take the demand, whatever it asked for.")]
+        rows = [(member.kind.value, member.title, member.detail) for member in self.members]
+        title = "Minimal conflict: infeasible together, feasible without any one of these"
+        return [Table(title, ("kind", "rule", "detail"), rows)]
+
+
+def find_conflict(lab: Lab, members: Sequence[Member]) -> Conflict | None:
+    """Find a minimal conflict among the members; None if the demand can be placed with all of them in force."""
+    if lab.admit(Change()) is not None:
+        return None
+    return _Filter(lab, members).run()
+
+
+class _Filter:
+    def __init__(self, lab: Lab, members: Sequence[Member]) -> None:
+        self.lab = lab
+        self.members = list(members)
+        self.kept = list(members)
+
+    def run(self) -> Conflict:
+        for _, chunk in groupby(self.members, key=lambda member: member.kind):
+            self._prune(list(chunk))
+        while True:
+            spare = next((member for member in self.kept if not self._feasible_without([member])), None)
+            if spare is None:
+                break
+            self.kept.remove(spare)
+        nodes = self._verify()
+        return Conflict(tuple(reversed(self.kept)), nodes)
+
+    def _prune(self, chunk: list[Member]) -> None:
+        """Leave out as much of the chunk as possible."""
+        if not self._feasible_without(chunk):
+            self.kept = [member for member in self.kept if not _among(member, chunk)]
+        elif len(chunk) > 1:
+            half = len(chunk) // 2
+            self._prune(chunk[:half])
+            self._prune(chunk[half:])
+
+    def _feasible_without(self, left_out: Sequence[Member]) -> bool:
+        in_force = [member for member in self.kept if not _among(member, left_out)]
+        return self.lab.admit(self._relaxed(in_force)) is not None
+
+    def _relaxed(self, in_force: Sequence[Member]) -> Change:
+        return Change.union(member.without for member in self.members if not _among(member, in_force))
+
+    def _verify(self) -> int:
+        """Ask the model about every node with all members in force; returns the number of nodes."""
+        change = self._relaxed(self.kept)
+        if self.lab.admit(change, every=True) is not None:
+            raise AssertionError("a conflict turned out to be feasible")
+        return len(self.lab.allowed(change))
+
+
+def _among(member: Member, members: Sequence[Member]) -> bool:
+    return any(member is one for one in members)

@@ -1,0 +1,118 @@
+"""Which nodes are not for a demand, and why: what `dralloc.compiler.demands` leaves out, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from dralloc.api import Node, NodeSelector, NodeSelectorTerm, Pod
+from dralloc.cluster import Cluster
+from dralloc.compiler import Compiled
+from dralloc.explain.subject import pod_of
+from dralloc.inventory.nodes import selector_matches
+from dralloc.names import ClaimKey
+from dralloc.problem import Demand
+
+__all__ = ["CORDONED", "Exclusions"]
+
+CORDONED = "node is cordoned (spec.unschedulable)"
+OTHER = "node is not among those that the demand may use"
+
+
+@dataclass
+class Exclusions:
+    """Tells for each node which rules of the pod and of the cluster leave it out.
+
+    Parameters
+    ----------
+    compiled
+        The objects behind the problem; without them there is one rule, the demand's list of nodes.
+    """
+
+    compiled: Compiled | None = None
+    _found: dict[tuple[ClaimKey, int], tuple[str, ...]] = field(default_factory=dict)
+
+    def rules(self, demand: Demand, node: int) -> tuple[str, ...]:
+        """The rules that leave the node out for the demand; none if it may go there."""
+        key = demand.key, node
+        if key not in self._found:
+            self._found[key] = tuple(self._rules(demand, node))
+        return self._found[key]
+
+    def of_node(self, demand: Demand, node: Node) -> tuple[str, ...]:
+        """The rules of the demand's pod that would leave out a node like this one."""
+        pod = self._pod(demand)
+        if self.compiled is None or pod is None:
+            return ()
+        return tuple(_of_pod(self.compiled.cluster, pod, node))
+
+    def of_running(self, demand: Demand, node: Node) -> tuple[str, ...]:
+        """As `of_node`, for a pod that would be started again elsewhere: it may leave the node it is on."""
+        pod = self._pod(demand)
+        if self.compiled is None or pod is None:
+            return ()
+        again = pod.model_copy(update={"spec": pod.spec.model_copy(update={"node_name": None})})
+        return tuple(_of_pod(self.compiled.cluster, again, node, allocated=False))
+
+    def _rules(self, demand: Demand, node: int) -> Iterator[str]:
+        if demand.nodes is None or node in demand.nodes:
+            return
+        found = list(self._named(demand, node)) if self.compiled is not None else []
+        yield from found or [OTHER]
+
+    def _named(self, demand: Demand, number: int) -> Iterator[str]:
+        if self.compiled is None:
+            return
+        cluster = self.compiled.cluster
+        node = self._nodes[self.compiled.problem.nodes[number].name]
+        pod = self._pod(demand)
+        if pod is not None:
+            yield from _of_pod(cluster, pod, node)
+        if node.spec.unschedulable and not (pod and pod.spec.node_name):
+            yield CORDONED
+
+    @property
+    def _nodes(self) -> dict[str, Node]:
+        if not self._by_name and self.compiled is not None:
+            self._by_name = {node.metadata.name: node for node in self.compiled.cluster.nodes}
+        return self._by_name
+
+    def _pod(self, demand: Demand) -> Pod | None:
+        if demand.key not in self._by_key:
+            self._by_key[demand.key] = pod_of(self.compiled.cluster, demand) if self.compiled is not None else None
+        return self._by_key[demand.key]
+
+    _by_name: dict[str, Node] = field(default_factory=dict)
+    _by_key: dict[ClaimKey, Pod | None] = field(default_factory=dict)
+
+
+def _of_pod(cluster: Cluster, pod: Pod, node: Node, *, allocated: bool = True) -> Iterator[str]:
+    spec = pod.spec
+    if spec.node_name:
+        if spec.node_name != node.metadata.name:
+            yield f"pod spec.nodeName is {spec.node_name}"
+        return
+    for label, value in spec.node_selector.items():
+        if node.metadata.labels.get(label) != value:
+            yield f"pod spec.nodeSelector: {label}={value}"
+    affinity = spec.affinity and spec.affinity.node_affinity and spec.affinity.node_affinity.required
+    if affinity and not selector_matches(affinity, node):
+        yield f"pod spec.affinity.nodeAffinity: {selector_text(affinity)}"
+    for key in cluster.pod_claims(pod) if allocated else ():
+        claim = cluster.claim(key)
+        allocation = claim.status.allocation if claim is not None else None
+        selector = allocation.node_selector if allocation is not None else None
+        if selector is not None and not selector_matches(selector, node):
+            yield f"claim {key} is allocated for {selector_text(selector)}"
+
+
+def selector_text(selector: NodeSelector) -> str:
+    """A node selector in short."""
+    return " or ".join(map(_term, selector.node_selector_terms))
+
+
+def _term(term: NodeSelectorTerm) -> str:
+    wanted = (*term.match_expressions, *term.match_fields)
+    return " and ".join(
+        f"{one.key} {one.operator} {list(one.values)}" if one.values else f"{one.key} {one.operator}" for one in wanted
+    )

@@ -1,0 +1,138 @@
+"""What an explanation consists of, as users hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from dralloc.explain.competition import Competition
+from dralloc.explain.conflict import Conflict
+from dralloc.explain.reasons import Group, NodeReason, grouped
+from dralloc.explain.suggestions import Suggestion
+from dralloc.names import ClaimKey
+from dralloc.plan import Mode
+from dralloc.report import Line, Part, Table, as_text, timing_line
+
+__all__ = ["Explanation"]
+
+_NODES_NAMED = 4
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a demand is pending, or where it goes. ``print(explanation)`` is a readable report.
+
+    Parameters
+    ----------
+    mode
+        Whose answer is explained.
+    demand
+        The pod, or the claim that no pod uses.
+    claims
+        Its claims that are not allocated yet.
+    node
+        The node that the demand is placed on; empty if it is not placed.
+    reasons
+        For each node what first fit finds there at the demand's turn (mode first-fit).
+    conflict
+        A minimal set of rules that cannot hold together; None if the demand is placed, or was not asked for.
+    competition
+        What the optimum would have to give up for the demand (mode optimal).
+    suggestions
+        The cheapest single changes that would admit the demand, cheapest first.
+    remarks
+        What else is to be known, e.g. about the demand's gang.
+    timings
+        Seconds by phase.
+    """
+
+    mode: Mode
+    demand: ClaimKey
+    claims: tuple[ClaimKey, ...]
+    node: str = ""
+    reasons: tuple[NodeReason, ...] = ()
+    conflict: Conflict | None = None
+    competition: Competition | None = None
+    suggestions: tuple[Suggestion, ...] = ()
+    remarks: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def placed(self) -> bool:
+        """Whether the demand is placed."""
+        return bool(self.node)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The nodes that are ruled out, by cause."""
+        return grouped(self.reasons)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation as plain data, ready for JSON."""
+        return {
+            "mode": self.mode.value,
+            "demand": str(self.demand),
+            "claims": [str(key) for key in self.claims],
+            "node": self.node or None,
+            "groups": [group.to_dict() for group in self.groups],
+            "nodes": [reason.to_dict() for reason in self.reasons],
+            "conflict": self.conflict.to_dict() if self.conflict else None,
+            "competition": self.competition.to_dict() if self.competition else None,
+            "suggestions": [one.to_dict() for one in self.suggestions],
+            "remarks": list(self.remarks),
+            "timings": dict(self.timings),
+        }
+
+    def parts(self) -> list[Part]:
+        """The explanation as tables and lines."""
+        found: list[Part] = [Line(self._headline(), "bold")]
+        found += (Line(remark) for remark in self.remarks)
+        found.append(Table("Why not, by node", (">nodes", "reason", "where"), list(self._group_rows())))
+        found.append(Table("What the devices of these nodes meet", (">devices", "exclusion"), self._funnel_rows()))
+        found.append(Table("In detail", ("node", "detail"), list(self._detail_rows())))
+        if self.conflict is not None:
+            found += self.conflict.parts()
+        if self.competition is not None:
+            found += self.competition.parts()
+        changes = [(str(place), one.text, one.outcome) for place, one in enumerate(self.suggestions, 1)]
+        found.append(Table("What would admit it, cheapest first", (">", "change", "then"), changes))
+        found.append(timing_line(self.timings))
+        return found
+
+    def _headline(self) -> str:
+        if self.placed:
+            return f"{self.mode.value}: {self.demand} is placed on {self.node}"
+        return f"{self.mode.value}: {self.demand} is not placed"
+
+    def _group_rows(self) -> Iterator[tuple[str, str, str]]:
+        for group in self.groups:
+            for place, cause in enumerate(group.causes):
+                first = (str(len(group.nodes)), _named(group.nodes)) if place == 0 else ("", "")
+                yield first[0], str(cause), first[1]
+        fitting = [reason.node for reason in self.reasons if reason.fits]
+        if fitting:
+            yield str(len(fitting)), "fits", _named(fitting)
+
+    def _funnel_rows(self) -> list[tuple[str, str]]:
+        rows: dict[str, int] = {}
+        for group in self.groups:
+            for cause in group.causes:
+                for label, number in cause.excluded:
+                    text = f"{cause.subject}: {label}"
+                    rows[text] = rows.get(text, 0) + number
+        return [(str(number), text) for text, number in rows.items()]
+
+    def _detail_rows(self) -> Iterator[tuple[str, str]]:
+        for group in self.groups:
+            for cause in group.causes:
+                yield from ((group.nodes[0], detail) for detail in cause.details)
+
+    def __str__(self) -> str:
+        return as_text(self.parts())
+
+
+def _named(nodes: Sequence[str]) -> str:
+    shown = ", ".join(nodes[:_NODES_NAMED])
+    return f"{shown}, ..." if len(nodes) > _NODES_NAMED else shown

@@ -1,0 +1,130 @@
+"""Why requests do not fit on a node together although each of them does alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from dralloc.explain.reasons import Cause, Code
+from dralloc.explain.scene import Lift, Part, Scene
+from dralloc.problem import MAX_RESULTS, Claim, Constraint, ConstraintKind, Demand, Problem, Request
+from dralloc.solvers.first_fit import first_fit
+
+__all__ = ["joint_cause"]
+
+_Wanted = tuple[Claim, ...]
+
+
+def joint_cause(scene: Scene, node: int, demand: Demand, part: Part) -> Cause:
+    """The first rule without which the fewest of the demand's requests that do not fit together would."""
+    return _Joint(scene, node, demand, part).cause()
+
+
+class _Joint:
+    def __init__(self, scene: Scene, node: int, demand: Demand, part: Part) -> None:
+        self.scene = scene
+        self.node = node
+        self.demand = demand
+        self.part = part
+
+    def cause(self) -> Cause:
+        """Requests are left out until what is left fits; then rules are."""
+        wanted = next(wanted for wanted in self._narrowed() if not self._fits(wanted))
+        about = ", ".join(f"claim {claim.key}, request {each.name}" for claim in wanted for each in claim.requests)
+        return replace(self._rule(wanted), subject=about)
+
+    def _narrowed(self) -> Iterator[_Wanted]:
+        """Each request alone, then the first ones, one more each time."""
+        each = [(claim, request) for claim in self.demand.claims for request in claim.requests]
+        for claim, request in each:
+            yield (replace(claim, requests=(request,)),)
+        for number in range(2, len(each)):
+            first: dict[int, tuple[Claim, tuple[Request, ...]]] = {}
+            for claim, request in each[:number]:
+                _, before = first.get(id(claim), (claim, ()))
+                first[id(claim)] = claim, (*before, request)
+            yield tuple(replace(claim, requests=requests) for claim, requests in first.values())
+        yield self.demand.claims
+
+    def _fits(self, wanted: _Wanted, problem: Problem | None = None) -> bool:
+        demand = replace(self.demand, claims=wanted, nodes=None, gang="")
+        return bool(first_fit(replace(problem or self.part.problem, demands=(demand,))).placements)
+
+    def _rule(self, wanted: _Wanted) -> Cause:
+        if self._fits(tuple(replace(claim, constraints=()) for claim in wanted)):
+            return self._constraint(wanted)
+        return self._amounts(wanted) or self._too_many(wanted) or self._devices(wanted)
+
+    def _constraint(self, wanted: _Wanted) -> Cause:
+        named = [(place, number) for place, claim in enumerate(wanted) for number in range(len(claim.constraints))]
+        single = [one for one in named if self._fits(_without(wanted, [one]))]
+        blamed = single[:1] or named
+        texts = [self._words(wanted[place].constraints[number], number) for place, number in blamed]
+        details = [self._values(wanted[place].constraints[number]) for place, number in blamed]
+        return Cause(Code.CONSTRAINT, "; ".join(texts), details=tuple(details))
+
+    def _words(self, constraint: Constraint, number: int) -> str:
+        missing = "no common value" if constraint.kind is ConstraintKind.MATCH else "not enough distinct values"
+        return f"constraint #{number} {constraint.kind.value} {constraint.attribute}: {missing}"
+
+    def _values(self, constraint: Constraint) -> str:
+        """How often each value occurs on the devices that selectors accept."""
+        problem = self.part.problem
+        counts: dict[str, int] = {}
+        for number in problem.nodes[0].devices():
+            values = problem.devices[number].attributes.get(constraint.attribute)
+            text = ", ".join(sorted(str(value) for _, value in values or ())) or "not comparable"
+            text = "none" if values is None else text
+            counts[text] = counts.get(text, 0) + 1
+        listed = "; ".join(f"{text} ({count})" for text, count in counts.items())
+        return f"values of {constraint.attribute} on the selected devices: {listed}"
+
+    def _amounts(self, wanted: _Wanted) -> Cause | None:
+        problem = self.part.problem
+        ids = [counter.id for counter in problem.counters]
+        counters = dict.fromkeys((one.driver, one.counter) for one in ids)
+        cause = self._lifted(wanted, Code.COUNTER, "counter", tuple(counters))
+        if cause is not None:
+            return cause
+        names = dict.fromkeys(
+            (device.id.driver, name) for device in problem.devices if device.shareable for name in device.capacity
+        )
+        return self._lifted(wanted, Code.CAPACITY, "capacity", tuple(names))
+
+    def _lifted(self, wanted: _Wanted, code: Code, kind: str, names: Sequence[tuple[str, str]]) -> Cause | None:
+        """What is short, if everything of that kind without limit would do."""
+        if not names or not self._fits_with(wanted, code, names):
+            return None
+        single = [one for one in names if self._fits_with(wanted, code, [one])]
+        blamed = ", ".join(f"{kind} {name}" for _, name in single or names)
+        return Cause(code, f"together more than is free of {blamed}")
+
+    def _fits_with(self, wanted: _Wanted, code: Code, names: Sequence[tuple[str, str]]) -> bool:
+        lifted = frozenset(names)
+        lift = Lift(counters=lifted) if code is Code.COUNTER else Lift(capacities=lifted)
+        part = self.scene.part([self.node], [self.demand], lift)
+        return self._fits(tuple(replace(claim, constraints=()) for claim in wanted), part.problem)
+
+    def _too_many(self, wanted: _Wanted) -> Cause | None:
+        for claim in wanted:
+            counts = [[one.count or 1 for one in request.alternatives] for request in claim.requests]
+            if sum(map(max, counts)) > MAX_RESULTS:
+                return Cause(Code.TOO_MANY, f"more than {MAX_RESULTS} results for one claim")
+        return None
+
+    def _devices(self, wanted: _Wanted) -> Cause:
+        requests = [request for claim in wanted for request in claim.requests]
+        asked = sum(min(one.count or 1 for one in request.alternatives) for request in requests)
+        there = sum(1 for _ in self.part.problem.nodes[0].devices())
+        text = "together they need more devices than can be had"
+        return Cause(Code.TOGETHER, text, details=(f"{asked} asked, selectors accept {there}, some of them in use",))
+
+
+def _without(wanted: _Wanted, left_out: Sequence[tuple[int, int]]) -> _Wanted:
+    return tuple(
+        replace(
+            claim,
+            constraints=tuple(one for number, one in enumerate(claim.constraints) if (place, number) not in left_out),
+        )
+        for place, claim in enumerate(wanted)
+    )

@@ -1,0 +1,72 @@
+"""A glance at a node: whether each request of a demand would find enough devices if it were alone."""
+
+from __future__ import annotations
+
+from dralloc.explain.scene import Lift, Scene
+from dralloc.problem import Alternative, Demand, Device, PoolState, Request
+
+__all__ = ["Plausible"]
+
+
+class Plausible:
+    """Necessary, never sufficient: nodes that fail here need no search."""
+
+    def __init__(self, scene: Scene, demand: Demand, lift: Lift) -> None:
+        self._scene = scene
+        self._lift = lift
+        self._requests = [request for claim in demand.claims for request in claim.requests]
+        self._by_look: dict[tuple[int, object], bool] = {}
+        self._closed = frozenset(
+            scene.problem.counters[number].group for number in scene.books.overdrawn() if not self._is_lifted(number)
+        )
+
+    def on(self, node: int) -> bool:
+        """Whether the node might serve every request."""
+        return all(self._serves(request, node) for request in self._requests)
+
+    def _serves(self, request: Request, node: int) -> bool:
+        return any(self._has_enough(alternative, node) for alternative in request.alternatives)
+
+    def _has_enough(self, alternative: Alternative, node: int) -> bool:
+        if alternative.count is None:
+            pools = self._scene.problem.nodes[node].pools
+            return all(pool.state is PoolState.USABLE for pool in pools)
+        missing = alternative.count
+        for device in self._scene.problem.nodes[node].devices():
+            if missing <= 0:
+                break
+            if self._might(alternative, device, node):
+                missing -= 1
+        return missing <= 0
+
+    def _might(self, alternative: Alternative, number: int, node: int) -> bool:
+        key = alternative.index, self._scene.offers.look(number)
+        fits = self._by_look.get(key)
+        if fits is None:
+            offers = self._scene.offers
+            fits = self._by_look[key] = (
+                offers.selects(alternative.index, number) is True
+                and offers.charge(alternative.index, number) is not None
+                and offers.admits(alternative.index, number)
+            )
+        if not fits or not self._scene.problem.on_node(number, node):
+            return False
+        device = self._scene.problem.devices[number]
+        return alternative.admin or (self._is_free(device) and self._has_counters(device))
+
+    def _is_free(self, device: Device) -> bool:
+        books = self._scene.books
+        return device.slot not in books.held and (device.shareable or device.slot not in books.shares)
+
+    def _has_counters(self, device: Device) -> bool:
+        books = self._scene.books
+        if not device.consumes or device.slot in books.shares:
+            return True
+        if device.group in self._closed:
+            return False
+        free = books.free
+        return all(amount <= free[number] or self._is_lifted(number) for number, amount in device.consumes)
+
+    def _is_lifted(self, number: int) -> bool:
+        id_ = self._scene.problem.counters[number].id
+        return (id_.driver, id_.counter) in self._lift.counters

@@ -1,0 +1,139 @@
+"""Why a demand does not fit on a node: what can be said, node by node and over groups of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+__all__ = ["Cause", "Code", "Group", "NodeReason", "grouped"]
+
+
+class Code(StrEnum):
+    """Kinds of causes, in the order in which they are looked for."""
+
+    NODE = "node not allowed"
+    ERROR = "error"
+    CEL = "selector error"
+    POOL_INVALID = "pool invalid"
+    POOL_INCOMPLETE = "pool incomplete"
+    NO_DEVICE = "no device"
+    CLASS = "class"
+    SELECTOR = "selector"
+    FEATURE = "feature off"
+    AMOUNT = "amount not offered"
+    IN_USE = "in use"
+    TAINT = "taint"
+    COUNTER = "counter short"
+    CAPACITY = "capacity short"
+    CONSTRAINT = "constraint"
+    TOO_MANY = "too many results"
+    TOGETHER = "together"
+    GANG = "gang"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What rules out one request, or the demand as a whole.
+
+    Parameters
+    ----------
+    subject
+        Claim and request (or subrequest) that it is about; empty for the demand as a whole.
+    text
+        The rule, in words that are the same for every node it applies to.
+    devices
+        How many devices of the node it excludes; 0 if it is not about single devices.
+    excluded
+        All exclusions of the request's funnel with the number of devices, this one included.
+    details
+        What is particular to the node: amounts, what is free, who holds it.
+    """
+
+    code: Code
+    text: str
+    subject: str = ""
+    devices: int = 0
+    excluded: tuple[tuple[str, int], ...] = ()
+    details: tuple[str, ...] = ()
+
+    @property
+    def fatal(self) -> bool:
+        """Whether it ends the attempt for every node."""
+        return self.code in (Code.ERROR, Code.CEL)
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.text}" if self.subject else self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cause as plain data."""
+        return {
+            "code": self.code.value,
+            "subject": self.subject,
+            "text": self.text,
+            "devices": self.devices,
+            "excluded": dict(self.excluded),
+            "details": list(self.details),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReason:
+    """What holds for one node: the demand fits, or the causes why not (one for each alternative that is looked at)."""
+
+    node: str
+    causes: tuple[Cause, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        """Whether the demand fits on the node."""
+        return not self.causes
+
+    def to_dict(self) -> dict[str, Any]:
+        """The reason as plain data."""
+        return {"node": self.node, "fits": self.fits, "causes": [cause.to_dict() for cause in self.causes]}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nodes that are ruled out by the same causes. ``causes`` sums up the devices, with the first node's details."""
+
+    nodes: tuple[str, ...]
+    causes: tuple[Cause, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The group as plain data."""
+        return {"nodes": list(self.nodes), "causes": [cause.to_dict() for cause in self.causes]}
+
+
+def grouped(reasons: Iterable[NodeReason]) -> tuple[Group, ...]:
+    """The nodes that do not fit, by cause, most nodes first."""
+    groups: dict[tuple[tuple[Code, str], ...], list[NodeReason]] = {}
+    for reason in reasons:
+        if not reason.fits:
+            groups.setdefault(tuple((cause.code, str(cause)) for cause in reason.causes), []).append(reason)
+    found = [Group(tuple(one.node for one in members), _summed(members)) for members in groups.values()]
+    return tuple(sorted(found, key=lambda group: -len(group.nodes)))
+
+
+def _summed(members: list[NodeReason]) -> tuple[Cause, ...]:
+    return tuple(
+        Cause(
+            code=cause.code,
+            text=cause.text,
+            subject=cause.subject,
+            devices=sum(member.causes[place].devices for member in members),
+            excluded=_tally(dict(member.causes[place].excluded) for member in members),
+            details=cause.details,
+        )
+        for place, cause in enumerate(members[0].causes)
+    )
+
+
+def _tally(counts: Iterable[Mapping[str, int]]) -> tuple[tuple[str, int], ...]:
+    total: dict[str, int] = {}
+    for each in counts:
+        for text, number in each.items():
+            total[text] = total.get(text, 0) + number
+    return tuple(total.items())

@@ -1,0 +1,74 @@
+"""Which kinds of nodes would hold the demand if there were one more of them, empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dralloc.api import Node
+from dralloc.api.node_names import HOSTNAME_LABEL
+from dralloc.explain.change import Change
+from dralloc.explain.excluded import CORDONED, Exclusions
+from dralloc.explain.situation import Situation
+
+__all__ = ["new_nodes"]
+
+_MOST = 8
+
+
+def new_nodes(situation: Situation) -> Iterator[str]:
+    """For each kind of node the name of one, if an empty node like it could take the demand."""
+    lab, whole = situation.lab, situation.problem.demands[situation.lab.turn.number]
+    if lab.turn.demand.claims != whole.claims or not whole.claims:
+        return
+    if not lab.exact and lab.gives_up(Change()):
+        return
+    for node in _kinds(situation):
+        if _is_allowed(situation, node) and _holds(situation, node):
+            yield situation.problem.nodes[node].name
+
+
+def _kinds(situation: Situation) -> list[int]:
+    """The first node of each kind: those that offer devices of equal looks, in the same order."""
+    offers = situation.lab.turn.scene.offers
+    kinds: dict[object, int] = {}
+    for number in range(len(situation.problem.nodes)):
+        local = _local(situation, number)
+        if local:
+            kinds.setdefault(tuple(offers.look(device) for device in local), number)
+    return list(kinds.values())[:_MOST]
+
+
+def _local(situation: Situation, number: int) -> list[int]:
+    """The devices that come with the node: those of slices that name it."""
+    node = situation.problem.nodes[number]
+    if situation.compiled is None:
+        return []
+    sources = situation.compiled.inventory.sources
+    return [device for device in node.devices() if sources[device].slice.spec.node_name == node.name]
+
+
+def _is_allowed(situation: Situation, number: int) -> bool:
+    """Whether the pod could go to a new node with the labels of this one."""
+    whole = situation.problem.demands[situation.lab.turn.number]
+    rules = set(situation.lab.rules(number)) - {CORDONED}
+    if rules or situation.compiled is None:
+        return False
+    name = situation.problem.nodes[number].name
+    like = next(node for node in situation.compiled.cluster.nodes if node.metadata.name == name)
+    return not Exclusions(situation.compiled).of_node(whole, renamed(like, f"{name}-new"))
+
+
+def renamed(node: Node, name: str) -> Node:
+    """The node under another name, which its host name follows."""
+    labels = {key: name if key == HOSTNAME_LABEL else value for key, value in node.metadata.labels.items()}
+    return node.model_copy(update={"metadata": node.metadata.model_copy(update={"name": name, "labels": labels})})
+
+
+def _holds(situation: Situation, number: int) -> bool:
+    lab = situation.lab
+    books = lab.turn.scene.books.copy()
+    books.vacate(_local(situation, number))
+    scene = replace(lab.turn.scene, books=books)
+    found = lab.on(scene, number, lab.wanted(Change()), lab.lift(Change()))
+    return found is not None and found.node >= 0

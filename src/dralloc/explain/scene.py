@@ -1,0 +1,243 @@
+"""A problem as one demand finds it, and small parts of it that answer what the whole would.
+
+A demand goes to one node, and on that node only the devices matter that its requests could get. `Scene.part` cuts these
+out, with what is left of them, so that a large cluster is asked node by node, and equal parts only once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from dralloc.errors import AllocationError
+from dralloc.explain.books import Books
+from dralloc.explain.offers import Offers
+from dralloc.problem import Charge, Demand, Device, Node, PoolAccess, Problem, Usage
+
+__all__ = ["NO_LIFT", "Lift", "Part", "Scene"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """What does not count: counters and capacities, by driver and name.
+
+    ``lenient``: whether a selector that fails on a device leaves it out, as in the optimal mode, instead of ending the
+    attempt.
+    """
+
+    counters: frozenset[tuple[str, str]] = frozenset()
+    capacities: frozenset[tuple[str, str]] = frozenset()
+    lenient: bool = False
+
+
+NO_LIFT = Lift()
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some nodes of a scene as a problem of their own.
+
+    ``devices`` are the indices in the whole problem, ``signature`` is equal for parts that give equal answers.
+    """
+
+    problem: Problem
+    devices: tuple[int, ...]
+    nodes: tuple[int, ...]
+
+    def signature(self) -> Hashable:
+        """What the answers depend on."""
+        problem, offers = self.problem, self.problem.eligibility
+        slots: dict[int, int] = {}
+        groups: dict[int, int] = {}
+        devices = tuple(
+            (
+                offers.look(number),
+                slots.setdefault(device.slot, len(slots)),
+                groups.setdefault(device.group, len(groups)),
+                device.shareable,
+                device.consumes,
+                device.nodes,
+                device.binds_to_node,
+                tuple(sorted(device.attributes.items(), key=str)) if device.attributes else (),
+                tuple((name, each.total, each.consumable) for name, each in device.capacity.items())
+                if device.shareable
+                else (),
+            )
+            for number, device in enumerate(problem.devices)
+        )
+        usage = problem.usage
+        used = tuple(
+            (slot in usage.held, usage.shares.get(slot, 0), tuple(sorted(usage.consumed.get(slot, {}).items())))
+            for slot in slots
+        )
+        counters = tuple((counter.free, groups.get(counter.group, -1)) for counter in problem.counters)
+        pools = tuple(tuple((pool.state, pool.devices) for pool in node.pools) for node in problem.nodes)
+        return devices, used, counters, pools
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A problem with the books of who holds what at the moment that is explained.
+
+    Parameters
+    ----------
+    problem
+        The whole problem; its usage and demands are not looked at.
+    offers
+        Who may serve which alternative.
+    books
+        What is held.
+    """
+
+    problem: Problem
+    offers: Offers
+    books: Books
+
+    def relevant(self, node: int, alternatives: Sequence[int]) -> list[int]:
+        """The devices offered to a node that some of the alternatives select, or fail on."""
+        verdicts: dict[object, bool] = {}
+        found = []
+        for device in self.problem.nodes[node].devices():
+            look = self.offers.look(device)
+            wanted = verdicts.get(look)
+            if wanted is None:
+                wanted = verdicts[look] = any(self.offers.selects(each, device) is not False for each in alternatives)
+            if wanted:
+                found.append(device)
+        return found
+
+    def part(self, nodes: Sequence[int], demands: Sequence[Demand], lift: Lift = NO_LIFT) -> Part:
+        """The nodes with what the demands could get there. The demands' own nodes count within the part."""
+        alternatives = _alternatives(demands)
+        offered = {node: self.relevant(node, alternatives) for node in nodes}
+        return _Cut(self, offered, lift).part(demands)
+
+
+def _alternatives(demands: Iterable[Demand]) -> list[int]:
+    return [
+        alternative.index
+        for demand in demands
+        for claim in demand.claims
+        for request in claim.requests
+        for alternative in request.alternatives
+    ]
+
+
+class _Cut:
+    """Renumbers nodes, devices and counters for a part."""
+
+    def __init__(self, scene: Scene, offered: dict[int, list[int]], lift: Lift) -> None:
+        self.scene = scene
+        self.lift = lift
+        self.nodes = tuple(offered)
+        self.offered = offered
+        seen = dict.fromkeys(device for devices in offered.values() for device in devices)
+        slots = dict.fromkeys(scene.problem.devices[device].slot for device in seen)
+        others = (version for slot in slots for version in scene.problem.versions[slot])
+        self.devices = tuple(dict.fromkeys((*seen, *others)))
+        self.place = {device: number for number, device in enumerate(self.devices)}
+        self.counters: dict[int, int] = {}
+
+    def part(self, demands: Sequence[Demand]) -> Part:
+        whole, books = self.scene.problem, self.scene.books
+        devices = tuple(self._device(whole.devices[device]) for device in self.devices)
+        eligibility = _Renumbered(self.scene.offers, self)
+        slots = {device.slot for device in devices}
+        problem = Problem(
+            demands=tuple(demands),
+            nodes=tuple(self._node(node) for node in self.nodes),
+            devices=devices,
+            counters=(),
+            usage=Usage(
+                held=frozenset(slots & books.held),
+                shares={slot: books.shares[slot] for slot in slots if slot in books.shares},
+                consumed={slot: books.consumed[slot] for slot in slots if slot in books.consumed},
+            ),
+            eligibility=eligibility,
+            features=whole.features,
+        )
+        for alternative in _alternatives(demands):
+            for device in range(len(devices)):
+                eligibility.charge(alternative, device)
+        self._overdrawn({device.group for device in devices if device.consumes})
+        counters = tuple(replace(whole.counters[number], free=books.free[number]) for number in self.counters)
+        return Part(replace(problem, counters=counters), self.devices, self.nodes)
+
+    def _device(self, device: Device) -> Device:
+        counters = self.scene.problem.counters
+        kept = [
+            (number, amount)
+            for number, amount in device.consumes
+            if (counters[number].id.driver, counters[number].id.counter) not in self.lift.counters
+        ]
+        reach, nodes = device.nodes, None
+        if reach is not None:
+            nodes = frozenset(place for place, node in enumerate(self.nodes) if node in reach)
+        return replace(device, consumes=tuple((self.counter(number), amount) for number, amount in kept), nodes=nodes)
+
+    def _node(self, node: int) -> Node:
+        whole = self.scene.problem.nodes[node]
+        kept = set(self.offered[node])
+        pools = tuple(
+            PoolAccess(pool.id, pool.state, tuple(self.place[one] for one in pool.devices if one in kept), pool.reason)
+            for pool in whole.pools
+        )
+        return Node(whole.name, pools)
+
+    def counter(self, number: int) -> int:
+        """The number of a counter in the part."""
+        return self.counters.setdefault(number, len(self.counters))
+
+    def _overdrawn(self, groups: set[int]) -> None:
+        """Overdrawn counters matter to everything in their group, even if nobody here draws on them."""
+        for number in self.scene.books.overdrawn():
+            counter = self.scene.problem.counters[number]
+            lifted = (counter.id.driver, counter.id.counter) in self.lift.counters
+            if counter.group in groups and not lifted:
+                self.counter(number)
+
+
+class _Renumbered:
+    """The eligibility of a part."""
+
+    def __init__(self, offers: Offers, cut: _Cut) -> None:
+        self._offers = offers
+        self._devices = cut.devices
+        self._cut = cut
+        self._lift = cut.lift
+        self._charges: dict[tuple[int, int], Charge | None] = {}
+
+    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+        verdict = self._offers.selects(alternative, self._devices[device])
+        return verdict if isinstance(verdict, bool) or not self._lift.lenient else False
+
+    def admits(self, alternative: int, device: int) -> bool:
+        return self._offers.admits(alternative, self._devices[device])
+
+    def charge(self, alternative: int, device: int) -> Charge | None:
+        key = alternative, device
+        if key not in self._charges:
+            charge = self._offers.charge(alternative, self._devices[device])
+            self._charges[key] = None if charge is None else self._here(charge, self._devices[device])
+        return self._charges[key]
+
+    def _here(self, charge: Charge, device: int) -> Charge:
+        if not charge.capacity and not charge.counters:
+            return charge
+        counters = self._cut.scene.problem.counters
+        driver = self._cut.scene.problem.devices[device].id.driver
+        return Charge(
+            tuple((name, amount) for name, amount in charge.capacity if (driver, name) not in self._lift.capacities),
+            tuple(
+                (self._cut.counter(number), amount)
+                for number, amount in charge.counters
+                if (counters[number].id.driver, counters[number].id.counter) not in self._lift.counters
+            ),
+            charge.recorded,
+        )
+
+    def kind(self, alternative: int) -> Hashable:
+        return alternative
+
+    def look(self, device: int) -> Hashable:
+        return self._offers.look(self._devices[device])

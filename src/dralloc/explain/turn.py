@@ -1,0 +1,134 @@
+"""The moment that is explained: a demand, what it can still get, and what everybody else has by then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from dralloc.compiler import Compiled
+from dralloc.explain.books import Books, Holding, holdings_of
+from dralloc.explain.offers import Offers, TableOffers
+from dralloc.explain.scene import Scene
+from dralloc.inventory.charges import counters_charged
+from dralloc.names import ClaimKey
+from dralloc.problem import Demand, Problem
+from dralloc.solution import Placement
+from dralloc.solvers.first_fit import first_fit
+
+__all__ = ["Turn", "allocated_holdings", "gang_blocker", "placed_before", "take_turn"]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A demand's turn.
+
+    Parameters
+    ----------
+    scene
+        What there is, with everything in use that is not the demand's.
+    number
+        The demand's index in the whole problem.
+    demand
+        The demand without the claims that others have been granted.
+    nodes
+        The nodes that it may go to, in search order.
+    placed
+        The demands that have been placed, by the claims that they were granted.
+    """
+
+    scene: Scene
+    number: int
+    demand: Demand
+    nodes: tuple[int, ...]
+    placed: dict[ClaimKey, int]
+
+
+def placed_before(problem: Problem, number: int) -> tuple[Placement, ...]:
+    """What first fit has placed when a demand's turn comes.
+
+    A gang has its turn where its first member stands; inside of it, the members before the demand are placed one by
+    one.
+    """
+    before, members = _order(problem, number)
+    return _place(problem, before, members[: members.index(number)])
+
+
+def gang_blocker(problem: Problem, number: int) -> int | None:
+    """The first member of a demand's gang that first fit cannot place; None if it places all of them."""
+    before, members = _order(problem, number)
+    placed = {placement.demand for placement in _place(problem, before, members)}
+    return next((member for member in members if member not in placed), None)
+
+
+def _order(problem: Problem, number: int) -> tuple[list[int], list[int]]:
+    """The demands that are placed before a demand's gang, in order, and the gang."""
+    gangs: dict[object, list[int]] = {}
+    for index, demand in enumerate(problem.demands):
+        gangs.setdefault(demand.gang or index, []).append(index)
+    before: list[int] = []
+    for members in gangs.values():
+        if number in members:
+            return before, members
+        before += members
+    raise IndexError(number)
+
+
+def _place(problem: Problem, before: list[int], mates: list[int]) -> tuple[Placement, ...]:
+    """Place these demands, the mates one by one."""
+    order = [*before, *mates]
+    if not order:
+        return ()
+    demands = [problem.demands[index] for index in before]
+    loners = [replace(problem.demands[index], gang="") for index in mates]
+    found = first_fit(replace(problem, demands=(*demands, *loners)))
+    return tuple(replace(one, demand=order[one.demand]) for one in found.placements)
+
+
+def take_turn(problem: Problem, number: int, placements: Sequence[Placement], compiled: Compiled | None = None) -> Turn:
+    """The turn of a demand after these placements.
+
+    Parameters
+    ----------
+    compiled
+        Where the problem comes from: then its holders and selectors are known by name.
+    """
+    offers = Offers(problem.eligibility) if compiled is None else TableOffers(compiled)
+    books = Books(problem, () if compiled is None else allocated_holdings(compiled))
+    placed: dict[ClaimKey, int] = {}
+    homes: dict[ClaimKey, tuple[int, list[int]]] = {}
+    for placement in placements:
+        books.enter(holdings_of(problem, placement))
+        for claim, grants in zip(problem.demands[placement.demand].claims, placement.grants, strict=True):
+            if grants or not claim.requests:
+                placed[claim.key] = placement.demand
+                homes[claim.key] = placement.node, [grant.device for grant in grants]
+    whole = problem.demands[number]
+    demand = replace(whole, claims=tuple(claim for claim in whole.claims if claim.key not in homes))
+    visited = [homes[claim.key] for claim in whole.claims if claim.key in homes]
+    nodes = tuple(node for node in problem.candidate_nodes(whole) if _usable(problem, visited, node))
+    return Turn(Scene(problem, offers, books), number, demand, nodes, placed)
+
+
+def _usable(problem: Problem, visited: Iterable[tuple[int, list[int]]], node: int) -> bool:
+    return all(problem.usable_from(device, home, node) for home, devices in visited for device in devices)
+
+
+def allocated_holdings(compiled: Compiled) -> Iterator[Holding]:
+    """What the cluster's allocated claims hold of published devices."""
+    inventory, problem = compiled.inventory, compiled.problem
+    for claim in compiled.cluster.claims:
+        if claim.status.allocation is None:
+            continue
+        for result in claim.status.allocation.devices.results:
+            slot = inventory.slots.get(result.device_id)
+            if slot is None or result.admin_access:
+                continue
+            recorded = result.consumed_capacity
+            charged = [
+                amount
+                for version in (problem.versions[slot] if recorded else ())
+                for amount in counters_charged(recorded, inventory.sources[version], inventory.published)
+            ]
+            share = result.share_id is not None and problem.features.ConsumableCapacity
+            amounts = tuple((name, amount.nanos) for name, amount in recorded.items())
+            yield Holding(claim.key, slot, share, amounts, tuple(charged))

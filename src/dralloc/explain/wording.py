@@ -1,0 +1,92 @@
+"""How things are named in explanations: holders, taints, amounts and their policies, pools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dralloc.api import CapacityRequestPolicy, DeviceTaint
+from dralloc.compiler import Compiled
+from dralloc.names import ClaimKey
+from dralloc.problem import PoolAccess, PoolState
+from dralloc.quantity import Quantity
+from dralloc.report import amount
+
+__all__ = ["Wording", "taint_text"]
+
+_NAMED = 3
+
+
+def taint_text(taint: DeviceTaint) -> str:
+    """A taint as ``kubectl`` writes it."""
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+
+
+class Wording:
+    """Names things.
+
+    Parameters
+    ----------
+    placed
+        The claims that have been placed in the same batch.
+    compiled
+        The objects behind the problem, if there are any.
+    """
+
+    def __init__(self, placed: Mapping[ClaimKey, int], compiled: Compiled | None = None) -> None:
+        self._placed = placed
+        self._compiled = compiled
+
+    def holders(self, held: Mapping[ClaimKey, int], *, amounts: bool = True) -> str:
+        """Who holds something, the largest holders first."""
+        if not held:
+            return "held by nobody known" if self._compiled is None else "held by nobody"
+        order = sorted(held, key=lambda key: -held[key])
+        named = [self.holder(key) + (f" {amount(held[key])}" if amounts else "") for key in order[:_NAMED]]
+        more = f" and {len(order) - _NAMED} more" if len(order) > _NAMED else ""
+        return f"held by {', '.join(named)}{more}"
+
+    def holder(self, key: ClaimKey) -> str:
+        """A claim that holds something."""
+        return f"{key} (placed in this batch)" if key in self._placed else str(key)
+
+    def pool(self, pool: PoolAccess) -> str:
+        """What is wrong with a pool."""
+        if pool.state is PoolState.INVALID:
+            return f"pool {pool.id} is invalid: {pool.reason}"
+        return f"pool {pool.id} is incomplete{self._slices(pool)}"
+
+    def _slices(self, pool: PoolAccess) -> str:
+        if self._compiled is None:
+            return ""
+        slices = [one.spec.pool for one in self._compiled.cluster.slices if one.pool_id == pool.id]
+        newest = max((one.generation for one in slices), default=0)
+        counts = [one.resource_slice_count for one in slices if one.generation == newest]
+        if not counts:
+            return ""
+        return f": {len(counts)} of {counts[0]} slices of generation {newest}"
+
+    def taken(self, device: int, name: str, asked: Quantity | None, nanos: int) -> str:
+        """An amount that is taken of a capacity, and how it came about."""
+        if asked is not None and asked.nanos == nanos:
+            return amount(nanos)
+        policy = self._policy(device, name)
+        if asked is None:
+            has_default = policy is not None and policy.default is not None
+            why = "the policy's default" if has_default else "all of it, as no amount is asked"
+            return f"{amount(nanos)} ({why})"
+        return f"{amount(nanos)} ({asked} asked, rounded up by {_policy_text(policy)})"
+
+    def _policy(self, device: int, name: str) -> CapacityRequestPolicy | None:
+        if self._compiled is None:
+            return None
+        entry = self._compiled.inventory.sources[device].device.capacity.get(name)
+        return None if entry is None else entry.request_policy
+
+
+def _policy_text(policy: CapacityRequestPolicy | None) -> str:
+    if policy is None:
+        return "the request policy"
+    if policy.valid_range is not None:
+        bounds = {"min": policy.valid_range.min, "max": policy.valid_range.max, "step": policy.valid_range.step}
+        return "validRange " + ", ".join(f"{name} {value}" for name, value in bounds.items() if value is not None)
+    return "validValues " + ", ".join(map(str, policy.valid_values))

@@ -1,0 +1,95 @@
+"""What there is to see in each picture, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from dralloc.comparison import Comparison
+from dralloc.plan import Plan
+from dralloc.plot.gains import Gain
+from dralloc.report import percent
+from dralloc.solvers.cpsat import Progress
+
+__all__ = ["of_gains", "of_map", "of_progress", "of_ranks", "of_utilisation"]
+
+_MOST: Final = 8
+
+
+def of_map(plan: Plan, only_here: Sequence[object]) -> str:
+    """What a device map shows."""
+    nodes = Counter(plan.node_of(placement) for placement in plan.solution.placements)
+    before = sum(claim.status.allocation is not None for claim in plan.compiled.cluster.claims)
+    parts = [f"{plan.metrics.placed} of {len(plan.demands)} demands are placed"]
+    if nodes:
+        parts.append("by node: " + _listed(f"{name} {count}" for name, count in nodes.items()))
+    if before:
+        parts.append(f"{before} claims were allocated before")
+    if only_here:
+        parts.append("placed by this answer alone: " + _listed(str(key) for key in only_here))
+    return _sentences([*parts, "the table of placements below says the same in full"])
+
+
+def of_utilisation(comparison: Comparison) -> str:
+    """Where the answers differ most."""
+    pairs = [
+        (left, right)
+        for left, right in zip(
+            comparison.first_fit.metrics.utilisation, comparison.optimal.metrics.utilisation, strict=True
+        )
+        if left.total
+    ]
+    pairs.sort(key=lambda pair: -abs(pair[1].share - pair[0].share))
+    told = (
+        f"{left.kind} {left.name} {percent(left.share_before)} before, {percent(left.share)} with first fit, "
+        f"{percent(right.share)} with the optimum"
+        for left, right in pairs
+    )
+    return _sentences(["in use, the largest differences first: " + _listed(told), "the table below has all values"])
+
+
+def of_gains(gains: Iterable[Gain]) -> str:
+    """Who places what."""
+    return _sentences(_gain(gain) for gain in gains)
+
+
+def _gain(gain: Gain) -> str:
+    counts = {
+        "placed by both": gain.both,
+        "only by the optimum": gain.only_optimum,
+        "only by first fit": gain.only_first_fit,
+        "not placed": gain.neither,
+    }
+    return f"{gain.wants}: " + ", ".join(f"{count} {words}" for words, count in counts.items() if count)
+
+
+def of_ranks(first: Sequence[int], best: Sequence[int]) -> str:
+    """How many requests got which alternative."""
+    names = [*(f"alternative {rank + 1}" for rank in range(len(first) - 1)), "none"]
+    return _sentences(
+        f"{name}: {left} with first fit, {right} with the optimum"
+        for name, left, right in zip(names, first, best, strict=True)
+    )
+
+
+def of_progress(records: Sequence[Progress]) -> str:
+    """How best and bound met."""
+    start, end = records[0], records[-1]
+    return _sentences(
+        [
+            f"the best value goes from {start.best} to {end.best}",
+            f"the bound from {start.bound} to {end.bound}",
+            f"between {start.seconds:.2f} and {end.seconds:.2f} seconds",
+        ]
+    )
+
+
+def _listed(items: Iterable[str]) -> str:
+    every = list(items)
+    more = [f"and {len(every) - _MOST} more"] if len(every) > _MOST else []
+    return "; ".join([*every[:_MOST], *more])
+
+
+def _sentences(parts: Iterable[str]) -> str:
+    return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts)

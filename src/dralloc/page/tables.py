@@ -1,0 +1,87 @@
+"""The tables that only the page has; all others are those of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dralloc.comparison import Comparison
+from dralloc.names import ClaimKey
+from dralloc.plan import Plan
+from dralloc.report import Table, duration, percent
+
+__all__ = ["placements", "tiers", "timings", "titled", "unplaced"]
+
+_TIERS = {
+    "weight": "weight of the placed demands, the more the better",
+    "alternatives": "ranks of the picked alternatives, the less the better",
+}
+
+
+def titled(source: Comparison | Plan, title: str) -> Table:
+    """The table of that title in a report for the terminal; an empty one if the report has none."""
+    found = (part for part in source.parts() if isinstance(part, Table) and part.title == title)
+    return next(found, Table(title, (), ()))
+
+
+def placements(plan: Plan, title: str) -> Table:
+    """Every device that is granted, then those that were allocated before."""
+    now = [
+        (
+            str(plan.demands[placement.demand].key),
+            plan.node_of(placement),
+            claim.key.name,
+            str(claim.requests[grant.request].alternatives[grant.alternative].name),
+            str(plan.compiled.problem.devices[grant.device].id),
+            "now",
+        )
+        for placement, claim, grant in plan.grants()
+    ]
+    before = [
+        (str(claim.key), "", claim.key.name, result.request, str(result.device_id), "before")
+        for claim in plan.compiled.cluster.claims
+        if claim.status.allocation is not None
+        for result in claim.status.allocation.devices.results
+    ]
+    return Table(title, ("demand", "node", "claim", "request", "device", "allocated"), [*now, *before])
+
+
+def unplaced(comparison: Comparison) -> Table:
+    """Whatever one of the answers does not place, and why."""
+    plans = (comparison.first_fit, comparison.optimal)
+    reasons = [{row[0]: row[1] for row in titled(plan, "Not placed").rows} for plan in plans]
+    nodes = [_nodes(plan) for plan in plans]
+    rows = [
+        (
+            str(key),
+            *(why.get(str(key)) or f"placed on {node.get(key, '')}" for why, node in zip(reasons, nodes, strict=True)),
+        )
+        for key in (demand.key for demand in comparison.optimal.demands)
+        if any(str(key) in why for why in reasons)
+    ]
+    return Table("Not placed by one answer or both, with the reason", ("demand", "first fit", "optimum"), rows)
+
+
+def _nodes(plan: Plan) -> Mapping[ClaimKey, str]:
+    return {plan.demands[placement.demand].key: plan.node_of(placement) for placement in plan.solution.placements}
+
+
+def tiers(plan: Plan) -> Table:
+    """The objective, with what is proven of each tier."""
+    rows = [
+        (
+            tier.name,
+            _TIERS.get(tier.name, "the more the better" if tier.sense > 0 else "the less the better"),
+            str(tier.value),
+            str(tier.bound),
+            percent(tier.gap),
+            "proven" if tier.proven else "not proven",
+        )
+        for tier in plan.tiers
+    ]
+    columns = ("tier", "what it counts", ">value", ">bound", ">gap", "status")
+    return Table("Tiers of the objective, the most important first", columns, rows)
+
+
+def timings(seconds: Mapping[str, float]) -> Table:
+    """Seconds by phase."""
+    return Table("Time by phase", ("phase", ">time"), [(name, duration(value)) for name, value in seconds.items()])

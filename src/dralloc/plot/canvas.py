@@ -1,0 +1,66 @@
+"""Axes to draw on, and texts that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import Final
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
+
+__all__ = ["POINTS", "WIDTH", "axes", "fitted", "off_screen", "text_width"]
+
+POINTS: Final = 72
+"""Points in an inch."""
+WIDTH: Final = 860
+"""Points across a picture that stands alone."""
+
+
+_OFF_SCREEN: ContextVar[bool] = ContextVar("_OFF_SCREEN", default=False)
+
+
+@contextmanager
+def off_screen() -> Iterator[None]:
+    """Within it, new figures belong to nobody: no window system is asked for, and nothing keeps them alive."""
+    token = _OFF_SCREEN.set(True)
+    try:
+        yield
+    finally:
+        _OFF_SCREEN.reset(token)
+
+
+def axes(ax: Axes | None, height: float, width: float = WIDTH) -> Axes:
+    """The given axes, or those of a new figure of that size in points."""
+    if ax is not None:
+        return ax
+    size = (width / POINTS, height / POINTS)
+    if _OFF_SCREEN.get():
+        return Figure(figsize=size, layout="constrained").add_subplot()
+    import matplotlib.pyplot as plt  # noqa: PLC0415 - only what shows pictures needs it
+
+    return plt.figure(figsize=size, layout="constrained").add_subplot()
+
+
+@lru_cache(maxsize=65536)
+def text_width(text: str, size: float, *, bold: bool = False) -> float:
+    """Points across a text in matplotlib's font."""
+    font = FontProperties(size=size, weight="bold" if bold else "normal")
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return float(width)
+
+
+def fitted(text: str, size: float, room: float, *, bold: bool = False, least: int = 4) -> str:
+    """The text, shortened in its middle until it fits; empty if not even `least` characters and an ellipsis do."""
+    if text_width(text, size, bold=bold) <= room:
+        return text
+    for keep in range(len(text) - 1, least - 1, -1):
+        tail = keep // 2
+        shorter = f"{text[: keep - tail]}\N{HORIZONTAL ELLIPSIS}{text[len(text) - tail :]}"
+        if text_width(shorter, size, bold=bold) <= room:
+            return shorter
+    return ""

@@ -1,0 +1,121 @@
+"""What lies where: nodes as rows, devices as boxes, partitions and shares in them drawn to scale."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from matplotlib.axes import Axes
+
+from dralloc.names import ClaimKey
+from dralloc.plan import Mode, Plan
+from dralloc.plot.canvas import axes
+from dralloc.plot.holdings import Holding, holdings
+from dralloc.plot.kinds import Kind, Kinds
+from dralloc.plot.map_drawing import Drawing
+from dralloc.plot.map_layout import Layout, held_in, lay_out, most_telling
+from dralloc.plot.map_legend import Entry, Legend
+from dralloc.plot.palette import Palette, theme
+from dralloc.plot.units import rows
+
+__all__ = ["device_map"]
+
+_TITLE_HEIGHT = 20.0
+
+
+def device_map(
+    plan: Plan, ax: Axes | None = None, *, beside: Plan | None = None, max_nodes: int = 12, title: str | None = None
+) -> Axes:
+    """Draw where everything is under a plan.
+
+    Each node is a row. A counter set (KEP-4815), mostly a GPU, is a box in which its partitions lie where the counters
+    that they consume put them, e.g. on their memory slices. A device of its own is a box as well, with its shares
+    stacked by the largest part that they take of any of its capacities (KEP-5075). What was allocated before is grey
+    and hatched. Admin access to partitions takes nothing and is not drawn.
+
+    Parameters
+    ----------
+    plan
+        The answer to draw.
+    ax
+        Where to draw; a new figure if None. The picture keeps its proportions and scales with the axes.
+    beside
+        Another answer to the same problem. What it does not place has a bold outline and a star.
+    max_nodes
+        The most rows to draw: those where the plans differ most, then those with most placements.
+    title
+        The heading; the mode and how much it places if None. Empty for none.
+
+    Returns
+    -------
+    Axes
+        One unit of its data is one point.
+    """
+    problem = plan.compiled.problem
+    kinds = Kinds(plan.compiled.cluster)
+    held = holdings(plan, kinds)
+    only_here = _only_here(plan, beside)
+    every = rows(problem)
+    others = () if beside is None else holdings(beside, kinds)
+    either = only_here if beside is None else only_here | _only_here(beside, plan)
+    shown = most_telling(every, _tellings((*held, *others), either), max_nodes)
+    heading = _heading(plan) if title is None else title
+    top = _TITLE_HEIGHT if heading else 0.0
+    legend = Legend.of(_entries(held, kinds, Palette(kinds), starred=bool(only_here)), top)
+    layout = lay_out(problem, shown, held_in(problem, held), len(every) - len(shown), legend.bottom)
+    drawing = Drawing.on(_prepared(ax, layout), layout.height, theme(), Palette(kinds))
+    drawing.heading(heading)
+    drawing.legend(legend)
+    drawing.units(layout, only_here, {one: _tip(plan, one) for one in held})
+    return drawing.ax
+
+
+def _prepared(ax: Axes | None, layout: Layout) -> Axes:
+    if ax is not None:
+        return ax
+    ax = axes(None, layout.height)
+    figure = ax.get_figure(root=True)
+    if figure is not None:
+        figure.set_layout_engine("none")
+    ax.set_position((0, 0, 1, 1))
+    return ax
+
+
+def _heading(plan: Plan) -> str:
+    name = "First fit" if plan.mode is Mode.FIRST_FIT else "Optimum"
+    return f"{name}: {plan.metrics.placed} of {len(plan.demands)} placed"
+
+
+def _only_here(plan: Plan, beside: Plan | None) -> frozenset[ClaimKey]:
+    if beside is None:
+        return frozenset()
+    missing = {one.key for one in beside.unplaced}
+    return frozenset(missing - {one.key for one in plan.unplaced})
+
+
+def _tellings(held: tuple[Holding, ...], in_one_only: frozenset[ClaimKey]) -> tuple[Mapping[int, int], ...]:
+    """Counts by device that say how much a row has to tell."""
+    return (
+        Counter(one.device for one in held if one.owner in in_one_only),
+        Counter(one.device for one in held if one.new),
+        Counter(one.device for one in held),
+    )
+
+
+def _entries(held: tuple[Holding, ...], kinds: Kinds, palette: Palette, *, starred: bool) -> Iterator[Entry]:
+    drawn: dict[Kind, None] = {one.kind: None for one in held if one.new}
+    for kind in kinds.all:
+        if kind in drawn:
+            yield Entry(kind.label, palette.look(kind))
+    if any(not one.new for one in held):
+        yield Entry("allocated before", None)
+    if starred:
+        yield Entry("placed by this answer alone", None, starred=True)
+
+
+def _tip(plan: Plan, one: Holding) -> str:
+    """Everything about a holding, for whoever points at it."""
+    device = plan.compiled.problem.devices[one.device].id
+    what = "admin access" if one.admin else "placed" if one.new else "allocated before"
+    owner = str(one.claim) if one.owner == one.claim else f"{one.owner}, claim {one.claim.name}"
+    return f"{owner}: {one.kind.label} on {device} ({what})"

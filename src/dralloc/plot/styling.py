@@ -1,0 +1,84 @@
+"""What all charts share: axes without clutter, hatched bars, legends above, texts that are never formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.container import BarContainer
+from matplotlib.patches import Patch
+
+from dralloc.plot.palette import Theme
+
+__all__ = ["BEFORE", "FIRST_FIT", "OPTIMUM", "SMALL", "TEXT", "Bars", "bars", "name_rows", "swatch", "tidy"]
+
+TEXT: Final = 8.5
+"""Size of labels, in points."""
+SMALL: Final = 7.5
+"""Size of numbers at bars, in points."""
+_WHITE: Final = "#ffffff50"
+
+
+class Bars(NamedTuple):
+    """What a group of bars stands for: its label, the name of its colour in a theme, its hatch."""
+
+    label: str
+    role: str
+    hatch: str
+
+    def colour(self, theme: Theme) -> str:
+        """The colour in a theme."""
+        return str(getattr(theme, self.role))
+
+
+BEFORE: Final = Bars("before", "used", "////")
+FIRST_FIT: Final = Bars("first fit", "first_fit", "\\\\\\\\")
+OPTIMUM: Final = Bars("optimum", "optimum", "")
+
+
+def bars(
+    ax: Axes, places: Sequence[float], lengths: Sequence[float], thickness: float, look: tuple[str, str], **more: Any
+) -> BarContainer:
+    """Horizontal bars in a colour, with a hatch in white."""
+    colour, hatch = look
+    edge = _WHITE if hatch else "none"
+    return ax.barh(places, lengths, thickness, color=colour, hatch=hatch, edgecolor=edge, linewidth=0, **more)
+
+
+def tidy(ax: Axes, theme: Theme, title: str, *, grid: str = "x", legend: Sequence[Artist] = ()) -> None:
+    """Set the title, the legend in one line below it, and leave no more lines than reading takes."""
+    pad = 26 if legend else 12
+    ax.set_title(title, loc="left", size=11, weight="bold", color=theme.ink, parse_math=False, pad=pad)
+    for side, spine in ax.spines.items():
+        spine.set_visible(side == ("left" if grid == "x" else "bottom"))
+        spine.set_color(theme.muted)
+    ax.tick_params(colors=theme.muted, labelcolor=theme.ink, labelsize=TEXT, length=0)
+    ax.grid(axis="x" if grid == "x" else "y", color=theme.faint, lw=0.7)
+    ax.set_axisbelow(True)
+    if legend:
+        ax.legend(
+            handles=list(legend),
+            loc="lower left",
+            bbox_to_anchor=(0, 1),
+            ncols=len(legend),
+            frameon=False,
+            fontsize=TEXT,
+            labelcolor=theme.ink,
+            borderaxespad=0.2,
+            handlelength=1.8,
+            columnspacing=1.6,
+        )
+
+
+def name_rows(ax: Axes, theme: Theme, names: Sequence[str]) -> None:
+    """Name the rows 0, 1, ... from the top down."""
+    ax.set_yticks(range(len(names)), names, size=TEXT, color=theme.ink, parse_math=False)
+    ax.set_ylim(max(len(names), 1) - 0.4, -0.6)
+
+
+def swatch(theme: Theme, look: Bars) -> Patch:
+    """The entry of bars in a legend."""
+    edge = _WHITE if look.hatch else "none"
+    return Patch(facecolor=look.colour(theme), hatch=look.hatch, edgecolor=edge, linewidth=0, label=look.label)

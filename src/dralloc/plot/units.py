@@ -1,0 +1,113 @@
+"""What a device map has boxes for: counter sets that partitions are cut from, and devices that stand alone."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dralloc.problem import Problem
+
+__all__ = ["Row", "Unit", "rows"]
+
+_NUMBERED: Final = re.compile(r"(.*?)(\d+)")
+_SET_ENDING: Final = re.compile(r"[-_.]?counters?([-_.]?set)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A box of the map.
+
+    Parameters
+    ----------
+    title
+        Its name: the counter set's without its ending, or the device's.
+    driver
+        Who publishes it.
+    devices
+        Indices of the devices in it: the partitions of a counter set, or one device.
+    counters
+        Indices of the counters of the set; none if the device stands alone.
+    tracks
+        Indices of those counters that give a partition its place, in order, e.g. ``memory-slice-0`` to
+        ``memory-slice-7``: the longest row of counters whose names differ in a number at the end. Empty if there is
+        none.
+    shareable
+        Whether it is one device that allows multiple allocations.
+    """
+
+    title: str
+    driver: str
+    devices: tuple[int, ...]
+    counters: tuple[int, ...] = ()
+    tracks: tuple[int, ...] = ()
+    shareable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The units that the same nodes reach: mostly those of one node."""
+
+    name: str
+    nodes: tuple[int, ...]
+    units: tuple[Unit, ...]
+
+
+def rows(problem: Problem) -> tuple[Row, ...]:
+    """All rows, in the order of the nodes; units that several nodes reach come behind those of single nodes."""
+    reach: dict[int, list[int]] = defaultdict(list)
+    for number, node in enumerate(problem.nodes):
+        for device in node.devices():
+            if problem.on_node(device, number):
+                reach[device].append(number)
+    found: dict[tuple[int, ...], list[Unit]] = defaultdict(list)
+    for unit in _units(problem, reach):
+        found[tuple(sorted({node for device in unit.devices for node in reach[device]}))].append(unit)
+    ordered = sorted(found, key=lambda nodes: (len(nodes) > 1, nodes))
+    return tuple(Row(_name(problem, nodes), nodes, tuple(found[nodes])) for nodes in ordered)
+
+
+def _name(problem: Problem, nodes: Sequence[int]) -> str:
+    if len(nodes) == 1:
+        return problem.nodes[nodes[0]].name
+    return f"reached by {'all' if len(nodes) == len(problem.nodes) else ''} {len(nodes)} nodes".replace("  ", " ")
+
+
+def _units(problem: Problem, reached: Iterable[int]) -> list[Unit]:
+    members: dict[tuple[str, str, str], list[int]] = {}
+    lone: dict[int, Unit] = {}
+    order: dict[tuple[str, str, str] | int, None] = {}
+    for index in reached:
+        device = problem.devices[index]
+        sets = {problem.counters[counter].id[:3] for counter, _ in device.consumes}
+        for one in sorted(sets):
+            members.setdefault(one, []).append(index)
+            order[one] = None
+        if not sets and device.slot not in lone:
+            lone[device.slot] = Unit(device.id.device, device.id.driver, (index,), shareable=device.shareable)
+            order[device.slot] = None
+    counters = _counters_of_sets(problem)
+    return [
+        lone[key] if isinstance(key, int) else _partitioned(problem, key, members[key], counters[key]) for key in order
+    ]
+
+
+def _counters_of_sets(problem: Problem) -> Mapping[tuple[str, str, str], list[int]]:
+    found: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for index, counter in enumerate(problem.counters):
+        found[counter.id[:3]].append(index)
+    return found
+
+
+def _partitioned(problem: Problem, key: tuple[str, str, str], devices: list[int], counters: list[int]) -> Unit:
+    rows_of_counters: dict[str, dict[int, int]] = defaultdict(dict)
+    for index in counters:
+        match = _NUMBERED.fullmatch(problem.counters[index].id.counter)
+        if match and problem.counters[index].total:
+            rows_of_counters[match[1]][int(match[2])] = index
+    longest = max(rows_of_counters.values(), key=len, default={})
+    tracks = tuple(longest[number] for number in sorted(longest)) if len(longest) > 1 else ()
+    title = _SET_ENDING.sub("", key[2]) or key[2]
+    return Unit(title, key[0], tuple(devices), tuple(counters), tracks)

@@ -1,0 +1,212 @@
+"""Hypothesis strategies for crowds: few kinds of pods and of nodes, each many times, and some of it in use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from hypothesis import strategies as st
+
+from dralloc.names import ClaimKey, CounterID, DeviceID, PoolID, RequestName
+from dralloc.problem import (
+    Alternative,
+    Capacity,
+    Charge,
+    Claim,
+    Constraint,
+    ConstraintKind,
+    Counter,
+    Demand,
+    Device,
+    Node,
+    PoolAccess,
+    PoolState,
+    Problem,
+    Request,
+    Scalar,
+    Usage,
+)
+from inventory_strategies import rarely
+
+__all__ = ["LookEligibility", "crowds"]
+
+LOOKS = ("plain", "other", "part", "whole", "shared")
+
+
+@dataclass(frozen=True)
+class LookEligibility:
+    """An `Eligibility` by kind and look: what a device takes to serve it; what is not listed does not match."""
+
+    kinds: Sequence[str]
+    looks: Sequence[str]
+    charges: Mapping[tuple[str, str], Charge]
+
+    def selects(self, alternative: int, device: int) -> bool:
+        return (self.kinds[alternative], self.looks[device]) in self.charges
+
+    def admits(self, alternative: int, device: int) -> bool:
+        return self.selects(alternative, device)
+
+    def charge(self, alternative: int, device: int) -> Charge | None:
+        return self.charges.get((self.kinds[alternative], self.looks[device]))
+
+    def kind(self, alternative: int) -> str:
+        return self.kinds[alternative]
+
+    def look(self, device: int) -> str:
+        return self.looks[device]
+
+
+@dataclass
+class Builder:
+    """Devices and what they draw on, as they come."""
+
+    devices: list[Device] = field(default_factory=list)
+    looks: list[str] = field(default_factory=list)
+    counters: list[Counter] = field(default_factory=list)
+    held: set[int] = field(default_factory=set)
+    consumed: dict[int, dict[str, int]] = field(default_factory=dict)
+
+    def counter(self, pool: str, total: int) -> int:
+        self.counters.append(Counter(CounterID("driver", pool, "set", f"{len(self.counters)}"), total, total, 0))
+        return len(self.counters) - 1
+
+    def device(
+        self,
+        pool: str,
+        look: str,
+        attributes: Mapping[str, frozenset[Scalar]],
+        consumes: tuple[tuple[int, int], ...] = (),
+        memory: int | None = None,
+    ) -> int:
+        index = len(self.devices)
+        capacity = {} if memory is None else {"memory": Capacity("memory", memory)}
+        shareable = memory is not None
+        name = DeviceID("driver", pool, f"device-{index}")
+        self.devices.append(Device(name, index, 0, shareable, capacity, consumes, attributes, None))
+        self.looks.append(look)
+        return index
+
+    def hold(self, device: int) -> None:
+        """An allocated claim has the device, if its counters allow."""
+        free = {counter: self.counters[counter].free - amount for counter, amount in self.devices[device].consumes}
+        if all(left >= 0 for left in free.values()):
+            self.held.add(device)
+            for counter, left in free.items():
+                known = self.counters[counter]
+                self.counters[counter] = Counter(known.id, known.total, left, known.group)
+
+
+Unit = tuple[str, int, int]
+"""What a part of a node is, a number that says how much of it there is, and its value of the attribute."""
+
+
+@st.composite
+def _node_kinds(draw: st.DrawFn) -> list[Unit]:
+    kinds = st.sampled_from(["plain", "plain", "other", "gpu", "gpu", "shared"])
+    return draw(st.lists(st.tuples(kinds, st.integers(1, 3), st.integers(0, 1)), min_size=1, max_size=4))
+
+
+def _enter(builder: Builder, pool: str, unit: Unit, own: int) -> list[int]:
+    """Publish a unit; its values under ``root`` are those of one node only, under ``numa`` those of all nodes."""
+    what, size, value = unit
+    attributes: dict[str, frozenset[Scalar]] = {
+        "root": frozenset({("int", 2 * own + value)}),
+        "numa": frozenset({("int", value)}),
+    }
+    if what == "gpu":
+        total = size + 1
+        counters = [builder.counter(pool, total), builder.counter(pool, 2)]
+        parts = [
+            builder.device(pool, "part", attributes, ((counters[0], 1 + number % 2), (counters[1], 1)))
+            for number in range(size)
+        ]
+        return [*parts, builder.device(pool, "whole", attributes, ((counters[0], total),))]
+    if what == "shared":
+        return [builder.device(pool, "shared", attributes, memory=size + 2)]
+    return [builder.device(pool, what, attributes) for _ in range(size)]
+
+
+@st.composite
+def _requests(draw: st.DrawFn) -> list[tuple[str, int]]:
+    """The kind and the number of devices of each alternative."""
+    kinds = st.sampled_from(["any", "any", "plain", "part", "part", "whole", "small", "large"])
+    entry = st.tuples(kinds, st.sampled_from([1, 1, 1, 2]))
+    most = draw(st.sampled_from([1, 2, 3]))
+    return draw(st.lists(entry, min_size=1, max_size=most, unique_by=lambda each: each[0]))
+
+
+CHARGES = {
+    ("plain", "plain"): Charge(),
+    ("any", "plain"): Charge(),
+    ("any", "other"): Charge(),
+    ("part", "part"): Charge(),
+    ("whole", "whole"): Charge(),
+    ("any", "whole"): Charge(),
+    ("small", "shared"): Charge((("memory", 1),)),
+    ("large", "shared"): Charge((("memory", 2),)),
+    ("large", "other"): Charge(),
+}
+
+
+@st.composite
+def _pods(draw: st.DrawFn, nodes: int, kinds: list[str]) -> list[Demand]:
+    """Equal pods."""
+    requests = [draw(_requests()) for _ in range(draw(st.sampled_from([1, 1, 1, 2])))]
+    rule = st.builds(Constraint, st.sampled_from(ConstraintKind), st.sampled_from(["root", "numa"]))
+    constraints = tuple(draw(st.lists(rule, max_size=draw(st.sampled_from([0, 0, 1])))))
+    weight = draw(st.integers(1, 3))
+    bound = tuple(draw(st.permutations(range(nodes)))[: draw(st.integers(1, nodes))]) if draw(rarely()) else None
+    number = draw(st.integers(1, 4))
+    return [_pod(requests, constraints, weight, bound, kinds) for _ in range(number)]
+
+
+def _pod(
+    requests: list[list[tuple[str, int]]],
+    constraints: tuple[Constraint, ...],
+    weight: int,
+    nodes: tuple[int, ...] | None,
+    kinds: list[str],
+) -> Demand:
+    built = []
+    for number, entries in enumerate(requests):
+        alternatives = []
+        for rank, (kind, devices) in enumerate(entries):
+            name = RequestName(f"r{number}", "abc"[rank] if len(entries) > 1 else "")
+            alternatives.append(Alternative(len(kinds), name, rank, devices))
+            kinds.append(kind)
+        built.append(Request(f"r{number}", tuple(alternatives)))
+    key = ClaimKey("default", f"pod-{len(kinds)}")
+    return Demand(key, (Claim(key, str(key), tuple(built), constraints),), weight, weight, nodes)
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> Problem:
+    """Draw few kinds of pods and nodes, each several times."""
+    builder, pools = Builder(), []
+    node_kinds = draw(st.lists(_node_kinds(), min_size=1, max_size=2))
+    number = count()
+    for units in node_kinds:
+        for _ in range(draw(st.integers(1, 3))):
+            own = next(number)
+            pools.append([device for unit in units for device in _enter(builder, f"pool-{own}", unit, own)])
+    for device, view in enumerate(builder.devices):
+        if draw(rarely()):
+            if view.shareable:
+                builder.consumed[device] = {"memory": draw(st.integers(1, 2))}
+            else:
+                builder.hold(device)
+    kinds: list[str] = []
+    demands = [pod for _ in range(draw(st.integers(1, 3))) for pod in draw(_pods(len(pools), kinds))]
+    return Problem(
+        tuple(draw(st.permutations(demands))),
+        tuple(
+            Node(f"node-{index}", (PoolAccess(PoolID("driver", f"pool-{index}"), PoolState.USABLE, tuple(devices)),))
+            for index, devices in enumerate(pools)
+        ),
+        tuple(builder.devices),
+        tuple(builder.counters),
+        Usage(frozenset(builder.held), dict.fromkeys(builder.consumed, 1), builder.consumed),
+        LookEligibility(kinds, builder.looks, CHARGES),
+    )

@@ -1,0 +1,161 @@
+"""Small random clusters in which something is always short, with every feature in the mix."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from dralloc.allocate import allocate
+from dralloc.api import to_wire
+from dralloc.cluster import Cluster
+from wire import (
+    DRIVER,
+    Json,
+    claim,
+    cluster,
+    counters,
+    device,
+    device_class,
+    first_available,
+    node,
+    pod,
+    request,
+    resource_slice,
+    sub,
+)
+
+DOMAIN = f"device.attributes['{DRIVER}']"
+SELECTORS = (
+    f"{DOMAIN}.model == 'a'",
+    f"{DOMAIN}.model == 'b'",
+    f"has({DOMAIN}.numa) && {DOMAIN}.numa == 0",
+    f"{DOMAIN}.model == 'b' && {DOMAIN}.index < 2",
+    f"{DOMAIN}.model == 'a' || {DOMAIN}.index == 0",
+    f"{DOMAIN}.numa == 1",  # fails where the attribute is missing
+)
+TAINT = {"key": "example.com/broken", "value": "yes", "effect": "NoSchedule"}
+POLICIES: tuple[Json, ...] = (
+    {},
+    {"requestPolicy": {"default": "2Gi", "validRange": {"min": "1Gi", "step": "1Gi", "max": "4Gi"}}},
+    {"requestPolicy": {"default": "1Gi", "validValues": ["1Gi", "2Gi", "4Gi"]}},
+)
+
+
+class Crowd:
+    """Draws a cluster: one part of its claims has been allocated before the others come."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.nodes = [f"node-{number}" for number in range(self.random.randint(1, 3))]
+
+    def rarely(self, times: int = 6) -> bool:
+        """True once in so many times."""
+        return self.random.randrange(times) == 0
+
+    def cluster(self) -> Cluster:
+        """Draw it."""
+        base: list[Json] = [*map(self.node, self.nodes), *self.slices(), *self.classes()]
+        older = [self.claim(f"old-{number}") for number in range(self.random.randint(0, 3))]
+        before = allocate(cluster(base, older), "first-fit")
+        held = [to_wire(one) for one in before.claims]
+        names = [f"new-{number}" for number in range(self.random.randint(1, 3))]
+        pods = [self.pod(name) for name in names if self.random.random() < 0.6]
+        return cluster(base, held, [self.claim(name) for name in names], pods)
+
+    def node(self, name: str) -> Json:
+        labels = {"zone": self.random.choice("xy"), "kubernetes.io/hostname": name}
+        wire = node(name)
+        wire["metadata"]["labels"] = labels
+        return {**wire, "spec": {"unschedulable": True}} if self.rarely(8) else wire
+
+    def classes(self) -> list[Json]:
+        return [
+            device_class("gpu"),
+            device_class("fine", f"device.driver == '{DRIVER}' && {DOMAIN}.model == 'b'"),
+        ]
+
+    def pod(self, name: str) -> Json:
+        spec: Json = {}
+        if self.rarely(3):
+            spec["nodeSelector"] = {"zone": self.random.choice("xy")}
+        elif self.rarely(4):
+            terms = [{"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["x"]}]}]
+            required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+            spec["affinity"] = {"nodeAffinity": required}
+        return pod(f"pod-{name}", name, priority=self.random.randint(0, 2), **spec)
+
+    # What there is.
+
+    def slices(self) -> list[Json]:
+        found = []
+        for name in self.nodes:
+            kind = self.random.choice(["plain", "plain", "partitions", "shares"])
+            found += getattr(self, kind)(name)
+        if self.rarely(3):
+            found.append(resource_slice([self.device("net-0")], name="net", pool="net", allNodes=True))
+        if self.rarely(8):
+            found.append(resource_slice([self.device("half-0")], name="half", pool="half", nodeName="node-0", count=2))
+        return found
+
+    def device(self, name: str, index: int = 0, **fields: Any) -> Json:
+        attributes: dict[str, Any] = {"model": self.random.choice("ab"), "index": index}
+        if not self.rarely(8):
+            attributes["numa"] = self.random.randint(0, 1)
+        taints = {"taints": [TAINT]} if self.rarely() else {}
+        return device(name, attributes, **taints, **fields)
+
+    def plain(self, name: str) -> list[Json]:
+        devices = [self.device(f"gpu-{index}", index) for index in range(self.random.randint(1, 3))]
+        return [resource_slice(devices, name=name, pool=name, nodeName=name)]
+
+    def partitions(self, name: str) -> list[Json]:
+        def consuming(index: int) -> Json:
+            amounts = {"memory": {"value": f"{self.random.randint(1, 4)}Gi"}, "engines": {"value": "1"}}
+            return self.device(f"part-{index}", index, consumesCounters=[{"counterSet": "card", "counters": amounts}])
+
+        total = counters("card", memory=f"{self.random.randint(3, 5)}Gi", engines="2")
+        devices = [consuming(index) for index in range(self.random.randint(2, 3))]
+        return [
+            resource_slice(name=f"{name}-counters", pool=name, nodeName=name, count=2, sharedCounters=[total]),
+            resource_slice(devices, name=name, pool=name, nodeName=name, count=2),
+        ]
+
+    def shares(self, name: str) -> list[Json]:
+        memory = {"value": f"{self.random.randint(2, 6)}Gi", **self.random.choice(POLICIES)}
+        devices = [
+            self.device(f"share-{index}", index, allowMultipleAllocations=True, capacity={"memory": memory})
+            for index in range(self.random.randint(1, 2))
+        ]
+        return [resource_slice(devices, name=name, pool=name, nodeName=name)]
+
+    # What is wanted.
+
+    def claim(self, name: str) -> Json:
+        requests = [self.request(f"r{number}") for number in range(self.random.choice([1, 1, 2]))]
+        constraints: dict[str, Any] = {"constraints": [self.constraint()]} if self.rarely(3) else {}
+        return claim(name, *requests, **constraints)
+
+    def constraint(self) -> Json:
+        kind = self.random.choice(["matchAttribute", "matchAttribute", "distinctAttribute"])
+        return {kind: f"{DRIVER}/{self.random.choice(['numa', 'model'])}"}
+
+    def request(self, name: str) -> Json:
+        if self.rarely(5):
+            return first_available(name, *(sub(letter, *self.selectors(), **self.details()) for letter in "ab"))
+        admin: dict[str, Any] = {"adminAccess": True} if self.rarely(12) else {}
+        return request(name, *self.selectors(), **self.details(), **admin)
+
+    def selectors(self) -> list[str]:
+        return self.random.sample(SELECTORS[: 5 if self.random.random() < 0.8 else 6], self.random.choice([0, 1, 1, 2]))
+
+    def details(self) -> Json:
+        found: Json = {"device_class": self.random.choice(["gpu", "gpu", "fine"])}
+        if self.rarely():
+            found["allocationMode"] = "All"
+        else:
+            found["count"] = self.random.choice([1, 1, 1, 2, 2, 3])
+        if self.rarely(4):
+            found["tolerations"] = [{"key": TAINT["key"], "operator": "Exists"}]
+        if self.rarely(4):
+            found["capacity"] = {"requests": {"memory": self.random.choice(["1Gi", "1500Mi", "2Gi", "3Gi", "5Gi"])}}
+        return found

@@ -1,0 +1,228 @@
+"""Changes made to the cluster's objects, to be compiled anew: the long way to what an explanation says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from dralloc.api import (
+    CapacityRequirements,
+    CELDeviceSelector,
+    DeviceCapacity,
+    DeviceClass,
+    DeviceSelector,
+    DeviceToleration,
+    Node,
+    Pod,
+    ResourceClaim,
+    ResourceSlice,
+)
+from dralloc.cluster import Cluster
+from dralloc.compiler import Compiled, compile_cluster
+from dralloc.explain.change import Change, Place
+from dralloc.explain.clauses import Clause, clauses_of
+from dralloc.explain.excluded import CORDONED
+from dralloc.explain.offers import Variation
+from dralloc.explain.turn import Turn
+from dralloc.match import Criteria
+from dralloc.names import ClaimKey
+from dralloc.problem import Charge, Problem
+from dralloc.quantity import Quantity
+from dralloc.solution import Placement, Solution
+from dralloc.write import allocated_claims
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def changed(model: M, **update: object) -> M:
+    return model.model_copy(update=update)
+
+
+@dataclass
+class Editor:
+    """Edits the cluster behind a demand's turn."""
+
+    compiled: Compiled
+    turn: Turn
+    placements: Sequence[Placement]
+
+    def problem(self, change: Change, also: Sequence[ClaimKey] = (), node_like: str = "") -> Problem:
+        """The demand alone in the changed cluster; ``also``: claims that are to be placed anew with it."""
+        cluster = self.cluster(change, also)
+        if node_like:
+            cluster = with_node_like(cluster, node_like)
+        problem = compile_cluster(cluster, self.compiled.problem.features).problem
+        unlimited = Unlimited(problem.eligibility, problem, change.capacities)
+        return replace(problem, eligibility=unlimited) if change.capacities else problem
+
+    def cluster(self, change: Change, also: Sequence[ClaimKey]) -> Cluster:
+        cluster = self.compiled.cluster
+        self.classes: dict[str, DeviceClass] = dict(cluster.classes)
+        own = {claim.key: place for place, claim in enumerate(self.turn.demand.claims)}
+        placed = {claim.key: claim for claim in allocated_claims(self.compiled, Solution(tuple(self.placements)))}
+        claims = []
+        for claim in cluster.claims:
+            if claim.key in own and own[claim.key] not in change.claims:
+                claims.append(self.claim(claim, own[claim.key], change))
+            elif claim.key in also:
+                claims.append(changed(claim, status=type(claim.status)()))
+            elif claim.key not in change.released and (claim.key in placed or claim.status.allocation is not None):
+                claims.append(placed.get(claim.key, claim))
+        pods = [
+            self.pod(pod, change)
+            for pod in cluster.pods
+            if pod.key == self.compiled.problem.demands[self.turn.number].key
+        ]
+        return replace(
+            cluster,
+            claims=tuple(claims),
+            pods=tuple(pods),
+            claims_of_pods={pod.key: cluster.claims_of_pods[pod.key] for pod in pods},
+            classes=self.classes,
+            nodes=tuple(schedulable(node) if CORDONED in change.rules else node for node in cluster.nodes),
+            slices=tuple(self.slice(one, change) for one in cluster.slices),
+        )
+
+    def pod(self, pod: Pod, change: Change) -> Pod:
+        selector = {
+            label: value
+            for label, value in pod.spec.node_selector.items()
+            if f"pod spec.nodeSelector: {label}={value}" not in change.rules
+        }
+        unbound = any(rule.startswith("pod spec.affinity") for rule in change.rules)
+        affinity = None if unbound else pod.spec.affinity
+        return changed(pod, spec=changed(pod.spec, node_selector=selector, affinity=affinity))
+
+    def slice(self, one: ResourceSlice, change: Change) -> ResourceSlice:
+        lifted = {name for driver, name in change.counters if driver == one.spec.driver}
+        unasked = {name for variation in change.variations.values() for name in variation.unasked}
+        devices = []
+        for device in one.spec.devices:
+            consumption = tuple(
+                replace(entry, counters={name: value for name, value in entry.counters.items() if name not in lifted})
+                for entry in device.consumes_counters
+            )
+            missing = {name: DeviceCapacity(Quantity(0)) for name in unasked if name not in device.capacity}
+            devices.append(replace(device, consumes_counters=consumption, capacity={**device.capacity, **missing}))
+        return changed(one, spec=changed(one.spec, devices=tuple(devices)))
+
+    # The demand's own claims.
+
+    def claim(self, claim: ResourceClaim, place: int, change: Change) -> ResourceClaim:
+        devices = claim.spec.devices
+        requests = []
+        for number, request in enumerate(devices.requests):
+            if (place, number) in change.requests:
+                continue
+            if request.exactly is not None:
+                exactly = self.details(request.exactly, (place, number, 0), change, claim.key)
+                requests.append(changed(request, exactly=exactly))
+            else:
+                subs = tuple(
+                    self.details(sub, (place, number, rank), change, claim.key)
+                    for rank, sub in enumerate(request.first_available)
+                )
+                requests.append(changed(request, first_available=subs))
+        constraints = tuple(
+            constraint
+            for number, constraint in enumerate(devices.constraints)
+            if (place, number) not in change.constraints
+        )
+        spec = changed(devices, requests=tuple(requests), constraints=constraints)
+        return changed(claim, spec=changed(claim.spec, devices=spec))
+
+    def details(self, details: Any, place: Place, change: Change, claim: ClaimKey) -> Any:
+        variation = change.variations.get(place, Variation())
+        amounts: Mapping[str, Quantity] = details.capacity.requests if details.capacity is not None else {}
+        name, selectors = details.device_class_name, [one.cel.expression for one in details.selectors]
+        if variation.other is not None:
+            name, selectors = variation.other.device_class.metadata.name, list(variation.other.selectors)  # type: ignore[union-attr]
+            amounts = dict(variation.other.amounts)
+        elif variation.without:
+            criteria = Criteria(claim, self.classes[name], tuple(selectors), (), ())
+            kept = [each for number, each in enumerate(clauses_of(criteria)) if number not in variation.without]
+            selectors = list(rejoined(kept, ""))
+            name = self.relaxed_class(name, kept, place)
+        asked = {**amounts, **dict(variation.amounts), **{one: Quantity(0) for one in variation.unasked}}
+        tolerations = [
+            DeviceToleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
+            for taint in variation.tolerated
+        ]
+        return changed(
+            details,
+            device_class_name=name,
+            selectors=tuple(map(selector, selectors)),
+            tolerations=(*details.tolerations, *tolerations),
+            count=change.counts.get(place, details.count),
+            capacity=CapacityRequirements(requests={key: value for key, value in asked.items() if value is not None}),
+        )
+
+    def relaxed_class(self, name: str, kept: Sequence[Clause], place: Place) -> str:
+        relaxed = f"relaxed-{'-'.join(map(str, place))}"
+        given = self.classes[name]
+        spec = changed(given.spec, selectors=tuple(map(selector, rejoined(kept, name))))
+        self.classes[relaxed] = changed(given, metadata=changed(given.metadata, name=relaxed), spec=spec)
+        return relaxed
+
+
+def selector(expression: str) -> DeviceSelector:
+    return DeviceSelector(cel=CELDeviceSelector(expression=expression))
+
+
+def rejoined(kept: Sequence[Clause], of_class: str) -> Iterator[str]:
+    numbers = dict.fromkeys(clause.selector for clause in kept if clause.of_class == of_class)
+    for number in numbers:
+        yield " && ".join(f"({one.text})" for one in kept if (one.of_class, one.selector) == (of_class, number))
+
+
+def schedulable(node: Node) -> Node:
+    return changed(node, spec=changed(node.spec, unschedulable=False))
+
+
+def with_node_like(cluster: Cluster, name: str) -> Cluster:
+    """The cluster with one more node, empty, with slices of its own in pools of their own."""
+    new = f"{name}-more"
+    like = next(node for node in cluster.nodes if node.metadata.name == name)
+    labels = {**like.metadata.labels, "kubernetes.io/hostname": new}
+    node = schedulable(changed(like, metadata=changed(like.metadata, name=new, labels=labels)))
+    slices = [
+        changed(
+            one,
+            metadata=changed(one.metadata, name=f"{one.metadata.name}-more"),
+            spec=changed(one.spec, node_name=new, pool=changed(one.spec.pool, name=f"{one.spec.pool.name}-more")),
+        )
+        for one in cluster.slices
+        if one.spec.node_name == name
+    ]
+    return replace(cluster, nodes=(*cluster.nodes, node), slices=(*cluster.slices, *slices))
+
+
+@dataclass(frozen=True)
+class Unlimited:
+    """An eligibility in which some capacities are not consumed."""
+
+    base: Any
+    problem: Problem
+    names: frozenset[tuple[str, str]]
+
+    def selects(self, alternative: int, device: int) -> Any:
+        return self.base.selects(alternative, device)
+
+    def admits(self, alternative: int, device: int) -> Any:
+        return self.base.admits(alternative, device)
+
+    def charge(self, alternative: int, device: int) -> Charge | None:
+        charge: Charge | None = self.base.charge(alternative, device)
+        if charge is None:
+            return None
+        driver = self.problem.devices[device].id.driver
+        return replace(charge, capacity=tuple(one for one in charge.capacity if (driver, one[0]) not in self.names))
+
+    def kind(self, alternative: int) -> Any:
+        return self.base.kind(alternative)
+
+    def look(self, device: int) -> Any:
+        return self.base.look(device)

@@ -1,0 +1,103 @@
+"""Over many crowded clusters: every conflict is one and is minimal, every suggestion admits the demand.
+
+Each is verified the long way: the cluster's objects are edited, compiled anew, and judged by first fit or by trying
+every answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from brute_force import best
+from crowded import Crowd
+from dralloc.allocate import allocate
+from dralloc.explain.change import Change
+from dralloc.explain.conflict import find_conflict
+from dralloc.explain.excluded import Exclusions
+from dralloc.explain.lab import Lab
+from dralloc.explain.members import Member, members_of
+from dralloc.explain.situation import Situation
+from dralloc.explain.suggestions import Cost, Suggestion, find_suggestions
+from dralloc.explain.turn import placed_before, take_turn
+from dralloc.explain.wording import Wording
+from dralloc.plan import Mode
+from dralloc.solvers.first_fit import first_fit
+from edits import Editor
+
+CLUSTERS = 40
+CHUNKS = 10
+LEAST = 50
+"""Unplaced demands in each chunk, at least: together more than 500."""
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_conflicts_are_minimal_and_suggestions_hold(chunk: int) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(chunk * CLUSTERS, (chunk + 1) * CLUSTERS):
+        for mode in Mode:
+            plan = allocate(Crowd(seed).cluster(), mode)
+            placed = {placement.demand for placement in plan.solution.placements}
+            for number in range(len(plan.demands)):
+                if number not in placed:
+                    case = Case(f"cluster {seed}, {mode}", plan.compiled, number, mode, plan.solution.placements)
+                    seen.update(case.verify())
+    assert seen["demands"] >= LEAST
+    assert seen["conflicts"] >= LEAST
+    assert seen["suggestions"] >= LEAST
+
+
+class Case:
+    """One demand that is not placed."""
+
+    def __init__(self, title, compiled, number, mode, placements) -> None:  # type: ignore[no-untyped-def]
+        self.title = f"{title}, {compiled.problem.demands[number].key}"
+        problem = compiled.problem
+        self.exact = mode is Mode.OPTIMAL
+        found = placements if self.exact else placed_before(problem, number)
+        turn = take_turn(problem, number, found, compiled)
+        exclusions, wording = Exclusions(compiled), Wording(turn.placed, compiled)
+        model = Lab(turn, problem, exclusions, Mode.OPTIMAL)
+        self.members = members_of(model, problem, wording, compiled)
+        self.conflict = find_conflict(model, self.members)
+        rules = self.members if self.conflict is None else self.conflict.members
+        lab = model if self.exact else Lab(turn, problem, exclusions, mode)
+        self.suggestions = find_suggestions(Situation(lab, problem, wording, compiled), rules)
+        self.editor = Editor(compiled, turn, found)
+
+    def verify(self) -> Counter[str]:
+        seen = Counter(demands=1, conflicts=self.conflict is not None, suggestions=len(self.suggestions))
+        if self.conflict is None:
+            assert self._feasible(Change()), f"{self.title}: no conflict, but infeasible"
+        else:
+            kept = self.conflict.members
+            assert not self._feasible_with(kept), f"{self.title}: the conflict is feasible"
+            for member in kept:
+                others = [one for one in kept if one is not member]
+                assert self._feasible_with(others), f"{self.title}: infeasible without {member.title}, too"
+        for suggestion in self.suggestions:
+            assert self._holds(suggestion), f"{self.title}: does not admit it: {suggestion.text}"
+            seen[suggestion.cost.name] += 1
+        return seen
+
+    def _feasible_with(self, in_force: Sequence[Member]) -> bool:
+        left_out = (member.without for member in self.members if not any(member is one for one in in_force))
+        return self._feasible(Change.union(left_out))
+
+    def _feasible(self, change: Change) -> bool:
+        problem = self.editor.problem(change)
+        if not problem.demands:  # nothing is asked any more
+            return bool(problem.nodes)
+        return best(problem)[0] > 0
+
+    def _holds(self, suggestion: Suggestion) -> bool:
+        if suggestion.cost is Cost.MOVE:
+            problem = self.editor.problem(suggestion.change, also=sorted(suggestion.change.released))
+            return best(problem)[0] == sum(demand.weight for demand in problem.demands)
+        node_like = suggestion.text.rpartition(" ")[2] if suggestion.cost is Cost.NODE else ""
+        problem = self.editor.problem(suggestion.change, node_like=node_like)
+        if self.exact:
+            return best(problem)[0] > 0
+        return bool(first_fit(problem).placements)

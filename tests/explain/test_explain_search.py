@@ -1,0 +1,72 @@
+"""First-fit reasons agree with the search, for every node."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+
+from dralloc.errors import AllocationError
+from dralloc.explain.excluded import Exclusions
+from dralloc.explain.nodes import Diagnosis
+from dralloc.explain.turn import placed_before, take_turn
+from dralloc.explain.wording import Wording
+from dralloc.names import ClaimKey
+from dralloc.problem import Problem
+from dralloc.solution import Grant, Placement
+from dralloc.solvers.first_fit import first_fit
+from dralloc.solvers.first_fit.ledger import Ledger
+from dralloc.solvers.first_fit.search import Search
+from strategies import problems
+
+
+def searched(problem: Problem, number: int, placements: tuple[Placement, ...], node: int) -> bool | str:
+    """What first fit's search finds on a node after these placements: whether the demand fits, or the error."""
+    ledger = Ledger(problem)
+    allocated: dict[ClaimKey, tuple[int, tuple[Grant, ...]]] = {}
+    for placement in placements:
+        for place, claim in enumerate(problem.demands[placement.demand].claims):
+            grants = placement.grants[place]
+            if grants or not claim.requests:
+                allocated[claim.key] = placement.node, grants
+            for grant in grants:
+                alternative = claim.requests[grant.request].alternatives[grant.alternative]
+                charge = problem.eligibility.charge(alternative.index, grant.device)
+                assert charge is not None
+                ledger.take(grant.device, alternative, place, charge)
+        ledger.settle()
+    demand = problem.demands[number]
+    shared = [allocated[claim.key] for claim in demand.claims if claim.key in allocated]
+    reachable = all(problem.usable_from(grant.device, home, node) for home, grants in shared for grant in grants)
+    if node not in problem.candidate_nodes(demand) or not reachable:
+        return False
+    claims = [claim for claim in demand.claims if claim.key not in allocated]
+    try:
+        return Search(problem, ledger, claims, node).run() is not None
+    except AllocationError as error:
+        return str(error)
+
+
+@settings(max_examples=400)
+@given(problems())
+def test_a_node_fits_exactly_if_the_search_finds_something_there(problem: Problem) -> None:
+    for number in range(len(problem.demands)):
+        placements = placed_before(problem, number)
+        turn = take_turn(problem, number, placements)
+        diagnosis = Diagnosis(turn, problem, Exclusions(), Wording(turn.placed))
+        for node in range(len(problem.nodes)):
+            reason, found = diagnosis.reason(node), searched(problem, number, placements, node)
+            assert reason.fits is (found is True)
+            if isinstance(found, str) and found != "invalid resource pools were encountered":
+                assert reason.causes[0].text == found
+            assert all(cause.text for cause in reason.causes)
+
+
+@settings(max_examples=100)
+@given(problems())
+def test_the_turn_of_a_demand_is_that_of_the_batch(problem: Problem) -> None:
+    alone = replace(problem, demands=tuple(replace(demand, gang="") for demand in problem.demands))
+    solution = first_fit(alone)
+    for number in range(len(alone.demands)):
+        before = tuple(placement for placement in solution.placements if placement.demand < number)
+        assert placed_before(alone, number) == before
