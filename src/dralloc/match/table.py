@@ -15,7 +15,7 @@ from dralloc.errors import AllocationError, CelCompileError, CelRuntimeError, Fa
 from dralloc.features import Features
 from dralloc.inventory import Inventory
 from dralloc.inventory.charges import charge_for
-from dralloc.match.cel import CelDevice, compile_selector, convert_device
+from dralloc.match.cel import CelDevice, compile_selector, convert_device, explain
 from dralloc.match.looks import Looks
 from dralloc.match.taint_rules import TaintRules
 from dralloc.match.taints import all_tolerated
@@ -188,7 +188,7 @@ class MatchTable:
             except CelCompileError as error:
                 return _Failure(of_class, number, str(error), at_runtime=False)
             except CelRuntimeError as error:
-                return _Failure(of_class, number, str(error), at_runtime=True)
+                return _Failure(of_class, number, explain(error), at_runtime=True)
         return True
 
     def _cel_device(self, device: int) -> CelDevice:
