@@ -45,16 +45,28 @@ def capacities_suffice(view: View) -> Iterator[str]:
 
 
 def _capacities(view: View, slot: int, uses: list[Use], within: str = "") -> Iterator[str]:
-    """What these grants take together of one device, in each version of it that they are for."""
+    """What these grants take together of one device.
+
+    While its pool is updated, versions of the device can have different totals, and a grant minds only the version
+    that its node sees (upstream behaviour). There is an order in which every grant finds room if those on the versions
+    with no more than a total stay within that total.
+    """
     for use in {use.device_index: use for use in uses if use.device.shareable}.values():
-        for name in _charged(uses):
+        same = [one for one in uses if one.device_index == use.device_index]
+        for name in _charged(same):
             known = use.device.capacity.get(name)
-            taken = view.capacity_taken(slot, name, uses)
+            minding = [one for one in uses if _total(one, name) <= known.total] if known else same
+            taken = view.capacity_taken(slot, name, minding)
             if known is None:
                 yield f"device {use.device.id}: charged {amount(taken)} of a capacity {name} that it lacks{within}"
             elif taken > known.total:
                 total = amount(known.total)
                 yield f"device {use.device.id}: capacity {name}: {amount(taken)} taken of {total}{within}"
+
+
+def _total(use: Use, name: str) -> int:
+    known = use.device.capacity.get(name)
+    return known.total if known else 0
 
 
 def _charged(uses: list[Use]) -> list[str]:

@@ -137,23 +137,21 @@ def capacities(model: Model) -> None:
 
 
 def _capacity(model: Model, slot: int, name: str, takes: list[Take]) -> None:
-    """One row, or one per version in use if generations of the pool disagree about the device."""
-    terms = [(take.literal, amount) for take in takes if (amount := _amount(take.charge, name)) is not None]
-    versions: dict[int, list[Literal]] = defaultdict(list)
-    for take in takes:
-        if name in model.problem.devices[take.device].capacity:
-            versions[take.device].append(take.literal)
-    limits = {device: model.problem.devices[device].capacity[name].total for device in versions}
+    """One row, or one per total if generations of the pool disagree about the device.
+
+    A grant minds only the version that its node sees (upstream behaviour): there is an order in which every grant finds
+    room if those on the versions with no more than a total stay within that total.
+    """
+    entries = [
+        (model.problem.devices[take.device].capacity[name].total, take.literal, amount)
+        for take in takes
+        if (amount := _amount(take.charge, name)) is not None
+    ]
     consumed = model.problem.usage.consumed.get(slot, {}).get(name, 0)
-    for device, literals in versions.items():
-        what = f"device {model.problem.devices[device].id}: capacity {name}"
-        if len(set(limits.values())) == 1:
-            add_at_most(model.cp, terms, limits[device] - consumed, what)
-            return
-        used = model.cp.new_bool_var(f"used {device}")
-        for literal in literals:
-            model.cp.add_implication(literal, used)
-        add_at_most(model.cp, terms, limits[device] - consumed, what, used)
+    what = f"device {model.problem.devices[takes[0].device].id}: capacity {name}"
+    for limit in sorted({total for total, _, _ in entries}):
+        terms = [(literal, amount) for total, literal, amount in entries if total <= limit]
+        add_at_most(model.cp, terms, limit - consumed, what)
 
 
 def _amount(charge: Charge, name: str) -> int | None:
