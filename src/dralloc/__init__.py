@@ -16,6 +16,7 @@ from dralloc.features import Features
 from dralloc.load import load
 from dralloc.plan import Mode, Plan
 from dralloc.solvers.cpsat import Goal, Options
+from dralloc.study import study
 
 __all__ = [
     "Cluster",
@@ -32,4 +33,5 @@ __all__ = [
     "compare",
     "explain",
     "load",
+    "study",
 ]
