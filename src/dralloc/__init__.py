@@ -16,6 +16,7 @@ from dralloc.features import Features
 from dralloc.load import load
 from dralloc.plan import Mode, Plan
 from dralloc.solvers.cpsat import Goal, Options
+from dralloc.study import study
 from dralloc.validate import Violation, validate
 
 __all__ = [
@@ -34,5 +35,6 @@ __all__ = [
     "compare",
     "explain",
     "load",
+    "study",
     "validate",
 ]

@@ -73,6 +73,10 @@ class Ledger:
         """What is left of a counter; negative if it is overdrawn."""
         return self._free[index]
 
+    def is_overdrawn(self, group: int) -> bool:
+        """Whether more is charged to some counter of a group than there is."""
+        return self._overdrawn.get(group, 0) > 0
+
     def capacity_left(self, device: Device, name: str) -> int:
         """What is left of a capacity of a shareable device."""
         return device.capacity[name].total - self._consumed.get(device.slot, {}).get(name, 0)
