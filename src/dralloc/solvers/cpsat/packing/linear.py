@@ -1,0 +1,43 @@
+"""The linear relaxation of a model: values and shadow prices, in floats, as a guide and never as a proof."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ortools.linear_solver.python import model_builder
+from ortools.sat.python import cp_model
+
+from dralloc.solvers.cpsat.rows import Term
+
+__all__ = ["Linear", "solve_linear"]
+
+
+class Linear(NamedTuple):
+    """The value of each variable, and the shadow price of each row."""
+
+    values: Sequence[float]
+    duals: Sequence[float]
+
+
+def solve_linear(cp: cp_model.CpModel, cost: Sequence[Term], limit: float | None = None) -> Linear | None:
+    """Minimise a cost over a model of linear rows, with fractions allowed. None if that takes too long."""
+    model = model_builder.Model()
+    variables = [model.new_num_var(each.domain[0], each.domain[-1], "") for each in cp.proto.variables]
+    rows = []
+    for each in cp.proto.constraints:
+        linear = each.linear
+        low, high = linear.domain[0], linear.domain[-1]
+        terms = model_builder.LinearExpr.weighted_sum([variables[place] for place in linear.vars], list(linear.coeffs))
+        rows.append(model.add_linear_constraint(terms, low, high))
+    model.minimize(
+        model_builder.LinearExpr.weighted_sum(
+            [variables[variable.index] for variable, _ in cost], [float(factor) for _, factor in cost]
+        )
+    )
+    solver = model_builder.Solver("GLOP")
+    if limit is not None:
+        solver.set_time_limit_in_seconds(limit)
+    if solver.solve(model) != model_builder.SolveStatus.OPTIMAL:
+        return None
+    return Linear([solver.value(variable) for variable in variables], [solver.dual_value(row) for row in rows])
