@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from dralloc.errors import AllocationError
 from dralloc.explain.books import Books
 from dralloc.explain.offers import Offers
+from dralloc.inventory.groups import common_groups
 from dralloc.problem import Charge, Demand, Device, Node, PoolAccess, Problem, Usage
 
 __all__ = ["NO_LIFT", "Lift", "Part", "Scene"]
@@ -152,6 +153,7 @@ class _Cut:
                 held=frozenset(slots & books.held),
                 shares={slot: books.shares[slot] for slot in slots if slot in books.shares},
                 consumed={slot: books.consumed[slot] for slot in slots if slot in books.consumed},
+                compatibility=self._compatibility(),
             ),
             eligibility=eligibility,
             features=whole.features,
@@ -174,6 +176,15 @@ class _Cut:
         if reach is not None:
             nodes = frozenset(place for place, node in enumerate(self.nodes) if node in reach)
         return replace(device, consumes=tuple((self.counter(number), amount) for number, amount in kept), nodes=nodes)
+
+    def _compatibility(self) -> dict[int, frozenset[str]]:
+        """What everything in use has in common on counter sets with compatibility groups, also outside of the part."""
+        whole, books = self.scene.problem, self.scene.books
+        if not whole.has_compatibility_groups:
+            return {}
+        return common_groups(
+            one for one in whole.devices if one.slot in books.held or books.shares.get(one.slot, 0) > 0
+        )
 
     def _node(self, node: int) -> Node:
         whole = self.scene.problem.nodes[node]
