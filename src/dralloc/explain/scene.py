@@ -48,6 +48,7 @@ class Part:
     def signature(self) -> Hashable:
         """What the answers depend on."""
         problem, offers = self.problem, self.problem.eligibility
+        in_use = problem.usage.compatibility
         slots: dict[int, int] = {}
         groups: dict[int, int] = {}
         devices = tuple(
@@ -59,6 +60,7 @@ class Part:
                 device.consumes,
                 device.nodes,
                 device.binds_to_node,
+                tuple((number, groups, in_use.get(number)) for number, groups in device.compatibility),
                 tuple(sorted(device.attributes.items(), key=str)) if device.attributes else (),
                 tuple((name, each.total, each.consumable) for name, each in device.capacity.items())
                 if device.shareable
