@@ -12,6 +12,7 @@ from rich.console import Console
 from benchmarks import workloads
 from benchmarks.export import export
 from benchmarks.measure import Measurement, measure, middle
+from benchmarks.openb.command import openb_command
 from benchmarks.registry import WORKLOADS
 from dralloc.report import Line, Part, Table, show
 from dralloc.solvers.cpsat import Options
@@ -27,6 +28,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.command("openb")(openb_command)
 
 
 @app.command("list")
