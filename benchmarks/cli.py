@@ -1,8 +1,9 @@
-"""The command line: ``list``, ``run`` and ``openb``."""
+"""The command line: ``list``, ``run``, ``explain`` and ``export``."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +11,12 @@ import typer
 from rich.console import Console
 
 from benchmarks import workloads
+from benchmarks.explaining import Explained, measure_explain
 from benchmarks.export import export
 from benchmarks.measure import Measurement, measure, middle
+from benchmarks.openb.command import openb_command
 from benchmarks.registry import WORKLOADS
+from dralloc.plan import Mode
 from dralloc.report import Line, Part, Table, show
 from dralloc.solvers.cpsat import Options
 
@@ -27,6 +31,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.command("openb")(openb_command)
 
 
 @app.command("list")
@@ -82,11 +88,39 @@ def export_command(
     typer.echo(", ".join(f"{number} {kind}" for kind, number in count.items()))
 
 
+@app.command("explain")
+def explain_command(
+    size: Annotated[int, typer.Option(min=1, help="Nodes of workload explain.")] = WORKLOADS["explain"].size,
+    seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 0,
+    mode: Annotated[Mode, typer.Option(help="Whose answer to explain.")] = Mode.FIRST_FIT,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Explain the pending pod of workload explain, and report seconds by phase."""
+    found = measure_explain(size, seed, mode)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict()))
+    else:
+        show(Console(highlight=False), _explained(found))
+
+
+def _explained(found: Explained) -> list[Part]:
+    return [
+        Line(f"explain, size {found.size}, seed {found.seed}, {found.mode}", "bold"),
+        _seconds(found.phases),
+        Line(f"\n{found.reasons} reasons, {found.conflict} rules in conflict, {found.suggestions} suggestions"),
+        Line(f"peak memory {found.peak_rss_mib:,.0f} MiB", "dim"),
+    ]
+
+
+def _seconds(phases: Mapping[str, float]) -> Table:
+    return Table("Seconds", ("phase", ">s"), [(name, f"{seconds:.3f}") for name, seconds in phases.items()])
+
+
 def _parts(found: Measurement) -> list[Part]:
     first, best = found.first_fit, found.optimal
     parts: list[Part] = [
         Line(f"{found.workload}, size {found.size}, seed {found.seed}", "bold"),
-        Table("Seconds", ("phase", ">s"), [(name, f"{seconds:.3f}") for name, seconds in found.phases.items()]),
+        _seconds(found.phases),
         Line(f"\nfirst fit places {first.placed} of {first.total}, {first.per_second:,.0f} per second"),
     ]
     if best is not None:

@@ -17,6 +17,7 @@ __all__ = [
     "Profile",
     "classes",
     "gpu_node",
+    "mig_device",
     "mig_node",
     "nic_node",
     "shared_node",
@@ -119,10 +120,14 @@ def mig_node(name: str, gpus: int, random: Random) -> Iterator[Json]:
         yield resource_slice(f"{name}-{number}", name, chunk, slices=1 + len(chunks))
 
 
+def mig_device(gpu: int, profile: Profile, start: int) -> str:
+    """The name of a MIG device: a profile of a GPU from a memory slice on."""
+    return f"gpu-{gpu}-mig-{profile.name.replace('.', '').replace('+', '-')}-{start}"
+
+
 def _part(gpu: int, profile: Profile, start: int, attributes: Json) -> Json:
-    suffix = "" if profile is _WHOLE else f"-mig-{profile.name.replace('.', '').replace('+', '-')}-{start}"
     return device(
-        f"gpu-{gpu}{suffix}",
+        f"gpu-{gpu}" if profile is _WHOLE else mig_device(gpu, profile, start),
         attributes,
         capacity=amounts(memory=profile.memory, multiprocessors=str(profile.multiprocessors)),
         consumesCounters=consumes(f"gpu-{gpu}", _counters(profile, start)),

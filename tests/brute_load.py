@@ -179,7 +179,20 @@ def _counters_fit(problem: Problem, load: Load) -> bool:
     counters = Counter({key: amount for key, amount in load.amounts if isinstance(key, int)})
     for counter, amount in chain.from_iterable(_consumed(problem, (shared | load.held) - problem.usage.shares.keys())):
         counters[counter] += amount
-    return all(amount <= problem.counters[counter].free for counter, amount in counters.items())
+    return all(amount <= problem.counters[counter].free for counter, amount in counters.items()) and _compatible(
+        problem, (shared | load.held) - problem.usage.shares.keys()
+    )
+
+
+def _compatible(problem: Problem, slots: Iterable[int]) -> bool:
+    """What is in use on a counter set has a compatibility group in common."""
+    common = dict(problem.usage.compatibility)
+    for version in chain.from_iterable(problem.versions[slot] for slot in slots):
+        for number, groups in problem.devices[version].compatibility:
+            common[number] = common.get(number, groups) & groups
+            if not common[number]:
+                return False
+    return True
 
 
 def _consumed(problem: Problem, slots: Iterable[int]) -> Iterator[tuple[tuple[int, int], ...]]:

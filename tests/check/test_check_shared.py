@@ -112,6 +112,11 @@ COUNTERS = {
         watts(5), rule="counter example.com/fabric/shared/watts: 6n charged, 5n free: by example.com/fabric/nic-0"
     ),
     "by both": broken(gets(LINK, (0, 0, NIC_1)), watts(10), rule="shared/watts: 11n charged, 10n free"),
+    "incompatible": broken(
+        device(0, compatibility=((0, frozenset({"a"})),)),
+        device(1, compatibility=((0, frozenset({"b", "c"})),)),
+        rule="no compatibility group in common on a counter set: example.com/node-a/gpu-0, example.com/node-a/gpu-1",
+    ),
     "by another version": broken(*SECOND_GPU_0, rule="counter example.com/node-b/shared/slices: 5n charged, 4n free"),
     "overdrawn group": broken(
         OVERDRAWN,

@@ -10,6 +10,7 @@ from dralloc.names import DeviceID
 
 __all__ = [
     "capacities_suffice",
+    "counter_sets_are_compatible",
     "counters_suffice",
     "dedicated_devices_have_one_owner",
     "overdrawn_groups_are_closed",
@@ -106,3 +107,19 @@ def overdrawn_groups_are_closed(view: View) -> Iterator[str]:
             counter = overdrawn.get(use.device.group)
             if counter is not None and use.device.consumes and not use.alternative.admin:
                 yield f"{use}: its counters are closed: counter {counter.id} is overdrawn, {amount(counter.free)} free"
+
+
+def counter_sets_are_compatible(view: View) -> Iterator[str]:
+    """What is in use on a counter set has a compatibility group in common (KEP-5963)."""
+    members: dict[int, list[tuple[frozenset[str], DeviceID]]] = defaultdict(list)
+    for slot in view.opened:
+        for version in view.problem.versions[slot]:
+            device = view.problem.devices[version]
+            for number, groups in device.compatibility:
+                members[number].append((groups, device.id))
+    for number, joined in members.items():
+        before = view.problem.usage.compatibility.get(number)
+        if not frozenset.intersection(*(groups for groups, _ in joined), *([] if before is None else [before])):
+            devices = ", ".join(dict.fromkeys(str(name) for _, name in joined))
+            beside = "" if before is None else " beside allocated devices"
+            yield f"no compatibility group in common on a counter set{beside}: {devices}"

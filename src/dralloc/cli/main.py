@@ -30,6 +30,7 @@ from dralloc.cli.options import (
     TimeLimit,
     Workers,
 )
+from dralloc.cli.plan import plan
 from dralloc.cli.report import report
 from dralloc.cli.snapshot import redact, snapshot
 from dralloc.cli.study import study_command
@@ -58,6 +59,7 @@ app.command()(report)
 app.command()(snapshot)
 app.command("study")(study_command)
 app.command()(validate)
+app.add_typer(plan, name="plan")
 
 
 class Output(StrEnum):

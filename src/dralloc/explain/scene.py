@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from dralloc.errors import AllocationError
 from dralloc.explain.books import Books
 from dralloc.explain.offers import Offers
+from dralloc.inventory.groups import common_groups
 from dralloc.problem import Charge, Demand, Device, Node, PoolAccess, Problem, Usage
 
 __all__ = ["NO_LIFT", "Lift", "Part", "Scene"]
@@ -47,6 +48,7 @@ class Part:
     def signature(self) -> Hashable:
         """What the answers depend on."""
         problem, offers = self.problem, self.problem.eligibility
+        in_use = problem.usage.compatibility
         slots: dict[int, int] = {}
         groups: dict[int, int] = {}
         devices = tuple(
@@ -58,6 +60,7 @@ class Part:
                 device.consumes,
                 device.nodes,
                 device.binds_to_node,
+                tuple((number, groups, in_use.get(number)) for number, groups in device.compatibility),
                 tuple(sorted(device.attributes.items(), key=str)) if device.attributes else (),
                 tuple((name, each.total, each.consumable) for name, each in device.capacity.items())
                 if device.shareable
@@ -152,6 +155,7 @@ class _Cut:
                 held=frozenset(slots & books.held),
                 shares={slot: books.shares[slot] for slot in slots if slot in books.shares},
                 consumed={slot: books.consumed[slot] for slot in slots if slot in books.consumed},
+                compatibility=self._compatibility(),
             ),
             eligibility=eligibility,
             features=whole.features,
@@ -174,6 +178,15 @@ class _Cut:
         if reach is not None:
             nodes = frozenset(place for place, node in enumerate(self.nodes) if node in reach)
         return replace(device, consumes=tuple((self.counter(number), amount) for number, amount in kept), nodes=nodes)
+
+    def _compatibility(self) -> dict[int, frozenset[str]]:
+        """What everything in use has in common on counter sets with compatibility groups, also outside of the part."""
+        whole, books = self.scene.problem, self.scene.books
+        if not whole.has_compatibility_groups:
+            return {}
+        return common_groups(
+            one for one in whole.devices if one.slot in books.held or books.shares.get(one.slot, 0) > 0
+        )
 
     def _node(self, node: int) -> Node:
         whole = self.scene.problem.nodes[node]

@@ -105,8 +105,7 @@ class Fragmentation:
         """How many devices a unit offers for each column, and what each kind could use of it."""
         found = self._offered.get(state)
         if found is None:
-            alternatives = (alternative for _, alternative in self._columns.values())
-            counts = np.array([self._offers.count(one, state, unit) for one in alternatives], dtype=np.int64)
+            counts = self._offers.counts([alternative for _, alternative in self._columns.values()], unit)
             usable = np.logical_or.reduceat(counts[self._column_of] > 0, self._kinds[:, 0])
             found = self._offered[state] = counts, usable * self._states.left[state]
         return found

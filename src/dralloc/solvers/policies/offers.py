@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dralloc.problem import Alternative, Claim, Problem
 from dralloc.solvers.first_fit.ledger import Ledger
 from dralloc.solvers.first_fit.sites import Place, Shelf, Site, places
+from dralloc.solvers.policies.room import Room
 from dralloc.solvers.policies.states import States
 from dralloc.solvers.policies.units import Unit
 
@@ -22,6 +26,7 @@ class Offers:
         self._states = states
         self._accepted: dict[Hashable, dict[Hashable, bool]] = {}
         self._counts: dict[Hashable, dict[int, int]] = {}
+        self._rooms: dict[int, Room] = {}
 
     def column(self, alternative: Alternative) -> Hashable:
         """Equal for alternatives that are offered the same."""
@@ -32,8 +37,21 @@ class Offers:
         counts = self._counts.setdefault(self.column(alternative), {})
         found = counts.get(state)
         if found is None:
-            found = counts[state] = sum(self._is_free(alternative, device) for device in unit.devices)
+            found = counts[state] = self._count(alternative, unit)
         return found
+
+    def _count(self, alternative: Alternative, unit: Unit) -> int:
+        return sum([self._is_free(alternative, device) for device in unit.devices])
+
+    def counts(self, alternatives: Sequence[Alternative], unit: Unit) -> NDArray[np.int64]:
+        """How many devices of a unit each of the alternatives, always the same ones, could have now."""
+        device = self._problem.devices[unit.devices[0]]
+        if len(unit.devices) > 1 or unit.counters or not device.shareable or self._ledger.is_in_use_before(device):
+            return np.array([self._count(one, unit) for one in alternatives], dtype=np.int64)
+        if unit.nature not in self._rooms:
+            served = [self._accepts(one, unit.devices[0]) for one in alternatives]
+            self._rooms[unit.nature] = Room.of(self._problem, unit, alternatives, served)
+        return self._rooms[unit.nature].now(self._problem, self._ledger, unit)
 
     def could_serve(self, claims: Sequence[Claim], node: int) -> bool:
         """Whether a node could serve each request by itself: if not, it cannot serve the claims."""

@@ -122,7 +122,8 @@ def as_store(classes: Sequence[DemandClass], machines: Sequence[Machine], needs:
         key = tuple(known[unit].kind for unit in order), area
         bay = bays.setdefault(key, Bay(*key))
         sets = tuple(machine.sets_of_place)
-        bay.slots += [Slot(cell, order, tuple(known[unit] for unit in order), sets) for cell in machine.cells.cells]
+        looks = tuple(known[unit] for unit in order)
+        bay.slots.extend([Slot(cell, order, looks, sets) for cell in machine.cells.cells])
     return Store(tuple(classes), tuple(ways), tuple(reader.kinds), tuple(bays.values()), tuple(areas))
 
 

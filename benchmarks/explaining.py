@@ -1,0 +1,57 @@
+"""How long it takes to say why the pod of workload ``explain`` is pending."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.export import export
+from benchmarks.measure import peak_rss_mib
+from benchmarks.registry import WORKLOADS
+from benchmarks.workloads.pending import PENDING
+from dralloc.explain import explain
+from dralloc.load import load
+from dralloc.plan import Mode
+from dralloc.timing import phase
+
+__all__ = ["Explained", "measure_explain"]
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One run: seconds by phase, and how much was found."""
+
+    size: int
+    seed: int
+    mode: str
+    phases: dict[str, float]
+    peak_rss_mib: float
+    reasons: int
+    conflict: int
+    suggestions: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The run as plain data."""
+        return asdict(self)
+
+
+def measure_explain(size: int, seed: int, mode: Mode = Mode.FIRST_FIT) -> Explained:
+    """Generate the workload, load it, and explain its pod."""
+    phases: dict[str, float] = {}
+    with TemporaryDirectory() as room:
+        export(WORKLOADS["explain"].objects(size, seed), Path(room))
+        with phase(phases, "load"):
+            cluster = load(Path(room))
+    found = explain(cluster, pod=f"default/{PENDING}", mode=mode, seed=seed)
+    return Explained(
+        size=size,
+        seed=seed,
+        mode=mode.value,
+        phases={**phases, **found.timings},
+        peak_rss_mib=peak_rss_mib(),
+        reasons=len(found.groups),
+        conflict=len(found.conflict.members) if found.conflict else 0,
+        suggestions=len(found.suggestions),
+    )
