@@ -35,8 +35,8 @@ __all__ = ["Counted", "Division", "divide"]
 _MOST_SIZES: Final = 8
 """With more sizes of one capacity a flow is smaller than patterns."""
 
-_MOST_EFFORT: Final = 20_000
-"""More states and multisets of one cell are not looked at."""
+_MOST_EFFORT: Final = 100_000
+"""More devices are not looked at for the patterns of one cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,8 @@ class _Component:
                 supplied[mode.need] += len(each.members)
         supplies: list[Supply] = []
         bins = []
-        for machine in self.machines:
+        # The largest cells first: they are the first to have too many patterns.
+        for machine in sorted(self.machines, key=lambda machine: -machine.size):
             bin_ = as_bin(machine, wants.needs, supplied)
             if bin_ and len(set(bin_.sizes.values())) > _MOST_SIZES:
                 bins.append(bin_)

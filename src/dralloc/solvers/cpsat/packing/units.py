@@ -17,7 +17,7 @@ from dralloc.solvers.cpsat.packing.kinds import Kind, PatternKind
 __all__ = ["Unit", "UnitReader"]
 
 _MOST_EFFORT: Final = 60_000
-"""More states and multisets of one unit are not looked at."""
+"""More devices are not looked at for the patterns of one unit."""
 
 
 class Giver(NamedTuple):
