@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from math import inf
+from typing import Final, NamedTuple, Protocol
 
 from ortools.linear_solver.python import model_builder
 from ortools.sat.python import cp_model
@@ -11,6 +12,14 @@ from ortools.sat.python import cp_model
 from dralloc.solvers.cpsat.rows import Term
 
 __all__ = ["Linear", "solve_linear"]
+
+_ENDLESS: Final = 2**62
+"""Rows without an end have the ends of int64, or close to them."""
+
+
+class _Bounded(Protocol):
+    @property
+    def domain(self) -> Iterable[int]: ...
 
 
 class Linear(NamedTuple):
@@ -23,13 +32,12 @@ class Linear(NamedTuple):
 def solve_linear(cp: cp_model.CpModel, cost: Sequence[Term], limit: float | None = None) -> Linear | None:
     """Minimise a cost over a model of linear rows, with fractions allowed. None if that takes too long."""
     model = model_builder.Model()
-    variables = [model.new_num_var(each.domain[0], each.domain[-1], "") for each in cp.proto.variables]
+    variables = [model.new_num_var(*_range(each), "") for each in cp.proto.variables]
     rows = []
     for each in cp.proto.constraints:
         linear = each.linear
-        low, high = linear.domain[0], linear.domain[-1]
         terms = model_builder.LinearExpr.weighted_sum([variables[place] for place in linear.vars], list(linear.coeffs))
-        rows.append(model.add_linear_constraint(terms, low, high))
+        rows.append(model.add_linear_constraint(terms, *_range(linear)))
     model.minimize(
         model_builder.LinearExpr.weighted_sum(
             [variables[variable.index] for variable, _ in cost], [float(factor) for _, factor in cost]
@@ -41,3 +49,9 @@ def solve_linear(cp: cp_model.CpModel, cost: Sequence[Term], limit: float | None
     if solver.solve(model) != model_builder.SolveStatus.OPTIMAL:
         return None
     return Linear([solver.value(variable) for variable in variables], [solver.dual_value(row) for row in rows])
+
+
+def _range(of: _Bounded) -> tuple[float, float]:
+    """Its least and greatest value; infinite at the ends of int64."""
+    low, *_, high = of.domain
+    return (low if low > -_ENDLESS else -inf), (high if high < _ENDLESS else inf)
