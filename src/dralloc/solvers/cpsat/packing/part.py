@@ -14,7 +14,7 @@ from dralloc.solvers.cpsat.packing.automaton import Automaton
 from dralloc.solvers.cpsat.packing.exact import ExactModel
 from dralloc.solvers.cpsat.packing.expand import placements as expand
 from dralloc.solvers.cpsat.packing.filling import Filler, Targets
-from dralloc.solvers.cpsat.packing.relaxation import Relaxation, guide
+from dralloc.solvers.cpsat.packing.relaxation import Prices, Relaxation, guide
 from dralloc.solvers.cpsat.packing.search import Clock, Search
 from dralloc.solvers.cpsat.packing.store import Store
 from dralloc.solvers.cpsat.rows import add_at_most
@@ -24,6 +24,9 @@ __all__ = ["PackedComponent"]
 
 _ROUNDS: Final = 6
 """Without a better answer in so many rounds the search gives up."""
+
+_BEGIN: Final = 1.0
+"""Seconds for the bound that guides the first fillings."""
 
 _FIRST: Final = 4
 """Fillings of the first round."""
@@ -76,9 +79,12 @@ class PackedComponent:
 
     @cached_property
     def _search(self) -> Search:
-        prices = guide(self.store, Relaxation(self.store).prices())
-        automaton = Automaton(self.store.kinds, len(self.store.areas), self.store.types[-1] + 1, prices)
-        return Search(self.store, Filler(self.store, automaton), self.options)
+        shadow = Relaxation(self.store).prices()
+        fillers = [self._filler(guide(self.store, prices)) for prices in ({}, shadow)]
+        return Search(self.store, fillers, self.options)
+
+    def _filler(self, prices: Prices) -> Filler:
+        return Filler(self.store, Automaton(self.store.kinds, len(self.store.areas), self.store.types[-1] + 1, prices))
 
     def cost(self, level: int) -> int:
         """What the best answer costs in a tier."""
@@ -88,11 +94,16 @@ class PackedComponent:
         """Whether no answer is better in this tier, given the tiers before it."""
         return self._costs[level] == self.bounds[level]
 
+    @without_garbage_collection()
     def begin(self) -> None:
-        """Find the answer that is there in no time: the better one of two fillings."""
-        self._search.learn(self._search.filler.fill_densely(self._search.random))
+        """Find the answer that is there in no time: the best one of some fillings."""
+        self._search.fill_densely()
+        self._relax(0, self.options, Clock(_BEGIN))
+        for _ in range(_FIRST):
+            self._search.fill(self._targets)
         self._name_best()
 
+    @without_garbage_collection()
     def improve(self, level: int, options: Options, limit: float | None, watch: Watch | None) -> bool:
         """Solve a tier with the tiers before it, which must be proven, fixed. True if interrupted."""
         if level > 1:
@@ -170,7 +181,6 @@ class PackedComponent:
         if outcome.interrupted:
             raise KeyboardInterrupt
 
-    @without_garbage_collection()
     def _name_best(self) -> None:
         if self._search.costs < tuple(self._costs[:2]):
             self.placements = tuple(expand(self.part.problem, self.store, self._search.best))

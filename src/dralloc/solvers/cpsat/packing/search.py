@@ -22,7 +22,7 @@ from dralloc.solvers.cpsat.search import minimise
 
 __all__ = ["Clock", "Search"]
 
-_NOISES: Final = (0.0, 0.2, 0.1, 0.4)
+_NOISES: Final = (0.2, 0.1, 0.4, 0.0)
 """By how much fillings differ, in turn."""
 
 _CELLS: Final = 60
@@ -58,15 +58,15 @@ class Search:
     ----------
     store
         The store.
-    filler
-        Makes fillings.
+    fillers
+        They make fillings, in turn.
     options
         The seed.
     """
 
-    def __init__(self, store: Store, filler: Filler, options: Options) -> None:
+    def __init__(self, store: Store, fillers: Sequence[Filler], options: Options) -> None:
         self.store = store
-        self.filler = filler
+        self.fillers = fillers
         self.options = replace(options, time_limit=None)
         self.random = np.random.default_rng(options.seed)
         self.columns = Columns(store)
@@ -88,9 +88,14 @@ class Search:
 
     def fill(self, targets: Targets) -> bool:
         """One more filling."""
-        noise = _NOISES[self.number % len(_NOISES)]
+        turn, place = divmod(self.number, len(self.fillers))
         self.number += 1
-        return self.learn(self.filler.fill(targets, self.random, noise))
+        return self.learn(self.fillers[place].fill(targets, self.random, _NOISES[turn % len(_NOISES)]))
+
+    def fill_densely(self) -> None:
+        """Fillings that take the most weight per price first, whatever the relaxation places."""
+        for filler in self.fillers:
+            self.learn(filler.fill_densely(self.random))
 
     def combine(self, missed: int | None, clock: Clock) -> bool:
         """Put the columns together as well as possible: with fractions, then whole where there are any.
