@@ -15,7 +15,7 @@ from dralloc.errors import ModelError
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import Term
 
-__all__ = ["EXACT_FLOAT", "Outcome", "Watch", "minimise", "most_of"]
+__all__ = ["EXACT_FLOAT", "Outcome", "Watch", "limit_cost", "minimise", "most_of"]
 
 EXACT_FLOAT: Final = 2**53
 """CP-SAT reports objective values as floats, which are exact up to here."""
@@ -51,6 +51,12 @@ def minimise(
     run = _Run(cp, _solver(options, limit), unit)
     interrupted = run.wait(watch)
     return _outcome(run, unit, interrupted)
+
+
+def limit_cost(cp: cp_model.CpModel, terms: Sequence[Term], most: int) -> None:
+    """Fix a tier of counts: what it costs divided by the common factor stays within the solver's int64."""
+    variables, factors = zip(*terms, strict=True)
+    cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) <= most)
 
 
 def most_of(terms: Sequence[Term]) -> int:

@@ -47,14 +47,13 @@ class Automaton:
         self.next: Numbers = np.full((1024, types), _UNKNOWN)
         self.next[_EMPTY] = _NONE
         self.worth: Values = np.zeros((areas, 1024))
-        self.shared: Flags = np.zeros(1024, dtype=bool)
         self._states: list[tuple[int, Hashable]] = [(-1, None)]
         self._numbers: dict[tuple[int, Hashable], int] = {(-1, None): _EMPTY}
         self.starts = [self._number(number, kind.start) for number, kind in enumerate(kinds)]
 
     def advance(self, states: Numbers, type_: int) -> Numbers:
         """The states after giving a piece; negative where there is none to give."""
-        after = self.next[states, type_]
+        after: Numbers = self.next[states, type_]
         if (after == _UNKNOWN).any():
             for state in np.unique(states[after == _UNKNOWN]).tolist():
                 self.next[state, type_] = self._follow(state, type_)
@@ -76,12 +75,9 @@ class Automaton:
                 self._grow()
             for area, prices in enumerate(self.prices):
                 self.worth[area, number] = self.kinds[kind].worth(state, prices)
-            self.shared[number] = self.kinds[kind].shared
         return self._numbers[key]
 
     def _grow(self) -> None:
         """Make room for as many states again."""
-        size = len(self.next)
         self.next = np.vstack([self.next, np.full_like(self.next, _UNKNOWN)])
         self.worth = np.hstack([self.worth, np.zeros_like(self.worth)])
-        self.shared = np.concatenate([self.shared, np.zeros(size, dtype=bool)])

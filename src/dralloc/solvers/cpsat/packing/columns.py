@@ -81,5 +81,3 @@ def costs_of(store: Store, answer: Answer) -> Costs:
 
 def _best_ranks_first(store: Store, total: list[int]) -> Iterator[tuple[int, int]]:
     yield from sorted(enumerate(total), key=lambda each: store.ways[each[0]].mode.rank)
-
-

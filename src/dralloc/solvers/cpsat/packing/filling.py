@@ -107,7 +107,7 @@ class Filler:
         return sorted(range(len(pieces)), key=lambda place: -mean[pieces[place].type])
 
     def fill(self, targets: Targets, random: np.random.Generator, noise: float) -> Filling:
-        """Fill all cells; ``noise`` is by how much (as an exponent) what decides about the order is changed at random."""
+        """Fill all cells; ``noise`` is by how much (as an exponent) the order is left to chance."""
         run = _Run(self, random)
         largest, total = self._sizes()
         noisy = [each * np.exp(random.normal(0, noise, len(each))) for each in (largest, total)]
@@ -174,19 +174,9 @@ class _Run:
             left = automaton.worth[areas, states]
             lost = left - automaton.worth[areas, np.maximum(after, 0)] - self.filler.prices[areas, piece.type]
             score = np.where(after >= 0, lost * _WASTE + left, _IMPOSSIBLE)
-            if piece.apart:
-                self._keep_apart(score, states, units[:, [other.ask == piece.ask for other in pieces]])
             best = score.argmin(axis=1)
             fits &= score[row, best] < _IMPOSSIBLE
             waste += lost[row, best]
             states[row, best] = np.where(fits, after[row, best], states[row, best])
             units[:, place] = best
         return fits, waste.round(9), states, units
-
-    def _keep_apart(self, score: Values, states: Numbers, givers: Numbers) -> None:
-        """A shared device gives only one of several pieces that one ask takes (KEP-5075)."""
-        shared = self.filler.automaton.shared[states]
-        for used in givers.T:
-            [row] = np.nonzero(used >= 0)
-            row = row[shared[row, used[row]]]
-            score[row, used[row]] = _IMPOSSIBLE

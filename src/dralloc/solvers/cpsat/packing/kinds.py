@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import Protocol
 
 from ortools.sat.python import cp_model
@@ -18,12 +19,14 @@ Counts = tuple[int, ...]
 
 
 class Supplied(Protocol):
-    """Equal units in a model: by type, terms that add up to the pieces that they give; and in the end, who gives what.
+    """Equal units in a model: terms that add up to the pieces that they give; and in the end, who gives what.
 
     ``shares`` yields the types of the pieces of each unit, given the values of all variables.
     """
 
-    terms: Mapping[int, list[Term]]
+    @property
+    def terms(self) -> Mapping[int, list[Term]]:
+        """By type."""
 
     def shares(self, values: Sequence[int]) -> Iterator[list[int]]:
         """The pieces of each unit."""
@@ -93,7 +96,7 @@ class PatternKind:
         assert isinstance(state, tuple)
         priced = [prices[type_] for type_ in self.types]
         return max(
-            sum((most - taken) * price for most, taken, price in zip(pattern, state, priced, strict=True))
+            fsum((most - taken) * price for most, taken, price in zip(pattern, state, priced, strict=True))
             for pattern in self.around(state)
         )
 

@@ -31,7 +31,7 @@ class Linear(NamedTuple):
 
 def solve_linear(cp: cp_model.CpModel, cost: Sequence[Term], limit: float | None = None) -> Linear | None:
     """Minimise a cost over a model of linear rows, with fractions allowed. None if that takes too long."""
-    model = model_builder.Model()
+    model = model_builder.Model()  # type: ignore[no-untyped-call]
     variables = [model.new_num_var(*_range(each), "") for each in cp.proto.variables]
     rows = []
     for each in cp.proto.constraints:

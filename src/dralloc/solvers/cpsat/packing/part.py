@@ -17,8 +17,7 @@ from dralloc.solvers.cpsat.packing.filling import Filler, Targets
 from dralloc.solvers.cpsat.packing.relaxation import Prices, Relaxation, guide
 from dralloc.solvers.cpsat.packing.search import Clock, Search
 from dralloc.solvers.cpsat.packing.store import Store
-from dralloc.solvers.cpsat.rows import add_at_most
-from dralloc.solvers.cpsat.search import Watch, minimise
+from dralloc.solvers.cpsat.search import Watch, limit_cost, minimise
 
 __all__ = ["PackedComponent"]
 
@@ -138,7 +137,7 @@ class PackedComponent:
         """Bound the tier, and find out how often each way should be served."""
         relaxation = Relaxation(self.store)
         if level:
-            add_at_most(relaxation.cp, relaxation.missed_weight(), self._costs[0], "tier weight")
+            limit_cost(relaxation.cp, relaxation.missed_weight(), self._costs[0])
         cost = relaxation.ranks() if level else relaxation.missed_weight()
         outcome = minimise(relaxation.cp, cost, options, clock.left())
         self.bounds[level] = max(self.bounds[level], outcome.bound)
@@ -149,7 +148,7 @@ class PackedComponent:
 
     def _rounds(self, level: int, clock: Clock) -> Iterator[bool]:
         """Whether each step found a better answer; ends when that becomes too rare for what the exact model can do."""
-        search, in_vain, fillings = self._search, 0, _FIRST
+        in_vain, fillings = 0, _FIRST
         cells = sum(len(bay.slots) for bay in self.store.bays)
         while in_vain < _ROUNDS or not (clock.end is None or cells <= _SMALL):
             better = False
@@ -171,7 +170,7 @@ class PackedComponent:
         """Let the exact model decide."""
         model = ExactModel(self.store)
         if level:
-            add_at_most(model.cp, model.missed_weight(), self._costs[0], "tier weight")
+            limit_cost(model.cp, model.missed_weight(), self._costs[0])
         model.hint(self._search.best)
         cost = model.ranks() if level else model.missed_weight()
         outcome = minimise(model.cp, cost, options, clock.left(), watch)

@@ -99,7 +99,8 @@ def guide(store: Store, prices: Prices) -> Prices:
     """Prices that also tell large pieces from small ones where the relaxation has enough of both."""
     scale = max(prices.values(), default=0.0) or 1.0
     most = {
-        type_: max((kind.most(type_) for kind in store.kinds if type_ in kind.types), default=0) for type_ in store.types
+        type_: max((kind.most(type_) for kind in store.kinds if type_ in kind.types), default=0)
+        for type_ in store.types
     }
     return {
         (area, type_): prices.get((area, type_), 0.0) + _SIZE * scale / max(1, most[type_])

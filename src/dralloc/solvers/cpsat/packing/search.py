@@ -17,8 +17,7 @@ from dralloc.solvers.cpsat.packing.filling import Filler, Filling, Targets
 from dralloc.solvers.cpsat.packing.linear import Linear
 from dralloc.solvers.cpsat.packing.master import Master, Offer
 from dralloc.solvers.cpsat.packing.store import Store
-from dralloc.solvers.cpsat.rows import add_at_most
-from dralloc.solvers.cpsat.search import minimise
+from dralloc.solvers.cpsat.search import limit_cost, minimise
 
 __all__ = ["Clock", "Search"]
 
@@ -109,7 +108,7 @@ class Search:
         master = Master(self.store, offers, self._demand())
         cost = master.missed_weight()
         if missed is not None:
-            add_at_most(master.cp, cost, missed, "tier weight")
+            limit_cost(master.cp, cost, missed)
             cost = master.ranks()
         found = master.fractional(cost, clock.left())
         if found is None:
@@ -169,9 +168,9 @@ class Search:
         """Put the columns of a bay in the order of what they lose at the shadow prices of the linear master."""
         prices = np.abs([found.duals[row] for row in master.rows_of_ways])
         for columns in self.columns.of_bay:
-            gains = np.array([column.counts for column in columns.values()]) @ prices if columns else []
-            order = np.argsort(-np.asarray(gains), kind="stable").tolist()
             items = list(columns.items())
+            counts = np.array([column.counts for _, column in items], dtype=np.float64).reshape(len(items), len(prices))
+            order = np.argsort(-(counts @ prices), kind="stable").tolist()
             columns.clear()
             columns.update(items[place] for place in order)
 

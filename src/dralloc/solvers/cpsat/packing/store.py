@@ -17,11 +17,10 @@ __all__ = ["Bay", "Piece", "Slot", "Store", "Way", "as_store"]
 
 
 class Piece(NamedTuple):
-    """One device of a type, for an ask (its place in the need); ``apart`` if the ask takes several devices."""
+    """One device of a type, for an ask (its place in the need)."""
 
     type: int
     ask: int
-    apart: bool
 
 
 class Way(NamedTuple):
@@ -95,7 +94,8 @@ def as_store(classes: Sequence[DemandClass], machines: Sequence[Machine], needs:
 
     Returns
     -------
-    None if a need has constraints, a node of a cell does not reach all of it, or a unit has too many states.
+    None if a need has constraints, a node of a cell does not reach all of it, a unit has too many states, or an ask for
+    several devices could get one shared device several times.
     """
     ways = [
         Way(number, mode, needs[mode.need], _pieces(needs[mode.need]))
@@ -124,10 +124,11 @@ def as_store(classes: Sequence[DemandClass], machines: Sequence[Machine], needs:
         sets = tuple(machine.sets_of_place)
         looks = tuple(known[unit] for unit in order)
         bay.slots.extend([Slot(cell, order, looks, sets) for cell in machine.cells.cells])
+    several = {ask.type for way in ways for ask in way.need.asks if ask.number > 1}
+    if any(kind.shared and not several.isdisjoint(kind.types) for kind in reader.kinds):
+        return None
     return Store(tuple(classes), tuple(ways), tuple(reader.kinds), tuple(bays.values()), tuple(areas))
 
 
 def _pieces(need: Need) -> tuple[Piece, ...]:
-    return tuple(
-        Piece(ask.type, number, ask.number > 1) for number, ask in enumerate(need.asks) for _ in range(ask.number)
-    )
+    return tuple(Piece(ask.type, number) for number, ask in enumerate(need.asks) for _ in range(ask.number))
