@@ -139,23 +139,23 @@ class _Stacking:
         )
 
     def run(self) -> Stack:
-        """Price, cover; and list all vectors if that leaves a gap."""
-        self._price()
+        """Price and cover in turn; and list all vectors if that leaves a gap."""
         found = self._cover()
+        for _ in range(_ROUNDS):
+            before = self._known()
+            self.bound = max(self.bound, self._bound(prices(self._columns(), self.needs)))
+            if self._known() > before:
+                found = self._cover()
+            if found.cost == self.bound or self._known() == before:
+                break
         if found.cost > self.bound:
             complete = sum(kind.list_all() for kind in self.kinds) == len(self.kinds)
             found = self._cover()
             self.bound = max(self.bound, found.bound if complete else 0)
         return self._stacked(found)
 
-    def _price(self) -> None:
-        """Generate vectors until none is worth more than its node costs."""
-        for _ in range(_ROUNDS):
-            before = sum(len(kind.known) for kind in self.kinds)
-            values = prices(self._columns(), self.needs)
-            self.bound = max(self.bound, self._bound(values))
-            if sum(len(kind.known) for kind in self.kinds) == before:
-                return
+    def _known(self) -> int:
+        return sum(len(kind.known) for kind in self.kinds)
 
     def _bound(self, values: Sequence[int]) -> int:
         """No set of nodes can be cheaper: whatever it holds is worth as much as is needed, each node at most its most.
