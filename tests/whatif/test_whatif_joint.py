@@ -20,7 +20,7 @@ from dralloc.whatif.front import Vector, find_front
 from dralloc.whatif.joint import join
 from whatif_apart import apart
 
-EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "15"))
 MANY = 5
 """So many copies are too many to try every answer."""
 THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

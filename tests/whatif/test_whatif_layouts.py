@@ -21,7 +21,7 @@ from dralloc.whatif.copies import copies
 from dralloc.whatif.layouts import Comparison, compare
 from dralloc.whatif.partitions import read_single
 
-EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "30"))
 THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 

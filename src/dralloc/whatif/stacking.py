@@ -22,9 +22,9 @@ from dralloc.solvers.cpsat import Options
 from dralloc.solvers.cpsat.cover import Column, Cover, cover, prices
 from dralloc.whatif.copies import copies
 from dralloc.whatif.cut import cut
-from dralloc.whatif.fill import fill
 from dralloc.whatif.front import Vector, find_front
 from dralloc.whatif.mix import Crowd, Mix
+from dralloc.whatif.naive import Estimate
 from dralloc.whatif.replicate import replicate
 
 __all__ = ["Shelf", "Stack", "stack"]
@@ -98,8 +98,11 @@ class _Kind:
                 self.price(tuple(int(place == each) for each in range(len(most))))
 
     def _most(self, demand: Demand, need: int, options: Options | None) -> int:
-        bound = fill(self.part, demand, options).bound
-        return need if bound is None else min(bound, need)
+        """How many of a demand fit on a node, but not more than are needed."""
+        estimate = Estimate(self.part, demand).total()
+        number = need if estimate is None else min(need, estimate)
+        _, solution = Mix(self.part, [demand], (number,), options or Options()).best([[1] * number])
+        return solution.tiers[0].bound
 
     def price(self, values: Sequence[int]) -> int:
         """Add the vector that is worth the most at these values; returns what none is worth more than."""
