@@ -1,11 +1,24 @@
 """What if: studies of a cluster that is not quite as it is.
 
-- `dralloc.whatif.headroom`: how many more of a claim fit.
+- `dralloc.whatif.headroom`: how many more of a claim fit, each alone and together;
+- `dralloc.whatif.fewest_nodes`: the fewest nodes that hold a mix of claims, or the cheapest kinds of nodes;
+- `dralloc.whatif.partition_layout`: the fixed partition layouts that serve a mix of claims best.
 """
 
 from __future__ import annotations
 
+from dralloc.whatif.fewest import FewestNodes, fewest_nodes
 from dralloc.whatif.headroom import Headroom, headroom
+from dralloc.whatif.partition_layout import PartitionLayout, partition_layout
 from dralloc.whatif.wishes import Source, Wish
 
-__all__ = ["Headroom", "Source", "Wish", "headroom"]
+__all__ = [
+    "FewestNodes",
+    "Headroom",
+    "PartitionLayout",
+    "Source",
+    "Wish",
+    "fewest_nodes",
+    "headroom",
+    "partition_layout",
+]
