@@ -1,0 +1,12 @@
+"""``dralloc plan``: what if."""
+
+from __future__ import annotations
+
+import typer
+
+from dralloc.cli.plan.headroom import headroom_command
+
+__all__ = ["plan"]
+
+plan = typer.Typer(help="What if: studies of a cluster that is not quite as it is.", no_args_is_help=True)
+plan.command("headroom")(headroom_command)
