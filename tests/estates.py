@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import brute_force
 import strategies
 from dralloc.explain.books import holdings_of
-from dralloc.problem import Demand, Problem
+from dralloc.names import ClaimKey
+from dralloc.problem import Demand, Problem, Request
 from dralloc.solution import Placement
 from dralloc.whatif.moves import Estate, Resident, Way
 from dralloc.whatif.moves.estate import in_use
@@ -23,9 +24,10 @@ MUCH = 1000
 
 
 @st.composite
-def estates(draw: st.DrawFn) -> Estate:
-    """A small problem, some of whose demands have been placed anyhow."""
+def estates(draw: st.DrawFn, *, admin: bool = False) -> Estate:
+    """A small problem, some of whose demands have been placed anyhow; ``admin``: perhaps with admin access."""
     problem = draw(strategies.problems(max_demands=4, max_devices=5))
+    problem = replace(problem, demands=tuple(_changed(demand, admin) for demand in problem.demands))
     demands = tuple(replace(demand, gang="") for demand in problem.demands)
     early = draw(st.sets(st.sampled_from(range(len(demands))), min_size=1))
     before = replace(problem, demands=tuple(demands[number] for number in sorted(early)))
@@ -37,6 +39,19 @@ def estates(draw: st.DrawFn) -> Estate:
         if number not in early and taken.isdisjoint(claim.key for claim in demand.claims)
     )
     return settled(before, solution.placements, others)
+
+
+def _changed(demand: Demand, admin: bool) -> Demand:
+    """Without defects of single alternatives, about which the referee is milder."""
+    claims = tuple(
+        replace(claim, requests=tuple(_plain(one, admin) for one in claim.requests)) for claim in demand.claims
+    )
+    return replace(demand, claims=claims)
+
+
+def _plain(request: Request, admin: bool) -> Request:
+    alternatives = (replace(each, admin=each.admin and admin, defect="") for each in request.alternatives)
+    return replace(request, alternatives=tuple(alternatives))
 
 
 def settled(before: Problem, placements: Sequence[Placement], pending: tuple[Demand, ...]) -> Estate:
@@ -66,7 +81,7 @@ def _ways(before: Problem, placements: Sequence[Placement], residents: Sequence[
             yield Way(chosen, tuple(demand for demand in demands if demand.claims), number)
 
 
-def _units(users: Sequence[Demand], numbers: dict[object, int]) -> list[list[int]]:
+def _units(users: Sequence[Demand], numbers: dict[ClaimKey, int]) -> list[list[int]]:
     units: list[set[int]] = []
     for user in users:
         mine = {numbers[claim.key] for claim in user.claims if claim.key in numbers}
@@ -80,7 +95,7 @@ def _subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def _moving(
-    before: Problem, user: Demand, chosen: tuple[int, ...], residents: Sequence[Resident], numbers: dict[object, int]
+    before: Problem, user: Demand, chosen: tuple[int, ...], residents: Sequence[Resident], numbers: dict[ClaimKey, int]
 ) -> Demand:
     """What a user asks for whose chosen claims move, on the nodes from which it can use those that stay."""
     moving = tuple(claim for claim in user.claims if numbers.get(claim.key) in chosen)

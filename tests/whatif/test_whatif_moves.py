@@ -17,7 +17,13 @@ from dralloc.whatif.moves.estate import in_use
 from estates import best_of_all, estates
 
 EXAMPLES = int(os.environ.get("DRALLOC_MOVES_EXAMPLES", "80"))
-THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+THOROUGH = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
 
 
 @THOROUGH
@@ -31,6 +37,12 @@ def test_against_trying_everything(estate: Estate, most: int) -> None:
     assert sum(estate.problem.demands[number].weight for number in found.admitted) == weight
     assert len(found.moved) == moves <= most
     replayed(estate, found)
+
+
+@THOROUGH
+@given(estates(admin=True), st.integers(0, 3))
+def test_with_admin_access(estate: Estate, most: int) -> None:
+    replayed(estate, rearrange(estate, most))
 
 
 def replayed(estate: Estate, found: Outcome) -> None:

@@ -10,6 +10,7 @@ The problem holds for every allocated claim that may move a demand that can only
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -20,12 +21,15 @@ from dralloc.problem import Problem
 from dralloc.solution import Placement, Solution, Status, Tier
 from dralloc.solvers.cpsat.assemble import build_for
 from dralloc.solvers.cpsat.candidates import survey
+from dralloc.solvers.cpsat.constraints import add_capacity
+from dralloc.solvers.cpsat.draws import is_shareable
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.objective import Objective, Part, objectives
 from dralloc.solvers.cpsat.options import Goal, Options
 from dralloc.solvers.cpsat.parts import Component
 from dralloc.solvers.cpsat.rows import Literal, SignedTerm, Term, add_at_most
 from dralloc.solvers.cpsat.search import minimise
+from dralloc.solvers.cpsat.variables import Take
 
 __all__ = ["Exchange", "Relocation"]
 
@@ -66,6 +70,29 @@ class Exchange:
         if self.most is not None:
             terms: list[SignedTerm] = [(~literal, cost) for literal, cost in self._ways(model)]
             add_at_most(model.cp, terms, self.most, "moves")
+        self._admin_access(model)
+
+    def _admin_access(self, model: Model) -> None:
+        """What has admin access finds the capacity taken by all that is allocated, wherever that is in the end."""
+        demands = model.problem.demands
+        allocated = {
+            demands[number].gang for entry in self.stays for number in (entry[0], *entry[1]) if number is not None
+        }
+        shares: dict[int, list[tuple[str, int, Take]]] = defaultdict(list)
+        for serving in model.variables.every_serving():
+            for take in serving.takes:
+                if is_shareable(model, take):
+                    slot = model.problem.devices[take.device].slot
+                    shares[slot].append((demands[serving.demand].gang, serving.demand, take))
+        for slot, found in shares.items():
+            for demand in {number for _, number, take in found if take.admin}:
+                beside = [
+                    take
+                    for gang, number, take in found
+                    if number == demand or (gang in allocated and gang != demands[demand].gang and not take.admin)
+                ]
+                for name in dict.fromkeys(name for take in beside for name, _ in take.charge.capacity):
+                    add_capacity(model, slot, name, beside)
 
     def _ways(self, model: Model) -> Iterator[Term]:
         miss = model.variables.miss
