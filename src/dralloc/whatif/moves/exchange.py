@@ -150,7 +150,8 @@ class _Rearrangement:
         placed = {placement.demand: placement for placement in solution.placements}
         moves = tuple(
             Move(
-                Way(way.residents, self.problem.demands[lead : lead + len(way.demands)], way.unit, way.weight),
+                way,
+                self.problem.demands[lead : lead + len(way.demands)],
                 tuple(replace(placed[lead + place], demand=place) for place in range(len(way.demands))),
             )
             for lead, way in zip(self.leads, self.estate.ways, strict=True)

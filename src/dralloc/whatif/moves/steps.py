@@ -10,6 +10,7 @@ from dralloc.check import check
 from dralloc.explain.books import Books, Holding, holdings_of
 from dralloc.explain.offers import Offers
 from dralloc.explain.scene import Scene
+from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
 from dralloc.solution import Placement, Solution
 from dralloc.whatif.moves.estate import Estate, Way, in_use
@@ -35,10 +36,21 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A way that is taken, with where its demands go: one placement for each, by its place in the way."""
+    """A way that is taken, with where its demands go: one placement for each, by its place in the way.
+
+    ``demands``: those of the way under names of their own, so that old and new are told apart.
+    """
 
     way: Way
+    demands: tuple[Demand, ...]
     placements: tuple[Placement, ...]
+
+    def gains(self) -> Iterator[tuple[ClaimKey, int, tuple[int, ...]]]:
+        """What each claim gets, in order: its key, the node and the devices by index."""
+        for demand, placement in zip(self.way.demands, self.placements, strict=True):
+            for claim, grants in zip(demand.claims, placement.grants, strict=True):
+                if grants or not claim.requests:
+                    yield claim.key, placement.node, tuple(grant.device for grant in grants)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +89,9 @@ def find_order(estate: Estate, moves: Sequence[Move]) -> Order:
         gone = (resident for other in done | stopped for resident in moves[other].way.residents)
         books = estate.without(gone)
         for other in sorted(done):
-            books.enter(_taken(estate.problem, moves[other].way.demands, moves[other].placements))
+            books.enter(_taken(estate.problem, moves[other].demands, moves[other].placements))
         scene = Scene(estate.problem, offers, books)
-        return not broken(scene, moves[number].way.demands, moves[number].placements)
+        return not broken(scene, moves[number].demands, moves[number].placements)
 
     return shortest_order(len(moves), fits)
 
@@ -96,7 +108,7 @@ def steps_of(order: Order, moves: Sequence[Move], admitted: Sequence[tuple[Deman
     stopped: set[int] = set()
     for phase in order.phases:
         chosen = tuple(moves[number] for number in phase.moves)
-        demands = tuple(demand for move in chosen for demand in move.way.demands)
+        demands = tuple(demand for move in chosen for demand in move.demands)
         placements = _numbered(placement for move in chosen for placement in move.placements)
         action = _action(phase, stopped)
         steps.append(Step(action, chosen, demands, placements) if phase.starts else Step(action, chosen))
