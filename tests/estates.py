@@ -109,7 +109,7 @@ def _moving(
 
 
 def best_of_all(estate: Estate, most: int) -> tuple[int, int]:
-    """The largest weight of what is pending that can be placed with so many moves, and the fewest moves for it."""
+    """The largest weight of moves, and of what is pending, with so many moves, and the fewest moves for it."""
     best = (-1, 0)
     for chosen in chain([()], _subsets(range(len(estate.residents)))):
         if len(chosen) <= most:
@@ -121,15 +121,21 @@ def best_of_all(estate: Estate, most: int) -> tuple[int, int]:
 
 def _admitted(estate: Estate, chosen: tuple[int, ...]) -> int | None:
     """What can be placed of what is pending if exactly these move; None if they have nowhere to go."""
-    units = {way.unit: [number for number in chosen if number in _all(estate, way.unit)] for way in estate.ways}
-    ways = [way for way in estate.ways if units[way.unit] and list(way.residents) == units[way.unit]]
+    found = [_way(estate, unit, chosen) for unit in {way.unit: None for way in estate.ways}]
+    if None in found:
+        return None
+    ways = [way for way in found if way]
     moving = tuple(
         replace(demand, weight=MUCH, gang=f"way {number}") for number, way in enumerate(ways) for demand in way.demands
     )
     problem = in_use(estate.problem, estate.without(chosen))
     weight, _ = brute_force.best(replace(problem, demands=(*moving, *estate.problem.demands)))
-    return weight % MUCH if weight >= MUCH * len(moving) else None
+    moved = sum(way.weight for way in ways)
+    return moved + weight % MUCH if weight >= MUCH * len(moving) else None
 
 
-def _all(estate: Estate, unit: int) -> set[int]:
-    return {number for way in estate.ways if way.unit == unit for number in way.residents}
+def _way(estate: Estate, unit: int, chosen: tuple[int, ...]) -> Way | tuple[()] | None:
+    """The way in which just those of a unit move that are chosen: () if none of it is, None if there is no such way."""
+    ways = [way for way in estate.ways if way.unit == unit]
+    mine = sorted({number for way in ways for number in way.residents} & set(chosen))
+    return next((way for way in ways if list(way.residents) == mine), None) if mine else ()

@@ -10,7 +10,7 @@ from dralloc.errors import AllocationError
 from dralloc.explain.offers import Offers
 from dralloc.explain.scene import Scene
 from dralloc.names import ClaimKey, RequestName
-from dralloc.problem import Alternative, Charge, Claim, Demand, Eligibility, Request
+from dralloc.problem import Alternative, Charge, Claim, Demand, Eligibility, Problem, Request
 from dralloc.solution import Grant, Placement, Solution
 from dralloc.whatif.moves.estate import Estate, Resident
 
@@ -31,7 +31,7 @@ class Stays:
     def of(cls, estate: Estate) -> Stays:
         """The demands of all residents that could be allocated again what they have."""
         table: dict[int, tuple[int, Charge]] = {}
-        demands = [_stay(resident, table) for resident in estate.residents]
+        demands = [_stay(estate.problem, resident, table) for resident in estate.residents]
         eligibility = _WithStays(estate.problem.eligibility, table, frozenset(device for device, _ in table.values()))
         kept = [
             demand if _is_regular(estate, number, demand, eligibility) else None
@@ -40,12 +40,14 @@ class Stays:
         return cls(tuple(kept), eligibility)
 
 
-def _stay(resident: Resident, table: dict[int, tuple[int, Charge]]) -> Demand:
+def _stay(problem: Problem, resident: Resident, table: dict[int, tuple[int, Charge]]) -> Demand:
     key = ClaimKey(resident.key.namespace, f"{resident.key.name} (stays)")
     requests = []
     for number, (holding, device) in enumerate(zip(resident.holdings, resident.devices, strict=True)):
         index = -1 - len(table)
-        table[index] = device, Charge(capacity=holding.capacity, counters=holding.counters)
+        known = problem.devices[device].capacity if holding.share else {}
+        taken = tuple((name, amount) for name, amount in holding.capacity if name in known)
+        table[index] = device, Charge(capacity=taken, counters=holding.counters)
         name = f"device-{number}"
         requests.append(Request(name, (Alternative(index, RequestName(name), 0, 1),)))
     claim = Claim(key, "", tuple(requests))

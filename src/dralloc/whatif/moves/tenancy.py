@@ -61,7 +61,10 @@ class Tenants:
         extended: dict[ClaimKey, list[ClaimKey]] = defaultdict(list)
         for owner, claim in extended_claims(cluster.claims):
             extended[owner].append(claim.key)
-        self.claims_of = {pod.key: (*cluster.pod_claims(pod), *extended.get(pod.key, ())) for pod in cluster.pods}
+        self.claims_of = {
+            pod.key: tuple(dict.fromkeys((*cluster.pod_claims(pod), *extended.get(pod.key, ()))))
+            for pod in cluster.pods
+        }
         self.users: dict[ClaimKey, list[Pod]] = defaultdict(list)
         for pod in cluster.pods:
             for key in self.claims_of[pod.key]:
@@ -263,5 +266,6 @@ def _cordoned(node: ApiNode) -> ApiNode:
 
 
 def unbound(pod: Pod) -> Pod:
-    """The pod as it was before it had a node."""
-    return pod.model_copy(update={"spec": pod.spec.model_copy(update={"node_name": None})})
+    """The pod as it was before it had a node, but for the claims that it has for what its containers ask for."""
+    start = {"node_name": None, "containers": (), "init_containers": ()}
+    return pod.model_copy(update={"spec": pod.spec.model_copy(update=start)})

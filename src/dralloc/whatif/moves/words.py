@@ -87,5 +87,8 @@ class Itinerary:
         """Restarts and warnings."""
         if self.outcome.restarts:
             proof = "" if self.outcome.fewest else ", perhaps fewer would do"
-            yield Line(f"\n{self.outcome.restarts} of the moves are restarts: they free before they hold{proof}.")
+            number = self.outcome.restarts
+            moves = "1 move is a restart: it frees before it holds" if number == 1 else ""
+            moves = moves or f"{number} moves are restarts: they free before they hold"
+            yield Line(f"\n{moves}{proof}.")
         yield from (Line(f"warning: {warning}", "yellow") for warning in self.outcome.warnings)
