@@ -11,10 +11,11 @@ import dralloc
 from cluster_strategies import clusters
 from dralloc.api import Pod
 from dralloc.cluster import Cluster
+from dralloc.compiler.extended import extended_claims
 from dralloc.names import ClaimKey
-from wire import cluster
+from wire import Json, allocated, claim, cluster, request
 
-__all__ = ["running_clusters"]
+__all__ = ["held", "running_clusters"]
 
 
 @st.composite
@@ -33,12 +34,12 @@ def started(whole: Cluster, part: Cluster) -> Cluster:
     plan = dralloc.allocate(part, "first-fit")
     written = {claim.key: claim for claim in plan.claims}
     nodes = {plan.demands[one.demand].key: plan.node_of(one) for one in plan.solution.placements}
-    base = plan.compiled.cluster
+    given = {claim.key for claim in whole.claims}
+    made = tuple(claim for key, claim in written.items() if key not in given)
     return replace(
-        base,
-        claims=tuple(written.get(claim.key, claim) for claim in base.claims),
+        whole,
+        claims=(*(written.get(claim.key, claim) for claim in whole.claims), *made),
         pods=tuple(bound(pod, nodes.get(pod.key)) for pod in whole.pods),
-        claims_of_pods={**whole.claims_of_pods, **base.claims_of_pods},
     )
 
 
@@ -52,9 +53,21 @@ def without(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
     kept = tuple(pod for pod in whole.pods if pod.key not in pods)
     used = {key for pod in kept for key in whole.claims_of_pods[pod.key]}
     freed = {key for pod in pods for key in whole.claims_of_pods[pod]} - used
+    freed |= {claim.key for owner, claim in extended_claims(whole.claims) if owner in pods}
     return replace(
         whole,
         pods=kept,
         claims=tuple(claim for claim in whole.claims if claim.key not in freed),
         claims_of_pods={pod.key: whole.claims_of_pods[pod.key] for pod in kept},
     )
+
+
+def held(name: str, home: str | None, *devices: str) -> Json:
+    """A claim that holds devices of the node's pool, or with None of the pool that all nodes reach."""
+    pool = home or "network"
+    found = allocated(name, *({"device": device, "pool": pool} for device in devices))
+    found["spec"] = claim(name, request(count=len(devices)))["spec"]
+    if home:
+        field = {"key": "metadata.name", "operator": "In", "values": [home]}
+        found["status"]["allocation"]["nodeSelector"] = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    return found

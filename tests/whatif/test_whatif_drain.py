@@ -13,8 +13,8 @@ from dralloc.errors import DrallocError
 from dralloc.whatif import Defragmentation, Drain, defragment, drain
 from dralloc.whatif.moves.stays import Stays
 from estates import best_of_all
-from settled import running_clusters
-from wire import Json, allocated, claim, cluster, device_class, gpus, node, pod, request, resource_slice
+from settled import held, running_clusters
+from wire import Json, claim, cluster, device_class, gpus, node, pod, request, resource_slice
 
 EXAMPLES = int(os.environ.get("DRALLOC_MOVES_EXAMPLES", "60"))
 THOROUGH = settings(
@@ -24,17 +24,6 @@ THOROUGH = settings(
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-
-
-def held(name: str, home: str | None, *devices: str) -> Json:
-    """A claim that holds devices of the node's pool, or with None of the pool that all nodes reach."""
-    pool = home or "network"
-    found = allocated(name, *({"device": device, "pool": pool} for device in devices))
-    found["spec"] = claim(name, request(count=len(devices)))["spec"]
-    if home:
-        field = {"key": "metadata.name", "operator": "In", "values": [home]}
-        found["status"]["allocation"]["nodeSelector"] = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    return found
 
 
 def three_nodes(*objects: Json | list[Json], sizes: tuple[int, ...] = (2, 2, 1)) -> Cluster:

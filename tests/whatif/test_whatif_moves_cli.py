@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_whatif_drain import held
 from typer.testing import CliRunner
 
 from dralloc.cli import app
+from settled import held
 from wire import claim, device_class, gpus, node, request, resource_slice
 
 RUN = CliRunner()

@@ -31,9 +31,9 @@ def build(problem: Problem, *, strict_cel: bool = False) -> Model:
 def build_for(problem: Problem, sites: Mapping[int, tuple[Site, ...]], *, named: bool = False) -> Model:
     """Build the model of the demands that the sites are given for.
 
-    ``named``: whether it is decided who gets which of equal devices.
+    ``named``: whether it is decided who gets which of equal devices; so it is where it matters to budgets.
     """
     cp = cp_model.CpModel()
-    model = Model(problem, cp, create(cp, problem, sites, named=named))
+    model = Model(problem, cp, create(cp, problem, sites, named=named or bool(problem.budgets)))
     add_all(model, sites)
     return model

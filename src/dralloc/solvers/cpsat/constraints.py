@@ -9,6 +9,7 @@ from ortools.sat.python import cp_model
 
 from dralloc.problem import MAX_RESULTS, Charge
 from dralloc.solvers.cpsat.agreement import distinct_attributes, equal_attributes
+from dralloc.solvers.cpsat.budgets import add_caps
 from dralloc.solvers.cpsat.candidates import Site
 from dralloc.solvers.cpsat.draws import (
     counter_terms,
@@ -215,4 +216,5 @@ def add_all(model: Model, sites: Mapping[int, tuple[Site, ...]]) -> None:
         distinct_attributes(model, servings)
     gangs(model)
     shared_claims(model)
+    add_caps(model)
     equal_demands_in_order(model, sites)

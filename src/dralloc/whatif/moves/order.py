@@ -14,11 +14,15 @@ _MOST: Final = 6
 
 
 class Phase(NamedTuple):
-    """Something happens to some moves: they ``stop`` (give up what they hold), ``start`` (get what is new), or both."""
+    """Something happens to some moves: they ``stop`` (give up what they hold), ``start`` (get what is new), or both.
+
+    ``as_one``: they start together with all that comes after, because none of them can start by itself.
+    """
 
     moves: tuple[int, ...]
     stops: bool = False
     starts: bool = False
+    as_one: bool = False
 
 
 class Order(NamedTuple):
@@ -36,12 +40,14 @@ _Fits = Callable[[frozenset[int], frozenset[int], int], bool]
 def shortest_order(number: int, fits: _Fits) -> Order:
     """The order of so many moves with the fewest restarts.
 
-    A move takes what it will hold beside what it holds. If that is impossible it has to stop first; if no move can
-    start alone after all have stopped, those that are left start together.
+    A move takes what it will hold beside what it holds. If that is impossible it has to stop first. If no move can
+    start by itself after all have stopped, those that are left start together: one that asks for all devices (KEP-5075)
+    can depend on who fills the others.
     """
     phases = _search(number, fits) if number <= _MOST else tuple(_greedy(number, fits))
     restarts = sum(len(phase.moves) for phase in phases if phase.stops)
-    return Order(_joined(phases), restarts, number <= _MOST or not restarts)
+    proven = number <= _MOST or not restarts
+    return Order(_joined(phases), restarts, proven and not any(phase.as_one for phase in phases))
 
 
 def _search(number: int, fits: _Fits) -> tuple[Phase, ...]:
@@ -68,7 +74,7 @@ def _search(number: int, fits: _Fits) -> tuple[Phase, ...]:
 
 
 def _all_at_once(moves: frozenset[int]) -> tuple[Phase, ...]:
-    return Phase(tuple(sorted(moves)), stops=True), Phase(tuple(sorted(moves)), starts=True)
+    return Phase(tuple(sorted(moves)), stops=True), Phase(tuple(sorted(moves)), starts=True, as_one=True)
 
 
 def _greedy(number: int, fits: _Fits) -> Iterator[Phase]:
@@ -84,7 +90,7 @@ def _greedy(number: int, fits: _Fits) -> Iterator[Phase]:
             continue
         running = [move for move in waiting if move not in stopped]
         if not running:
-            yield Phase(tuple(waiting), starts=True)
+            yield Phase(tuple(waiting), starts=True, as_one=True)
             return
         yield Phase((running[0],), stops=True)
         stopped |= {running[0]}
@@ -95,7 +101,7 @@ def _joined(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
     joined: list[Phase] = []
     for phase in phases:
         if joined and joined[-1].stops and not joined[-1].starts and joined[-1].moves == phase.moves:
-            joined[-1] = Phase(phase.moves, stops=True, starts=True)
+            joined[-1] = phase._replace(stops=True)
         else:
             joined.append(phase)
     return tuple(joined)

@@ -113,10 +113,20 @@ def steps_of(order: Order, moves: Sequence[Move], admitted: Sequence[tuple[Deman
         action = _action(phase, stopped)
         steps.append(Step(action, chosen, demands, placements) if phase.starts else Step(action, chosen))
         stopped.update(phase.moves if phase.stops else ())
-    if admitted:
-        demands, placed = zip(*admitted, strict=True)
-        steps.append(Step(Action.ADMIT, (), demands, _numbered(placed)))
-    return tuple(steps)
+    return _with_admitted(steps, admitted, as_one=any(phase.as_one for phase in order.phases))
+
+
+def _with_admitted(
+    steps: list[Step], admitted: Sequence[tuple[Demand, Placement]], *, as_one: bool
+) -> tuple[Step, ...]:
+    if not admitted:
+        return tuple(steps)
+    demands, placed = zip(*admitted, strict=True)
+    if not as_one:
+        return (*steps, Step(Action.ADMIT, (), demands, _numbered(placed)))
+    last = steps[-1]
+    every = _numbered((*last.placements, *placed))
+    return (*steps[:-1], replace(last, demands=(*last.demands, *demands), placements=every))
 
 
 def _action(phase: Phase, stopped: set[int]) -> Action:

@@ -9,7 +9,7 @@ from typing import Any
 from dralloc.names import ClaimKey
 from dralloc.report import Line, Table, folded
 from dralloc.whatif.moves.exchange import Outcome
-from dralloc.whatif.moves.steps import Action, Step
+from dralloc.whatif.moves.steps import Step
 from dralloc.whatif.moves.tenancy import Tenancy
 
 __all__ = ["Itinerary"]
@@ -25,8 +25,8 @@ class Itinerary:
     def rows(self) -> Iterator[dict[str, Any]]:
         """Each step with the claims that it concerns."""
         for number, step in enumerate(self.outcome.steps, 1):
-            claims = self._admitted(step) if step.action is Action.ADMIT else self._moved(step)
-            yield {"step": number, "action": step.action.value, "claims": list(claims)}
+            claims = [*self._moved(step), *self._admitted(step)]
+            yield {"step": number, "action": step.action.value, "claims": claims}
 
     def _moved(self, step: Step) -> Iterator[dict[str, Any]]:
         for move in step.moves:
@@ -43,7 +43,8 @@ class Itinerary:
                 }
 
     def _admitted(self, step: Step) -> Iterator[dict[str, Any]]:
-        for demand, placement in zip(step.demands, step.placements, strict=True):
+        moved = sum(len(move.demands) for move in step.moves) if step.placements else 0
+        for demand, placement in zip(step.demands[moved:], step.placements[moved:], strict=True):
             for claim, grants in zip(demand.claims, placement.grants, strict=True):
                 if grants or not claim.requests:
                     yield {
