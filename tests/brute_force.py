@@ -183,7 +183,7 @@ def _demand(problem: Problem, index: int, demand: Demand) -> Answers:
 
 def _grants(problem: Problem, claim: Claim, node: int) -> Iterator[tuple[Grants, int, Load]]:
     """Everything that the claim can get on the node, with its rank and what it takes."""
-    partial: list[tuple[Grants, int, Load]] = [] if claim.defect else [((), 0, NOTHING)]
+    partial: list[tuple[Grants, int, Load]] = [] if _has_defect(claim) else [((), 0, NOTHING)]
     for index, request in enumerate(claim.requests):
         served = list(_served(problem, index, request, node))
         partial = [
@@ -199,6 +199,11 @@ def _grants(problem: Problem, claim: Claim, node: int) -> Iterator[tuple[Grants,
         home = joined(problem, load, granted(claim.key, node, (grant.device for grant in grants)))
         assert home is not None
         yield grants, rank, home
+
+
+def _has_defect(claim: Claim) -> bool:
+    """Whether the claim is invalid as a whole: an alternative that is not picked spoils it, too."""
+    return bool(claim.defect) or any(each.defect for request in claim.requests for each in request.alternatives)
 
 
 def _is_shared(problem: Problem, key: ClaimKey) -> bool:
@@ -226,8 +231,6 @@ def _choices(problem: Problem, alternative: Alternative, node: Node, index: int)
         and problem.eligibility.charge(alternative.index, device) is not None
     ]
     usable = [device for device in matching if _usable(problem, alternative, device)]
-    if alternative.defect:
-        return
     if alternative.count is not None:
         yield from ((devices, ()) for devices in combinations(usable, alternative.count))
     elif all(pool.state is PoolState.USABLE for pool in node.pools):

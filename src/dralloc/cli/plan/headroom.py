@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
     AsJson,
@@ -19,8 +23,13 @@ from dralloc.cli.plan.shared import Claims, Pods, Templates, read, show_answer, 
 from dralloc.errors import DrallocError
 from dralloc.solvers.cpsat import Options
 from dralloc.whatif import headroom
+from dralloc.whatif.headroom import POINTS
 
 __all__ = ["headroom_command"]
+
+Points = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Most points to show of what fits together; 0 shows all.")
+]
 
 
 def headroom_command(  # noqa: PLR0913 - one parameter per option
@@ -28,6 +37,7 @@ def headroom_command(  # noqa: PLR0913 - one parameter per option
     claim: Claims = None,
     template: Templates = None,
     pod: Pods = None,
+    points: Points = POINTS,
     node: Nodes = None,
     as_json: AsJson = False,
     time_limit: TimeLimit = None,
@@ -38,7 +48,7 @@ def headroom_command(  # noqa: PLR0913 - one parameter per option
     strict: Strict = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say how many more of a claim fit beside what is allocated."""
+    """Say how many more of a claim fit beside what is allocated; of two or three claims, also together."""
     with guarded():
         session = Session(quiet=quiet)
         wishes = wishes_from(claim, template, pod)
@@ -51,6 +61,7 @@ def headroom_command(  # noqa: PLR0913 - one parameter per option
                 cluster,
                 *wishes,
                 nodes=node or (),
+                points=points or None,
                 features=features,
                 strict=strict,
                 options=Options(time_limit=time_limit, seed=seed, workers=workers),
