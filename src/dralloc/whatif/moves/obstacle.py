@@ -53,9 +53,9 @@ class Obstacle:
 
     def _can_go(self, units: Sequence[Unit]) -> bool:
         """Whether these units can all go while the others stay."""
-        part = replace(self.tenancy, units=tuple(units))
+        numbers = {number for number, unit in enumerate(self.tenancy.units) if unit in units}
         worth = sum(key in self.tenancy.must for unit in units for key in unit.claims)
-        return rearrange(part.estate, None, self.options).tiers[0].value == worth
+        return rearrange(self.tenancy.estate.only(numbers), None, self.options).tiers[0].value == worth
 
     def _rules(self, unit: Unit) -> Conflict | None:
         """The rules in the way of a unit of one pod, or of a claim that no pod uses."""
