@@ -8,7 +8,7 @@ from typing import Any
 
 from dralloc.names import ClaimKey
 from dralloc.report import Line, Table, folded
-from dralloc.whatif.moves.exchange import Outcome
+from dralloc.whatif.moves.rearrange import Outcome
 from dralloc.whatif.moves.steps import Step
 from dralloc.whatif.moves.tenancy import Tenancy
 
