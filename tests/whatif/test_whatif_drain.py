@@ -107,6 +107,14 @@ def test_a_daemon_ends_with_its_node() -> None:
     assert [key.name for key in found.left_out] == ["x"]
 
 
+def test_pods_that_were_not_given_can_run_anywhere() -> None:
+    claim = held("x", "node-0", "gpu-0")
+    claim["status"]["reservedFor"] = [{"resource": "pods", "name": "px", "uid": "1"}]
+    found = drain(three_nodes(claim), "node-0")
+    assert found.possible
+    assert "1 claim is reserved for pods that were not given" in str(found)
+
+
 def test_nodes_have_to_exist() -> None:
     with pytest.raises(DrallocError, match='node "nope" does not exist'):
         drain(three_nodes(), "nope")

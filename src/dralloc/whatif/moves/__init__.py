@@ -5,7 +5,7 @@
 - `dralloc.whatif.moves.rearrange`: its best answer;
 - `dralloc.whatif.moves.order`: the order of moves with the fewest restarts;
 - `dralloc.whatif.moves.steps`: the ordered plan, checked step by step;
-- `dralloc.whatif.moves.tenancy`: all of this from a cluster.
+- `dralloc.whatif.moves.tenants` and `dralloc.whatif.moves.tenancy`: all of this from a cluster.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from dralloc.names import ClaimKey
 from dralloc.plan import Mode
 from dralloc.solvers.cpsat import Options
 from dralloc.whatif.moves.rearrange import rearrange
-from dralloc.whatif.moves.tenancy import Tenancy, Unit, unbound
+from dralloc.whatif.moves.tenancy import Tenancy, unbound
+from dralloc.whatif.moves.tenants import Unit
 
 __all__ = ["Obstacle"]
 
