@@ -32,7 +32,7 @@ from dralloc.problem import (
 )
 from dralloc.solution import Grant, Placement, Solution
 
-__all__ = ["best", "best_solution", "feasible", "solutions"]
+__all__ = ["best", "best_solution", "every_solution", "feasible", "solutions"]
 
 Grants = tuple[Grant, ...]
 Devices = tuple[int, ...]
@@ -76,6 +76,23 @@ def solutions(problem: Problem) -> Iterator[Solution]:
     for gang in _gangs(problem):
         answers = _better(chain(answers.items(), _together(problem, answers, gang).items()))
     yield from (_solution(answer) for load, answer in answers.items() if in_the_end(load))
+
+
+def every_solution(problem: Problem) -> Iterator[Solution]:
+    """All solutions, also those that take the same for different demands."""
+    ways = [[None, *_demand(problem, index, demand).items()] for index, demand in enumerate(problem.demands)]
+    partial: list[tuple[Load, Answer]] = [(NOTHING, Answer())]
+    for each in ways:
+        partial = [
+            (load, answer.plus(way[1]) if way else answer)
+            for (before, answer), way in product(partial, each)
+            if (load := joined(problem, before, way[0]) if way else before) is not None
+        ]
+    sizes = Counter(demand.gang for demand in problem.demands if demand.gang)
+    for load, answer in partial:
+        gangs = Counter(problem.demands[one.demand].gang for one in answer.placements)
+        if in_the_end(load) and all(gangs[gang] in (0, size) for gang, size in sizes.items()):
+            yield _solution(answer)
 
 
 def feasible(problem: Problem, solution: Solution) -> bool:
