@@ -16,6 +16,7 @@ from dralloc.features import Features
 from dralloc.load import load
 from dralloc.plan import Mode, Plan
 from dralloc.solvers.cpsat import Goal, Options
+from dralloc.stranded import Stranding, stranded
 
 __all__ = [
     "Cluster",
@@ -28,8 +29,10 @@ __all__ = [
     "Mode",
     "Options",
     "Plan",
+    "Stranding",
     "allocate",
     "compare",
     "explain",
     "load",
+    "stranded",
 ]

@@ -32,6 +32,7 @@ from dralloc.cli.options import (
 )
 from dralloc.cli.report import report
 from dralloc.cli.snapshot import redact, snapshot
+from dralloc.cli.stranded import stranded_command
 from dralloc.cli.validate import validate
 from dralloc.cluster import Cluster
 from dralloc.dump import dump_yaml
@@ -55,6 +56,7 @@ app.command("explain")(explain_command)
 app.command()(redact)
 app.command()(report)
 app.command()(snapshot)
+app.command("stranded")(stranded_command)
 app.command()(validate)
 
 

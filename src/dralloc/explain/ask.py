@@ -86,10 +86,7 @@ def _number(compiled: Compiled, claim: ClaimKey | str | None, pod: ClaimKey | st
 
 
 def _key(name: ClaimKey | str | None) -> ClaimKey | None:
-    if name is None or isinstance(name, ClaimKey):
-        return name
-    namespace, slash, own = name.partition("/")
-    return ClaimKey(namespace, own) if slash else ClaimKey("default", name)
+    return ClaimKey.parse(name) if isinstance(name, str) else name
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ out, with what is left of them, so that a large cluster is asked node by node, a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dralloc.errors import AllocationError
 from dralloc.explain.books import Books
 from dralloc.explain.offers import Offers
-from dralloc.problem import Charge, Demand, Device, Node, PoolAccess, Problem, Usage
+from dralloc.problem import Charge, Demand, Device, Node, PoolAccess, Problem, Scalar, Usage
 
 __all__ = ["NO_LIFT", "Lift", "Part", "Scene"]
 
@@ -37,16 +37,18 @@ NO_LIFT = Lift()
 class Part:
     """Some nodes of a scene as a problem of their own.
 
-    ``devices`` are the indices in the whole problem, ``signature`` is equal for parts that give equal answers.
+    ``devices``, ``nodes`` and ``counters`` are the indices in the whole problem.
     """
 
     problem: Problem
     devices: tuple[int, ...]
     nodes: tuple[int, ...]
+    counters: tuple[int, ...]
 
     def signature(self) -> Hashable:
-        """What the answers depend on."""
+        """Parts with equal signatures give equal answers. Of attributes it only matters which values are equal."""
         problem, offers = self.problem, self.problem.eligibility
+        values: dict[tuple[str, Scalar], int] = {}
         slots: dict[int, int] = {}
         groups: dict[int, int] = {}
         devices = tuple(
@@ -58,7 +60,10 @@ class Part:
                 device.consumes,
                 device.nodes,
                 device.binds_to_node,
-                tuple(sorted(device.attributes.items(), key=str)) if device.attributes else (),
+                tuple(
+                    (name, tuple(values.setdefault((name, value), len(values)) for value in sorted(carried, key=str)))
+                    for name, carried in sorted(device.attributes.items())
+                ),
                 tuple((name, each.total, each.consumable) for name, each in device.capacity.items())
                 if device.shareable
                 else (),
@@ -109,7 +114,10 @@ class Scene:
     def part(self, nodes: Sequence[int], demands: Sequence[Demand], lift: Lift = NO_LIFT) -> Part:
         """The nodes with what the demands could get there. The demands' own nodes count within the part."""
         alternatives = _alternatives(demands)
-        offered = {node: self.relevant(node, alternatives) for node in nodes}
+        return self.cut({node: self.relevant(node, alternatives) for node in nodes}, demands, lift)
+
+    def cut(self, offered: Mapping[int, Sequence[int]], demands: Sequence[Demand], lift: Lift = NO_LIFT) -> Part:
+        """The nodes with some of their devices, as `part` does it."""
         return _Cut(self, offered, lift).part(demands)
 
 
@@ -126,7 +134,7 @@ def _alternatives(demands: Iterable[Demand]) -> list[int]:
 class _Cut:
     """Renumbers nodes, devices and counters for a part."""
 
-    def __init__(self, scene: Scene, offered: dict[int, list[int]], lift: Lift) -> None:
+    def __init__(self, scene: Scene, offered: Mapping[int, Sequence[int]], lift: Lift) -> None:
         self.scene = scene
         self.lift = lift
         self.nodes = tuple(offered)
@@ -161,7 +169,7 @@ class _Cut:
                 eligibility.charge(alternative, device)
         self._overdrawn({device.group for device in devices if device.consumes})
         counters = tuple(replace(whole.counters[number], free=books.free[number]) for number in self.counters)
-        return Part(replace(problem, counters=counters), self.devices, self.nodes)
+        return Part(replace(problem, counters=counters), self.devices, self.nodes, tuple(self.counters))
 
     def _device(self, device: Device) -> Device:
         counters = self.scene.problem.counters
