@@ -14,6 +14,7 @@ from benchmarks import workloads
 from benchmarks.explaining import Explained, measure_explain
 from benchmarks.export import export
 from benchmarks.measure import Measurement, measure, middle
+from benchmarks.openb.command import openb_command
 from benchmarks.registry import WORKLOADS
 from dralloc.plan import Mode
 from dralloc.report import Line, Part, Table, show
@@ -30,6 +31,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.command("openb")(openb_command)
 
 
 @app.command("list")

@@ -14,7 +14,9 @@ __all__ = ["NOTHING", "Load", "granted", "in_the_end", "joined", "left_out", "pl
 
 CapacityOf = tuple[int, str]
 """A capacity of the device in a slot."""
-Amounts = frozenset[tuple[CapacityOf | int, int]]
+Drawn = tuple[int, str, int]
+"""The same with the total that the version says from which it is taken."""
+Amounts = frozenset[tuple[Drawn | int, int]]
 """Of capacities, and of counters charged by request by index."""
 Full = frozenset[tuple[CapacityOf, int]]
 """Capacities with the amounts, of which in the end others must exceed one without admin access."""
@@ -48,9 +50,9 @@ NOTHING = Load()
 def taken(problem: Problem, alternative: Alternative, device: int) -> Load:
     """What one grant takes."""
     known, charge = problem.devices[device], _charge(problem, alternative, device)
-    amounts: Counter[CapacityOf | int] = Counter()
+    amounts: Counter[Drawn | int] = Counter()
     for name, amount in charge.capacity:
-        amounts[known.slot, name] += amount
+        amounts[known.slot, name, known.capacity[name].total] += amount
     if alternative.admin:
         own = frozenset({device} if known.shareable else ())
         return Load(admin=own, admin_amounts=frozenset(amounts.items()))
@@ -88,8 +90,8 @@ def visiting(claim: ClaimKey, node: int) -> Load:
 
 def placed(load: Load) -> Load:
     """The load of a complete demand: what admin access takes is forgotten, and ``All`` minds what others take."""
-    own = dict(load.amounts)
-    full = frozenset(frozenset((key, limit + own.get(key, 0)) for key, limit in each) for each in load.full)
+    own = _of_all_versions(load.amounts)
+    full = frozenset(frozenset((key, limit + own[key]) for key, limit in each) for each in load.full)
     return load._replace(admin=frozenset(), admin_amounts=frozenset(), full=full)
 
 
@@ -112,8 +114,8 @@ def joined(problem: Problem, first: Load, second: Load) -> Load | None:
 
 def in_the_end(load: Load) -> bool:
     """Whether nothing is owed: what ``All`` left out is full, and every claim that somebody lists is allocated."""
-    amounts = dict(load.amounts)
-    full = all(any(amounts.get(key, 0) > limit for key, limit in each) for each in load.full)
+    amounts = _of_all_versions(load.amounts)
+    full = all(any(amounts[key] > limit for key, limit in each) for each in load.full)
     return full and {claim for claim, _ in load.visits} <= {claim for claim, *_ in load.homes}
 
 
@@ -143,14 +145,30 @@ def _capacities_fit(problem: Problem, load: Load) -> bool:
     return all(_holds(problem, device, together) for device in with_admin)
 
 
-def _holds(problem: Problem, device: int, amounts: dict[CapacityOf | int, int]) -> bool:
+def _holds(problem: Problem, device: int, amounts: dict[Drawn | int, int]) -> bool:
+    """Whether the grants on this version, and on those with no more than its total, stay within that."""
     known = problem.devices[device]
     used = problem.usage.consumed.get(known.slot, {})
     return all(
-        used.get(name, 0) + amounts[known.slot, name] <= capacity.total
+        used.get(name, 0) + sum(amount for total, amount in drawn if total <= capacity.total) <= capacity.total
         for name, capacity in known.capacity.items()
-        if (known.slot, name) in amounts
+        if (drawn := list(_drawn(amounts, known.slot, name)))
     )
+
+
+def _drawn(amounts: dict[Drawn | int, int], slot: int, name: str) -> Iterator[tuple[int, int]]:
+    """What is taken of a capacity, with the totals of the versions that it is taken from."""
+    for key, amount in amounts.items():
+        if isinstance(key, tuple) and key[:2] == (slot, name):
+            yield key[2], amount
+
+
+def _of_all_versions(amounts: Amounts) -> Counter[CapacityOf]:
+    found: Counter[CapacityOf] = Counter()
+    for key, amount in amounts:
+        if isinstance(key, tuple):
+            found[key[:2]] += amount
+    return found
 
 
 def _counters_fit(problem: Problem, load: Load) -> bool:
@@ -161,7 +179,20 @@ def _counters_fit(problem: Problem, load: Load) -> bool:
     counters = Counter({key: amount for key, amount in load.amounts if isinstance(key, int)})
     for counter, amount in chain.from_iterable(_consumed(problem, (shared | load.held) - problem.usage.shares.keys())):
         counters[counter] += amount
-    return all(amount <= problem.counters[counter].free for counter, amount in counters.items())
+    return all(amount <= problem.counters[counter].free for counter, amount in counters.items()) and _compatible(
+        problem, (shared | load.held) - problem.usage.shares.keys()
+    )
+
+
+def _compatible(problem: Problem, slots: Iterable[int]) -> bool:
+    """What is in use on a counter set has a compatibility group in common."""
+    common = dict(problem.usage.compatibility)
+    for version in chain.from_iterable(problem.versions[slot] for slot in slots):
+        for number, groups in problem.devices[version].compatibility:
+            common[number] = common.get(number, groups) & groups
+            if not common[number]:
+                return False
+    return True
 
 
 def _consumed(problem: Problem, slots: Iterable[int]) -> Iterator[tuple[tuple[int, int], ...]]:

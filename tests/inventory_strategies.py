@@ -8,8 +8,20 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
+from dralloc.inventory.groups import common_groups
 from dralloc.names import DeviceID, PoolID
-from dralloc.problem import Capacity, Counter, CounterID, Device, Node, PoolAccess, PoolState, Scalar, Usage
+from dralloc.problem import (
+    NO_GROUPS,
+    Capacity,
+    Counter,
+    CounterID,
+    Device,
+    Node,
+    PoolAccess,
+    PoolState,
+    Scalar,
+    Usage,
+)
 
 __all__ = ["ATTRIBUTES", "Inventory", "inventories", "rarely"]
 
@@ -28,6 +40,9 @@ def _values(*numbers: int) -> frozenset[Scalar]:
 
 VALUES = [_values(0), _values(0), _values(1), _values(1), _values(0, 1), _values(1, 2), _values(), None]
 """What a device can carry under an attribute: scalars, lists, something that cannot be compared, nothing."""
+
+GROUPS = [frozenset({NO_GROUPS}), frozenset({"a"}), frozenset({"b"}), frozenset({"a", "b"})]
+"""Compatibility groups of a device on its pool's counter set."""
 
 
 class Inventory(NamedTuple):
@@ -96,6 +111,8 @@ def _editions(draw: st.DrawFn, pool: PoolID, slots: range, nodes: int, first: tu
         draw(_devices((DeviceID(*pool, f"device-{index}"), slot, group), span, own_nodes))
         for index, slot in enumerate(slots)
     )
+    if draw(rarely()) and counters:
+        devices = tuple(replace(device, compatibility=((group, draw(st.sampled_from(GROUPS))),)) for device in devices)
     old = Edition(pool, reach, devices, counters)
     if len(reach) < 2 or draw(st.integers(0, 2)) < 2:
         return [old]
@@ -111,6 +128,7 @@ def _updated(old: Edition, node: int) -> list[Edition]:
             group=device.group + 1,
             capacity={name: replace(known, total=max(1, known.total - 1)) for name, known in device.capacity.items()},
             consumes=tuple((counter + shift, amount) for counter, amount in device.consumes),
+            compatibility=tuple((number + 1, groups) for number, groups in device.compatibility),
         )
         for device in old.devices
     )
@@ -151,7 +169,8 @@ def _usages(draw: st.DrawFn, devices: Sequence[Device]) -> Usage:
             continue
         shares[slot] = draw(st.integers(1, 2))
         consumed[slot] = {name: draw(st.integers(0, total)) for (of, name), total in least.items() if of == slot}
-    return Usage(frozenset(held), shares, consumed)
+    in_use = [device for device in devices if device.slot in held or device.slot in shares]
+    return Usage(frozenset(held), shares, consumed, common_groups(in_use))
 
 
 def _in_use(device: Device, usage: Usage) -> bool:

@@ -202,8 +202,6 @@ def test_checker_and_brute_force_agree_about_changed_solutions(drawn: Problem, d
 @settings(quickly, max_examples=200)
 @given(problems())
 def test_first_fit_keeps_the_rules_and_is_not_better(drawn: Problem) -> None:
-    """Of a device in several generations it minds the one that the node sees only."""
-    assume(all(len(versions) == 1 for versions in drawn.versions.values()))
     solution = first_fit(drawn)
     assert violations(drawn, solution) == []
     weight, rank = best(drawn)

@@ -17,6 +17,8 @@ from dralloc.load import load
 from dralloc.plan import Mode, Plan
 from dralloc.solvers.cpsat import Goal, Options
 from dralloc.stranded import Stranding, stranded
+from dralloc.study import study
+from dralloc.validate import Violation, validate
 
 __all__ = [
     "Cluster",
@@ -30,9 +32,12 @@ __all__ = [
     "Options",
     "Plan",
     "Stranding",
+    "Violation",
     "allocate",
     "compare",
     "explain",
     "load",
     "stranded",
+    "study",
+    "validate",
 ]

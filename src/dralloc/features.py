@@ -29,8 +29,8 @@ class Features:
     ``ExtendedResource``: pods get no claim for the extended resources they ask for (KEP-5004).
     ``SharedConsumableCapacity``: ``valueFrom`` consumes nothing and its key is no capacity of the device (KEP-5941).
     ``GenericWorkload``: PodGroups and Workloads make no gangs (KEP-4671).
-
-    ``DeviceCompatibilityGroups`` (KEP-5963) cannot be switched on yet: see `dralloc.inventory.groups`.
+    ``DeviceCompatibilityGroups``: devices with compatibility groups are left alone, and others beside them
+    (KEP-5963).
     """
 
     AdminAccess: bool = True
@@ -44,6 +44,7 @@ class Features:
     ExtendedResource: bool = True
     SharedConsumableCapacity: bool = True
     GenericWorkload: bool = True
+    DeviceCompatibilityGroups: bool = True
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import Final, Protocol
@@ -25,6 +25,7 @@ from dralloc.quantity import Quantity
 
 __all__ = [
     "MAX_RESULTS",
+    "NO_GROUPS",
     "Alternative",
     "Capacity",
     "Charge",
@@ -47,6 +48,9 @@ __all__ = [
 
 MAX_RESULTS: Final = 32
 """Most devices that one claim can get (``AllocationResultsMaxSize`` of resource.k8s.io)."""
+
+NO_GROUPS: Final = ""
+"""Stands for the compatibility group of devices that declare none."""
 
 Scalar = tuple[str, bool | int | str]
 """One attribute value with the name of its type, so that ``True``, ``1`` and ``"1"`` stay different."""
@@ -110,6 +114,10 @@ class Device:
         Indices of the nodes that reach it, where that is said per device; None if its slice says it.
     binds_to_node
         Whether, once allocated, only the node that it was allocated for can use it.
+    compatibility
+        For each counter set on which any device declares compatibility groups, and that this one draws on: the set's
+        index, and this device's groups there. What is in use on a set must have a group in common (KEP-5963). Devices
+        without groups are compatible among themselves: they are in the group `NO_GROUPS`.
     """
 
     id: DeviceID
@@ -121,6 +129,7 @@ class Device:
     attributes: Mapping[str, frozenset[Scalar]]
     nodes: frozenset[int] | None
     binds_to_node: bool = False
+    compatibility: tuple[tuple[int, frozenset[str]], ...] = ()
 
 
 class PoolState(Enum):
@@ -301,11 +310,13 @@ class Usage:
 
     ``held``: devices that one claim has for itself. ``shares``: number of allocations of shareable devices.
     ``consumed``: amounts by capacity name on shareable devices, in nanos.
+    ``compatibility``: by index of a counter set in use, the groups that all devices there have in common (KEP-5963).
     """
 
     held: frozenset[int]
     shares: Mapping[int, int]
     consumed: Mapping[int, Mapping[str, int]]
+    compatibility: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -372,6 +383,11 @@ class Problem:
         if len({device.slot for device in self.devices}) == len(self.devices):
             return frozenset()
         return frozenset(slot for slot, indices in self.versions.items() if len(indices) > 1)
+
+    @cached_property
+    def has_compatibility_groups(self) -> bool:
+        """Whether what may be in use together depends on compatibility groups anywhere."""
+        return any(device.compatibility for device in self.devices)
 
     @cached_property
     def versions(self) -> Mapping[int, tuple[int, ...]]:

@@ -94,7 +94,9 @@ CAPACITIES = {
         rule="nic-0: charged 1n of a capacity slots that it lacks in demand default/pod-link with admin access",
     ),
     "too much for a version": broken(
-        *SECOND_NIC_0, rule="device example.com/fabric/nic-0: capacity bandwidth: 10n taken of 9n"
+        *SECOND_NIC_0,
+        device(7, capacity={"bandwidth": Capacity("bandwidth", 3)}),
+        rule="device example.com/fabric/nic-0: capacity bandwidth: 4n taken of 3n",
     ),
     "unknown": broken(
         charges(5, NIC_0, Charge((("slots", 1),))), rule="nic-0: charged 1n of a capacity slots that it lacks"
@@ -110,6 +112,11 @@ COUNTERS = {
         watts(5), rule="counter example.com/fabric/shared/watts: 6n charged, 5n free: by example.com/fabric/nic-0"
     ),
     "by both": broken(gets(LINK, (0, 0, NIC_1)), watts(10), rule="shared/watts: 11n charged, 10n free"),
+    "incompatible": broken(
+        device(0, compatibility=((0, frozenset({"a"})),)),
+        device(1, compatibility=((0, frozenset({"b", "c"})),)),
+        rule="no compatibility group in common on a counter set: example.com/node-a/gpu-0, example.com/node-a/gpu-1",
+    ),
     "by another version": broken(*SECOND_GPU_0, rule="counter example.com/node-b/shared/slices: 5n charged, 4n free"),
     "overdrawn group": broken(
         OVERDRAWN,
@@ -133,7 +140,7 @@ VALID: dict[str, tuple[Edit, ...]] = {
     "admin access leaves capacity to other demands": (asks(LINK, 0, admin=True), link_takes(8)),
     "shares stay open in an overdrawn group": (OVERDRAWN,),
     "opened by the first of new shares": (gets(LINK, (0, 0, NIC_1)), watts(11)),
-    "capacity up to the version that has less": (*SECOND_NIC_0, usage(consumed={NIC_0: {"bandwidth": 1}})),
+    "capacity that a version with more has left": SECOND_NIC_0,
     "counters of all versions": (*SECOND_GPU_0, counter(1, free=5)),
 }
 

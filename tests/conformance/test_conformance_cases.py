@@ -50,9 +50,12 @@ def test_the_first_difference_is_named() -> None:
 def test_no_solution_and_errors_are_told_apart() -> None:
     nothing = {"result": None, "error": None, "errorKind": None, "allocateOne": 1}
     assert run_first_fit(read_allocation_case(case(slices=[], expected=nothing))).passed
-    fatal = {**nothing, "error": "some text", "errorKind": "fatal"}
+    text = 'claim a, request gpu: could not retrieve device class gpu: deviceclass.resource.k8s.io "gpu" not found'
+    fatal = {**nothing, "error": text, "errorKind": "fatal"}
     assert run_first_fit(read_allocation_case(case(classes=[], expected=fatal))).passed
     assert not run_first_fit(read_allocation_case(case(slices=[], expected=fatal))).passed
+    other = {**fatal, "error": text.replace("request gpu", "request other")}
+    assert run_first_fit(read_allocation_case(case(classes=[], expected=other))).difference.startswith("error: ")
 
 
 def test_lines_are_read_plain_or_compressed(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from dralloc.explain.turn import placed_before, take_turn
 from dralloc.explain.wording import Wording
 from dralloc.plan import Mode
 from dralloc.solvers.first_fit import first_fit
-from edits import Editor
+from wire_edits import Editor
 
 CLUSTERS = 40
 CHUNKS = 10

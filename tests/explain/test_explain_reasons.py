@@ -218,7 +218,7 @@ def test_a_selector_that_fails() -> None:
 def test_a_class_that_does_not_exist() -> None:
     found = cause(one_node(claim("wanted", request(device_class="gone"))))
     assert (found.code, found.fatal) == (Code.ERROR, True)
-    assert 'DeviceClass "gone" not found' in found.text
+    assert 'deviceclass.resource.k8s.io "gone" not found' in found.text
 
 
 def test_all_devices_when_one_is_in_use() -> None:

@@ -1,11 +1,28 @@
-"""Compatibility groups (KEP-5963) count as a gate that is off: devices with groups are left alone."""
+"""Compatibility groups (KEP-5963): what may be in use together, and what is left alone with the gate off."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dralloc.compiler import Compiled, compile_cluster
-from wire import Json, allocated, cluster, consumes, counters, device, node, resource_slice
+from dralloc.features import ALL_FEATURES
+from dralloc.problem import NO_GROUPS
+from dralloc.solvers.cpsat import solve
+from dralloc.solvers.first_fit import first_fit
+from wire import (
+    Json,
+    allocated,
+    claim,
+    cluster,
+    consumes,
+    counters,
+    device,
+    device_class,
+    node,
+    request,
+    resource_slice,
+)
 
 
 def part(name: str, counter_set: str, *groups: str) -> Json:
@@ -13,14 +30,14 @@ def part(name: str, counter_set: str, *groups: str) -> Json:
     return device(name, consumesCounters=[{**use, "compatibilityGroups": list(groups)}])
 
 
-def compiled(*objects: Any) -> Compiled:
+def compiled(*objects: Any, gate: bool = False) -> Compiled:
     sets = [counters("first", memory="40"), counters("second", memory="40")]
     parts = [part("mig", "first", "mig"), part("plain", "first"), part("other", "second"), device("alone")]
     slices = [
         resource_slice(parts, name="parts", count=2),
         resource_slice(name="counters", count=2, sharedCounters=sets),
     ]
-    return compile_cluster(cluster(node(), slices, *objects))
+    return compile_cluster(cluster(node(), slices, *objects), replace(ALL_FEATURES, DeviceCompatibilityGroups=gate))
 
 
 def offered(given: Compiled) -> list[str]:
@@ -32,7 +49,7 @@ def test_a_device_with_groups_is_not_offered() -> None:
     assert offered(given) == ["plain", "other", "alone"]
     assert [str(one) for one in given.findings] == [
         "test: ResourceSlice parts: spec.devices[0].consumesCounters: "
-        "devices with compatibility groups are not allocated yet, nor others on the same counters"
+        "DRADeviceCompatibilityGroups is off: devices with compatibility groups are not allocated"
     ]
 
 
@@ -40,3 +57,58 @@ def test_nor_is_one_on_the_counters_of_an_allocated_device_with_groups() -> None
     given = compiled(allocated("c", {"device": "mig"}))
     assert offered(given) == ["other", "alone"]
     assert [counter.free // 10**9 for counter in given.problem.counters] == [30, 40]
+
+
+def test_groups_are_read_with_those_of_allocated_devices() -> None:
+    given = compiled(allocated("c", {"device": "mig"}), gate=True)
+    assert offered(given) == ["mig", "plain", "other", "alone"]
+    assert list(given.findings) == []
+    declared = {one.id.device: one.compatibility for one in given.problem.devices}
+    assert declared == {
+        "mig": ((0, frozenset({"mig"})),),
+        "plain": ((0, frozenset({NO_GROUPS})),),
+        "other": (),
+        "alone": (),
+    }
+    assert given.problem.usage.compatibility == {0: frozenset({"mig"})}
+
+
+def placed(*parts: Json, wanted: str, holder: str = "") -> list[list[str]]:
+    """What first fit and the optimum give to one claim for each of the wanted devices."""
+    slices = [
+        resource_slice(list(parts), name="parts", count=2),
+        resource_slice(name="counters", count=2, sharedCounters=[counters("first", memory="40")]),
+    ]
+    held = [allocated("holder", {"device": holder})] if holder else []
+    claims = [claim(f"c{number}", request()) for number in range(len(wanted))]
+    problem = compile_cluster(cluster(node(), device_class(), slices, held, claims)).problem
+    first = first_fit(problem)
+    answers = (first, first_fit(problem, pruning=False), solve(problem, hint=first))
+    return [
+        sorted(
+            problem.devices[grant.device].id.device
+            for placement in answer.placements
+            for grants in placement.grants
+            for grant in grants
+        )
+        for answer in answers
+    ]
+
+
+def test_what_is_in_use_together_has_a_group_in_common() -> None:
+    parts = [part("a", "first", "x"), part("b", "first"), part("c", "first", "x", "y"), part("d", "first", "y")]
+    assert placed(*parts, wanted="12") == [["a", "c"]] * 3
+    assert placed(*parts, wanted="12", holder="d") == [["c"]] * 3
+    assert placed(*parts, wanted="1", holder="b") == [[]] * 3
+
+
+def test_devices_without_groups_are_compatible() -> None:
+    parts = [part("a", "first"), part("b", "first"), part("c", "first", "x")]
+    assert placed(*parts, wanted="123") == [["a", "b"]] * 3
+
+
+def test_the_optimum_finds_the_larger_party() -> None:
+    parts = [part("a", "first", "x"), part("b", "first", "y"), part("c", "first", "y")]
+    first, plain, optimum = placed(*parts, wanted="12")
+    assert first == plain == ["a"]
+    assert optimum == ["b", "c"]

@@ -40,6 +40,7 @@ RULES: tuple[Rule, ...] = (
     shared.capacities_suffice,
     shared.counters_suffice,
     shared.overdrawn_groups_are_closed,
+    shared.counter_sets_are_compatible,
     objective.values_are_true,
     objective.bounds_and_status_agree,
 )

@@ -10,6 +10,7 @@ from dralloc.names import DeviceID
 
 __all__ = [
     "capacities_suffice",
+    "counter_sets_are_compatible",
     "counters_suffice",
     "dedicated_devices_have_one_owner",
     "overdrawn_groups_are_closed",
@@ -45,16 +46,28 @@ def capacities_suffice(view: View) -> Iterator[str]:
 
 
 def _capacities(view: View, slot: int, uses: list[Use], within: str = "") -> Iterator[str]:
-    """What these grants take together of one device, in each version of it that they are for."""
+    """What these grants take together of one device.
+
+    While its pool is updated, versions of the device can have different totals, and a grant minds only the version
+    that its node sees (upstream behaviour). There is an order in which every grant finds room if those on the versions
+    with no more than a total stay within that total.
+    """
     for use in {use.device_index: use for use in uses if use.device.shareable}.values():
-        for name in _charged(uses):
+        same = [one for one in uses if one.device_index == use.device_index]
+        for name in _charged(same):
             known = use.device.capacity.get(name)
-            taken = view.capacity_taken(slot, name, uses)
+            minding = [one for one in uses if _total(one, name) <= known.total] if known else same
+            taken = view.capacity_taken(slot, name, minding)
             if known is None:
                 yield f"device {use.device.id}: charged {amount(taken)} of a capacity {name} that it lacks{within}"
             elif taken > known.total:
                 total = amount(known.total)
                 yield f"device {use.device.id}: capacity {name}: {amount(taken)} taken of {total}{within}"
+
+
+def _total(use: Use, name: str) -> int:
+    known = use.device.capacity.get(name)
+    return known.total if known else 0
 
 
 def _charged(uses: list[Use]) -> list[str]:
@@ -94,3 +107,19 @@ def overdrawn_groups_are_closed(view: View) -> Iterator[str]:
             counter = overdrawn.get(use.device.group)
             if counter is not None and use.device.consumes and not use.alternative.admin:
                 yield f"{use}: its counters are closed: counter {counter.id} is overdrawn, {amount(counter.free)} free"
+
+
+def counter_sets_are_compatible(view: View) -> Iterator[str]:
+    """What is in use on a counter set has a compatibility group in common (KEP-5963)."""
+    members: dict[int, list[tuple[frozenset[str], DeviceID]]] = defaultdict(list)
+    for slot in view.opened:
+        for version in view.problem.versions[slot]:
+            device = view.problem.devices[version]
+            for number, groups in device.compatibility:
+                members[number].append((groups, device.id))
+    for number, joined in members.items():
+        before = view.problem.usage.compatibility.get(number)
+        if not frozenset.intersection(*(groups for groups, _ in joined), *([] if before is None else [before])):
+            devices = ", ".join(dict.fromkeys(str(name) for _, name in joined))
+            beside = "" if before is None else " beside allocated devices"
+            yield f"no compatibility group in common on a counter set{beside}: {devices}"

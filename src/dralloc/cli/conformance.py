@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -38,8 +38,11 @@ class Kind(StrEnum):
 
 
 def conformance(  # noqa: PLR0913 - one parameter per option
-    cases: Annotated[list[Path], typer.Argument(help="Recorded cases, one JSON object per line; .gz is fine.")],
-    kind: Annotated[Kind, typer.Option(help="What the cases record.")] = Kind.ALLOCATE,
+    cases: Annotated[
+        list[Path],
+        typer.Argument(help="Files with recorded cases, one JSON object per line, also .gz; or directories of them."),
+    ],
+    kind: Annotated[Kind | None, typer.Option(help="Run only cases of this kind.")] = None,
     only: Annotated[str, typer.Option(metavar="NAME", help="Run only the case of this name.")] = "",
     mode: Annotated[Mode, typer.Option(help="Which mode answers.")] = Mode.FIRST_FIT,
     pruning: Pruning = True,
@@ -49,35 +52,39 @@ def conformance(  # noqa: PLR0913 - one parameter per option
     """Run recorded cases of upstream and report which answers are the same."""
     with guarded():
         session = Session(quiet=quiet)
-        run = _runner(kind, mode, pruning=pruning)
         outcomes = []
         with session.busy("running cases"):
-            for outcome in _outcomes(cases, only, run):
+            for name, case in _named(cases):
+                if only not in ("", name) or kind not in (None, _kind(case)):
+                    continue
+                outcome = _run({"name": name, **case}, mode, pruning=pruning)
                 outcomes.append(outcome)
                 if as_json:
                     typer.echo(json.dumps(_as_dict(outcome)))
         if not outcomes:
-            typer.echo(f"error: no case is named {only!r}" if only else "error: no cases", err=True)
+            typer.echo(f"error: no case is named {only!r}" if only else "error: there are no cases", err=True)
             raise typer.Exit(Exit.INPUT)
         if not as_json:
             show(session.out, _parts(outcomes))
         raise typer.Exit(Exit.DONE if all(outcome.passed for outcome in outcomes) else Exit.FAILED)
 
 
-def _runner(kind: Kind, mode: Mode, *, pruning: bool) -> Callable[[Json], Outcome]:
-    if kind is Kind.CEL:
-        return run_cel
-    if mode is Mode.OPTIMAL:
-        return lambda case: run_optimal(read_allocation_case(case))
-    return lambda case: run_first_fit(read_allocation_case(case), pruning=pruning)
-
-
-def _outcomes(paths: list[Path], only: str, run: Callable[[Json], Outcome]) -> Iterator[Outcome]:
+def _named(paths: list[Path]) -> Iterator[tuple[str, Json]]:
     for path in paths:
-        for number, case in enumerate(read_lines(path), 1):
-            name = str(case.get("id") or case.get("name") or f"{path.stem}:{number}")
-            if only in ("", name):
-                yield run({"name": name, **case})
+        for file in sorted(path.glob("*.jsonl*")) if path.is_dir() else [path]:
+            for number, case in enumerate(read_lines(file), 1):
+                yield str(case.get("id") or case.get("name") or f"{file.stem}:{number}"), case
+
+
+def _kind(case: Json) -> Kind:
+    return Kind.CEL if "expression" in case else Kind.ALLOCATE
+
+
+def _run(case: Json, mode: Mode, *, pruning: bool) -> Outcome:
+    if _kind(case) is Kind.CEL:
+        return run_cel(case)
+    read = read_allocation_case(case)
+    return run_optimal(read) if mode is Mode.OPTIMAL else run_first_fit(read, pruning=pruning)
 
 
 def _as_dict(outcome: Outcome) -> Json:

@@ -87,7 +87,7 @@ def compile_cluster(
         *extended.findings,
         *drift_remarks(cluster, drifts),
         *eviction_remarks(cluster, table),
-        *group_remarks(cluster),
+        *group_remarks(cluster, features),
         *quotas.findings,
         *gangs.findings,
         *demands.findings,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dralloc.api import ApiObject, DeviceRequestAllocationResult, DeviceTaint
 from dralloc.cluster import Cluster
 from dralloc.errors import Finding
+from dralloc.features import Features
 from dralloc.inventory import Drift
 from dralloc.match import MatchTable
 from dralloc.match.taints import all_tolerated
@@ -23,12 +24,14 @@ def drift_remarks(cluster: Cluster, drifts: Iterable[Drift]) -> Iterator[Finding
     return (cluster.remark(drift.claim, drift.path, drift.rule) for drift in drifts)
 
 
-def group_remarks(cluster: Cluster) -> Iterator[Finding]:
-    """Devices with compatibility groups, which nobody can get yet (KEP-5963)."""
+def group_remarks(cluster: Cluster, features: Features) -> Iterator[Finding]:
+    """Devices with compatibility groups, where the gate is off: nobody can get them (KEP-5963)."""
+    if features.DeviceCompatibilityGroups:
+        return
     for one in cluster.slices:
         for number, device in enumerate(one.spec.devices):
             if any(consumption.compatibility_groups for consumption in device.consumes_counters):
-                rule = "devices with compatibility groups are not allocated yet, nor others on the same counters"
+                rule = "DRADeviceCompatibilityGroups is off: devices with compatibility groups are not allocated"
                 yield cluster.remark(one, f"spec.devices[{number}].consumesCounters", rule)
                 return
 

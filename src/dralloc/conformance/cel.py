@@ -8,6 +8,7 @@ from typing import Any
 
 from dralloc.conformance.allocation import Outcome
 from dralloc.conformance.cases import Json
+from dralloc.conformance.words import comparable
 from dralloc.errors import CelCompileError, CelRuntimeError
 from dralloc.features import ALL_FEATURES
 from dralloc.match.cel import compile_selector, device_from_wire, estimated_cost
@@ -16,7 +17,6 @@ __all__ = ["run_cel"]
 
 COMPILE_ERROR = "compile-error"
 RUNTIME_ERROR = "runtime-error"
-_SYNTAX_ERROR = "Syntax error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def run_cel(case: Json) -> Outcome:
     differences = _differences(answer, case["expect"] if "expect" in case else _table_value(case))
     if "expect" not in case:
         differences = (*differences, *_table_differences(case, answer))
-    profile = case.get("category") or case.get("table") or "cel"
+    profile = f"cel/{case.get('category') or case.get('table') or 'other'}"
     return Outcome(case["name"], profile, answer.value, next(iter(differences), ""))
 
 
@@ -79,15 +79,9 @@ def _differences(answer: _Answer, expected: bool | str) -> tuple[str, ...]:
 def _table_differences(case: Json, answer: _Answer) -> Iterator[str]:
     """Where a row of upstream's table differs beyond the answer."""
     recorded = case["actualCompileError"] or case["actualMatchError"] or ""
-    if _comparable(recorded) != _comparable(answer.message):
+    if comparable(recorded) != comparable(answer.message):
         yield f"error: expected {recorded!r}, got {answer.message!r}"
     if answer.cost is not None and answer.cost != case["actualCost"]:
         yield f"cost: expected {case['actualCost']}, got {answer.cost}"
     if answer.highest_cost != case["actualMaxCost"]:
         yield f"estimated cost: expected {case['actualMaxCost']}, got {answer.highest_cost}"
-
-
-def _comparable(message: str) -> str:
-    """An error's text up to where it begins to depend on the parser."""
-    head, found, _ = message.partition(_SYNTAX_ERROR)
-    return head + found

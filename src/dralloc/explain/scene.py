@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from dralloc.errors import AllocationError
 from dralloc.explain.books import Books
 from dralloc.explain.offers import Offers
+from dralloc.inventory.groups import common_groups
 from dralloc.problem import Charge, Demand, Device, Node, PoolAccess, Problem, Scalar, Usage
 
 __all__ = ["NO_LIFT", "Lift", "Part", "Scene"]
@@ -48,7 +49,9 @@ class Part:
     def signature(self) -> Hashable:
         """Parts with equal signatures give equal answers. Of attributes it only matters which values are equal."""
         problem, offers = self.problem, self.problem.eligibility
+        in_use = problem.usage.compatibility
         values: dict[tuple[str, Scalar], int] = {}
+        sets: dict[int, int] = {}
         slots: dict[int, int] = {}
         groups: dict[int, int] = {}
         devices = tuple(
@@ -60,6 +63,10 @@ class Part:
                 device.consumes,
                 device.nodes,
                 device.binds_to_node,
+                tuple(
+                    (sets.setdefault(number, len(sets)), shared, in_use.get(number))
+                    for number, shared in device.compatibility
+                ),
                 tuple(
                     (name, tuple(values.setdefault((name, value), len(values)) for value in sorted(carried, key=str)))
                     for name, carried in sorted(device.attributes.items())
@@ -160,6 +167,7 @@ class _Cut:
                 held=frozenset(slots & books.held),
                 shares={slot: books.shares[slot] for slot in slots if slot in books.shares},
                 consumed={slot: books.consumed[slot] for slot in slots if slot in books.consumed},
+                compatibility=self._compatibility(),
             ),
             eligibility=eligibility,
             features=whole.features,
@@ -182,6 +190,15 @@ class _Cut:
         if reach is not None:
             nodes = frozenset(place for place, node in enumerate(self.nodes) if node in reach)
         return replace(device, consumes=tuple((self.counter(number), amount) for number, amount in kept), nodes=nodes)
+
+    def _compatibility(self) -> dict[int, frozenset[str]]:
+        """What everything in use has in common on counter sets with compatibility groups, also outside of the part."""
+        whole, books = self.scene.problem, self.scene.books
+        if not whole.has_compatibility_groups:
+            return {}
+        return common_groups(
+            one for one in whole.devices if one.slot in books.held or books.shares.get(one.slot, 0) > 0
+        )
 
     def _node(self, node: int) -> Node:
         whole = self.scene.problem.nodes[node]

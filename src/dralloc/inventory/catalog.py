@@ -10,6 +10,7 @@ from dralloc.api import Counter as ApiCounter
 from dralloc.api import Device as ApiDevice
 from dralloc.features import Features
 from dralloc.inventory.consumption import Consumption, CounterGroup
+from dralloc.inventory.groups import compatibility, grouped_sets
 from dralloc.inventory.pools import PoolView
 from dralloc.inventory.reach import NodeIndex
 from dralloc.inventory.values import comparable
@@ -39,7 +40,8 @@ class Source:
 class Catalog:
     """Collects devices and counters while pools are visited; every slice of a group is entered once.
 
-    ``sources`` says where each of the ``devices`` was published, ``published`` is the same for ``counters``.
+    ``sources`` says where each of the ``devices`` was published, ``published`` is the same for ``counters``,
+    ``grouped`` counts the counter sets with compatibility groups.
 
     Parameters
     ----------
@@ -61,6 +63,7 @@ class Catalog:
     counters: list[Counter] = field(default_factory=list)
     published: list[ApiCounter] = field(default_factory=list)
     slots: dict[DeviceID, int] = field(default_factory=dict)
+    grouped: int = 0
     _groups: dict[tuple[PoolID, tuple[int, ...]], Mapping[int, range]] = field(default_factory=dict)
     _consumption: Consumption = field(default_factory=Consumption)
     _capacities: dict[int, Mapping[str, Capacity]] = field(default_factory=dict)
@@ -77,15 +80,25 @@ class Catalog:
         group = len(self._groups)
         first_counter = len(self.counters)
         counters = self._consumption.group(first_counter, tuple(self._enter_counters(pool, considered, group)))
+        sets = self._enter_groups(considered)
         entered = {}
         for index in considered:
             slice_ = self.slices[index]
             first = len(self.devices)
             if not (self.features.PartitionableDevices and slice_.spec.shared_counters):
                 for device in slice_.spec.devices:
-                    self._enter_device(slice_, device, group, counters)
+                    self._enter_device(slice_, device, group, counters, sets)
             entered[index] = range(first, len(self.devices))
         return entered
+
+    def _enter_groups(self, considered: Sequence[int]) -> Mapping[str, int]:
+        """The counter sets of a group of slices on which compatibility groups are declared, numbered."""
+        if not self.features.DeviceCompatibilityGroups:
+            return {}
+        devices = (device for index in considered for device in self.slices[index].spec.devices)
+        sets = grouped_sets(devices, self.grouped)
+        self.grouped += len(sets)
+        return sets
 
     def _enter_counters(self, pool: PoolID, considered: Sequence[int], group: int) -> Iterator[tuple[str, str]]:
         for index in considered:
@@ -96,7 +109,9 @@ class Catalog:
                     self.published.append(counter)
                     self.counters.append(Counter(CounterID(*pool, counter_set.name, name), total, total, group))
 
-    def _enter_device(self, slice_: ResourceSlice, device: ApiDevice, group: int, counters: CounterGroup) -> None:
+    def _enter_device(
+        self, slice_: ResourceSlice, device: ApiDevice, group: int, counters: CounterGroup, sets: Mapping[str, int]
+    ) -> None:
         id_ = DeviceID(slice_.spec.driver, slice_.spec.pool.name, device.name)
         per_device = slice_.spec.per_device_node_selection
         self.devices.append(
@@ -109,6 +124,7 @@ class Catalog:
                 consumes=counters.fixed(device.consumes_counters) if device.consumes_counters else (),
                 attributes=self._constrained(device, id_.driver),
                 nodes=self.nodes.of_device(device) if per_device else None,
+                compatibility=compatibility(device, sets) if sets else (),
             )
         )
         by_request = device.consumes_counters if self.features.SharedConsumableCapacity else ()

@@ -1,31 +1,63 @@
-"""Devices with compatibility groups (KEP-5963), which are left alone.
+"""Compatibility groups (KEP-5963): what may be in use together on one counter set.
 
-Devices that draw on one counter set at the same time would have to share a group. That is not decided here yet: it
-counts as a gate that is off (``DRADeviceCompatibilityGroups``, alpha in Kubernetes 1.37). Upstream then skips a device
-that declares groups, and one that draws on a counter set on which an allocated device declares groups, so that nothing
-incompatible is ever in use together. Source: upstream's ``compatibility_groups.go``.
+A device can declare groups for each counter set that it draws on. Whatever is in use on a counter set must have a group
+in common; devices that declare none are compatible among themselves and with nobody else. Allocated devices count with
+the groups that the slices say now.
+
+With the gate ``DRADeviceCompatibilityGroups`` off (it is alpha in Kubernetes 1.37), upstream skips a device that
+declares groups, and one that draws on a counter set on which an allocated device declares groups, so that nothing
+incompatible is ever in use together. Source of both: upstream's ``compatibility_groups.go``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from dralloc.api import Device, ResourceSlice
+from dralloc.api import Device, DeviceCounterConsumption, ResourceSlice
 from dralloc.names import DeviceID
+from dralloc.problem import NO_GROUPS
+from dralloc.problem import Device as ProblemDevice
 
-__all__ = ["Groups"]
+__all__ = ["Skipped", "common_groups", "compatibility", "grouped_sets"]
+
+
+def grouped_sets(devices: Iterable[Device], first: int) -> Mapping[str, int]:
+    """The counter sets on which some device declares groups, numbered from ``first``."""
+    names = dict.fromkeys(one.counter_set for one in _consumptions(devices) if one.compatibility_groups)
+    return {name: number for number, name in enumerate(names, first)}
+
+
+def compatibility(device: Device, sets: Mapping[str, int]) -> tuple[tuple[int, frozenset[str]], ...]:
+    """A device's groups on each of the numbered counter sets that it draws on."""
+    return tuple(
+        (sets[one.counter_set], frozenset(one.compatibility_groups or (NO_GROUPS,)))
+        for one in device.consumes_counters
+        if one.counter_set in sets
+    )
+
+
+def common_groups(devices: Iterable[ProblemDevice]) -> dict[int, frozenset[str]]:
+    """For each counter set that these devices draw on, the groups that they have in common there."""
+    found: dict[int, frozenset[str]] = {}
+    for device in devices:
+        for number, groups in device.compatibility:
+            found[number] = found.get(number, groups) & groups
+    return found
 
 
 @dataclass(frozen=True)
-class Groups:
-    """The groups in a pool: whether there are any, and the counter sets on which an allocated device declares some."""
+class Skipped:
+    """What is left alone in a pool with the gate off.
+
+    ``any``: whether some device declares groups. ``taken``: the counter sets on which an allocated one does.
+    """
 
     any: bool
     taken: frozenset[str]
 
     @classmethod
-    def of(cls, slices: Iterable[ResourceSlice], allocated: Set[DeviceID]) -> Groups:
+    def of(cls, slices: Iterable[ResourceSlice], allocated: Set[DeviceID]) -> Skipped:
         """Collect them from the slices that a pool consists of."""
         grouped = [
             (DeviceID(*one.pool_id, device.name), consumption.counter_set)
@@ -41,3 +73,8 @@ class Groups:
         return self.any and any(
             one.compatibility_groups or one.counter_set in self.taken for one in device.consumes_counters
         )
+
+
+def _consumptions(devices: Iterable[Device]) -> Iterator[DeviceCounterConsumption]:
+    for device in devices:
+        yield from device.consumes_counters

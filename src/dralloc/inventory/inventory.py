@@ -12,7 +12,7 @@ from dralloc.api import ResourceClaim, ResourceSlice
 from dralloc.features import Features
 from dralloc.inventory.catalog import Catalog, Source
 from dralloc.inventory.charges import counters_charged
-from dralloc.inventory.groups import Groups
+from dralloc.inventory.groups import Skipped
 from dralloc.inventory.pools import PoolView, view_pool
 from dralloc.inventory.reach import NodeIndex, find_reach, pool_of
 from dralloc.inventory.usage import allocated_devices, counters_left, read_holdings
@@ -84,7 +84,7 @@ def take_inventory(  # noqa: PLR0913 - one parameter for each kind of object, an
         sources=tuple(catalog.sources),
         counters=counters,
         published=tuple(catalog.published),
-        usage=holdings.usage(),
+        usage=holdings.usage(catalog.devices),
         slots=catalog.slots,
     )
 
@@ -139,6 +139,7 @@ def _search_order(access: _Access) -> tuple[bool, PoolID]:
 def _access(pool: PoolID, view: PoolView, catalog: Catalog) -> _Access:
     offered = catalog.offer(pool, view) if view.state is PoolState.USABLE else ()
     conditional = any(catalog.sources[device].device.binding_conditions is not None for device in offered)
-    groups = Groups.of((catalog.slices[index] for index in view.considered), catalog.allocated)
-    devices = tuple(device for device in offered if not groups.concern(catalog.sources[device].device))
-    return _Access(PoolAccess(pool, view.state, devices, view.reason), conditional)
+    if not catalog.features.DeviceCompatibilityGroups:
+        skipped = Skipped.of((catalog.slices[index] for index in view.considered), catalog.allocated)
+        offered = tuple(device for device in offered if not skipped.concern(catalog.sources[device].device))
+    return _Access(PoolAccess(pool, view.state, offered, view.reason), conditional)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from dralloc.api import DeviceRequestAllocationResult, ResourceClaim
 from dralloc.features import Features
+from dralloc.inventory.groups import common_groups
 from dralloc.names import DeviceID
 from dralloc.problem import Counter, Device, Usage
 from dralloc.quantity import Quantity
@@ -23,14 +24,15 @@ class Holdings:
     shares: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     recorded: list[tuple[int, Mapping[str, Quantity]]] = field(default_factory=list)
 
-    def usage(self) -> Usage:
-        """The holdings as plain sums."""
+    def usage(self, devices: Iterable[Device]) -> Usage:
+        """The holdings as plain sums, and what the devices in use have in common."""
         consumed: dict[int, dict[str, int]] = {}
         for slot, amounts in self.recorded:
             sums = consumed.setdefault(slot, {})
             for name, amount in amounts.items():
                 sums[name] = sums.get(name, 0) + amount.nanos
-        return Usage(frozenset(self.held), dict(self.shares), consumed)
+        in_use = (device for device in devices if device.slot in self.held or device.slot in self.shares)
+        return Usage(frozenset(self.held), dict(self.shares), consumed, common_groups(in_use))
 
 
 def read_holdings(claims: Iterable[ResourceClaim], slots: Mapping[DeviceID, int], features: Features) -> Holdings:

@@ -6,7 +6,7 @@ rarely read by a selector, so it is left out, and everything that depends on a d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -39,7 +39,7 @@ class Looks:
     everything: bool = False
     _read: set[tuple[str, str]] = field(default_factory=set)
     _numbers: dict[Hashable, int] = field(default_factory=dict)
-    _known: dict[tuple[str, str], bool] = field(default_factory=dict)
+    _known: dict[str, dict[str, bool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for expression in self.expressions:
@@ -50,38 +50,37 @@ class Looks:
             self.everything |= reads.everything
             self._read |= reads.attributes
 
-    def of(self, source: Source, taints: Callable[[], tuple[DeviceTaint, ...]]) -> Hashable:
+    def of(self, source: Source, taints: tuple[DeviceTaint, ...]) -> Hashable:
         """The look of a published device.
 
         A device that is charged by request has a look of its own, as the counters are its own. Capacities are kept
         as they are: equal ones are one object after loading. An attribute that no selector reads still matters if it
         could fail to convert.
         """
-        device, driver = source.device, source.slice.spec.driver
         if source.requested_counters:
             return id(source)
-        attributes = tuple(
-            (name, type(value), value)
-            for name, value in device.attributes.items()
-            if not _converts(value) or self._is_read(driver, name)
-        )
+        device, driver = source.device, source.slice.spec.driver
+        known = self._known.get(driver)
+        if known is None:
+            known = self._known[driver] = {}
+        attributes = []
+        for name, value in device.attributes.items():
+            read = known.get(name)
+            if read is None:
+                read = known[name] = self._find_read(driver, name)
+            if read or not ((type(value) is str and value.isascii()) or _converts(value)):
+                attributes.append((name, type(value), value))
         look = (
             driver,
-            attributes,
+            tuple(attributes),
             id(device.capacity) if device.capacity else 0,
             device.allow_multiple_allocations,
-            taints(),
+            taints,
             device.binding_conditions is None,
             not device.binding_conditions,
             not device.consumes_counters,
         )
         return self._numbers.setdefault(look, len(self._numbers))
-
-    def _is_read(self, driver: str, name: str) -> bool:
-        known = self._known.get((driver, name))
-        if known is None:
-            known = self._known[driver, name] = self._find_read(driver, name)
-        return known
 
     def _find_read(self, driver: str, name: str) -> bool:
         if self.everything:
@@ -93,7 +92,5 @@ class Looks:
 
 
 def _converts(value: AttributeValue) -> bool:
-    """Whether the value is sure to be one that selectors can be shown."""
-    if isinstance(value, str):
-        return value.isascii() and type(value) is str
+    """Whether the value, which is no plain text, is sure to be one that selectors can be shown."""
     return isinstance(value, bool) or (isinstance(value, int) and -_SMALL <= value < _SMALL)

@@ -120,7 +120,7 @@ class _ClaimCompiler:
         if details.device_class_name not in self.classes:
             return (
                 f"{request}: could not retrieve device class {details.device_class_name}: "
-                f'DeviceClass "{details.device_class_name}" not found'
+                f'deviceclass.resource.k8s.io "{details.device_class_name}" not found'
             )
         if details.allocation_mode not in ("ExactCount", "All"):
             return f"{request}: unsupported count mode {details.allocation_mode}"

@@ -15,7 +15,7 @@ from dralloc.errors import AllocationError, CelCompileError, CelRuntimeError, Fa
 from dralloc.features import Features
 from dralloc.inventory import Inventory
 from dralloc.inventory.charges import charge_for
-from dralloc.match.cel import CelDevice, compile_selector, convert_device
+from dralloc.match.cel import CelDevice, compile_selector, convert_device, explain
 from dralloc.match.looks import Looks
 from dralloc.match.taint_rules import TaintRules
 from dralloc.match.taints import all_tolerated
@@ -98,9 +98,7 @@ class MatchTable:
         """A number for all that some class or request can tell about a device (see `Looks`)."""
         known = self._look_of[device]
         if known is None:
-            source = self.inventory.sources[device]
-            known = self._looks.of(source, lambda: self.taints(device) if self.features.DeviceTaints else ())
-            self._look_of[device] = known
+            known = self._look_of[device] = self._looks.of(self.inventory.sources[device], self._taints_on(device))
         return known
 
     @cached_property
@@ -131,10 +129,14 @@ class MatchTable:
         published = self.inventory.sources[device].device
         if published.consumes_counters and not self.features.PartitionableDevices:
             return False
-        if not self.features.DeviceTaints:
-            return True
-        taints = self.taints(device) if self.taint_rules.rules else published.taints
+        taints = self._taints_on(device)
         return not taints or all_tolerated(taints, self.criteria[alternative].tolerations)
+
+    def _taints_on(self, device: int) -> tuple[DeviceTaint, ...]:
+        """The taints that count."""
+        if not self.features.DeviceTaints:
+            return ()
+        return self.taints(device) if self.taint_rules.rules else self.inventory.sources[device].device.taints
 
     def taints(self, device: int) -> tuple[DeviceTaint, ...]:
         """The taints of a device: those that its slice publishes, then those of rules."""
@@ -188,7 +190,7 @@ class MatchTable:
             except CelCompileError as error:
                 return _Failure(of_class, number, str(error), at_runtime=False)
             except CelRuntimeError as error:
-                return _Failure(of_class, number, str(error), at_runtime=True)
+                return _Failure(of_class, number, explain(error), at_runtime=True)
         return True
 
     def _cel_device(self, device: int) -> CelDevice:

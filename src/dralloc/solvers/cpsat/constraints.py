@@ -10,7 +10,14 @@ from ortools.sat.python import cp_model
 from dralloc.problem import MAX_RESULTS, Charge
 from dralloc.solvers.cpsat.agreement import distinct_attributes, equal_attributes
 from dralloc.solvers.cpsat.candidates import Site
-from dralloc.solvers.cpsat.draws import counter_terms, dedicated_users, is_shareable, servings_by_claim, takes_by_slot
+from dralloc.solvers.cpsat.draws import (
+    counter_terms,
+    dedicated_users,
+    first_users,
+    is_shareable,
+    servings_by_claim,
+    takes_by_slot,
+)
 from dralloc.solvers.cpsat.leaving_out import all_but_full
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Literal, Term, add_at_most, add_at_most_one
@@ -137,27 +144,41 @@ def capacities(model: Model) -> None:
 
 
 def _capacity(model: Model, slot: int, name: str, takes: list[Take]) -> None:
-    """One row, or one per version in use if generations of the pool disagree about the device."""
-    terms = [(take.literal, amount) for take in takes if (amount := _amount(take.charge, name)) is not None]
-    versions: dict[int, list[Literal]] = defaultdict(list)
-    for take in takes:
-        if name in model.problem.devices[take.device].capacity:
-            versions[take.device].append(take.literal)
-    limits = {device: model.problem.devices[device].capacity[name].total for device in versions}
+    """One row, or one per total if generations of the pool disagree about the device.
+
+    A grant minds only the version that its node sees (upstream behaviour): there is an order in which every grant finds
+    room if those on the versions with no more than a total stay within that total.
+    """
+    entries = [
+        (model.problem.devices[take.device].capacity[name].total, take.literal, amount)
+        for take in takes
+        if (amount := _amount(take.charge, name)) is not None
+    ]
     consumed = model.problem.usage.consumed.get(slot, {}).get(name, 0)
-    for device, literals in versions.items():
-        what = f"device {model.problem.devices[device].id}: capacity {name}"
-        if len(set(limits.values())) == 1:
-            add_at_most(model.cp, terms, limits[device] - consumed, what)
-            return
-        used = model.cp.new_bool_var(f"used {device}")
-        for literal in literals:
-            model.cp.add_implication(literal, used)
-        add_at_most(model.cp, terms, limits[device] - consumed, what, used)
+    what = f"device {model.problem.devices[takes[0].device].id}: capacity {name}"
+    for limit in sorted({total for total, _, _ in entries}):
+        terms = [(literal, amount) for total, literal, amount in entries if total <= limit]
+        add_at_most(model.cp, terms, limit - consumed, what)
 
 
 def _amount(charge: Charge, name: str) -> int | None:
     return next((amount for key, amount in charge.capacity if key == name), None)
+
+
+def compatible_groups(model: Model) -> None:
+    """Whatever is in use on a counter set has a compatibility group in common (KEP-5963)."""
+    members: dict[int, list[tuple[Literal, frozenset[str]]]] = defaultdict(list)
+    for slot, user in first_users(model):
+        for version in model.problem.versions[slot]:
+            for number, groups in model.problem.devices[version].compatibility:
+                members[number].append((user, groups))
+    for number, users in sorted(members.items()):
+        in_use = model.problem.usage.compatibility.get(number)
+        every = frozenset[str]().union(*(groups for _, groups in users)) if in_use is None else in_use
+        common = {group: model.cp.new_bool_var(f"group {group} of set {number}") for group in sorted(every)}
+        model.cp.add_at_most_one(common.values())
+        for user, groups in users:
+            model.cp.add_bool_or([~user, *(common[group] for group in sorted(groups & every))])
 
 
 def gangs(model: Model) -> None:
@@ -186,6 +207,7 @@ def add_all(model: Model, sites: Mapping[int, tuple[Site, ...]]) -> None:
     one_use_in_a_claim(model)
     opened_by_any_share(model)
     counters(model)
+    compatible_groups(model)
     capacities(model)
     all_but_full(model)
     for servings in servings_by_claim(model).values():

@@ -9,7 +9,7 @@ from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Literal, Term
 from dralloc.solvers.cpsat.variables import Serving, Take
 
-__all__ = ["counter_terms", "dedicated_users", "is_shareable", "servings_by_claim", "takes_by_slot"]
+__all__ = ["counter_terms", "dedicated_users", "first_users", "is_shareable", "servings_by_claim", "takes_by_slot"]
 
 
 def takes_by_slot(model: Model) -> Iterator[tuple[int, Take]]:
@@ -40,6 +40,13 @@ def dedicated_users(model: Model) -> dict[int, list[Literal]]:
     return users
 
 
+def first_users(model: Model) -> Iterator[tuple[int, Literal]]:
+    """What brings a device into use, by slot: whoever takes it for itself, or any share of it."""
+    for slot, users in dedicated_users(model).items():
+        yield from ((slot, user) for user in users)
+    yield from model.variables.opened.items()
+
+
 def counter_terms(model: Model) -> dict[int, list[Term]]:
     """What is drawn from each counter: by a device in use (KEP-4815), and by each allocation on request (KEP-5941)."""
     drawn: dict[int, list[Term]] = defaultdict(list)
@@ -47,8 +54,7 @@ def counter_terms(model: Model) -> dict[int, list[Term]]:
         if not take.admin:
             for counter, amount in take.charge.counters:
                 drawn[counter].append((take.literal, amount))
-    openers = [(slot, user) for slot, users in dedicated_users(model).items() for user in users]
-    for slot, user in (*openers, *model.variables.opened.items()):
+    for slot, user in first_users(model):
         for version in model.problem.versions[slot]:
             for counter, amount in model.problem.devices[version].consumes:
                 drawn[counter].append((user, amount))

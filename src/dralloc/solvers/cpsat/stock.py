@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 
-from dralloc.problem import Charge, Problem
+from dralloc.problem import Charge, Device, Problem
 
 __all__ = ["Stock"]
 
@@ -43,6 +43,8 @@ class Stock:
         opens = view.slot not in self.problem.usage.shares
         if opens and view.consumes and view.group in self._overdrawn:
             return False
+        if opens and view.compatibility and not self._is_compatible(view):
+            return False
         if not charged:
             for counter, amount in view.consumes if opens else ():  # noqa: SIM110  (an inner loop)
                 if amount > free[counter]:
@@ -52,3 +54,8 @@ class Stock:
         for counter, amount in (*view.consumes, *charged) if opens else charged:
             needed[counter] += amount
         return all(amount <= free[counter] for counter, amount in needed.items())
+
+    def _is_compatible(self, view: Device) -> bool:
+        """Whether it has a group in common with whatever is in use on its counter sets (KEP-5963)."""
+        in_use = self.problem.usage.compatibility
+        return all(not groups.isdisjoint(in_use.get(number, groups)) for number, groups in view.compatibility)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from time import perf_counter
 
+from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.solution import Solution
 from dralloc.solvers.first_fit.gangs import gangs
@@ -13,6 +14,7 @@ from dralloc.solvers.first_fit.quick import QuickRun
 __all__ = ["first_fit"]
 
 
+@without_garbage_collection()
 def first_fit(problem: Problem, *, pruning: bool = True) -> Solution:
     """Place the demands one after the other; what one gets is in use for the next.
 

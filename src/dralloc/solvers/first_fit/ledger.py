@@ -24,6 +24,7 @@ class Ledger:
         self._shares = defaultdict(int, problem.usage.shares)
         self._consumed = {slot: dict(amounts) for slot, amounts in problem.usage.consumed.items()}
         self._free = [counter.free for counter in problem.counters]
+        self._together = {number: [groups] for number, groups in problem.usage.compatibility.items()}
         self._overdrawn: dict[int, int] = defaultdict(int)
         for counter in problem.counters:
             self._overdrawn[counter.group] += counter.free < 0
@@ -51,15 +52,24 @@ class Ledger:
         return all(consumed.get(name, 0) + amount <= device.capacity[name].total for name, amount in charge.capacity)
 
     def has_counters(self, device: Device, alternative: Alternative, charge: Charge) -> bool:
-        """Whether the counters cover the device and the charge. Admin access does not ask for any."""
+        """Whether the counters cover the device and the charge, and who draws on them is compatible with it.
+
+        Admin access does not ask for any.
+        """
         if alternative.admin:
             return True
-        if not device.consumes and not charge.counters:
+        if not device.consumes and not charge.counters and not device.compatibility:
             return True
         opening = not self._shares.get(device.slot, 0)
         if opening and device.consumes and self._overdrawn[device.group]:
             return False
+        if opening and not all(self._is_compatible(number, groups) for number, groups in device.compatibility):
+            return False
         return all(amount <= self._free[index] for index, amount in self._needed(device, charge, opening=opening))
+
+    def _is_compatible(self, number: int, groups: frozenset[str]) -> bool:
+        """Whether everything in use on a counter set has one of these groups in common (KEP-5963)."""
+        return bool(groups.intersection(*self._together.get(number, ())))
 
     def is_in_use_before(self, device: Device) -> bool:
         """Whether the device was taken before the current demand, for somebody without admin access."""
@@ -72,6 +82,10 @@ class Ledger:
     def counter_left(self, index: int) -> int:
         """What is left of a counter; negative if it is overdrawn."""
         return self._free[index]
+
+    def is_overdrawn(self, group: int) -> bool:
+        """Whether more is charged to some counter of a group than there is."""
+        return self._overdrawn.get(group, 0) > 0
 
     def capacity_left(self, device: Device, name: str) -> int:
         """What is left of a capacity of a shareable device."""
@@ -157,10 +171,20 @@ class Ledger:
         if first:
             if device.slot in self._several:
                 for version in self._problem.versions[device.slot]:
-                    self._charge(self._problem.devices[version].consumes, sign)
+                    self._draw(self._problem.devices[version], sign)
             else:
-                self._charge(device.consumes, sign)
+                self._draw(device, sign)
         self._charge(charge.counters, sign)
+
+    def _draw(self, device: Device, sign: int) -> None:
+        """Enter or revoke that a device is in use on its counter sets."""
+        self._charge(device.consumes, sign)
+        for number, groups in device.compatibility:
+            members = self._together.setdefault(number, [])
+            if sign > 0:
+                members.append(groups)
+            else:
+                members.remove(groups)
 
     def _charge(self, amounts: Iterable[tuple[int, int]], sign: int) -> None:
         for index, amount in amounts:

@@ -134,6 +134,7 @@ class PrunedSearch(Search):
         yield device.shareable
         yield device.group if device.consumes else None
         yield device.consumes
+        yield device.compatibility
         yield tuple((name, device.capacity[name].total) for name in sorted(device.capacity))
         yield tuple(device.attributes.get(name) for name in attributes)
 

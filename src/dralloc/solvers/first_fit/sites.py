@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from dralloc.errors import AllocationError
 from dralloc.problem import Alternative, Claim, PoolState, Problem
 
-__all__ = ["Shelf", "Site", "Sites"]
+__all__ = ["Place", "Shelf", "Site", "Sites", "places"]
 
 Place = tuple[int, int, int]
 """Indices of a claim of the demand, of its request, and of the alternative."""
@@ -56,7 +56,7 @@ class Sites:
         """The node as these claims see it; equal alternatives share a shelf."""
         site = Site(node)
         shelves: dict[Hashable, Shelf] = {}
-        for place, alternative in _places(claims):
+        for place, alternative in places(claims):
             if alternative.count is not None:
                 kind = self._problem.eligibility.kind(alternative.index)
                 if kind not in shelves:
@@ -121,7 +121,8 @@ class Sites:
         return verdict and eligibility.charge(index, device) is not None and eligibility.admits(index, device)
 
 
-def _places(claims: Sequence[Claim]) -> Iterator[tuple[Place, Alternative]]:
+def places(claims: Sequence[Claim]) -> Iterator[tuple[Place, Alternative]]:
+    """Every alternative with its place, in order."""
     for number, claim in enumerate(claims):
         for position, request in enumerate(claim.requests):
             for choice, alternative in enumerate(request.alternatives):

@@ -4,7 +4,7 @@ Demand classes and cell classes that have to do with each other form components,
 class serve the same needs. A component is left to the per-device model if
 
 - it shares a device or a counter with a demand that classes cannot express (see `Wants`), or
-- generations of a pool disagree about one of its devices, or
+- generations of a pool disagree about one of its devices, or it has compatibility groups, or
 - it has cells with more patterns than can be listed, and nothing else is known to be exact there.
 """
 
@@ -94,9 +94,9 @@ def divide(problem: Problem, look: Callable[[Sequence[int]], Survey], *, strict_
 
 
 def _unfit(problem: Problem, live: Live, cells: Cells, others: Survey) -> Iterator[int]:
-    """The cells that others reach into, and those whose devices have several versions."""
+    """The cells that others reach into, and those whose devices have several versions or compatibility groups."""
     owners: dict[Hashable, int] = {}
-    if not others.sites and not problem.several_versions:
+    if not (others.sites or problem.several_versions or problem.has_compatibility_groups):
         return
     for device, view in enumerate(problem.devices):
         cell = cells.cell_of[device]
@@ -106,7 +106,7 @@ def _unfit(problem: Problem, live: Live, cells: Cells, others: Survey) -> Iterat
                 charges = (charge for _, charge in live.profiles[live.profile_of[device]])
                 drawn = (view.consumes, *(charge.counters for charge in charges))
                 owners.update((("counter", counter), cell) for each in drawn for counter, _ in each)
-            if view.slot in problem.several_versions:
+            if view.slot in problem.several_versions or view.compatibility:
                 yield cell
     for resource in touched(problem, others):
         if resource in owners:

@@ -1,0 +1,98 @@
+"""``dralloc study``: many seeds, demands and modes, as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Final, TypeVar
+
+import typer
+
+from dralloc.cli.console import Session, features_from, guarded
+from dralloc.cli.options import (
+    FeatureSwitches,
+    GangLabel,
+    GoalOption,
+    KubernetesVersion,
+    Paths,
+    Quiet,
+    TimeLimit,
+    Workers,
+)
+from dralloc.errors import DrallocError
+from dralloc.save import write_text
+from dralloc.solvers.cpsat import Goal
+from dralloc.solvers.policies import POLICIES
+from dralloc.study import study
+
+__all__ = ["study_command"]
+
+T = TypeVar("T")
+
+_MODES: Final = ("first-fit", "best-fit", "optimal")
+_STDOUT: Final = Path("-")
+
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Where to write the CSV; finished rows are kept in FILE.jsonl, and a study that was killed goes on. "
+        "- is standard output, and nothing is kept.",
+    ),
+]
+
+
+def study_command(  # noqa: PLR0913 - one parameter per option
+    paths: Paths,
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="How many seeds: 0, 1, ...")] = 1,
+    modes: Annotated[
+        str, typer.Option(metavar="A,B", help=f"What to compare: optimal, {', '.join(POLICIES)}.")
+    ] = ",".join(_MODES),
+    demand: Annotated[
+        str, typer.Option(metavar="X,Y", help="How many times as many pods and claims to place, e.g. 0.9,1.0,1.1.")
+    ] = "1.0",
+    backend: Annotated[str, typer.Option(help="Where to work: loky (processes here), dask or ray.")] = "loky",
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="How many points at a time.")] = 1,
+    output: Output = _STDOUT,
+    time_limit: TimeLimit = None,
+    workers: Workers = 1,
+    goal: GoalOption = Goal.NONE,
+    kubernetes: KubernetesVersion = None,
+    feature: FeatureSwitches = None,
+    gang: GangLabel = "",
+    quiet: Quiet = False,
+) -> None:
+    """Answer for many seeds, demands and modes, and write a table."""
+    with guarded():
+        session = Session(quiet=quiet)
+        to_file = output != _STDOUT
+        with session.busy("study"):
+            table = study(
+                paths,
+                seeds=seeds,
+                modes=_split(modes, str),
+                demand=_split(demand, float),
+                store=output.with_name(f"{output.name}.jsonl") if to_file else None,
+                backend=backend,
+                n_jobs=jobs,
+                features=features_from(feature, kubernetes),
+                gang=gang,
+                progress=lambda done, total: session.update(f"study: {done} of {total} rows"),
+                time_limit=time_limit,
+                workers=workers,
+                goal=goal,
+            )
+        text = table.to_csv(index=False)
+        if to_file:
+            write_text(text, output)
+        else:
+            typer.echo(text, nl=False)
+
+
+def _split(text: str, kind: Callable[[str], T]) -> Sequence[T]:
+    try:
+        return [kind(part.strip()) for part in text.split(",")]
+    except ValueError:
+        raise DrallocError(f"{text}: expected numbers with commas between them") from None

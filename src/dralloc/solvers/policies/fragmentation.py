@@ -1,0 +1,111 @@
+"""Expected fragmentation: how much of what is left the next demand is expected to be unable to use.
+
+Weng et al. (ATC'23, section 3) measure it in GPUs: a task that does not fit on a node can use nothing of what is left
+there, one that does fit can use the GPUs with enough left for it; the rest is fragmented for the task, and the mean
+over the mix of tasks is the expected fragmentation of the node. Here units take the place of GPUs (see
+`dralloc.solvers.policies.units`), each counts for the part of it that is left, a unit can be used if it has a device
+for some request of the demand, and a demand is taken to fit if each of its requests does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Collection, Hashable, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dralloc.problem import Alternative, Claim, Problem
+from dralloc.solvers.first_fit.kinds import Kind, Kinds
+from dralloc.solvers.policies.offers import Offers
+from dralloc.solvers.policies.states import States
+from dralloc.solvers.policies.units import Unit
+
+__all__ = ["Fragmentation", "typical"]
+
+_MOST: Final = 256
+"""Kinds of demands that are enough to know the mix; the most frequent ones."""
+
+Mix = Sequence[tuple[Sequence[Claim], int]]
+"""Claims, and how often demands ask for such."""
+
+Integers = NDArray[np.int64]
+
+
+def typical(problem: Problem) -> Mix:
+    """The mix of all demands of a problem."""
+    kinds = Kinds(problem)
+    tally: Tally[Kind] = Tally()
+    examples: dict[Kind, Sequence[Claim]] = {}
+    for demand in problem.demands:
+        kind = kinds.of(demand.claims)
+        if kind is not None and all(claim.requests for claim in demand.claims):
+            tally[kind] += 1
+            examples.setdefault(kind, demand.claims)
+    return [(examples[kind], count) for kind, count in tally.most_common(_MOST)]
+
+
+class Fragmentation:
+    """Measures nodes. What was found for a unit or a node in one state is kept."""
+
+    def __init__(self, offers: Offers, states: States, mix: Mix) -> None:
+        self._offers = offers
+        self._states = states
+        self._columns: dict[Hashable, tuple[int, Alternative]] = {}
+        column_of: list[int] = []
+        need: list[int] = []
+        requests: list[int] = []
+        kinds: list[tuple[int, int]] = []
+        for claims, _ in mix:
+            kinds.append((len(need), len(requests)))
+            for request in (request for claim in claims for request in claim.requests):
+                requests.append(len(need))
+                for one in request.alternatives:
+                    column_of.append(self._column(one))
+                    need.append(one.count or 1)
+        self._column_of, self._need = np.array(column_of, dtype=np.intp), np.array(need, dtype=np.int64)
+        self._requests = np.array(requests, dtype=np.intp)
+        self._kinds = np.array(kinds, dtype=np.intp).reshape(-1, 2)
+        self._popularity: Integers = np.array([count for _, count in mix], dtype=np.int64)
+        self._offered: dict[int, tuple[Integers, Integers]] = {}
+        self._known: dict[tuple[int, ...], int] = {}
+
+    def _column(self, alternative: Alternative) -> int:
+        number, _ = self._columns.setdefault(self._offers.column(alternative), (len(self._columns), alternative))
+        return number
+
+    def of(self, node: int, taken: Collection[int] = ()) -> int:
+        """The expected fragmentation of a node, after some devices were taken there.
+
+        Returns
+        -------
+        int
+            The sum over all demands of the mix, in millionths of a unit.
+        """
+        units = self._states.after(node, taken)
+        key = tuple(sorted([state for state, _ in units]))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._measure(units)
+        return found
+
+    def _measure(self, units: Sequence[tuple[int, Unit]]) -> int:
+        left = sum([self._states.left[state] for state, _ in units])
+        if not units or not len(self._popularity):
+            return 0
+        each = [self._unit(state, unit) for state, unit in units]
+        counts = sum(counts for counts, _ in each)
+        usable = sum(usable for _, usable in each)
+        enough = np.logical_or.reduceat(np.take(counts, self._column_of) >= self._need, self._requests)
+        fits = np.logical_and.reduceat(enough, self._kinds[:, 1])
+        return int(self._popularity.sum()) * left - int(self._popularity @ (usable * fits))
+
+    def _unit(self, state: int, unit: Unit) -> tuple[Integers, Integers]:
+        """How many devices a unit offers for each column, and what each kind could use of it."""
+        found = self._offered.get(state)
+        if found is None:
+            counts = self._offers.counts([alternative for _, alternative in self._columns.values()], unit)
+            usable = np.logical_or.reduceat(counts[self._column_of] > 0, self._kinds[:, 0])
+            found = self._offered[state] = counts, usable * self._states.left[state]
+        return found

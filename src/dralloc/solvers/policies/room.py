@@ -1,0 +1,54 @@
+"""How many alternatives find room on one shared device, for all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dralloc.problem import Alternative, Charge, Problem
+from dralloc.solvers.first_fit.ledger import Ledger
+from dralloc.solvers.policies.units import Unit
+
+__all__ = ["Room"]
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What each alternative takes of a device of one nature.
+
+    Parameters
+    ----------
+    served
+        Whether the device can serve it at all.
+    names, steps, amounts
+        The charged capacities; for each its greatest common factor, and the amounts in such steps (by alternative).
+    """
+
+    served: NDArray[np.bool_]
+    names: tuple[str, ...]
+    steps: tuple[int, ...]
+    amounts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, problem: Problem, unit: Unit, alternatives: Sequence[Alternative], served: Sequence[bool]) -> Room:
+        """Read the charges of the only device of a unit, which can be shared and draws on no counters."""
+        [device] = unit.devices
+        charges = [problem.eligibility.charge(one.index, device) or Charge() for one in alternatives]
+        names = tuple(problem.devices[device].capacity)
+        amounts = [[dict(charge.capacity).get(name, 0) for charge in charges] for name in names]
+        steps = tuple(gcd(*each) or 1 for each in amounts)
+        scaled = [[amount // step for amount in each] for each, step in zip(amounts, steps, strict=True)]
+        # What does not fit 64 bits, numpy keeps as exact integers of Python.
+        return cls(np.array(served), names, steps, np.array(scaled).reshape(len(names), len(charges)))
+
+    def now(self, problem: Problem, ledger: Ledger, unit: Unit) -> NDArray[np.int64]:
+        """1 for each alternative that could have the device now, otherwise 0."""
+        device = problem.devices[unit.devices[0]]
+        found = self.served
+        for name, step, amounts in zip(self.names, self.steps, self.amounts, strict=True):
+            found = found & (amounts <= ledger.capacity_left(device, name) // step)
+        return found.astype(np.int64)

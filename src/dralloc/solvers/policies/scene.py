@@ -1,0 +1,39 @@
+"""What scores look at: the books, the states of nodes, and what would happen if."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from dralloc.problem import Claim, Problem
+from dralloc.solvers.first_fit.ledger import Ledger
+from dralloc.solvers.first_fit.plain import Found
+from dralloc.solvers.policies.offers import Offers
+from dralloc.solvers.policies.states import States
+
+__all__ = ["Scene"]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A run as scores see it. ``attempt`` takes what claims need on a node, if it can."""
+
+    problem: Problem
+    ledger: Ledger
+    states: States
+    offers: Offers
+    attempt: Callable[[Sequence[Claim], int], Found | None]
+
+    @contextmanager
+    def trying(self, claims: Sequence[Claim], node: int) -> Iterator[frozenset[int] | None]:
+        """Take what the claims need on a node, and give it back: the devices; None if they do not fit."""
+        found = self.attempt(claims, node)
+        if found is None:
+            yield None
+            return
+        self.ledger.settle()
+        yield frozenset(grant.device for grants in found for grant in grants)
+        for claim, grants in zip(claims, found, strict=True):
+            for request, choice, device in grants:
+                self.ledger.release(device, claim.requests[request].alternatives[choice])

@@ -1,0 +1,78 @@
+"""The policies by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Final
+
+from dralloc.errors import DrallocError
+from dralloc.problem import Problem
+from dralloc.solution import Solution
+from dralloc.solvers.first_fit.gangs import gangs
+from dralloc.solvers.first_fit.quick import QuickRun
+from dralloc.solvers.policies.orders import Order, as_given, densest_first, largest_first
+from dralloc.solvers.policies.run import ScoredRun
+from dralloc.solvers.policies.scores import LeastFragmentation, LeastLeft, Scoring
+
+__all__ = ["POLICIES", "Policy", "place"]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A way to place one demand after the other.
+
+    Parameters
+    ----------
+    name
+        How users call it.
+    summary
+        What it does, in a line.
+    order
+        In which order demands are taken.
+    scoring
+        Which node gets a demand; None for the first that can hold it. With a score the units of the node with the
+        least left are searched first.
+    """
+
+    name: str
+    summary: str
+    order: Order = as_given
+    scoring: Scoring | None = None
+
+
+POLICIES: Final[Mapping[str, Policy]] = {
+    policy.name: policy
+    for policy in (
+        Policy("first-fit", "as upstream: by priority and age, each on the first node that can hold it"),
+        Policy("priority-ordered", "first fit, but the largest first inside a priority", order=largest_first),
+        Policy("best-fit", "each on the node, and the device, with the least left", scoring=LeastLeft),
+        Policy("fgd", "each on the node where it adds the least expected fragmentation", scoring=LeastFragmentation),
+        Policy("density", "the most weight per size first, each by best fit", order=densest_first, scoring=LeastLeft),
+    )
+}
+
+
+def place(problem: Problem, policy: str) -> Solution:
+    """Place the demands of a problem by a policy.
+
+    A gang stands where the first of its members does, and is placed all or none, as by first fit. With a score, a
+    selector that fails on a device rules out the device alone, and a node that ends with an error is passed over; the
+    last such error is kept for a demand that fits nowhere.
+
+    Raises
+    ------
+    DrallocError
+        There is no such policy.
+    """
+    chosen = POLICIES.get(policy)
+    if chosen is None:
+        raise DrallocError(f"there is no policy {policy!r}; known policies: {', '.join(POLICIES)}")
+    started = perf_counter()
+    order = chosen.order(problem)
+    run = QuickRun(problem) if chosen.scoring is None else ScoredRun(problem, chosen.scoring)
+    for members in gangs(problem.demands[number] for number in order):
+        run.place_together([order[member] for member in members])
+    placements = tuple(sorted(run.placements, key=lambda placement: placement.demand))
+    return Solution(placements, errors=run.errors, timings={policy: perf_counter() - started}, steps=run.steps)

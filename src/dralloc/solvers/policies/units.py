@@ -1,0 +1,116 @@
+"""The parts that a node consists of, up to names: a unit is what draws on common counters, or one device by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dralloc.problem import Alternative, Demand, Device, Problem
+
+__all__ = ["Unit", "Units", "alternatives"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A part of a node: a GPU with its partitions, a network adapter, a host.
+
+    Parameters
+    ----------
+    nature
+        Equal for units that are interchangeable as long as they are in the same state.
+    devices
+        Those that the node reaches, in search order.
+    counters
+        All that its devices can draw on.
+    groups
+        The groups whose overdrawn counters close some of its devices.
+    """
+
+    nature: int
+    devices: tuple[int, ...]
+    counters: tuple[int, ...]
+    groups: tuple[int, ...]
+
+
+class Units:
+    """Takes nodes apart."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._natures: dict[Hashable, int] = {}
+        self._sets: dict[Hashable, int] = {}
+        self._set_of = [self._sets.setdefault(counter.id[:3], len(self._sets)) for counter in problem.counters]
+        every = (alternative for demand in problem.demands for alternative in alternatives(demand))
+        self._kinds = {problem.eligibility.kind(one.index): one.index for one in every}
+        self._driven: dict[Hashable, tuple[int, ...]] = {}
+
+    def on(self, node: int) -> tuple[Unit, ...]:
+        """The units of a node."""
+        owners: dict[Hashable, list[int]] = {}
+        for device in self._problem.nodes[node].devices():
+            if not self._problem.on_node(device, node):
+                continue
+            first, *others = self._ties(device)
+            unit = owners.setdefault(first, [])
+            for other in others:
+                _join(owners, other, unit)
+            unit.append(device)
+        listed = {id(members): sorted(members) for members in owners.values()}
+        return tuple(self._unit(members) for members in sorted(listed.values()))
+
+    def _ties(self, device: int) -> Iterable[Hashable]:
+        """What a device has in common with others: counter sets, or nothing but itself."""
+        counters = self._counters(device)
+        return dict.fromkeys([self._set_of[counter] for counter in counters]) if counters else [("device", device)]
+
+    def _counters(self, device: int) -> list[int]:
+        fixed = [counter for counter, _ in self._problem.devices[device].consumes]
+        return [*fixed, *self._charged_by_request(device)]
+
+    def _charged_by_request(self, device: int) -> tuple[int, ...]:
+        """The counters that some request makes the device draw on (KEP-5941)."""
+        look = self._problem.eligibility.look(device)
+        if look not in self._driven:
+            charges = (self._problem.eligibility.charge(one, device) for one in self._kinds.values())
+            found = (counter for charge in charges if charge is not None for counter, _ in charge.counters)
+            self._driven[look] = tuple(dict.fromkeys(found))
+        return self._driven[look]
+
+    def _unit(self, members: Sequence[int]) -> Unit:
+        devices = self._problem.devices
+        counters = tuple(dict.fromkeys(counter for device in members for counter in self._counters(device)))
+        numbers = {counter: number for number, counter in enumerate(counters)}
+        key = (
+            tuple([self._device(device, numbers) for device in members]),
+            tuple([self._problem.counters[counter].total for counter in counters]),
+        )
+        groups = dict.fromkeys(devices[device].group for device in members if devices[device].consumes)
+        return Unit(self._natures.setdefault(key, len(self._natures)), tuple(members), counters, tuple(groups))
+
+    def _device(self, number: int, counters: Mapping[int, int]) -> Hashable:
+        """All that matters about a device and does not change."""
+        device: Device = self._problem.devices[number]
+        return (
+            self._problem.eligibility.look(number),
+            device.shareable,
+            tuple(device.capacity.values()),
+            tuple([(counters[counter], amount) for counter, amount in device.consumes]),
+            tuple(sorted(device.attributes.items())) if device.attributes else (),
+            device.slot if device.slot in self._problem.several_versions else None,
+        )
+
+
+def _join(owners: dict[Hashable, list[int]], tie: Hashable, unit: list[int]) -> None:
+    """Make the unit the owner of the tie, with all that its owner had."""
+    absorbed = owners.get(tie, unit)
+    if absorbed is not unit:
+        unit += absorbed
+        owners.update((each, unit) for each, members in list(owners.items()) if members is absorbed)
+    owners[tie] = unit
+
+
+def alternatives(demand: Demand) -> Iterator[Alternative]:
+    """Every alternative of a demand."""
+    for claim in demand.claims:
+        for request in claim.requests:
+            yield from request.alternatives

@@ -1,0 +1,63 @@
+"""More or less of what is to be placed: the same pods, fewer of them, or some of them twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+from dralloc.names import ClaimKey
+from dralloc.problem import Demand, Problem
+
+__all__ = ["scaled"]
+
+
+def scaled(problem: Problem, demand: float, seed: int) -> Problem:
+    """The problem with so many times as many demands.
+
+    Below 1 some are left out, above 1 all are there and copies of some come after them: as many of each as of any
+    other, up to one. Which ones is drawn by the seed; the order stays. A gang is left out or copied as a whole, so that
+    the number is met up to the size of a gang. Copies have claims of their own; those that several demands use are
+    copied once for all of them.
+
+    Parameters
+    ----------
+    demand
+        How many times as many, not below 0; rounded to whole demands.
+    """
+    whole, part = divmod(round(demand * len(problem.demands)), max(len(problem.demands), 1))
+    rounds: list[Sequence[int]] = [range(len(problem.demands))] * whole
+    if part:
+        rounds.append(_drawn(problem.demands, part, Random(f"{seed}")))
+    demands = (_copy(problem.demands[number], turn) for turn, numbers in enumerate(rounds) for number in numbers)
+    return replace(problem, demands=tuple(demands))
+
+
+def _drawn(demands: Sequence[Demand], most: int, random: Random) -> Sequence[int]:
+    """As many of the demands as wanted, or fewer by less than a gang, in their order."""
+    groups: dict[object, list[int]] = {}
+    for number, demand in enumerate(demands):
+        groups.setdefault(demand.gang or number, []).append(number)
+    order = list(groups.values())
+    random.shuffle(order)
+    chosen: list[int] = []
+    for members in order:
+        if len(chosen) + len(members) <= most:
+            chosen += members
+    return sorted(chosen)
+
+
+def _copy(demand: Demand, turn: int) -> Demand:
+    """The demand itself at turn 0, afterwards one that asks for the same under other names."""
+    if not turn:
+        return demand
+    return replace(
+        demand,
+        key=_renamed(demand.key, turn),
+        claims=tuple(replace(claim, key=_renamed(claim.key, turn)) for claim in demand.claims),
+        gang=demand.gang and f"{demand.gang}+{turn}",
+    )
+
+
+def _renamed(key: ClaimKey, turn: int) -> ClaimKey:
+    return ClaimKey(key.namespace, f"{key.name}+{turn}")

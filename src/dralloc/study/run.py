@@ -1,0 +1,155 @@
+"""Studies: scenario x seeds x demand x modes -> a table."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Unpack
+
+import orjson
+
+from dralloc.allocate import SolveOptions
+from dralloc.errors import DrallocError
+from dralloc.features import ALL_FEATURES, Features
+from dralloc.solvers.cpsat import Options
+from dralloc.study.backends import Backend, run_all
+from dralloc.study.journal import Journal
+from dralloc.study.scenario import Scenario, Source, scenario_of
+from dralloc.study.trial import MODES, OPTIMAL, Row, Rules, Trial, known_modes
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["OnPoint", "study"]
+
+Keys = dict[tuple[int, float, str], str]
+Run = Callable[[Sequence[Trial]], Iterator[tuple[int, list[Row]]]]
+
+OnPoint = Callable[[int, int], None]
+"""Called with the number of rows that are done, and of all rows."""
+
+_FORMAT = 1
+"""Part of every key: rows of another form are not taken for finished."""
+
+
+def study(  # noqa: PLR0913 - one parameter per choice
+    scenario: Source,
+    *,
+    seeds: int | Iterable[int] = 1,
+    modes: Sequence[str] = MODES,
+    demand: float | Iterable[float] = 1.0,
+    store: str | Path | None = None,
+    backend: Backend | str = Backend.LOKY,
+    n_jobs: int = 1,
+    features: Features = ALL_FEATURES,
+    gang: str = "",
+    progress: OnPoint | None = None,
+    **options: Unpack[SolveOptions],
+) -> DataFrame:
+    """Answer a scenario in several modes, for every seed and every demand. Needs the extra ``study``.
+
+    Parameters
+    ----------
+    scenario
+        Paths as for `dralloc.load`, or a `Cluster`: then the demand is scaled (see `dralloc.study.demand`). Or a
+        function that makes a cluster for a seed and a demand; other processes must be able to import it.
+    seeds
+        The seeds, or how many: 0, 1, ... A seed draws what is left out or doubled, and seeds the optimum's search.
+    modes
+        ``optimal`` and names of policies (`dralloc.solvers.policies`); all by default.
+    demand
+        How many times as many demands as the scenario has; one number or several.
+    store
+        A file that keeps finished rows. A study that was killed goes on where it was; rows are told apart by the
+        content of the scenario and all parameters that matter for them.
+    backend, n_jobs
+        Where to work, and how many points at a time: ``loky`` (processes here), ``dask`` or ``ray``, which need the
+        extras of their names. The rows do not depend on it, but for their seconds, and but for the optimum where a time
+        limit ends it.
+    features, gang
+        As for `dralloc.allocate`.
+    progress
+        Called after each finished point.
+    options
+        For the optimum: ``time_limit``, ``workers``, ``goal``, ``strict_cel``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per seed, demand and mode, in this order: ``seed``, ``demand``, ``mode``, ``placed`` and ``total`` (in
+        demands), ``weight`` (of the placed), ``status``, ``bound`` and ``gap`` (of the optimum; the bound is that of
+        the weight), ``seconds.compile``, ``seconds.solve``, ``seconds.check``, and ``utilisation.<what>`` for each
+        counter and capacity by name, from 0 to 1.
+
+    Raises
+    ------
+    DrallocError
+        A mode is not known, an option is out of its range, a backend is not installed, the store cannot be used; and
+        what `dralloc.load` and `dralloc.allocate` raise.
+    """
+    pd = _pandas()
+    rules = Rules(features, gang, Options(**options))
+    if n_jobs < 1:
+        raise DrallocError(f"n_jobs: {n_jobs} is not a positive number")
+    where = scenario_of(scenario)
+    points = [
+        (seed, float(share))
+        for seed in (range(seeds) if isinstance(seeds, int) else seeds)
+        for share in (demand if isinstance(demand, Iterable) else (demand,))
+    ]
+    for _, share in points:
+        if share < 0:
+            raise DrallocError(f"demand: {share} is negative")
+    keys = _keys(where, dict.fromkeys(points), known_modes(modes), rules)
+    with Journal(None if store is None else Path(store)) as journal:
+        _finish(where, keys, rules, journal, partial(run_all, backend=_backend(backend), jobs=n_jobs), progress)
+        table: DataFrame = pd.json_normalize([journal.rows[key] for key in keys.values()])
+    return table.astype({"bound": "Int64"})  # whole numbers, or nothing
+
+
+def _finish(  # noqa: PLR0913 - what a study consists of
+    scenario: Scenario, keys: Keys, rules: Rules, journal: Journal, run: Run, progress: OnPoint | None
+) -> None:
+    """Work out the rows that are not in the journal."""
+    left: dict[tuple[int, float], list[str]] = {}
+    for (seed, share, mode), key in keys.items():
+        if key not in journal.rows:
+            left.setdefault((seed, share), []).append(mode)
+    trials = [Trial(scenario, seed, share, tuple(modes), rules) for (seed, share), modes in left.items()]
+    done = len(keys) - sum(len(trial.modes) for trial in trials)
+    for number, rows in run(trials):
+        for row in rows:
+            journal.add(keys[trials[number].seed, trials[number].demand, row["mode"]], row)
+        done += len(rows)
+        if progress is not None:
+            progress(done, len(keys))
+
+
+def _keys(scenario: Scenario, points: Iterable[tuple[int, float]], modes: Sequence[str], rules: Rules) -> Keys:
+    """A hash of all that a row depends on, for each seed, demand and mode."""
+    common = [_FORMAT, scenario.identity, asdict(rules.features), rules.gang]
+    keys = {}
+    for seed, share in points:
+        for mode in modes:
+            own = [seed, share, mode, asdict(rules.options) if mode == OPTIMAL else None]
+            keys[seed, share, mode] = hashlib.sha256(orjson.dumps([*common, *own])).hexdigest()
+    return keys
+
+
+def _backend(name: Backend | str) -> Backend:
+    try:
+        return Backend(name)
+    except ValueError:
+        raise DrallocError(f"there is no backend {name!r}; known backends: {', '.join(Backend)}") from None
+
+
+def _pandas() -> ModuleType:
+    try:
+        import pandas as pd  # noqa: PLC0415 - an optional dependency
+    except ModuleNotFoundError:
+        raise DrallocError("a study needs pandas: pip install 'dralloc[study]'") from None
+    return pd

@@ -1,0 +1,139 @@
+"""What a study is about: the same cluster under different demand, or a new cluster for every seed."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+
+from dralloc.api import ApiObject, to_wire
+from dralloc.cluster import Cluster
+from dralloc.compiler import compile_cluster
+from dralloc.features import Features
+from dralloc.load import STDIN, load, load_objects
+from dralloc.problem import Problem
+from dralloc.study.demand import scaled
+
+__all__ = ["Scenario", "Source", "scenario_of"]
+
+Source = str | Path | Sequence[str | Path] | Cluster | Callable[[int, float], Cluster]
+"""Paths as for `dralloc.load`, a cluster, or something that makes one for a seed and a demand."""
+
+
+class Scenario(Protocol):
+    """Gives the problem for a seed and a demand."""
+
+    @property
+    def identity(self) -> str:
+        """Equal for scenarios with equal content."""
+
+    def problem(self, seed: int, demand: float, features: Features, gang: str) -> Problem:
+        """The problem."""
+
+
+def scenario_of(source: Source) -> Scenario:
+    """The scenario behind whatever was given."""
+    if isinstance(source, Cluster):
+        return Given(source)
+    if callable(source):
+        return Made(source)
+    paths = tuple(str(path) for path in ((source,) if isinstance(source, str | Path) else source))
+    # What is read from standard input is gone afterwards.
+    return Given(load(*paths)) if STDIN in paths else Files(paths)
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files, read by every process that needs them, once."""
+
+    paths: tuple[str, ...]
+
+    @property
+    def identity(self) -> str:
+        """The content of the files."""
+        return _digest_of(load_objects(*self.paths))
+
+    def problem(self, seed: int, demand: float, features: Features, gang: str) -> Problem:
+        """What the files ask for, scaled."""
+        return scaled(_compiled(self.paths, features, gang), demand, seed)
+
+
+@lru_cache(maxsize=1)
+def _compiled(paths: tuple[str, ...], features: Features, gang: str) -> Problem:
+    return compile_cluster(load(*paths), features, gang=gang).problem
+
+
+@dataclass(frozen=True)
+class Given:
+    """A cluster."""
+
+    cluster: Cluster
+
+    @property
+    def identity(self) -> str:
+        """The objects in it."""
+        return _digest_of(to_wire(one) for one in _objects(self.cluster))
+
+    def problem(self, seed: int, demand: float, features: Features, gang: str) -> Problem:
+        """What the cluster asks for, scaled."""
+        return scaled(compile_cluster(self.cluster, features, gang=gang).problem, demand, seed)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A generator, which scales what it makes by itself."""
+
+    make: Callable[[int, float], Cluster]
+
+    @property
+    def identity(self) -> str:
+        """The generator's name, source and bound arguments. What it calls is not looked at."""
+        return hashlib.sha256(repr(tuple(_described(self.make))).encode()).hexdigest()
+
+    def problem(self, seed: int, demand: float, features: Features, gang: str) -> Problem:
+        """What is made for the seed and the demand."""
+        return compile_cluster(self.make(seed, demand), features, gang=gang).problem
+
+
+def _described(make: Any) -> Iterator[str]:
+    import joblib  # noqa: PLC0415 - an optional dependency
+
+    if isinstance(make, partial):
+        yield joblib.hash((make.args, make.keywords))
+        yield from _described(make.func)
+        return
+    function = make if inspect.isroutine(make) else type(make).__call__
+    yield f"{function.__module__}.{function.__qualname__}"
+    try:
+        yield inspect.getsource(function)
+    except (OSError, TypeError):
+        yield joblib.hash(getattr(function, "__code__", None))
+    yield joblib.hash([cell.cell_contents for cell in getattr(function, "__closure__", None) or ()])
+    yield joblib.hash(vars(make) if function is not make else getattr(make, "__self__", None))
+
+
+def _digest_of(objects: Iterable[Any]) -> str:
+    digest = hashlib.sha256()
+    for one in objects:
+        digest.update(orjson.dumps(one, option=orjson.OPT_SORT_KEYS) + b"\n")
+    return digest.hexdigest()
+
+
+def _objects(cluster: Cluster) -> Iterator[ApiObject]:
+    """Everything that an answer can depend on."""
+    yield from cluster.slices
+    yield from cluster.classes.values()
+    yield from cluster.nodes
+    yield from cluster.claims
+    yield from cluster.pods
+    yield from cluster.taint_rules
+    yield from cluster.quotas
+    yield from cluster.namespaces.values()
+    yield from cluster.pod_groups.values()
+    yield from cluster.workloads.values()

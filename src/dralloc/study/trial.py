@@ -1,0 +1,95 @@
+"""One point of a study: a problem answered in some modes, as rows of plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from dralloc.check import check
+from dralloc.errors import DrallocError
+from dralloc.features import ALL_FEATURES, Features
+from dralloc.metrics import measure
+from dralloc.problem import Problem
+from dralloc.solution import Solution
+from dralloc.solvers.cpsat import Options, solve
+from dralloc.solvers.first_fit import first_fit
+from dralloc.solvers.policies import POLICIES, place
+from dralloc.study.scenario import Scenario
+from dralloc.timing import phase
+
+__all__ = ["MODES", "OPTIMAL", "Row", "Rules", "Trial", "known_modes"]
+
+OPTIMAL: Final = "optimal"
+
+MODES: Final = (*POLICIES, OPTIMAL)
+"""All modes: the policies and the optimum."""
+
+Row = dict[str, Any]
+
+
+def known_modes(modes: Sequence[str]) -> tuple[str, ...]:
+    """The modes, each once.
+
+    Raises
+    ------
+    DrallocError
+        One of them does not exist.
+    """
+    for mode in modes:
+        if mode not in MODES:
+            raise DrallocError(f"there is no mode {mode!r}; known modes: {', '.join(MODES)}")
+    return tuple(dict.fromkeys(modes))
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What all points of a study have in common. ``options`` are for the optimum; its seed is that of the point."""
+
+    features: Features = ALL_FEATURES
+    gang: str = ""
+    options: Options = field(default_factory=Options)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One point of a study, with the modes that are left to do."""
+
+    scenario: Scenario
+    seed: int
+    demand: float
+    modes: tuple[str, ...]
+    rules: Rules
+
+    def run(self) -> list[Row]:
+        """Answer in every mode; the checker has accepted the answers."""
+        shared: dict[str, float] = {}
+        with phase(shared, "compile"):
+            problem = self.scenario.problem(self.seed, self.demand, self.rules.features, self.rules.gang)
+        return [self._row(problem, mode, dict(shared)) for mode in self.modes]
+
+    def _row(self, problem: Problem, mode: str, seconds: dict[str, float]) -> Row:
+        with phase(seconds, "solve"):
+            answer = self._answer(problem, mode)
+        with phase(seconds, "check"):
+            check(problem, answer)
+        figures = measure(problem, answer)
+        first = answer.tiers[0] if answer.tiers else None
+        return {
+            "seed": self.seed,
+            "demand": self.demand,
+            "mode": mode,
+            "placed": figures.placed,
+            "total": len(problem.demands),
+            "weight": figures.weight,
+            "status": answer.status.value,
+            "bound": first.bound if first else None,
+            "gap": max((tier.gap for tier in answer.tiers), default=None),
+            "seconds": seconds,
+            "utilisation": {row.title: row.share for row in figures.utilisation if row.total},
+        }
+
+    def _answer(self, problem: Problem, mode: str) -> Solution:
+        if mode != OPTIMAL:
+            return place(problem, mode)
+        return solve(problem, replace(self.rules.options, seed=self.seed), hint=first_fit(problem))

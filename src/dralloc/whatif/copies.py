@@ -1,0 +1,87 @@
+"""Many of one demand, and whether there is an end to how many fit."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+
+from dralloc.errors import AllocationError
+from dralloc.names import ClaimKey
+from dralloc.problem import Charge, Claim, Demand, Eligibility, Problem
+from dralloc.solvers.cpsat import solve
+
+__all__ = ["copies", "takes_nothing"]
+
+
+def copies(demand: Demand, number: int) -> Iterator[Demand]:
+    """So many demands that equal it but for the names, of equal weight, and content with any alternative."""
+    pattern = replace(
+        demand, weight=1, priority=0, gang="", claims=tuple(_without_ranks(claim) for claim in demand.claims)
+    )
+    for place in range(number):
+        claims = tuple(replace(claim, key=_numbered(claim.key, place)) for claim in pattern.claims)
+        yield replace(pattern, key=_numbered(demand.key, place), claims=claims)
+
+
+def _without_ranks(claim: Claim) -> Claim:
+    requests = (
+        replace(request, alternatives=tuple(replace(each, rank=0) for each in request.alternatives))
+        for request in claim.requests
+    )
+    return replace(claim, requests=tuple(requests))
+
+
+def _numbered(key: ClaimKey, place: int) -> ClaimKey:
+    return ClaimKey(key.namespace, f"{key.name} {place}")
+
+
+def takes_nothing(problem: Problem, demand: Demand) -> bool:
+    """Whether the demand can be had for nothing, and so without end.
+
+    Admin access takes nothing (KEP-5018), nor does a share of a device that consumes no capacity: what the device
+    itself draws on counters is drawn once (KEP-4815, KEP-5075).
+    """
+    return bool(solve(replace(problem, demands=(demand,), eligibility=_ForNothing(problem, demand))).placements)
+
+
+@dataclass(frozen=True)
+class _ForNothing:
+    """The eligibility of a problem, where only what takes nothing is let in."""
+
+    problem: Problem
+    demand: Demand
+
+    @property
+    def _whole(self) -> Eligibility:
+        return self.problem.eligibility
+
+    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+        return self._whole.selects(alternative, device)
+
+    def admits(self, alternative: int, device: int) -> bool:
+        return self._whole.admits(alternative, device) and (
+            alternative in self._admin or self._is_free(device, self.charge(alternative, device))
+        )
+
+    def _is_free(self, device: int, charge: Charge | None) -> bool:
+        shareable = self.problem.devices[device].shareable
+        return shareable and charge is not None and not any(each for _, each in (*charge.capacity, *charge.counters))
+
+    @property
+    def _admin(self) -> frozenset[int]:
+        return frozenset(
+            alternative.index
+            for claim in self.demand.claims
+            for request in claim.requests
+            for alternative in request.alternatives
+            if alternative.admin
+        )
+
+    def charge(self, alternative: int, device: int) -> Charge | None:
+        return self._whole.charge(alternative, device)
+
+    def kind(self, alternative: int) -> Hashable:
+        return alternative
+
+    def look(self, device: int) -> Hashable:
+        return device

@@ -1,0 +1,132 @@
+"""How many more of one demand fit: exactly, by first fit, and device by device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from dralloc.check import check
+from dralloc.errors import FatalError
+from dralloc.problem import Demand, Problem
+from dralloc.solution import Solution
+from dralloc.solvers.cpsat import Options, solve
+from dralloc.solvers.first_fit import first_fit
+from dralloc.whatif.alike import Islands, find_islands
+from dralloc.whatif.copies import copies, takes_nothing
+from dralloc.whatif.cut import cut
+from dralloc.whatif.naive import Estimate
+
+__all__ = ["MOST", "Fill", "fill"]
+
+MOST = 1_000_000
+"""More copies are not tried."""
+
+
+_FEW = 10_000
+"""The same where nothing tells how many there could be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """How many of a demand fit. None stands for no end.
+
+    Parameters
+    ----------
+    number
+        So many can be placed: the checker has accepted it.
+    bound
+        Not more than so many can be placed.
+    first_fit
+        How many first fit places before it fails.
+    per_device
+        How many there would be if each device were looked at alone.
+    reason
+        The error that ends first fit's attempt.
+    warnings
+        Devices left out because a selector failed on them.
+    """
+
+    number: int | None
+    bound: int | None
+    first_fit: int | None
+    per_device: int | None
+    reason: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def exact(self) -> bool:
+        """Whether the number is proven."""
+        return self.number == self.bound
+
+
+def fill(problem: Problem, demand: Demand, options: Options | None = None) -> Fill:
+    """Find out how many more of a demand fit into a problem, of which only the inventory is looked at.
+
+    Of equal nodes one is solved for all. The independent checker has accepted both answers.
+    """
+    islands = find_islands(problem, [demand])
+    if islands is None:
+        return _Filling(problem, demand, {}).run(options or Options())
+    part, alone, times = _one_of_each(problem, demand, islands)
+    found = _Filling(part, alone, times).run(options or Options())
+    if found.reason and found.first_fit is not None:
+        # An error on one node ends the attempt, and leaves nothing for the nodes behind it.
+        whole = _Filling(problem, demand, {}).first_fit(found.per_device)
+        return replace(found, first_fit=len(whole.placements), reason=_first_error(whole))
+    return found
+
+
+def _one_of_each(problem: Problem, demand: Demand, islands: Islands) -> tuple[Problem, Demand, dict[int, int]]:
+    """The problem with one node of each kind, the demand there, and how often each of these nodes counts."""
+    times = {place: len(group) for place, group in enumerate(islands.groups)}
+    return cut(problem, [group[0] for group in islands.groups]), replace(demand, nodes=None), times
+
+
+@dataclass(frozen=True)
+class _Filling:
+    """Copies of a demand on nodes that count several times."""
+
+    problem: Problem
+    demand: Demand
+    times: Mapping[int, int]
+
+    def run(self, options: Options) -> Fill:
+        """Place as many as possible."""
+        estimate = Estimate(self.problem, self.demand)
+        per_device, most = estimate.total(self.times), estimate.total()
+        if per_device is None and takes_nothing(self.problem, self.demand):
+            greedy = self.first_fit(1)
+            return Fill(None, None, None if greedy.placements else 0, None, _first_error(greedy))
+        greedy, problem = self.first_fit(most), self._crowded(most)
+        best = solve(problem, options, hint=greedy)
+        check(problem, greedy)
+        check(problem, best)
+        number, tier = self._count(best), best.tiers[0]
+        # What is open could be open on nodes of the most frequent kind; if no copy is left, there could be more.
+        open_ended = tier.value == len(problem.demands) != most
+        bound = number + (tier.bound - tier.value) * max(self.times.values(), default=1)
+        return Fill(
+            number=number,
+            bound=per_device if open_ended else bound,
+            first_fit=self._count(greedy),
+            per_device=per_device,
+            reason=_first_error(greedy),
+            warnings=best.warnings,
+        )
+
+    def first_fit(self, most: int | None) -> Solution:
+        """What first fit makes of so many copies."""
+        return first_fit(self._crowded(most))
+
+    def _crowded(self, most: int | None) -> Problem:
+        number = min(_FEW if most is None else most, MOST)
+        return replace(self.problem, demands=tuple(copies(self.demand, max(number, 1))))
+
+    def _count(self, solution: Solution) -> int:
+        return sum(self.times.get(placement.node, 1) for placement in solution.placements)
+
+
+def _first_error(solution: Solution) -> str:
+    """Why the first copy that is not placed ended with an error; empty if it just did not fit."""
+    fatal = (str(error) for error in solution.errors.values() if isinstance(error, FatalError))
+    return next(fatal, "")

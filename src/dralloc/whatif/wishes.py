@@ -1,0 +1,192 @@
+"""What is asked for: a claim, a template or a pod by name, to be had several times, whatever state it is in itself.
+
+A wish becomes a pending copy in a cluster of which only the allocated claims stay: what is pending otherwise, and what
+quotas say, does not count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from dralloc.api import ObjectMeta, Pod, ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
+from dralloc.cluster import Cluster
+from dralloc.compiler import Compiled, compile_cluster
+from dralloc.errors import DrallocError
+from dralloc.features import ALL_FEATURES, Features
+from dralloc.names import ClaimKey
+from dralloc.problem import Demand
+
+__all__ = ["Source", "Stage", "Wish", "only_allocated", "stage"]
+
+_MARK = " (copy)"
+"""No object can have a name like this."""
+
+
+class Source(StrEnum):
+    """Where to look for what is wished: ``CLAIM`` means a template if there is no such claim."""
+
+    CLAIM = "claim"
+    TEMPLATE = "template"
+    POD = "pod"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Something to be had, by name; ``number`` is how many of it, or its share of a mix."""
+
+    key: ClaimKey
+    source: Source = Source.CLAIM
+    number: int | None = None
+
+    @classmethod
+    def parse(cls, text: str, source: Source = Source.CLAIM) -> Wish:
+        """Read ``NAMESPACE/NAME`` or ``NAMESPACE/NAME=NUMBER``; without namespace it is ``default``.
+
+        Raises
+        ------
+        DrallocError
+            The number is none, or less than 1.
+        """
+        name, equals, number = text.partition("=")
+        if equals and not (number.isascii() and number.isdigit() and int(number)):
+            raise DrallocError(f"--{source} {text}: expected NAMESPACE/NAME=NUMBER, with a number of at least 1")
+        namespace, slash, own = name.partition("/")
+        key = ClaimKey(namespace, own) if slash else ClaimKey("default", name)
+        return cls(key, source, int(number) if equals else None)
+
+    @property
+    def title(self) -> str:
+        """What it is, as answers show it."""
+        return f"{'' if self.source is Source.CLAIM else f'{self.source} '}{self.key}"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A compiled cluster in which nothing is pending but one copy of each wish: ``demands`` in the order of these."""
+
+    compiled: Compiled
+    demands: tuple[Demand, ...]
+
+
+def stage(
+    cluster: Cluster,
+    wishes: Sequence[Wish],
+    *,
+    nodes: Sequence[str] = (),
+    features: Features = ALL_FEATURES,
+    strict: bool = False,
+) -> Stage:
+    """Compile a cluster with one copy of each wish.
+
+    Parameters
+    ----------
+    nodes, features, strict
+        As in `dralloc.allocate`.
+
+    Raises
+    ------
+    DrallocError
+        There is no such claim, template or pod, it asks for nothing, or it is wished twice.
+    """
+    for wish, times in Counter(wishes).items():
+        if times > 1:
+            raise DrallocError(f"{wish.title}: is asked for {times} times; give it once, with a number")
+    director = _Director(cluster)
+    cast = [director.enter(wish) for wish in wishes]
+    compiled = compile_cluster(director.cluster(), features, nodes, strict=strict)
+    by_key = {demand.key: demand for demand in compiled.problem.demands}
+    for wish, key in zip(wishes, cast, strict=True):
+        if key not in by_key:
+            raise DrallocError(f"{wish.title}: uses no claims")
+    return Stage(compiled, tuple(by_key[key] for key in cast))
+
+
+def only_allocated(cluster: Cluster) -> Cluster:
+    """The cluster without what is pending, and without quotas and groups."""
+    return replace(
+        cluster,
+        claims=tuple(claim for claim in cluster.claims if claim.status.allocation is not None),
+        pods=(),
+        claims_of_pods={},
+        unresolved={},
+        quotas=(),
+        pod_groups={},
+        workloads={},
+        group_claims={},
+    )
+
+
+class _Director:
+    """Puts copies of what is wished beside what is allocated."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.whole = cluster
+        self.claims: dict[ClaimKey, ResourceClaim] = {}
+        self.pods: dict[ClaimKey, tuple[Pod, tuple[ClaimKey, ...]]] = {}
+
+    def cluster(self) -> Cluster:
+        """The cluster with all copies."""
+        base = only_allocated(self.whole)
+        return replace(
+            base,
+            claims=(*base.claims, *self.claims.values()),
+            pods=tuple(pod for pod, _ in self.pods.values()),
+            claims_of_pods={key: claims for key, (_, claims) in self.pods.items()},
+            made=frozenset(),
+            abandoned=frozenset(),
+        )
+
+    def enter(self, wish: Wish) -> ClaimKey:
+        """Add a copy; returns the key of its demand."""
+        if wish.source is Source.POD:
+            return self._pod(wish)
+        return self._claim(wish.key, self._spec(wish))
+
+    def _spec(self, wish: Wish) -> ResourceClaimSpec:
+        claim = self.whole.claim(wish.key) if wish.source is Source.CLAIM else None
+        if claim is not None:
+            return claim.spec
+        for template in self.whole.templates:
+            if template.key == wish.key:
+                return template.spec.spec
+        kinds = "ResourceClaim or ResourceClaimTemplate" if wish.source is Source.CLAIM else "ResourceClaimTemplate"
+        raise DrallocError(f"{kinds} {wish.key}: was not given")
+
+    def _claim(self, key: ClaimKey, spec: ResourceClaimSpec) -> ClaimKey:
+        copy = _copied(key)
+        while copy in self.claims:
+            copy = _copied(copy)
+        metadata = ObjectMeta(name=copy.name, namespace=copy.namespace)
+        self.claims[copy] = ResourceClaim(metadata=metadata, spec=spec, status=ResourceClaimStatus())
+        return copy
+
+    def _pod(self, wish: Wish) -> ClaimKey:
+        pod = next((pod for pod in self.whole.pods if pod.key == wish.key), None)
+        if pod is None:
+            raise DrallocError(f"Pod {wish.key}: was not given, or has run to its end")
+        missing = self.whole.unresolved.get(pod.key)
+        if missing:
+            raise DrallocError(f"Pod {wish.key}: {missing[0]}")
+        key = _copied(pod.key)
+        self.pods[key] = _anew(pod, key), tuple(self._claims_of(pod))
+        return key
+
+    def _claims_of(self, pod: Pod) -> Iterator[ClaimKey]:
+        for key in self.whole.pod_claims(pod):
+            claim = self.whole.claim(key)
+            if claim is not None:
+                yield self._claim(key, claim.spec)
+
+
+def _copied(key: ClaimKey) -> ClaimKey:
+    return ClaimKey(key.namespace, f"{key.name}{_MARK}")
+
+
+def _anew(pod: Pod, key: ClaimKey) -> Pod:
+    """The pod as it would be before it was scheduled."""
+    spec = pod.spec.model_copy(update={"node_name": None, "scheduling_gates": ()})
+    metadata = pod.metadata.model_copy(update={"name": key.name, "owner_references": ()})
+    return pod.model_copy(update={"metadata": metadata, "spec": spec})

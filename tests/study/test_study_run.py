@@ -1,0 +1,169 @@
+"""Studies: what is in the table, what is kept on disk, and that it does not matter who works it out."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pandas import DataFrame
+from pandas.testing import assert_frame_equal
+
+import dralloc
+from conftest import ROOT
+from dralloc.errors import DrallocError
+from dralloc.study import MODES
+from dralloc.study.trial import Trial
+from study_scenarios import gpu_cluster, random_cluster
+
+MODEL = ROOT / "models" / "keps" / "4816-flexible-takes-big"
+
+
+def without_seconds(table: DataFrame) -> DataFrame:
+    return table[[column for column in table.columns if not column.startswith("seconds.")]]
+
+
+def test_one_row_per_seed_demand_and_mode() -> None:
+    table = dralloc.study(MODEL, seeds=2, demand=[1.0, 2.0], modes=["first-fit", "optimal"])
+    assert list(zip(table["seed"], table["demand"], table["mode"], strict=True)) == [
+        (seed, demand, mode) for seed in (0, 1) for demand in (1.0, 2.0) for mode in ("first-fit", "optimal")
+    ]
+    first, best = table.iloc[0], table.iloc[1]
+    assert (first["placed"], best["placed"], best["total"]) == (1, 2, 2)
+    assert (best["status"], best["bound"], best["gap"]) == ("OPTIMAL", 2, 0)
+    assert first["status"] == "FEASIBLE"
+    assert table["bound"].isna().tolist() == [True, False] * 4
+    assert {"seconds.compile", "seconds.solve", "seconds.check"} <= set(table.columns)
+    assert table["total"].tolist() == [2, 2, 4, 4] * 2
+
+
+def test_every_mode_answers() -> None:
+    table = dralloc.study(gpu_cluster(), demand=1.5)
+    assert table["mode"].tolist() == list(MODES)
+    best = table["placed"].tolist()[-1]
+    assert all(placed <= best for placed in table["placed"])
+
+
+def test_utilisation_is_a_share(root: Path) -> None:
+    table = dralloc.study(root / "models" / "h100-mig-smallest", modes=["first-fit"])
+    used = table[[column for column in table.columns if column.startswith("utilisation.")]]
+    assert not used.empty
+    assert used.ge(0).all(axis=None)
+    assert used.le(1).all(axis=None)
+
+
+def test_a_generator_scales_by_itself() -> None:
+    table = dralloc.study(random_cluster, seeds=[3, 5], demand=[0.5, 2.0], modes=["best-fit"])
+    expected = [len(random_cluster(seed, demand).claims) for seed in (3, 5) for demand in (0.5, 2.0)]
+    assert table["total"].tolist() == expected
+
+
+@pytest.mark.parametrize("scenario", [MODEL, gpu_cluster(), random_cluster], ids=["path", "cluster", "generator"])
+def test_two_jobs_give_the_same_rows(scenario: Any) -> None:
+    one, two = (dralloc.study(scenario, seeds=2, demand=[0.75, 1.5], n_jobs=jobs) for jobs in (1, 2))
+    assert_frame_equal(without_seconds(one), without_seconds(two))
+
+
+# A cluster of Dask on this machine starts processes and threads with sockets of their own.
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("backend", ["dask", "ray"])
+def test_another_backend_gives_the_same_rows(backend: str) -> None:
+    pytest.importorskip({"dask": "distributed", "ray": "ray"}[backend], reason=f"the extra {backend} is not installed")
+    here = dralloc.study(MODEL, demand=[1.0, 2.0], modes=["first-fit", "optimal"])
+    there = dralloc.study(MODEL, demand=[1.0, 2.0], modes=["first-fit", "optimal"], backend=backend, n_jobs=2)
+    assert_frame_equal(without_seconds(here), without_seconds(there))
+
+
+@pytest.mark.parametrize("backend", ["dask", "ray"])
+def test_a_missing_backend_is_an_error_that_names_the_extra(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, {"dask": "distributed", "ray": "ray"}[backend], None)
+    with pytest.raises(DrallocError, match=rf"pip install 'dralloc\[{backend}\]'"):
+        dralloc.study(gpu_cluster(), backend=backend)
+
+
+def test_finished_rows_are_not_worked_out_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "rows.jsonl"
+    told: list[tuple[int, int]] = []
+    asked = partial(dralloc.study, gpu_cluster(), store=store, progress=lambda *news: told.append(news))
+    first = asked(demand=[1.0, 2.0], modes=["first-fit", "best-fit"])
+    assert told == [(2, 4), (4, 4)]
+    monkeypatch.setattr(Trial, "run", lambda _: pytest.fail("worked out again"))
+    assert_frame_equal(asked(demand=[1.0, 2.0], modes=["first-fit", "best-fit"]), first)
+    assert asked(demand=2.0, modes=["best-fit"])["placed"].tolist() == first["placed"].tolist()[-1:]
+
+
+def test_what_a_row_depends_on_is_part_of_its_key(tmp_path: Path) -> None:
+    store = tmp_path / "rows.jsonl"
+
+    def lines() -> int:
+        return len(store.read_text().split())
+
+    dralloc.study(gpu_cluster(), store=store, modes=["first-fit", "optimal"])
+    before = lines()
+    dralloc.study(gpu_cluster(), store=store, modes=["first-fit", "optimal"], time_limit=7)
+    assert lines() == before + 1, "only the optimum has a time limit"
+    dralloc.study(gpu_cluster((1, 1)), store=store, modes=["first-fit"])
+    dralloc.study(gpu_cluster(), store=store, modes=["first-fit"], seeds=[1])
+    features = dralloc.Features(ConsumableCapacity=False)
+    dralloc.study(gpu_cluster(), store=store, modes=["first-fit"], features=features)
+    assert lines() == before + 4
+    dralloc.study(random_cluster, store=store, modes=["first-fit"])
+    dralloc.study(partial(sized, (1, 1)), store=store, modes=["first-fit"])
+    dralloc.study(partial(sized, (1, 2)), store=store, modes=["first-fit"])
+    dralloc.study(partial(sized, (1, 2)), store=store, modes=["first-fit"])
+    assert lines() == before + 7
+
+
+def sized(sizes: tuple[int, ...], seed: int, demand: float) -> dralloc.Cluster:
+    assert (seed, demand) == (0, 1.0)
+    return gpu_cluster(sizes)
+
+
+def test_a_killed_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "rows.jsonl"
+    real = Trial.run
+    done: list[Trial] = []
+
+    def fail_at_third(self: Trial) -> list[dict[str, Any]]:
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(self)
+        return real(self)
+
+    monkeypatch.setattr(Trial, "run", fail_at_third)
+    with pytest.raises(KeyboardInterrupt):
+        dralloc.study(gpu_cluster(), seeds=4, store=store, modes=["first-fit"])
+    monkeypatch.setattr(Trial, "run", real)
+    # The machine died in the middle of a line.
+    store.write_text(store.read_text() + '{"key": "12')
+    told: list[int] = []
+    table = dralloc.study(
+        gpu_cluster(), seeds=4, store=store, modes=["first-fit"], progress=lambda now, _: told.append(now)
+    )
+    assert told == [3, 4]
+    assert table["seed"].tolist() == [0, 1, 2, 3]
+    finished = [line for line in store.read_text().split("\n") if line and line != '{"key": "12']
+    assert len({json.loads(line)["key"] for line in finished}) == 4
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"modes": ["worst"]}, "no mode 'worst'; known modes: first-fit, .*optimal"),
+        ({"backend": "spark"}, "no backend 'spark'; known backends: loky, dask, ray"),
+        ({"store": "/nowhere/rows.jsonl"}, "/nowhere/rows.jsonl: cannot be written"),
+        ({"demand": -1.0}, "demand: -1.0 is negative"),
+        ({"n_jobs": 0}, "n_jobs: 0 is not a positive number"),
+    ],
+)
+def test_errors_of_users(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(DrallocError, match=message):
+        dralloc.study(gpu_cluster(), **changed)
+
+
+def test_clusters_can_be_sent_to_other_processes() -> None:
+    assert pickle.loads(pickle.dumps(gpu_cluster())) == gpu_cluster()
