@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from dralloc.api import (
     CapacityRequirements,
     CELDeviceSelector,
+    Device,
     DeviceCapacity,
     DeviceClass,
     DeviceSelector,
@@ -25,6 +26,7 @@ from dralloc.compiler import Compiled, compile_cluster
 from dralloc.explain.change import Change, Place
 from dralloc.explain.clauses import Clause, clauses_of
 from dralloc.explain.excluded import CORDONED
+from dralloc.explain.lab import SHARED
 from dralloc.explain.offers import Variation
 from dralloc.explain.turn import Turn
 from dralloc.match import Criteria
@@ -35,6 +37,7 @@ from dralloc.solution import Placement, Solution
 from dralloc.write import allocated_claims
 
 M = TypeVar("M", bound=BaseModel)
+MUCH = 10**30
 
 
 def changed(model: M, **update: object) -> M:
@@ -55,6 +58,11 @@ class Editor:
         if node_like:
             cluster = with_node_like(cluster, node_like)
         problem = compile_cluster(cluster, self.compiled.problem.features).problem
+        counters = (
+            replace(one, free=MUCH) if (one.id.driver, one.id.counter) in change.counters else one
+            for one in problem.counters
+        )
+        problem = replace(problem, counters=tuple(counters))
         unlimited = Unlimited(problem.eligibility, problem, change.capacities)
         return replace(problem, eligibility=unlimited) if change.capacities else problem
 
@@ -70,7 +78,7 @@ class Editor:
             elif claim.key in also:
                 claims.append(changed(claim, status=type(claim.status)()))
             elif claim.key not in change.released and (claim.key in placed or claim.status.allocation is not None):
-                claims.append(placed.get(claim.key, claim))
+                claims.append(self.held(placed.get(claim.key, claim), change))
         pods = [
             self.pod(pod, change)
             for pod in cluster.pods
@@ -86,6 +94,14 @@ class Editor:
             slices=tuple(self.slice(one, change) for one in cluster.slices),
         )
 
+    def held(self, claim: ResourceClaim, change: Change) -> ResourceClaim:
+        """An allocated claim, for all nodes if the change says so."""
+        allocation = claim.status.allocation
+        named = any(rule.startswith(f"claim {claim.key} is allocated for") for rule in change.rules)
+        if allocation is None or not (named or SHARED in change.rules):
+            return claim
+        return changed(claim, status=changed(claim.status, allocation=changed(allocation, node_selector=None)))
+
     def pod(self, pod: Pod, change: Change) -> Pod:
         selector = {
             label: value
@@ -97,16 +113,11 @@ class Editor:
         return changed(pod, spec=changed(pod.spec, node_selector=selector, affinity=affinity))
 
     def slice(self, one: ResourceSlice, change: Change) -> ResourceSlice:
-        lifted = {name for driver, name in change.counters if driver == one.spec.driver}
         unasked = {name for variation in change.variations.values() for name in variation.unasked}
         devices = []
         for device in one.spec.devices:
-            consumption = tuple(
-                replace(entry, counters={name: value for name, value in entry.counters.items() if name not in lifted})
-                for entry in device.consumes_counters
-            )
-            missing = {name: DeviceCapacity(Quantity(0)) for name in unasked if name not in device.capacity}
-            devices.append(replace(device, consumes_counters=consumption, capacity={**device.capacity, **missing}))
+            missing = {name: DeviceCapacity(Quantity(0)) for name in unasked - published(device)}
+            devices.append(replace(device, capacity={**device.capacity, **missing}))
         return changed(one, spec=changed(one.spec, devices=tuple(devices)))
 
     # The demand's own claims.
@@ -166,6 +177,12 @@ class Editor:
         spec = changed(given.spec, selectors=tuple(map(selector, rejoined(kept, name))))
         self.classes[relaxed] = changed(given, metadata=changed(given.metadata, name=relaxed), spec=spec)
         return relaxed
+
+
+def published(device: Device) -> set[str]:
+    """What can be asked of a device: its capacities, and counters that it draws on by request."""
+    consumed = (one for use in device.consumes_counters for one in use.counters.values())
+    return {*device.capacity, *(one.value_from.capacity_key for one in consumed if one.value_from is not None)}
 
 
 def selector(expression: str) -> DeviceSelector:

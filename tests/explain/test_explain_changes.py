@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pytest
 
 from brute_force import best
-from crowded import Crowd
+from crowded import GANG, Crowd
 from dralloc.allocate import allocate
 from dralloc.explain.change import Change
 from dralloc.explain.conflict import find_conflict
@@ -38,7 +38,7 @@ def test_conflicts_are_minimal_and_suggestions_hold(chunk: int) -> None:
     seen: Counter[str] = Counter()
     for seed in range(chunk * CLUSTERS, (chunk + 1) * CLUSTERS):
         for mode in Mode:
-            plan = allocate(Crowd(seed).cluster(), mode)
+            plan = allocate(Crowd(seed).cluster(), mode, gang=GANG)
             placed = {placement.demand for placement in plan.solution.placements}
             for number in range(len(plan.demands)):
                 if number not in placed:

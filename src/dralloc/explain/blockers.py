@@ -84,7 +84,7 @@ class Blockers:
         for counter, amount in (*device.consumes, *charge.counters):
             if amount > books.free[counter]:
                 found |= books.holders_of_counter(counter).keys()
-        return found
+        return found - self._situation.lab.turn.own
 
     def _full(self, number: int, charge: Charge) -> bool:
         device, books = self._scene.problem.devices[number], self._scene.books

@@ -124,7 +124,10 @@ class Lab:
 
     def on(self, scene: Scene, node: int, demand: Demand, lift: Lift) -> Witness | None:
         """An answer on the node; one with node -1 if first fit has to give up for every node."""
-        part = scene.part([node], [demand], lift)
+        return self.within(scene.part([node], [demand], lift), demand, lift)
+
+    def within(self, part: Part, demand: Demand, lift: Lift) -> Witness | None:
+        """An answer on the only node of a part of a scene, as `on` gives it."""
         key = demand.claims, lift, part.signature()
         if key not in self._known:
             solution = self._solve(part)
@@ -132,7 +135,7 @@ class Lab:
                 return Witness(-1, ())
             self._known[key] = solution.placements[0].grants if solution.placements else None
         found = self._known[key]
-        return None if found is None else Witness(node, tuple(_renumbered(part, found)))
+        return None if found is None else Witness(part.nodes[0], tuple(_renumbered(part, found)))
 
     def _solve(self, part: Part) -> Solution | None:
         solution = first_fit(part.problem)

@@ -172,7 +172,7 @@ class _Members:
     def holders(self) -> Iterator[Member]:
         """The claims that hold something; many are told apart by what they ask for."""
         books = self.scene.books
-        keys = [key for key, held in books.by_claim.items() if held]
+        keys = [key for key, held in books.by_claim.items() if held and key not in self.lab.turn.own]
         if len(keys) <= _SINGLE_HOLDERS:
             groups: list[list[ClaimKey]] = [[key] for key in keys]
         else:

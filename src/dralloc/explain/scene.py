@@ -15,7 +15,7 @@ from dralloc.explain.offers import Offers
 from dralloc.inventory.groups import common_groups
 from dralloc.problem import Charge, Demand, Device, Node, PoolAccess, Problem, Scalar, Usage
 
-__all__ = ["NO_LIFT", "Lift", "Part", "Scene"]
+__all__ = ["NO_LIFT", "Lift", "Part", "Scene", "alternatives_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class Scene:
 
     def part(self, nodes: Sequence[int], demands: Sequence[Demand], lift: Lift = NO_LIFT) -> Part:
         """The nodes with what the demands could get there. The demands' own nodes count within the part."""
-        alternatives = _alternatives(demands)
+        alternatives = alternatives_in(demands)
         return self.cut({node: self.relevant(node, alternatives) for node in nodes}, demands, lift)
 
     def cut(self, offered: Mapping[int, Sequence[int]], demands: Sequence[Demand], lift: Lift = NO_LIFT) -> Part:
@@ -128,7 +128,8 @@ class Scene:
         return _Cut(self, offered, lift).part(demands)
 
 
-def _alternatives(demands: Iterable[Demand]) -> list[int]:
+def alternatives_in(demands: Iterable[Demand]) -> list[int]:
+    """The indices of all alternatives that demands ask for."""
     return [
         alternative.index
         for demand in demands
@@ -172,7 +173,7 @@ class _Cut:
             eligibility=eligibility,
             features=whole.features,
         )
-        for alternative in _alternatives(demands):
+        for alternative in alternatives_in(demands):
             for device in range(len(devices)):
                 eligibility.charge(alternative, device)
         self._overdrawn({device.group for device in devices if device.consumes})
