@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 from dralloc.allocate import allocate
 from dralloc.api import to_wire
 from dralloc.cluster import Cluster
+from dralloc.features import ALL_FEATURES, Features
 from wire import (
     DRIVER,
     VERSION,
@@ -64,6 +66,11 @@ class Crowd:
         names = [f"new-{number}" for number in range(self.random.randint(1, 3))]
         pods = [self.pod(name, names) for name in names if self.random.random() < 0.6]
         return cluster(base, held, [self.claim(name) for name in names], pods)
+
+    def features(self) -> Features:
+        """Mostly all of them, now and then all but one."""
+        gate = self.random.choice(Features.names())
+        return replace(ALL_FEATURES, **{gate: False}) if self.rarely() else ALL_FEATURES
 
     def node(self, name: str) -> Json:
         labels = {"zone": self.random.choice("xy"), "kubernetes.io/hostname": name}

@@ -158,6 +158,7 @@ class Editor:
             selectors = list(rejoined(kept, ""))
             name = self.relaxed_class(name, kept, place)
         asked = {**amounts, **dict(variation.amounts), **{one: Quantity(0) for one in variation.unasked}}
+        set_to = {key: value for key, value in asked.items() if value is not None}
         tolerations = [
             DeviceToleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
             for taint in variation.tolerated
@@ -168,7 +169,7 @@ class Editor:
             selectors=tuple(map(selector, selectors)),
             tolerations=(*details.tolerations, *tolerations),
             count=change.counts.get(place, details.count),
-            capacity=CapacityRequirements(requests={key: value for key, value in asked.items() if value is not None}),
+            capacity=CapacityRequirements(requests=set_to) if set_to else None,
         )
 
     def relaxed_class(self, name: str, kept: Sequence[Clause], place: Place) -> str:
