@@ -25,8 +25,7 @@ from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.explain.change import Change, Place
 from dralloc.explain.clauses import Clause, clauses_of
-from dralloc.explain.excluded import CORDONED
-from dralloc.explain.lab import SHARED
+from dralloc.explain.excluded import CORDONED, SHARED
 from dralloc.explain.offers import Variation
 from dralloc.explain.turn import Turn
 from dralloc.match import Criteria
@@ -38,6 +37,8 @@ from dralloc.write import allocated_claims
 
 M = TypeVar("M", bound=BaseModel)
 MUCH = 10**30
+NOTHING = ResourceClaim.model_validate({"metadata": {"name": "nothing", "namespace": "default"}})
+"""Keeps a demand a demand when nothing else is asked of it any more."""
 
 
 def changed(model: M, **update: object) -> M:
@@ -79,16 +80,15 @@ class Editor:
                 claims.append(changed(claim, status=type(claim.status)()))
             elif claim.key not in change.released and (claim.key in placed or claim.status.allocation is not None):
                 claims.append(self.held(placed.get(claim.key, claim), change))
-        pods = [
-            self.pod(pod, change)
-            for pod in cluster.pods
-            if pod.key == self.compiled.problem.demands[self.turn.number].key
-        ]
+        key = self.compiled.problem.demands[self.turn.number].key
+        pods = [self.pod(pod, change) for pod in cluster.pods if pod.key == key]
+        if pods or (key in own and own[key] in change.claims):
+            claims.append(NOTHING)
         return replace(
             cluster,
             claims=tuple(claims),
             pods=tuple(pods),
-            claims_of_pods={pod.key: cluster.claims_of_pods[pod.key] for pod in pods},
+            claims_of_pods={pod.key: (*cluster.claims_of_pods[pod.key], NOTHING.key) for pod in pods},
             classes=self.classes,
             nodes=tuple(schedulable(node) if CORDONED in change.rules else node for node in cluster.nodes),
             slices=tuple(self.slice(one, change) for one in cluster.slices),

@@ -112,8 +112,6 @@ class Case:
 
     def _feasible(self, change: Change) -> bool:
         problem = self.editor.problem(change)
-        if not problem.demands:  # nothing is asked any more
-            return bool(problem.nodes)
         return best(problem)[0] > 0
 
     def _holds(self, suggestion: Suggestion) -> bool:

@@ -14,7 +14,7 @@ from dralloc.check import check
 from dralloc.errors import FatalError
 from dralloc.explain.books import Books
 from dralloc.explain.change import Change
-from dralloc.explain.excluded import Exclusions
+from dralloc.explain.excluded import SHARED, Exclusions
 from dralloc.explain.plausible import Plausible
 from dralloc.explain.scene import Lift, Part, Scene
 from dralloc.explain.turn import Turn
@@ -25,9 +25,7 @@ from dralloc.solution import Grant, Solution
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
 
-__all__ = ["SHARED", "Lab", "Witness"]
-
-SHARED = "a claim that is shared with a placed pod cannot be used from there"
+__all__ = ["Lab", "Witness"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +108,8 @@ class Lab:
 
     def rules(self, node: int) -> tuple[str, ...]:
         """The rules that leave a node out."""
-        found = self._exclusions.rules(self._whole, node)
-        return found or (() if node in self._usable else (SHARED,))
+        shared = () if node in self.turn.reachable else (SHARED,)
+        return (*self._exclusions.rules(self._whole, node), *shared)
 
     def allowed(self, change: Change) -> list[int]:
         """The nodes that the demand may go to, in search order; nodes that are let in only by the change come last."""

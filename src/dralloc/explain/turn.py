@@ -33,6 +33,8 @@ class Turn:
         The demand without the claims that others have been granted.
     nodes
         The nodes that it may go to, in search order.
+    reachable
+        The nodes from which the claims can be used that others have been granted and that it uses, too.
     placed
         The demands that have been placed, by the claims that they were granted.
     own
@@ -43,6 +45,7 @@ class Turn:
     number: int
     demand: Demand
     nodes: tuple[int, ...]
+    reachable: frozenset[int]
     placed: dict[ClaimKey, int]
     own: frozenset[ClaimKey] = frozenset()
 
@@ -109,8 +112,9 @@ def take_turn(problem: Problem, number: int, placements: Sequence[Placement], co
     whole = problem.demands[number]
     demand = replace(whole, claims=tuple(claim for claim in whole.claims if claim.key not in homes))
     visited = [homes[claim.key] for claim in whole.claims if claim.key in homes]
-    nodes = tuple(node for node in problem.candidate_nodes(whole) if _usable(problem, visited, node))
-    return Turn(Scene(problem, offers, books), number, demand, nodes, placed, _own(whole, compiled))
+    reachable = frozenset(node for node in problem.all_nodes if _usable(problem, visited, node))
+    nodes = tuple(node for node in problem.candidate_nodes(whole) if node in reachable)
+    return Turn(Scene(problem, offers, books), number, demand, nodes, reachable, placed, _own(whole, compiled))
 
 
 def _own(demand: Demand, compiled: Compiled | None) -> frozenset[ClaimKey]:
