@@ -16,7 +16,7 @@ from itertools import count
 
 import pytest
 
-from brute_force import best
+from brute_force import best, without_partial_defects
 from crowded import GANG, Crowd
 from dralloc.allocate import allocate
 from dralloc.explain.change import Change
@@ -112,14 +112,14 @@ class Case:
 
     def _feasible(self, change: Change) -> bool:
         problem = self.editor.problem(change)
-        return best(problem)[0] > 0
+        return best(without_partial_defects(problem))[0] > 0
 
     def _holds(self, suggestion: Suggestion) -> bool:
         if suggestion.cost is Cost.MOVE:
             problem = self.editor.problem(suggestion.change, also=sorted(suggestion.change.released))
-            return best(problem)[0] == sum(demand.weight for demand in problem.demands)
+            return best(without_partial_defects(problem))[0] == sum(demand.weight for demand in problem.demands)
         node_like = suggestion.text.rpartition(" ")[2] if suggestion.cost is Cost.NODE else ""
         problem = self.editor.problem(suggestion.change, node_like=node_like)
         if self.exact:
-            return best(problem)[0] > 0
+            return best(without_partial_defects(problem))[0] > 0
         return bool(first_fit(problem).placements)

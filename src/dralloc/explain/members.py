@@ -96,7 +96,8 @@ class _Members:
                 yield Member(Kind.CONSTRAINT, title, Change(constraints=frozenset({(number, index)})))
             for index, request in enumerate(claim.requests):
                 title = f"claim {claim.key}, request {request.name}"
-                yield Member(Kind.REQUEST, title, Change(requests=frozenset({(number, index)})))
+                defects = "; ".join(one.defect for one in request.alternatives if one.defect)
+                yield Member(Kind.REQUEST, title, Change(requests=frozenset({(number, index)})), defects)
         for place, claim, alternative in alternatives_of(self.claims):
             about = f"claim {claim.key}, request {alternative.name}"
             for index, clause in enumerate(offers.clauses(alternative.index)):
