@@ -58,6 +58,14 @@ class Offers:
 
     def __init__(self, eligibility: Eligibility) -> None:
         self.eligibility = eligibility
+        self._looks: dict[tuple[int, ...], tuple[Hashable, ...]] = {}
+
+    def looks(self, devices: tuple[int, ...]) -> tuple[Hashable, ...]:
+        """The looks of a pool's devices, found out once."""
+        found = self._looks.get(devices)
+        if found is None:
+            found = self._looks[devices] = tuple(map(self.look, devices))
+        return found
 
     def look(self, device: int) -> Hashable:
         """Devices of one look get the same answers."""

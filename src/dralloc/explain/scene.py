@@ -109,13 +109,14 @@ class Scene:
         """The devices offered to a node that some of the alternatives select, or fail on."""
         verdicts: dict[object, bool] = {}
         found = []
-        for device in self.problem.nodes[node].devices():
-            look = self.offers.look(device)
-            wanted = verdicts.get(look)
-            if wanted is None:
-                wanted = verdicts[look] = any(self.offers.selects(each, device) is not False for each in alternatives)
-            if wanted:
-                found.append(device)
+        for pool in self.problem.nodes[node].pools:
+            for device, look in zip(pool.devices, self.offers.looks(pool.devices), strict=True):
+                wanted = verdicts.get(look)
+                if wanted is None:
+                    selected = (self.offers.selects(each, device) is not False for each in alternatives)
+                    wanted = verdicts[look] = any(selected)
+                if wanted:
+                    found.append(device)
         return found
 
     def part(self, nodes: Sequence[int], demands: Sequence[Demand], lift: Lift = NO_LIFT) -> Part:
