@@ -113,11 +113,13 @@ class Editor:
         return changed(pod, spec=changed(pod.spec, node_selector=selector, affinity=affinity))
 
     def slice(self, one: ResourceSlice, change: Change) -> ResourceSlice:
+        free = one.spec.driver in change.groups
         unasked = {name for variation in change.variations.values() for name in variation.unasked}
         devices = []
         for device in one.spec.devices:
             missing = {name: DeviceCapacity(Quantity(0)) for name in unasked - published(device)}
-            devices.append(replace(device, capacity={**device.capacity, **missing}))
+            uses = tuple(replace(use, compatibility_groups=()) if free else use for use in device.consumes_counters)
+            devices.append(replace(device, capacity={**device.capacity, **missing}, consumes_counters=uses))
         return changed(one, spec=changed(one.spec, devices=tuple(devices)))
 
     # The demand's own claims.

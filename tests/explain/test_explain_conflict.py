@@ -108,6 +108,30 @@ def test_a_counter_with_who_holds_it() -> None:
     assert details[f"counter memory of {DRIVER}"] == "10Gi free of 40Gi, held by default/held 30Gi"
 
 
+def test_compatibility_groups_with_who_uses_the_counter_set() -> None:
+    def grouped(name: str, group: str) -> Json:
+        (use,) = consumes("card", memory="1Gi")
+        return device(name, consumesCounters=[{**use, "compatibilityGroups": [group]}])
+
+    found = explain(
+        cluster(
+            node(),
+            device_class(),
+            resource_slice(name="counters", count=2, sharedCounters=[counters("card", memory="40Gi")]),
+            resource_slice([grouped("mig-0", "mig"), grouped("vgpu-0", "vgpu")], count=2),
+            allocated("held", {"device": "mig-0"}),
+            claim("wanted", request()),
+        ),
+        "default/wanted",
+    )
+    assert rules(found) == {
+        "claim default/wanted, request gpu",
+        f"compatibility groups of devices of {DRIVER}",
+        "allocated claim default/held",
+    }
+    assert "release claim default/held (highest priority 0)" in changes(found)
+
+
 def test_a_claim_moves_out_of_the_way() -> None:
     found = explain(
         cluster(

@@ -179,6 +179,49 @@ def test_requests_that_overdraw_a_counter_together() -> None:
     assert (found.code, found.text) == (Code.COUNTER, "together more than is free of counter memory")
 
 
+def grouped(name: str, *groups: str) -> Json:
+    (use,) = consumes("card", memory="1Gi")
+    return device(name, consumesCounters=[{**use, "compatibilityGroups": list(groups)}])
+
+
+def cards(*devices: Json) -> list[Json]:
+    return [
+        node(),
+        device_class(),
+        resource_slice(name="counters", count=2, sharedCounters=[counters("card", memory="40Gi")]),
+        resource_slice(devices, count=2),
+    ]
+
+
+def test_compatibility_groups_clash_with_what_is_in_use() -> None:
+    devices = cards(grouped("mig-0", "mig"), grouped("vgpu-0", "vgpu"), grouped("plain-0"))
+    held = allocated("held", {"device": "mig-0"})
+    found = cause(cluster(devices, held, claim("wanted", request())))
+    assert (found.code, found.text) == (Code.GROUPS, "its counter set is in use in other compatibility groups")
+    assert found.devices == 2
+    used = "counter set card is used by default/held in group mig"
+    assert found.details == (
+        f"{DRIVER}/pool-0/vgpu-0: {used}; the device is in group vgpu",
+        f"{DRIVER}/pool-0/plain-0: {used}; the device is in no group",
+    )
+    assert dict(found.excluded) == {"in use": 1, found.text: 2}
+
+
+def test_compatibility_groups_of_requests_exclude_each_other() -> None:
+    wanted = claim(
+        "wanted", request("a", "device.attributes['m'].x == 1"), request("b", "device.attributes['m'].x == 2")
+    )
+    devices = cards(
+        {**grouped("mig-0", "mig"), "attributes": {"m/x": {"int": 1}}},
+        {**grouped("vgpu-0", "vgpu"), "attributes": {"m/x": {"int": 2}}},
+    )
+    found = cause(cluster(devices, wanted))
+    assert (found.code, found.text) == (
+        Code.GROUPS,
+        "together they need devices whose compatibility groups exclude each other",
+    )
+
+
 def test_more_than_32_results() -> None:
     found = cause(one_node(claim("wanted", request(count=33)), devices=gpus(40)))
     assert found.code is Code.ERROR

@@ -10,7 +10,7 @@ from dralloc.api import DeviceTaint
 from dralloc.explain.offers import Variation
 from dralloc.explain.reasons import Cause, Code
 from dralloc.explain.scene import Scene
-from dralloc.explain.wording import Wording, taint_text
+from dralloc.explain.wording import Wording, groups_text, taint_text
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Charge, Claim, Device
 from dralloc.report import amount
@@ -123,6 +123,7 @@ class Funnel:
             yield self._unadmitted(alternative, number)
         if not alternative.admin:
             yield from self._counters(device, charge)
+            yield from self._groups(number)
         yield from self._capacities(alternative, number, charge)
 
     def _held(self, device: Device) -> str:
@@ -162,6 +163,19 @@ class Funnel:
         left = f"{amount(free)} free of {amount(counter.total)}" if free >= 0 else f"overdrawn by {amount(-free)}"
         need = f"{amount(wanted)} needed, " if wanted else ""
         return f"{device.id}: counter {counter.id.counter_set}/{counter.id.counter}: {need}{left}, {holders}"
+
+    def _groups(self, number: int) -> Iterator[Exclusion]:
+        device, books = self._scene.problem.devices[number], self._scene.books
+        for counter_set, groups in () if books.shares.get(device.slot) else device.compatibility:
+            if not groups & books.compatibility().get(counter_set, groups):
+                label = "its counter set is in use in other compatibility groups"
+                yield Exclusion(Code.GROUPS, label, partial(self._clash, number, counter_set))
+
+    def _clash(self, number: int, counter_set: int) -> str:
+        device, books = self._scene.problem.devices[number], self._scene.books
+        own = groups_text(dict(device.compatibility)[counter_set])
+        users = self._wording.users(books.users_of_set(counter_set))
+        return f"{device.id}: {self._wording.counter_set(number, counter_set)} is used {users}; the device is {own}"
 
     def _capacities(self, alternative: Alternative, number: int, charge: Charge) -> Iterator[Exclusion]:
         device = self._scene.problem.devices[number]

@@ -96,7 +96,7 @@ class Lab:
 
     def lift(self, change: Change) -> Lift:
         """What does not count after the change."""
-        return Lift(change.counters, change.capacities, lenient=self.exact)
+        return Lift(change.counters, change.capacities, change.groups, lenient=self.exact)
 
     def scene(self, change: Change) -> Scene:
         """The scene without the claims that are released."""

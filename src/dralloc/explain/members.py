@@ -28,6 +28,7 @@ class Kind(StrEnum):
 
     HOLDER = "holder"
     COUNTER = "counter"
+    GROUPS = "compatibility groups"
     CAPACITY = "capacity"
     TAINT = "taint"
     NODES = "nodes"
@@ -64,7 +65,8 @@ class Member:
 def members_of(lab: Lab, problem: Problem, wording: Wording, compiled: Compiled | None) -> list[Member]:
     """Every rule that could be part of a conflict about the lab's demand."""
     found = _Members(lab, problem, wording, compiled)
-    members = [*found.holders(), *found.counters(), *found.capacities(), *found.taints(), *found.nodes(), *found.own()]
+    amounts = (*found.counters(), *found.groups(), *found.capacities())
+    members = [*found.holders(), *amounts, *found.taints(), *found.nodes(), *found.own()]
     return sorted(members, key=lambda member: list(Kind).index(member.kind))
 
 
@@ -157,6 +159,14 @@ class _Members:
             for claim, nanos in self.scene.books.holders_of_counter(number).items():
                 entry[claim] = entry.get(claim, 0) + nanos
         return drawn
+
+    def groups(self) -> Iterator[Member]:
+        """The compatibility groups (KEP-5963), by driver."""
+        drivers = dict.fromkeys(device.id.driver for device in self.problem.devices if device.compatibility)
+        for driver in drivers:
+            yield Member(
+                Kind.GROUPS, f"compatibility groups of devices of {driver}", Change(groups=frozenset({driver}))
+            )
 
     def capacities(self) -> Iterator[Member]:
         """The capacities of shareable devices, by driver and name."""

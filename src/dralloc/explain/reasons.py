@@ -26,6 +26,7 @@ class Code(StrEnum):
     IN_USE = "in use"
     TAINT = "taint"
     COUNTER = "counter short"
+    GROUPS = "compatibility groups"
     CAPACITY = "capacity short"
     CONSTRAINT = "constraint"
     TOO_MANY = "too many results"

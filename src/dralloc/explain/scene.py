@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from dralloc.errors import AllocationError
 from dralloc.explain.books import Books
 from dralloc.explain.offers import Offers
-from dralloc.inventory.groups import common_groups
 from dralloc.problem import Charge, Demand, Device, Node, PoolAccess, Problem, Scalar, Usage
 
 __all__ = ["NO_LIFT", "Lift", "Part", "Scene", "alternatives_in"]
@@ -20,7 +19,7 @@ __all__ = ["NO_LIFT", "Lift", "Part", "Scene", "alternatives_in"]
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """What does not count: counters and capacities, by driver and name.
+    """What does not count: counters and capacities, by driver and name, and compatibility groups, by driver.
 
     ``lenient``: whether a selector that fails on a device leaves it out, as in the optimal mode, instead of ending the
     attempt.
@@ -28,6 +27,7 @@ class Lift:
 
     counters: frozenset[tuple[str, str]] = frozenset()
     capacities: frozenset[tuple[str, str]] = frozenset()
+    groups: frozenset[str] = frozenset()
     lenient: bool = False
 
 
@@ -169,7 +169,7 @@ class _Cut:
                 held=frozenset(slots & books.held),
                 shares={slot: books.shares[slot] for slot in slots if slot in books.shares},
                 consumed={slot: books.consumed[slot] for slot in slots if slot in books.consumed},
-                compatibility=self._compatibility(),
+                compatibility=books.compatibility(),
             ),
             eligibility=eligibility,
             features=whole.features,
@@ -191,15 +191,11 @@ class _Cut:
         reach, nodes = device.nodes, None
         if reach is not None:
             nodes = frozenset(place for place, node in enumerate(self.nodes) if node in reach)
-        return replace(device, consumes=tuple((self.counter(number), amount) for number, amount in kept), nodes=nodes)
-
-    def _compatibility(self) -> dict[int, frozenset[str]]:
-        """What everything in use has in common on counter sets with compatibility groups, also outside of the part."""
-        whole, books = self.scene.problem, self.scene.books
-        if not whole.has_compatibility_groups:
-            return {}
-        return common_groups(
-            one for one in whole.devices if one.slot in books.held or books.shares.get(one.slot, 0) > 0
+        return replace(
+            device,
+            consumes=tuple((self.counter(number), amount) for number, amount in kept),
+            nodes=nodes,
+            compatibility=() if device.id.driver in self.lift.groups else device.compatibility,
         )
 
     def _node(self, node: int) -> Node:
