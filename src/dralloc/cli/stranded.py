@@ -21,14 +21,11 @@ def stranded_command(  # noqa: PLR0913 - one parameter per option
     claim: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NS/NAME",
-            help="A claim of the mix; may be given several times. By default all claims, pending and allocated.",
+            metavar="NS/NAME[=N]",
+            help="A claim or template of the mix; may be given several times. By default the pending claims.",
         ),
     ] = None,
     as_json: AsJson = False,
-    time_limit: Annotated[
-        float, typer.Option(min=0.001, metavar="S", help="Seconds for one part of a pool; beyond, figures are limits.")
-    ] = 10,
     kubernetes: KubernetesVersion = None,
     feature: FeatureSwitches = None,
     strict: Strict = False,
@@ -40,13 +37,12 @@ def stranded_command(  # noqa: PLR0913 - one parameter per option
         with session.busy("reading"):
             cluster = load(*paths, strict=strict)
         session.notices(cluster.findings)
-        with session.busy("filling up what is free"):
+        with session.busy("looking at what is free"):
             found = stranded(
                 cluster,
                 claim or (),
                 features=features_from(feature, kubernetes),
                 strict=strict,
-                time_limit=time_limit,
             )
         if as_json:
             typer.echo(json.dumps(found.to_dict(), indent=2))

@@ -56,7 +56,9 @@ class Plausible:
         charge = self._scene.offers.charge(alternative.index, number) or Charge()
         if not self._has_capacity(device, charge):
             return False
-        return alternative.admin or (self._is_free(device) and self._has_counters(device, charge))
+        if alternative.admin:
+            return True
+        return self._is_free(device) and self._has_counters(device, charge) and self._is_compatible(device)
 
     def _is_free(self, device: Device) -> bool:
         books = self._scene.books
@@ -77,6 +79,12 @@ class Plausible:
         free = self._scene.books.free
         draws = (*device.consumes, *charge.counters) if opening else charge.counters
         return all(amount <= free[number] or self._is_lifted(number) for number, amount in draws)
+
+    def _is_compatible(self, device: Device) -> bool:
+        if not device.compatibility or device.slot in self._scene.books.shares or device.id.driver in self._lift.groups:
+            return True
+        common = self._scene.books.compatibility()
+        return all(groups & common.get(counter_set, groups) for counter_set, groups in device.compatibility)
 
     def _is_lifted(self, number: int) -> bool:
         id_ = self._scene.problem.counters[number].id

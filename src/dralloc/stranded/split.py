@@ -1,90 +1,138 @@
-"""How much of a measure is stranded, and by what: rules are lifted one after the other until more can be used."""
+"""How much of each quantity is of use to a mix, and what strands the rest: rules are lifted one after the other."""
 
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Hashable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
-from dralloc.solvers.cpsat import Options
-from dralloc.stranded.cause import LIFTED_IN_ORDER, Cause
-from dralloc.stranded.domains import Domain, find_domains
-from dralloc.stranded.filling import Filling
-from dralloc.stranded.ground import Ground
-from dralloc.stranded.measures import Measure
+from dralloc.compiler import Compiled
+from dralloc.explain.books import Books
+from dralloc.problem import Alternative, Demand
+from dralloc.stranded.grants import Found, Granter, Granting
+from dralloc.stranded.lifting import LIFTED_IN_ORDER, Cause
+from dralloc.stranded.quantities import Key, Quantities
+from dralloc.stranded.sums import most
 
-__all__ = ["Split", "Splitter"]
-
-_EVERYTHING = frozenset(LIFTED_IN_ORDER)
+__all__ = ["Splitter"]
 
 
-@dataclass(frozen=True)
-class Split:
-    """What is stranded of a measure, in nanos by cause, and whether it is proven that it is not less."""
+@dataclass
+class _Takes:
+    """Pieces in which a quantity can be taken: by each device once, or by any number of shares."""
 
-    causes: Mapping[Cause, int] = field(default_factory=dict)
-    proven: bool = True
+    once: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    repeated: set[int] = field(default_factory=set)
+
+    def most(self, free: int) -> int:
+        """The most that can be taken."""
+        choices = sorted(tuple(sorted(amounts - {0})) for amounts in self.once.values())
+        return most(free, tuple(filter(None, choices)), tuple(sorted(self.repeated - {0})))
 
 
 class Splitter:
-    """Splits measures of a ground."""
+    """Splits what is free into what is of use to the demands of a mix, and what is stranded by each cause."""
 
-    def __init__(self, ground: Ground, options: Options) -> None:
-        self._ground = ground
-        self._filling = Filling(ground, options)
-        self._known: dict[Hashable, Split] = {}
+    def __init__(self, compiled: Compiled, books: Books, demands: Sequence[Demand]) -> None:
+        self._compiled = compiled
+        self._problem = compiled.problem
+        self._books = books
+        self._demands = demands
+        self.quantities = Quantities(compiled, books)
 
-    def split(self, measure: Measure) -> Split:
-        """What is stranded of a measure."""
-        causes: Tally[Cause] = Tally()
-        proven = True
-        free = sum(unit.free for unit in self._ground.measures.units[measure])
-        for domain in self._domains_of(measure):
-            free -= domain.free(measure)
-            found = self._in_domain(domain, measure)
-            causes.update(found.causes)
-            proven &= found.proven
-        causes[Cause.UNWANTED] += free
-        return Split({cause: causes[cause] for cause in Cause if causes[cause]}, proven)
+    def found(self) -> Mapping[int, list[Found]]:
+        """What each demand of the mix finds on each of its nodes, with all rules in force."""
+        granter = self._granter(frozenset())
+        return {
+            number: [granter.on(demand, node) for node in granter.nodes(demand)]
+            for number, demand in enumerate(self._demands)
+        }
 
-    def _in_domain(self, domain: Domain, measure: Measure) -> Split:
-        state = domain.state(measure)
-        if state not in self._known:
-            self._known[state] = self._work_out(domain, measure)
-        return self._known[state]
+    def causes(self, found: Mapping[int, Sequence[Found]]) -> Mapping[Key, Mapping[Cause, int]]:
+        """What is stranded of each quantity, in nanos, by cause.
 
-    def _work_out(self, domain: Domain, measure: Measure) -> Split:
-        free = domain.free(measure)
-        usable, proven = self._filling.most(domain, measure, frozenset())
-        causes: dict[Cause, int] = {}
-        if usable < free and self._filling.most(domain, measure, _EVERYTHING).amount > usable:
-            lifted: frozenset[Cause] = frozenset()
-            for cause in LIFTED_IN_ORDER:
-                lifted |= {cause}
-                more = self._filling.most(domain, measure, lifted).amount
+        Parameters
+        ----------
+        found
+            What `found` returned.
+        """
+        usable = self._usable(one for each in found.values() for finding in each for one in finding.granted)
+        causes: dict[Key, dict[Cause, int]] = {key: {} for key in usable}
+        lifted: frozenset[Cause] = frozenset()
+        for cause in LIFTED_IN_ORDER:
+            lifted |= {cause}
+            without = self._usable(self._granted(lifted, self._short(usable)))
+            for key in usable:
                 # `All` may ask for more devices once a rule does not leave them out.
-                causes[cause] = max(0, more - usable)
-                usable += causes[cause]
-        causes[Cause.GEOMETRY if measure.positional else Cause.SIZE] = free - usable
-        return Split(causes, proven)
+                causes[key][cause] = max(0, without[key] - usable[key])
+                usable[key] += causes[key][cause]
+        for key, quantity in self.quantities.by_key.items():
+            rest = Cause.SIZE if key in self._wanted else Cause.UNWANTED
+            causes[key][rest] = quantity.free - usable[key]
+        return causes
 
-    def _domains_of(self, measure: Measure) -> list[Domain]:
-        """The domains that have some of the measure."""
-        units = self._ground.measures.units[measure]
-        keys = [*self._ground.measures.counters(measure), *(("slot", unit.slot) for unit in units)]
-        places = {self._place[key] for key in keys if key in self._place}
-        return [self._domains[place] for place in sorted(places)]
+    def _granter(self, lifted: frozenset[Cause]) -> Granter:
+        return Granter(self._compiled, self._books, self.quantities, lifted)
+
+    def _granted(self, lifted: frozenset[Cause], nodes: frozenset[int]) -> Iterator[Granting]:
+        granter = self._granter(lifted)
+        for demand in self._demands if nodes else ():
+            for node in granter.nodes(demand):
+                if node in nodes:
+                    yield from granter.on(demand, node).granted
+
+    def _usable(self, grantings: Iterable[Granting]) -> dict[Key, int]:
+        """How much of each quantity can be taken by such grants."""
+        takes: dict[Key, _Takes] = defaultdict(_Takes)
+        for device, charge in set(grantings):
+            slot, shareable = self._problem.devices[device].slot, self._problem.devices[device].shareable
+            once = Tally[Key](dict(self.quantities.once(device)))
+            for key, amount in self.quantities.each_time(device, charge):
+                if shareable:
+                    takes[key].repeated.add(amount)
+                else:
+                    once[key] += amount
+            for key, amount in once.items():
+                takes[key].once[slot].add(amount)
+        nothing = _Takes()
+        return {key: takes.get(key, nothing).most(one.free) for key, one in self.quantities.by_key.items()}
+
+    def _short(self, usable: Mapping[Key, int]) -> frozenset[int]:
+        """The nodes with a wanted device that draws on a quantity of which some is still of no use."""
+        short = {key for key, one in self.quantities.by_key.items() if usable[key] < one.free}
+        return frozenset(node for node, keys in self._wanted_on.items() if not short.isdisjoint(keys))
 
     @cached_property
-    def _domains(self) -> list[Domain]:
-        return find_domains(self._ground)
+    def _wanted_on(self) -> Mapping[int, frozenset[Key]]:
+        """For each node the quantities of devices that some demand selects there."""
+        wants = cache(self._wants)
+        return {
+            number: frozenset(
+                key
+                for device in node.devices()
+                if self._problem.on_node(device, number) and wants(device)
+                for key in self.quantities.keys(device)
+            )
+            for number, node in enumerate(self._problem.nodes)
+        }
 
     @cached_property
-    def _place(self) -> Mapping[object, int]:
-        """The place of the domain of each counter, by its index, and of each device, by its slot."""
-        found: dict[object, int] = {}
-        for place, domain in enumerate(self._domains):
-            found.update(dict.fromkeys(domain.counters, place))
-            found.update({("slot", slot): place for slot in domain.slots})
-        return found
+    def _wanted(self) -> frozenset[Key]:
+        return frozenset().union(*self._wanted_on.values())
+
+    def _wants(self, device: int) -> bool:
+        """Whether some demand selects a device for what it will hold."""
+        selects = self._problem.eligibility.selects
+        return any(not each.admin and selects(each.index, device) is True for each in self._alternatives)
+
+    @cached_property
+    def _alternatives(self) -> Sequence[Alternative]:
+        return [
+            each
+            for demand in self._demands
+            for claim in demand.claims
+            for request in claim.requests
+            for each in request.alternatives
+        ]

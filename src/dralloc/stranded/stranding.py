@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from dralloc.quantity import Quantity
 from dralloc.report import Line, Part, Table, amount, as_text, percent, timing_line
-from dralloc.stranded.cause import Cause
-from dralloc.stranded.mix import Kind
+from dralloc.stranded.lifting import Cause
 
-__all__ = ["Capacity", "Stranding"]
+__all__ = ["Row", "Stranding"]
 
 _MOST_POOLS = 20
 
 
 @dataclass(frozen=True)
-class Capacity:
-    """How much of a measure there is in a pool, or in all pools of one kind of node. Amounts in nanos.
+class Row:
+    """How much there is of one thing in a pool, or in all pools of one kind of node. Amounts in nanos.
 
     Parameters
     ----------
@@ -30,12 +29,10 @@ class Capacity:
         What is counted: ``counter NAME``, ``capacity NAME`` or ``devices``.
     total, free
         What is published, and what nobody holds.
-    stranded
-        The part of the free amount that no claims of the mix could use, however many come, by what strands it.
+    causes
+        The part of the free amount that is of no use to the mix, by what strands it.
     fragmented
         The measure of Weng et al., times the number of claims in the mix.
-    proven
-        Whether it is proven that no more can be used; if not, less may be stranded.
     """
 
     driver: str
@@ -44,14 +41,29 @@ class Capacity:
     measure: str
     total: int
     free: int
-    stranded: Mapping[Cause, int]
+    causes: Mapping[Cause, int]
     fragmented: int
-    proven: bool = True
 
     @property
-    def unusable(self) -> int:
+    def stranded(self) -> int:
         """The stranded amount, whatever strands it."""
-        return sum(self.stranded.values())
+        return sum(self.causes.values())
+
+    @property
+    def usable(self) -> int:
+        """The free amount that is of use."""
+        return self.free - self.stranded
+
+    def plus(self, other: Row) -> Row:
+        """Both rows in one."""
+        causes = Tally(self.causes) + Tally(other.causes)
+        return replace(
+            self,
+            total=self.total + other.total,
+            free=self.free + other.free,
+            causes={cause: causes[cause] for cause in Cause if causes[cause]},
+            fragmented=self.fragmented + other.fragmented,
+        )
 
     def to_dict(self, claims: int) -> dict[str, Any]:
         """The row as plain data; amounts as quantities."""
@@ -62,51 +74,51 @@ class Capacity:
             "measure": self.measure,
             "total": str(Quantity(self.total)),
             "free": str(Quantity(self.free)),
-            "stranded": str(Quantity(self.unusable)),
-            "causes": {cause.value: str(Quantity(nanos)) for cause, nanos in self.stranded.items()},
+            "usable": str(Quantity(self.usable)),
+            "stranded": {cause.value: str(Quantity(nanos)) for cause, nanos in self.causes.items()},
             "fragmented": {"sum": str(Quantity(self.fragmented)), "claims": claims},
-            "proven": self.proven,
         }
 
 
 @dataclass(frozen=True)
 class Stranding:
-    """What is free but cannot be used. ``print(stranding)`` is a readable report.
+    """What is free but of no use. ``print(stranding)`` is a readable report.
 
     Parameters
     ----------
-    kinds
-        The mix: kinds of claims, and how many there are of each.
+    mix
+        The kinds of claims, by the name of one, and how many there are of each.
     pools
-        One row for each measure of each pool.
+        One row for each thing that is counted in each pool.
     remarks
         What was left out, and why.
     timings
         Seconds by phase.
     """
 
-    kinds: tuple[Kind, ...]
-    pools: tuple[Capacity, ...]
+    mix: Mapping[str, int]
+    pools: tuple[Row, ...]
     remarks: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def claims(self) -> int:
         """How many claims the mix has."""
-        return sum(kind.count for kind in self.kinds)
+        return sum(self.mix.values())
 
     @cached_property
-    def node_kinds(self) -> tuple[Capacity, ...]:
-        """One row for each measure that a driver has on each kind of node."""
-        groups: dict[tuple[str, str, str], list[Capacity]] = {}
+    def node_kinds(self) -> tuple[Row, ...]:
+        """One row for each thing that a driver has on each kind of node."""
+        found: dict[tuple[str, str, str], Row] = {}
         for row in self.pools:
-            groups.setdefault((row.driver, row.node_kind, row.measure), []).append(row)
-        return tuple(_summed(rows) for rows in groups.values())
+            key = row.driver, row.node_kind, row.measure
+            found[key] = found[key].plus(row) if key in found else replace(row, pool="")
+        return tuple(found.values())
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, ready for JSON."""
         return {
-            "mix": [{"like": str(kind.first), "claims": kind.count} for kind in self.kinds],
+            "mix": [{"like": name, "claims": count} for name, count in self.mix.items()],
             "nodeKinds": [row.to_dict(self.claims) for row in self.node_kinds],
             "pools": [row.to_dict(self.claims) for row in self.pools],
             "remarks": list(self.remarks),
@@ -115,12 +127,10 @@ class Stranding:
 
     def parts(self) -> list[Part]:
         """The report as tables and lines."""
-        found: list[Part] = [Line(self._headline(), "bold")]
-        found += (Line(remark) for remark in self.remarks)
-        mix = [(str(kind.count), str(kind.first)) for kind in self.kinds]
-        found.append(Table("The mix", (">claims", "like"), mix))
+        found: list[Part] = [Line(self._headline(), "bold"), *map(Line, self.remarks)]
+        found.append(Table("The mix", (">claims", "like"), [(str(count), name) for name, count in self.mix.items()]))
         found.append(self._table("By kind of node", "nodes", self.node_kinds))
-        worst = sorted((row for row in self.pools if row.unusable), key=lambda row: -row.unusable * 10**6 // row.total)
+        worst = sorted((row for row in self.pools if row.stranded), key=lambda row: -row.stranded * 10**6 // row.total)
         more = f" ({_MOST_POOLS} of {len(worst)}, the worst first)" if len(worst) > _MOST_POOLS else ""
         found.append(self._table(f"By pool{more}", "pool", worst[:_MOST_POOLS]))
         found.append(timing_line(self.timings))
@@ -128,53 +138,25 @@ class Stranding:
 
     def _headline(self) -> str:
         pools = {(row.driver, row.pool) for row in self.pools}
-        hit = {(row.driver, row.pool) for row in self.pools if row.unusable}
-        return (
-            f"{len(hit)} of {len(pools)} pools have free capacity that stays free, however many claims of the mix come"
-        )
+        hit = {(row.driver, row.pool) for row in self.pools if row.stranded}
+        return f"{len(hit)} of {len(pools)} pools have free capacity that no claim of the mix can use"
 
-    def _table(self, title: str, where: str, rows: Sequence[Capacity]) -> Table:
-        causes = [cause for cause in Cause if any(row.stranded.get(cause) for row in rows)]
-        columns = (
-            where,
-            "measure",
-            ">of",
-            ">free",
-            ">stranded",
-            ">",
-            *(f">{cause.value}" for cause in causes),
-            ">Weng et al.",
-        )
+    def _table(self, title: str, where: str, rows: Sequence[Row]) -> Table:
+        causes = [cause for cause in Cause if any(row.causes.get(cause) for row in rows)]
+        by_cause = (f">{cause.value}" for cause in causes)
+        columns = (where, "measure", ">of", ">free", ">stranded", ">", *by_cause, ">F (Weng et al.)")
         return Table(title, columns, [tuple(self._cells(row, causes)) for row in rows])
 
-    def _cells(self, row: Capacity, causes: Sequence[Cause]) -> Iterator[str]:
+    def _cells(self, row: Row, causes: Sequence[Cause]) -> Iterator[str]:
         yield row.pool or row.node_kind
         yield row.measure
         yield amount(row.total)
         yield amount(row.free)
-        yield f"{'' if row.proven else '<='}{amount(row.unusable)}"
-        yield percent(row.unusable / row.free) if row.free else ""
+        yield amount(row.stranded)
+        yield percent(row.stranded / row.free) if row.free else ""
         for cause in causes:
-            yield amount(row.stranded[cause]) if row.stranded.get(cause) else ""
-        yield percent(row.fragmented / (row.free * self.claims)) if row.free and self.claims else ""
+            yield amount(row.causes[cause]) if row.causes.get(cause) else ""
+        yield percent(row.fragmented / (row.free * self.claims)) if row.free else ""
 
     def __str__(self) -> str:
         return as_text(self.parts())
-
-
-def _summed(rows: Sequence[Capacity]) -> Capacity:
-    first = rows[0]
-    stranded: Tally[Cause] = Tally()
-    for row in rows:
-        stranded.update(row.stranded)
-    return Capacity(
-        driver=first.driver,
-        pool="",
-        node_kind=first.node_kind,
-        measure=first.measure,
-        total=sum(row.total for row in rows),
-        free=sum(row.free for row in rows),
-        stranded={cause: stranded[cause] for cause in Cause if stranded[cause]},
-        fragmented=sum(row.fragmented for row in rows),
-        proven=all(row.proven for row in rows),
-    )
