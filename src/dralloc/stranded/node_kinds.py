@@ -30,6 +30,7 @@ class NodeKinds:
         self._labels = {node.metadata.name: node.metadata.labels for node in compiled.cluster.nodes}
         self._first: dict[Hashable, str] = {}
         self._of_pool: dict[PoolID, set[int]] = {}
+        self._kinds: dict[int, str] = {}
         for number, node in enumerate(self._problem.nodes):
             for pool in node.pools:
                 if pool.devices:
@@ -38,7 +39,12 @@ class NodeKinds:
     def of(self, pool: PoolID) -> str:
         """The kind of the node that reaches a pool."""
         nodes = self._of_pool.get(pool, set())
-        return self._kind(min(nodes)) if len(nodes) == 1 else SEVERAL
+        if len(nodes) != 1:
+            return SEVERAL
+        (number,) = nodes
+        if number not in self._kinds:
+            self._kinds[number] = self._kind(number)
+        return self._kinds[number]
 
     def _kind(self, number: int) -> str:
         node = self._problem.nodes[number]

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import chain
 
 from dralloc.compiler import Compiled
 from dralloc.explain.books import Books
@@ -63,6 +64,8 @@ class Splitter:
         lifted: frozenset[Cause] = frozenset()
         for cause in LIFTED_IN_ORDER:
             lifted |= {cause}
+            if not self._occurs[cause]:
+                continue
             without = self._usable(self._granted(lifted, self._short(usable)))
             for key in usable:
                 # `All` may ask for more devices once a rule does not leave them out.
@@ -72,6 +75,26 @@ class Splitter:
             rest = Cause.SIZE if key in self._wanted else Cause.UNWANTED
             causes[key][rest] = quantity.free - usable[key]
         return causes
+
+    @cached_property
+    def _occurs(self) -> Mapping[Cause, bool]:
+        """Whether the cluster and the mix have anything of the kind at all; if not, lifting it changes nothing."""
+        devices, inventory = self._problem.devices, self._compiled.inventory
+        sources = inventory.sources
+        capacities = chain.from_iterable(one.device.capacity.values() for one in sources)
+        policies = chain(
+            (one.request_policy for one in inventory.published), (one.request_policy for one in capacities)
+        )
+        taint_rules = self._compiled.cluster.taint_rules
+        return {
+            Cause.NODE: any(node.spec.unschedulable for node in self._compiled.cluster.nodes),
+            Cause.TAINT: bool(taint_rules) or any(one.device.taints for one in sources),
+            Cause.ALIGNMENT: any(claim.constraints for demand in self._demands for claim in demand.claims),
+            Cause.GROUPS: self._problem.has_compatibility_groups,
+            Cause.POLICY: any(policy is not None for policy in policies),
+            Cause.GEOMETRY: any(one.positional for one in self.quantities.by_key.values()),
+            Cause.COUNTER: bool(self._problem.counters) or any(one.shareable for one in devices),
+        }
 
     def _granter(self, lifted: frozenset[Cause]) -> Granter:
         return Granter(self._compiled, self._books, self.quantities, lifted)
