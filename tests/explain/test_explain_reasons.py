@@ -7,6 +7,7 @@ import pytest
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.explain import Explanation, explain
+from dralloc.explain.advice import ADVICE
 from dralloc.explain.reasons import Cause, Code
 from dralloc.features import ALL_FEATURES
 from wire import (
@@ -45,6 +46,10 @@ def one_node(*objects: Json | list[Json], devices: list[Json] | None = None) -> 
     return cluster(node(), device_class(), resource_slice(gpus(2) if devices is None else devices), *objects)
 
 
+def test_every_cause_comes_with_something_to_do() -> None:
+    assert ADVICE.keys() == set(Code)
+
+
 def test_a_demand_that_fits() -> None:
     found = reasons(one_node(claim("wanted", request())))
     assert found.placed
@@ -66,14 +71,14 @@ def test_a_selector_excludes_devices() -> None:
     wanted = claim("wanted", request("gpu", f"{MODEL} != 'c'", f"{MODEL} == 'a'", count=2))
     found = cause(one_node(wanted, devices=devices))
     assert found.code is Code.SELECTOR
-    assert found.text == f"selector #1: {MODEL} == 'a'"
+    assert found.text == f"does not match selector #1: {MODEL} == 'a'"
     assert found.devices == 2
 
 
 def test_the_clause_of_a_selector_is_named() -> None:
     wanted = claim("wanted", request("gpu", f"device.driver == '{DRIVER}' && {MODEL} == 'z'"))
     found = cause(one_node(wanted, devices=[device("gpu-0", {"model": "a"})]))
-    assert found.text == f"selector #0: {MODEL} == 'z'"
+    assert found.text == f"does not match selector #0: {MODEL} == 'z'"
 
 
 def test_a_taint_that_is_not_tolerated() -> None:
@@ -355,7 +360,7 @@ def test_a_gang_fails_because_of_another_member() -> None:
         gang="job",
     )
     assert not found.placed
-    assert "default/pod-b of the gang fits on no node at its turn." in found.remarks
+    assert "default/pod-b of the gang fits on no node at its turn: explain that one." in found.remarks
 
 
 def labelled(wire: Json) -> Json:

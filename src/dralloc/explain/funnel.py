@@ -91,10 +91,10 @@ class Funnel:
             if offers.selects(offers.vary(alternative, Variation(without=others)), device) is False:
                 if clause.of_class:
                     return Exclusion(Code.CLASS, f"not of class {clause.of_class}", partial(str, clause))
-                return Exclusion(Code.SELECTOR, str(clause))
+                return Exclusion(Code.SELECTOR, f"does not match {clause}")
         if offers.knows_selectors:
             return Exclusion(Code.FEATURE, "has binding conditions, and DRADeviceBindingConditions is off")
-        return Exclusion(Code.SELECTOR, "selectors")
+        return Exclusion(Code.SELECTOR, "does not match the selectors")
 
     def _too_small(self, alternative: int, device: int) -> Exclusion:
         offers = self._scene.offers

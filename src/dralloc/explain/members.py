@@ -21,6 +21,7 @@ __all__ = ["Kind", "Member", "alternatives_of", "members_of"]
 
 _SINGLE_HOLDERS = 24
 _MOST_GROUPS = 32
+_DEVICES_NAMED = 2
 
 
 class Kind(StrEnum):
@@ -98,16 +99,22 @@ class _Members:
                 yield Member(Kind.CONSTRAINT, title, Change(constraints=frozenset({(number, index)})))
             for index, request in enumerate(claim.requests):
                 title = f"claim {claim.key}, request {request.name}"
-                defects = "; ".join(one.defect for one in request.alternatives if one.defect)
-                yield Member(Kind.REQUEST, title, Change(requests=frozenset({(number, index)})), defects)
+                asked = " or ".join(one.defect or self._asked(one) for one in request.alternatives)
+                yield Member(Kind.REQUEST, title, Change(requests=frozenset({(number, index)})), f"asks for {asked}")
         for place, claim, alternative in alternatives_of(self.claims):
             about = f"claim {claim.key}, request {alternative.name}"
             for index, clause in enumerate(offers.clauses(alternative.index)):
                 change = Change(variations={place: Variation(without=frozenset({index}))})
                 yield Member(Kind.SELECTOR, f"{about}, {clause}", change)
-            for name, asked in offers.amounts(alternative.index).items():
+            for name, quantity in offers.amounts(alternative.index).items():
                 change = Change(variations={place: Variation(unasked=frozenset({name}))})
-                yield Member(Kind.AMOUNT, f"{about}, capacity {name}: {asked}", change)
+                yield Member(Kind.AMOUNT, f"{about}, capacity {name}: {quantity}", change)
+
+    def _asked(self, alternative: Alternative) -> str:
+        count = "all devices" if alternative.count is None else f"{alternative.count} device"
+        plural = "s" if alternative.count not in (None, 1) else ""
+        of_class = self.scene.offers.class_name(alternative.index)
+        return f"{count}{plural}{f' of class {of_class}' if of_class else ''}"
 
     def taints(self) -> Iterator[Member]:
         """The taints that are not tolerated."""
@@ -142,13 +149,15 @@ class _Members:
         """The counters, by driver and name."""
         sums: dict[tuple[str, str], list[int]] = {}
         for number, counter in enumerate(self.problem.counters):
-            entry = sums.setdefault((counter.id.driver, counter.id.counter), [0, 0])
+            entry = sums.setdefault((counter.id.driver, counter.id.counter), [0, 0, 0])
             entry[0] += counter.total
             entry[1] += self.scene.books.free[number]
+            entry[2] += 1
         held = self._drawn()
-        for (driver, name), (total, free) in sums.items():
+        for (driver, name), (total, free, sets) in sums.items():
             holders = self.wording.holders(held.get((driver, name), {}))
-            detail = f"{amount(free)} free of {amount(total)}, {holders}"
+            together = f" in {sets} counter sets" if sets > 1 else ""
+            detail = f"{amount(free)} free of {amount(total)}{together}, {holders}"
             change = Change(counters=frozenset({(driver, name)}))
             yield Member(Kind.COUNTER, f"counter {name} of {driver}", change, detail)
 
@@ -194,7 +203,14 @@ class _Members:
             rest = [key for group in groups[_MOST_GROUPS:] for key in group]
             groups = groups[:_MOST_GROUPS] + ([rest] if rest else [])
         for group in groups:
-            yield Member(Kind.HOLDER, self._title(group), Change(released=frozenset(group)))
+            yield Member(Kind.HOLDER, self._title(group), Change(released=frozenset(group)), self._held(group))
+
+    def _held(self, group: list[ClaimKey]) -> str:
+        """What some claims hold."""
+        slots = dict.fromkeys(holding.slot for key in group for holding in self.scene.books.by_claim[key])
+        named = [str(self.problem.devices[self.problem.versions[slot][-1]].id) for slot in list(slots)[:_DEVICES_NAMED]]
+        more = f" and {len(slots) - _DEVICES_NAMED} more" if len(slots) > _DEVICES_NAMED else ""
+        return f"holds {', '.join(named)}{more}"
 
     def _kind(self, key: ClaimKey) -> object:
         claim = self.compiled.cluster.claim(key) if self.compiled is not None else None

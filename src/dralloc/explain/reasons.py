@@ -31,7 +31,6 @@ class Code(StrEnum):
     CONSTRAINT = "constraint"
     TOO_MANY = "too many results"
     TOGETHER = "together"
-    GANG = "gang"
 
 
 @dataclass(frozen=True, slots=True)
