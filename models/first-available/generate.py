@@ -21,9 +21,7 @@ GPUS_PER_NODE = 4
 
 @dataclass(frozen=True)
 class Workload:
-    """Pods that wait: a controller with ``replicas`` pods. Each pod takes the first of ``wishes`` that it can get:
-    so many GPUs of a model.
-    """
+    """A controller with ``replicas`` pods that wait, each for one of ``wishes``: so many GPUs of a model."""
 
     kind: str
     name: str
