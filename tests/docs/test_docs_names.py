@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import re
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import dralloc
 import dralloc.plot
 from conftest import ROOT
+from dralloc.solvers.cpsat import constraints
 
 DOCS = ROOT / "docs"
 SEMANTICS = (DOCS / "explanation" / "semantics.md").read_text()
@@ -28,6 +30,13 @@ def test_rules_name_modules_that_exist(name: str) -> None:
 
 def test_there_are_rules_with_code() -> None:
     assert len(code_column()) > 20
+
+
+def test_every_constraint_has_its_formula() -> None:
+    text = (DOCS / "explanation" / "formulation.md").read_text()
+    rules = {name for name, _ in inspect.getmembers(constraints, inspect.isfunction) if not name.startswith("_")}
+    own = {name for name in rules if getattr(constraints, name).__module__ == constraints.__name__} - {"add_all"}
+    assert {name for name in own if f"[`constraints.{name}`]" not in text} == set()
 
 
 def test_the_reference_has_every_public_name() -> None:
