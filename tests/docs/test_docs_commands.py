@@ -5,9 +5,8 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,31 +26,27 @@ _SECONDS: Final = re.compile(r"\d+\.\d+ s\b")
 _RULES: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A command of a page, and what the page says it prints; nothing if the page leaves that out."""
-
-    page: Path
-    command: str
-    output: str
-
-    def __str__(self) -> str:
-        return f"{self.page.relative_to(ROOT)}: {self.command}"
-
-
 def fences(page: Path, *languages: str) -> Iterator[str]:
     return (found["text"] for found in _FENCE.finditer(page.read_text()) if found["language"] in languages)
 
 
-def commands() -> Iterator[Shown]:
-    """Commands with a prompt, and lines without one in the READMEs of models, which their output follows elsewhere."""
+def commands() -> dict[str, dict[Path, str]]:
+    """By command the pages that show it, each with what it says is printed: nothing if the page leaves that out.
+
+    Commands have a prompt; in the READMEs of models some have none, and their output follows elsewhere.
+    """
+    found: dict[str, dict[Path, str]] = defaultdict(dict)
     for page in PAGES:
         for text in fences(page, "", "console"):
             for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
                 command, _, output = part.partition("\n")
-                yield Shown(page, command, output)
+                found[command][page] = output
             if text.startswith("dralloc "):
-                yield from (Shown(page, line, "") for line in text.splitlines())
+                found.update({line: {page: ""} for line in text.splitlines() if line not in found})
+    return found
+
+
+SHOWN: Final = commands()
 
 
 def settled(text: str) -> str:
@@ -61,7 +56,6 @@ def settled(text: str) -> str:
     return _SECONDS.sub("0.0 s", _EQUALLY_GOOD.sub("", text))
 
 
-@cache
 def answered(command: str) -> tuple[int, str]:
     """Exit code and output of a command line."""
     words = shlex.split(command)
@@ -80,13 +74,13 @@ def _in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     (ROOT / "build").mkdir(exist_ok=True)
 
 
-@pytest.mark.parametrize("shown", list(commands()), ids=str)
-def test_a_command_prints_what_is_shown(shown: Shown) -> None:
-    code, output = answered(shown.command)
+@pytest.mark.parametrize("command", SHOWN)
+def test_a_command_prints_what_is_shown(command: str) -> None:
+    code, output = answered(command)
     assert code == 0, output
-    if shown.output:
-        same = doctest.OutputChecker().check_output(settled(shown.output), settled(output), _RULES)
-        assert same, f"{shown.page} shows\n{shown.output}\nbut it is\n{output}"
+    for page, shown in SHOWN[command].items():
+        same = doctest.OutputChecker().check_output(settled(shown or "..."), settled(output), _RULES)
+        assert same, f"{page} shows\n{shown}\nbut it is\n{output}"
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if any(fences(page, "python"))], ids=lambda page: page.stem)
