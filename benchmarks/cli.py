@@ -1,4 +1,4 @@
-"""The command line: ``list``, ``run``, ``explain`` and ``export``."""
+"""The command line: ``list``, ``run``, ``explain``, ``headroom`` and ``export``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.console import Console
 from benchmarks import workloads
 from benchmarks.explaining import Explained, measure_explain
 from benchmarks.export import export
+from benchmarks.headroom import measure_headroom
 from benchmarks.measure import Measurement, measure, middle
 from benchmarks.openb.command import openb_command
 from benchmarks.registry import WORKLOADS
@@ -101,6 +102,23 @@ def explain_command(
         typer.echo(json.dumps(found.to_dict()))
     else:
         show(Console(highlight=False), _explained(found))
+
+
+@app.command("headroom")
+def headroom_command(
+    size: Annotated[int, typer.Option(min=1, help="Nodes of workload headroom.")] = WORKLOADS["headroom"].size,
+    seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 0,
+    profile: Annotated[list[str] | None, typer.Option(help="A MIG profile; up to three.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Ask how many more of a MIG profile fit, and report seconds by phase."""
+    found = measure_headroom(size, seed, profile or ["1g.10gb"])
+    if as_json:
+        typer.echo(json.dumps(found.to_dict()))
+        return
+    title = Line(f"headroom, size {found.size}, seed {found.seed}", "bold")
+    memory = Line(f"\npeak memory {found.peak_rss_mib:,.0f} MiB", "dim")
+    show(Console(highlight=False), [title, _seconds(found.phases), *found.parts(), memory])
 
 
 def _explained(found: Explained) -> list[Part]:

@@ -32,7 +32,7 @@ from dralloc.problem import (
 )
 from dralloc.solution import Grant, Placement, Solution
 
-__all__ = ["best", "best_solution", "feasible", "solutions"]
+__all__ = ["best", "best_solution", "every_solution", "feasible", "solutions"]
 
 Grants = tuple[Grant, ...]
 Devices = tuple[int, ...]
@@ -76,6 +76,23 @@ def solutions(problem: Problem) -> Iterator[Solution]:
     for gang in _gangs(problem):
         answers = _better(chain(answers.items(), _together(problem, answers, gang).items()))
     yield from (_solution(answer) for load, answer in answers.items() if in_the_end(load))
+
+
+def every_solution(problem: Problem) -> Iterator[Solution]:
+    """All solutions, also those that take the same for different demands."""
+    ways = [[None, *_demand(problem, index, demand).items()] for index, demand in enumerate(problem.demands)]
+    partial: list[tuple[Load, Answer]] = [(NOTHING, Answer())]
+    for each in ways:
+        partial = [
+            (load, answer.plus(way[1]) if way else answer)
+            for (before, answer), way in product(partial, each)
+            if (load := joined(problem, before, way[0]) if way else before) is not None
+        ]
+    sizes = Counter(demand.gang for demand in problem.demands if demand.gang)
+    for load, answer in partial:
+        gangs = Counter(problem.demands[one.demand].gang for one in answer.placements)
+        if in_the_end(load) and all(gangs[gang] in (0, size) for gang, size in sizes.items()):
+            yield _solution(answer)
 
 
 def feasible(problem: Problem, solution: Solution) -> bool:
@@ -166,7 +183,7 @@ def _demand(problem: Problem, index: int, demand: Demand) -> Answers:
 
 def _grants(problem: Problem, claim: Claim, node: int) -> Iterator[tuple[Grants, int, Load]]:
     """Everything that the claim can get on the node, with its rank and what it takes."""
-    partial: list[tuple[Grants, int, Load]] = [] if claim.defect else [((), 0, NOTHING)]
+    partial: list[tuple[Grants, int, Load]] = [] if _has_defect(claim) else [((), 0, NOTHING)]
     for index, request in enumerate(claim.requests):
         served = list(_served(problem, index, request, node))
         partial = [
@@ -182,6 +199,11 @@ def _grants(problem: Problem, claim: Claim, node: int) -> Iterator[tuple[Grants,
         home = joined(problem, load, granted(claim.key, node, (grant.device for grant in grants)))
         assert home is not None
         yield grants, rank, home
+
+
+def _has_defect(claim: Claim) -> bool:
+    """Whether the claim is invalid as a whole: an alternative that is not picked spoils it, too."""
+    return bool(claim.defect) or any(each.defect for request in claim.requests for each in request.alternatives)
 
 
 def _is_shared(problem: Problem, key: ClaimKey) -> bool:
@@ -209,8 +231,6 @@ def _choices(problem: Problem, alternative: Alternative, node: Node, index: int)
         and problem.eligibility.charge(alternative.index, device) is not None
     ]
     usable = [device for device in matching if _usable(problem, alternative, device)]
-    if alternative.defect:
-        return
     if alternative.count is not None:
         yield from ((devices, ()) for devices in combinations(usable, alternative.count))
     elif all(pool.state is PoolState.USABLE for pool in node.pools):

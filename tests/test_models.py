@@ -35,7 +35,7 @@ def expected(model: Path) -> Json:
 
 @cache
 def compared(model: Path) -> dralloc.Comparison:
-    return dralloc.compare(dralloc.load(model, strict=True))
+    return dralloc.compare(dralloc.load(model, strict=True), **expected(model).get("options", {}))
 
 
 def claim_key(cluster: Cluster, name: str) -> ClaimKey:

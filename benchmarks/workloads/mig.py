@@ -10,7 +10,7 @@ from benchmarks.nodes import GPU_CLASS, MIG_CLASS, PROFILES, classes, mig_node
 from benchmarks.objects import DRIVER, Json, allocated_claim, claim_spec, exactly, pod, template
 from benchmarks.registry import register
 
-__all__ = ["GPUS", "MIXES", "in_use", "profile_claim", "profile_pods"]
+__all__ = ["GPUS", "MIXES", "in_use", "profile_claim", "profile_pods", "template_name"]
 
 GPUS: Final = 8
 SLICES: Final = 8

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from dralloc.allocate import allocate, compare
+from dralloc.budget import Cap
 from dralloc.cluster import Cluster
 from dralloc.comparison import Comparison
 from dralloc.errors import DrallocError, InputError
@@ -20,6 +21,7 @@ from dralloc.study import study
 from dralloc.validate import Violation, validate
 
 __all__ = [
+    "Cap",
     "Cluster",
     "Comparison",
     "DrallocError",

@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypedDict, Unpack
 
-from dralloc.check import check
+from dralloc.budget import Cap
+from dralloc.check import check, violations
 from dralloc.cluster import Cluster
 from dralloc.comparison import Comparison
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.plan import Mode, Plan
+from dralloc.problem import Problem
 from dralloc.solution import Solution
-from dralloc.solvers.cpsat import Goal, Options, Progress, solve
+from dralloc.solvers.cpsat import Goal, Options, Progress, solve, within_caps
 from dralloc.solvers.first_fit import first_fit
 from dralloc.timing import phase
 
@@ -40,6 +42,8 @@ def allocate(  # noqa: PLR0913 - one parameter per choice
     features: Features = ALL_FEATURES,
     strict: bool = False,
     gang: str = "",
+    caps: Sequence[Cap | str] = (),
+    fair: str = "",
     pruning: bool = True,
     progress: OnProgress | None = None,
     **options: Unpack[SolveOptions],
@@ -58,6 +62,13 @@ def allocate(  # noqa: PLR0913 - one parameter per choice
         Whether a pool gives no more devices as long as an allocated claim contradicts what it publishes.
     gang
         A label of pods: those with the same value, in one namespace, are placed all or none.
+    caps
+        What namespaces may use at most of a counter or capacity, with claims that are allocated already: a `Cap`, or
+        ``NAMESPACE=COUNTER:AMOUNT``. First fit does not look at caps, as upstream's scheduler does not; its plan says
+        where they are exceeded.
+    fair
+        A counter or capacity that the namespaces with pending claims are to share fairly: of all optima with the most
+        weight the one in which the poorest namespace gets the most, then the poorest two, and so on.
     pruning
         Whether first fit leaves out what cannot change its answer.
     progress
@@ -78,7 +89,7 @@ def allocate(  # noqa: PLR0913 - one parameter per choice
     """
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        compiled = compile_cluster(cluster, features, nodes, strict=strict, gang=gang)
+        compiled = compile_cluster(cluster, features, nodes, strict=strict, gang=gang, caps=_caps(caps), fair=fair)
     first = _first_fit(compiled, timings, pruning=pruning)
     if Mode(mode) is Mode.FIRST_FIT:
         return Plan(Mode.FIRST_FIT, compiled, first, timings)
@@ -93,6 +104,8 @@ def compare(  # noqa: PLR0913 - one parameter per choice
     features: Features = ALL_FEATURES,
     strict: bool = False,
     gang: str = "",
+    caps: Sequence[Cap | str] = (),
+    fair: str = "",
     pruning: bool = True,
     progress: OnProgress | None = None,
     **options: Unpack[SolveOptions],
@@ -100,7 +113,7 @@ def compare(  # noqa: PLR0913 - one parameter per choice
     """Answer in both modes. Parameters and errors are those of `allocate`."""
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        compiled = compile_cluster(cluster, features, nodes, strict=strict, gang=gang)
+        compiled = compile_cluster(cluster, features, nodes, strict=strict, gang=gang, caps=_caps(caps), fair=fair)
     first = _first_fit(compiled, timings, pruning=pruning)
     best = _optimum(compiled, first, Options(**options), progress, timings)
     return Comparison(
@@ -114,15 +127,27 @@ def _first_fit(compiled: Compiled, timings: dict[str, float], *, pruning: bool) 
     with phase(timings, "first fit"):
         solution = first_fit(compiled.problem, pruning=pruning)
     with phase(timings, "check"):
-        check(compiled.problem, solution)
+        check(replace(compiled.problem, budgets=()), solution)
     return solution
+
+
+def _caps(given: Sequence[Cap | str]) -> tuple[Cap, ...]:
+    return tuple(Cap.parse(one) if isinstance(one, str) else one for one in given)
+
+
+def _start(problem: Problem, hint: Solution) -> Solution | None:
+    """What of first fit's answer keeps the caps."""
+    if not problem.budgets:
+        return hint
+    start = Solution(tuple(within_caps(problem, hint.placements)))
+    return None if violations(problem, start) else start
 
 
 def _optimum(
     compiled: Compiled, hint: Solution, options: Options, progress: OnProgress | None, timings: dict[str, float]
 ) -> Solution:
     with phase(timings, "optimum"):
-        solution = solve(compiled.problem, options, hint=hint, progress=progress)
+        solution = solve(compiled.problem, options, hint=_start(compiled.problem, hint), progress=progress)
     # What makes a claim impossible was found on the way to the hint.
     placed = {placement.demand for placement in solution.placements}
     errors = {demand: error for demand, error in hint.errors.items() if demand not in placed}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -51,12 +51,19 @@ class Comparison:
             Line(_headline(self), "bold"),
             Table("Both answers", ("", ">first fit", ">optimum"), _both(*plans)),
             Table("Utilisation", ("what", ">of", ">before", ">first fit", ">optimum"), _utilisation(*plans)),
+            Table("Namespaces", ("namespace", "what", ">before", ">first fit", ">optimum", ">cap"), _spending(*plans)),
             Table("Only the optimum places", ("demand", "node", "devices"), self._gains()),
             Table("Only first fit places", ("demand",), [(str(key),) for key in self.only_first_fit]),
         ]
+        found += (Line(f"first fit exceeds a cap: {text}", "yellow") for text in self._exceeded())
         found += (Line(f"warning: {warning}", "yellow") for warning in self.optimal.solution.warnings)
         found.append(timing_line(self.timings))
         return found
+
+    def _exceeded(self) -> Iterator[str]:
+        for row in self.first_fit.metrics.spending:
+            if row.exceeded and row.most is not None:
+                yield f"{row.namespace} uses {amount(row.used)} of {row.resource}, allowed are {amount(row.most)}"
 
     def _gains(self) -> list[tuple[str, str, str]]:
         wanted = set(self.only_optimal)
@@ -115,4 +122,18 @@ def _utilisation(first: Plan, best: Plan) -> list[tuple[str, ...]]:
         )
         for left, right in zip(first.metrics.utilisation, best.metrics.utilisation, strict=True)
         if left.total
+    ]
+
+
+def _spending(first: Plan, best: Plan) -> list[tuple[str, ...]]:
+    return [
+        (
+            left.namespace,
+            left.resource,
+            amount(left.before),
+            amount(left.used),
+            amount(right.used),
+            "" if left.most is None else amount(left.most),
+        )
+        for left, right in zip(first.metrics.spending, best.metrics.spending, strict=True)
     ]

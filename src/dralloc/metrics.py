@@ -11,8 +11,41 @@ from typing import Any
 from dralloc.problem import Alternative, Problem
 from dralloc.quantity import Quantity
 from dralloc.solution import Grant, Solution
+from dralloc.spending import spent
 
-__all__ = ["Metrics", "Utilisation", "measure"]
+__all__ = ["Metrics", "Spending", "Utilisation", "measure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What a namespace uses of something that is capped or to be shared fairly; amounts in nanos.
+
+    ``most`` is the cap, None if there is none; ``before`` is what claims held before anything was placed.
+    """
+
+    namespace: str
+    resource: str
+    total: int
+    before: int
+    used: int
+    most: int | None = None
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether it is more than the cap allows."""
+        return self.most is not None and self.used > self.most
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain data; amounts as quantities."""
+        return {
+            "namespace": self.namespace,
+            "name": self.resource,
+            "total": str(Quantity(self.total)),
+            "before": str(Quantity(self.before)),
+            "used": str(Quantity(self.used)),
+            "cap": None if self.most is None else str(Quantity(self.most)),
+            "exceeded": self.exceeded,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +94,8 @@ class Metrics:
         How many requests got their alternative of rank 0, 1, ...
     utilisation
         Counters, then capacities of shareable devices, by driver and name.
+    spending
+        What namespaces use, where there are caps or fairness.
     """
 
     placed: int
@@ -69,6 +104,7 @@ class Metrics:
     nodes: int
     ranks: tuple[int, ...]
     utilisation: tuple[Utilisation, ...]
+    spending: tuple[Spending, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain data; amounts as quantities."""
@@ -90,6 +126,7 @@ class Metrics:
                 }
                 for row in self.utilisation
             ],
+            "namespaces": [row.to_dict() for row in self.spending],
         }
 
 
@@ -105,7 +142,14 @@ def measure(problem: Problem, solution: Solution) -> Metrics:
         nodes=len({placement.node for placement in solution.placements}),
         ranks=tuple(ranks[rank] for rank in range(max(ranks, default=-1) + 1)),
         utilisation=(*_counters(problem, served, opened), *_capacities(problem, served)),
+        spending=tuple(_spending(problem, solution)),
     )
+
+
+def _spending(problem: Problem, solution: Solution) -> Iterator[Spending]:
+    for one in problem.budgets:
+        taken = spent(problem, solution.placements, one.resource).get(one.namespace, 0)
+        yield Spending(one.namespace, one.resource, one.total, one.used, one.used + taken, one.most)
 
 
 _Served = tuple[Grant, Alternative, bool]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dralloc.api import AllocationResult, ResourceClaim
 from dralloc.compiler import Compiled
-from dralloc.metrics import Metrics, Utilisation, measure
+from dralloc.metrics import Metrics, Spending, Utilisation, measure
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand
 from dralloc.report import Line, Part, Table, amount, as_text, folded, percent, timing_line
@@ -34,18 +34,22 @@ class Mode(StrEnum):
 class Unplaced:
     """A demand that got nothing: the pod (or the claim that no pod uses), its claims, the error if there was one.
 
-    ``gang`` is the gang that the demand could only be placed with.
+    ``gang`` is the gang that the demand could only be placed with, ``capped`` whether its namespace has a cap that
+    counts.
     """
 
     key: ClaimKey
     claims: tuple[ClaimKey, ...]
     error: str = ""
     gang: str = ""
+    capped: bool = False
 
     @property
     def reason(self) -> str:
         """Why, in words."""
-        return self.error or (f"gang {self.gang} does not fit as a whole" if self.gang else "fits on no node")
+        within = " within the cap of its namespace" if self.capped else ""
+        fits = f"gang {self.gang} does not fit as a whole" if self.gang else "fits on no node"
+        return self.error or f"{fits}{within}"
 
 
 @dataclass(frozen=True)
@@ -93,12 +97,15 @@ class Plan:
     def unplaced(self) -> tuple[Unplaced, ...]:
         """The demands that got nothing, in order."""
         placed = {placement.demand for placement in self.solution.placements}
+        budgets = () if self.mode is Mode.FIRST_FIT else self.compiled.problem.budgets
+        capped = {budget.namespace for budget in budgets if budget.most is not None}
         return tuple(
             Unplaced(
                 key=demand.key,
                 claims=tuple(claim.key for claim in demand.claims),
                 error=str(self.solution.errors.get(number, "")),
                 gang=demand.gang,
+                capped=demand.key.namespace in capped,
             )
             for number, demand in enumerate(self.demands)
             if number not in placed
@@ -218,6 +225,7 @@ class Plan:
         found.append(Table("Not placed", ("demand", "reason"), unplaced))
         used = [row for row in self.metrics.utilisation if row.used]
         found.append(Table("In use", ("what", ">used", ">of", ">share"), [_usage(row) for row in used]))
+        found += spending_parts(self.metrics.spending)
         found += (Line(f"warning: {warning}", "yellow") for warning in self.solution.warnings)
         found.append(timing_line(self.timings))
         return found
@@ -233,6 +241,21 @@ def _wire(allocation: AllocationResult) -> dict[str, Any]:
 
 def _tier(tier: Tier) -> dict[str, Any]:
     return {"name": tier.name, "value": tier.value, "bound": tier.bound, "gap": tier.gap, "sense": tier.sense}
+
+
+def spending_parts(rows: Sequence[Spending]) -> Iterator[Part]:
+    """What namespaces use, and which caps that exceeds."""
+    columns = ("namespace", "what", ">before", ">used", ">cap", ">of")
+    yield Table("Namespaces", columns, [_spending(row) for row in rows])
+    for row in rows:
+        if row.exceeded and row.most is not None:
+            cap = f"{row.namespace}={row.resource}:{amount(row.most)}"
+            yield Line(f"cap {cap} is exceeded: {amount(row.used)} in use", "yellow")
+
+
+def _spending(row: Spending) -> tuple[str, ...]:
+    cap = "" if row.most is None else amount(row.most)
+    return row.namespace, row.resource, amount(row.before), amount(row.used), cap, amount(row.total)
 
 
 def _usage(row: Utilisation) -> tuple[str, str, str, str]:

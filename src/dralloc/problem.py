@@ -18,6 +18,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Final, Protocol
 
+from dralloc.budget import Budget
 from dralloc.errors import AllocationError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.names import ClaimKey, CounterID, DeviceID, PoolID, RequestName
@@ -323,7 +324,7 @@ class Usage:
 class Problem:
     """Everything both solvers need to know.
 
-    Demands are in the order in which first fit takes them, nodes in the order in which it tries them.
+    Demands and nodes are in the order of first fit, which does not look at budgets.
     """
 
     demands: tuple[Demand, ...]
@@ -333,6 +334,7 @@ class Problem:
     usage: Usage
     eligibility: Eligibility
     features: Features = ALL_FEATURES
+    budgets: tuple[Budget, ...] = ()
 
     def candidate_nodes(self, demand: Demand) -> tuple[int, ...]:
         """Indices of the nodes that the demand may go to, in search order."""

@@ -1,10 +1,11 @@
 """The independent checker: whether an answer keeps every rule of the problem that it answers.
 
-It shares no code with the solvers. Its rules are plain loops over the grants, in four modules:
+It shares no code with the solvers. Its rules are plain loops over the grants, in five modules:
 
 - `dralloc.check.placed`: which demands are placed, on which nodes, with which gangs and shared claims;
 - `dralloc.check.claims`: what each claim got: counts, ``All``, constraints;
 - `dralloc.check.shared`: what all claims together take of devices, capacities and counters;
+- `dralloc.check.budgets`: what namespaces use;
 - `dralloc.check.objective`: what the answer says about itself.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dralloc.check import claims, objective, placed, shared
+from dralloc.check import budgets, claims, objective, placed, shared
 from dralloc.check.view import View
 from dralloc.errors import CheckError
 from dralloc.garbage import without_garbage_collection
@@ -41,6 +42,8 @@ RULES: tuple[Rule, ...] = (
     shared.counters_suffice,
     shared.overdrawn_groups_are_closed,
     shared.counter_sets_are_compatible,
+    budgets.caps_are_kept,
+    budgets.fairness_is_true,
     objective.values_are_true,
     objective.bounds_and_status_agree,
 )

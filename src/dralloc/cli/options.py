@@ -11,6 +11,8 @@ from dralloc.solvers.cpsat import Goal
 
 __all__ = [
     "AsJson",
+    "Caps",
+    "Fair",
     "FeatureSwitches",
     "GangLabel",
     "GoalOption",
@@ -48,6 +50,20 @@ Strict = Annotated[
 ]
 GangLabel = Annotated[
     str, typer.Option("--gang", metavar="LABEL", help="Pods with the same value of this label are placed all or none.")
+]
+Caps = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cap",
+        metavar="NAMESPACE=COUNTER:AMOUNT",
+        help="The optimum gives a namespace no more of a counter or capacity; may be given several times.",
+    ),
+]
+Fair = Annotated[
+    str,
+    typer.Option(
+        "--fair", metavar="COUNTER", help="Namespaces share this counter or capacity fairly: the poorest get the most."
+    ),
 ]
 Pruning = Annotated[
     bool,

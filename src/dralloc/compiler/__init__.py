@@ -4,6 +4,7 @@
 - `dralloc.compiler.where`: which nodes a pod may be placed on;
 - `dralloc.compiler.extended`: claims for the extended resources that pods ask for;
 - `dralloc.compiler.gangs`: which pods are placed all or none;
+- `dralloc.compiler.budgets`: what namespaces use of something that is capped or to be shared fairly;
 - `dralloc.compiler.quota`: which claims a namespace may not have;
 - `dralloc.compiler.remarks`: what allocated claims and published devices contradict.
 """

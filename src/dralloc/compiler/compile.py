@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dralloc.api import Node as ApiNode
+from dralloc.budget import Cap
 from dralloc.cluster import Cluster
+from dralloc.compiler.budgets import find_budgets
 from dralloc.compiler.demands import Demands
 from dralloc.compiler.extended import with_extended_resources
 from dralloc.compiler.gangs import find_gangs
@@ -38,13 +40,15 @@ class Compiled:
 
 
 @without_garbage_collection()
-def compile_cluster(
+def compile_cluster(  # noqa: PLR0913 - one parameter per choice
     cluster: Cluster,
     features: Features = ALL_FEATURES,
     nodes: Sequence[str] = (),
     *,
     strict: bool = False,
     gang: str = "",
+    caps: Sequence[Cap] = (),
+    fair: str = "",
 ) -> Compiled:
     """Compile what a cluster wants and has.
 
@@ -57,11 +61,15 @@ def compile_cluster(
         (see `dralloc.inventory.find_drift`). It counts as invalid then.
     gang
         A label of pods: those with the same value, in one namespace, are placed all or none.
+    caps
+        What namespaces may use at most.
+    fair
+        A counter or capacity that namespaces are to share fairly; empty for none.
 
     Raises
     ------
     DrallocError
-        A named node does not exist.
+        A named node does not exist, or nothing has the name that a cap or fairness is about.
     """
     chosen = _choose(cluster.nodes, nodes)
     extended = with_extended_resources(cluster, chosen, features)
@@ -74,14 +82,16 @@ def compile_cluster(
     quotas = check_quotas(cluster, features)
     gangs = find_gangs(cluster, features, gang)
     demands = Demands(cluster, chosen, table, extended.elsewhere, quotas.defects, gangs)
+    wanted = demands.in_order()
     problem = Problem(
-        demands=demands.in_order(),
+        demands=wanted,
         nodes=inventory.nodes,
         devices=inventory.devices,
         counters=inventory.counters,
         usage=inventory.usage,
         eligibility=table,
         features=features,
+        budgets=find_budgets(cluster, inventory, wanted, caps, fair),
     )
     findings = (
         *extended.findings,

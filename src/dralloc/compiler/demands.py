@@ -22,7 +22,7 @@ from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand
 
-__all__ = ["MAX_CONSUMERS", "Demands"]
+__all__ = ["MAX_CONSUMERS", "Demands", "weighted"]
 
 MAX_CONSUMERS: Final = 256
 """Most pods that can use one claim at a time (``ResourceClaimReservedForMaxSize`` of resource.k8s.io)."""
@@ -54,7 +54,7 @@ class Demands:
         """All demands, weighted: one more for each distinct priority below."""
         found = [*self._of_pods(), *self._of_lone_claims()]
         found.sort(key=lambda entry: (-entry[1].priority, entry[0] is None, entry[0] or ""))
-        return self._with_few_consumers(_weighted([demand for _, demand in found]))
+        return self._with_few_consumers(weighted([demand for _, demand in found]))
 
     def _of_pods(self) -> Iterator[tuple[str | None, Demand]]:
         compiled: dict[ClaimKey, Claim] = {}
@@ -141,6 +141,7 @@ class Demands:
         return tuple(kept)
 
 
-def _weighted(demands: Sequence[Demand]) -> list[Demand]:
+def weighted(demands: Sequence[Demand]) -> list[Demand]:
+    """The demands, each worth one more for every distinct priority below its own."""
     weights = {priority: rank for rank, priority in enumerate(sorted({demand.priority for demand in demands}), 1)}
     return [replace(demand, weight=weights[demand.priority]) for demand in demands]

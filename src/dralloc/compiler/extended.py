@@ -35,7 +35,7 @@ from dralloc.features import Features
 from dralloc.names import ClaimKey
 from dralloc.quantity import NANOS
 
-__all__ = ["EXTENDED_RESOURCE_ANNOTATION", "Extended", "with_extended_resources"]
+__all__ = ["EXTENDED_RESOURCE_ANNOTATION", "Extended", "extended_claims", "with_extended_resources"]
 
 EXTENDED_RESOURCE_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 """On a claim: ``"true"`` if it was made for the extended resources of the pod that controls it."""
@@ -71,7 +71,7 @@ class _Extension:
         self.cluster = cluster
         self.nodes = nodes
         self.classes = _classes_by_resource(cluster.classes.values())
-        self.given = dict(_given(cluster.claims))
+        self.given = dict(extended_claims(cluster.claims))
         self.claims: dict[ClaimKey, ResourceClaim] = {}
         self.elsewhere: dict[ClaimKey, frozenset[str]] = {}
         self.plugins = self._plugins()
@@ -153,7 +153,7 @@ def _created(one: DeviceClass) -> str:
     return one.metadata.creation_timestamp or ""
 
 
-def _given(claims: Sequence[ResourceClaim]) -> Iterator[tuple[ClaimKey, ResourceClaim]]:
+def extended_claims(claims: Sequence[ResourceClaim]) -> Iterator[tuple[ClaimKey, ResourceClaim]]:
     """The claims that a scheduler made for extended resources, by their pods."""
     for claim in claims:
         if claim.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) == "true":

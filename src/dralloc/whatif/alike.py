@@ -59,6 +59,7 @@ class _Sight:
     chosen: bool = False
     devices: list[Hashable] = field(default_factory=list)
     slots: set[int] = field(default_factory=set)
+    sets: dict[int, int] = field(default_factory=dict)
     counters: dict[int, int] = field(default_factory=dict)
     free: list[int] = field(default_factory=list)
     values: dict[Hashable, int] = field(default_factory=dict)
@@ -92,14 +93,15 @@ class _Survey:
         )
         self.stock = Stock(problem)
         self.slots: set[int] = set()
+        self.sets: set[int] = set()
         self.counters: set[int] = set()
         self.offers: dict[Hashable, _Offer] = {}
         self.numbers: dict[Hashable, int] = {}
 
     def is_apart(self, sight: _Sight) -> bool:
-        """Whether no node before reaches the same devices or counters, and no device has several versions."""
-        mine = sight.slots, sight.counters.keys()
-        known = self.slots, self.counters
+        """Whether no node before reaches the same devices, counters or sets, and no device has several versions."""
+        mine = sight.slots, sight.sets.keys(), sight.counters.keys()
+        known = self.slots, self.sets, self.counters
         apart = all(before.isdisjoint(here) for before, here in zip(known, mine, strict=True))
         for before, here in zip(known, mine, strict=True):
             before.update(here)
@@ -139,6 +141,8 @@ class _Survey:
         if live or self.minds_all or offer.failing:
             status = live, free, offer.failing, view.slot in usage.shares
             seen = self._served(sight, offer), *self._left(sight, view), *self._values(sight, view)
+            if view.compatibility:
+                seen = *seen, *self._groups(sight, view)
             sight.devices.append((status, *seen))
 
     def _served(self, sight: _Sight, offer: _Offer) -> Hashable:
@@ -170,6 +174,12 @@ class _Survey:
                 sight.free.append(counters[counter].free)
             found.append((number, amount))
         return tuple(found)
+
+    def _groups(self, sight: _Sight, view: Device) -> Iterator[Hashable]:
+        """Its compatibility groups, and those that what is in use has in common (KEP-5963)."""
+        in_use = self.problem.usage.compatibility
+        for number, groups in view.compatibility:
+            yield sight.sets.setdefault(number, len(sight.sets)), groups, in_use.get(number)
 
     def _values(self, sight: _Sight, view: Device) -> Iterator[Hashable]:
         for name in self.compared:

@@ -43,6 +43,7 @@ class _Cut:
                 held=usage.held.intersection(slots),
                 shares={slot: usage.shares[slot] for slot in slots if slot in usage.shares},
                 consumed={slot: usage.consumed[slot] for slot in slots if slot in usage.consumed},
+                compatibility=usage.compatibility,
             ),
             eligibility=_Renumbered(self.whole.eligibility, self.devices, self.counters),
             features=self.whole.features,

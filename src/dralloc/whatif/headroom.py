@@ -1,21 +1,29 @@
-"""How many more of a claim fit beside what is allocated: exactly, by first fit, and device by device."""
+"""How many more of some claims fit beside what is allocated: each alone, and together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from dralloc.cluster import Cluster
+from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.report import Line, Part, Table, as_text, timing_line
 from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
 from dralloc.whatif.fill import Fill, fill
-from dralloc.whatif.wishes import Wish, stage
+from dralloc.whatif.joint import Joint, join
+from dralloc.whatif.wishes import Stage, Wish, stage
 
-__all__ = ["Headroom", "headroom"]
+__all__ = ["POINTS", "Headroom", "headroom"]
+
+POINTS: Final = 25
+"""So many points of a front are enough to see its shape."""
+
+MOST_WISHES: Final = 3
+"""A front in more dimensions has too many points for anybody to look at."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,8 @@ class Headroom:
         What was asked for.
     alone
         For each wish, how many fit if nothing else comes.
+    joint
+        How many of each fit together; None if there is one wish only, or one that nothing limits.
     left_out
         How many pending claims do not count.
     timings
@@ -36,6 +46,7 @@ class Headroom:
 
     wishes: tuple[Wish, ...]
     alone: tuple[Fill, ...]
+    joint: Joint | None = None
     left_out: int = 0
     timings: Mapping[str, float] = field(default_factory=dict)
 
@@ -55,6 +66,14 @@ class Headroom:
                 }
                 for wish, found in zip(self.wishes, self.alone, strict=True)
             ],
+            "joint": self.joint
+            and {
+                "points": [
+                    {"numbers": list(point.numbers), "firstFit": list(point.first_fit)} for point in self.joint.points
+                ],
+                "complete": self.joint.complete,
+                "exact": self.joint.proven,
+            },
             "pendingLeftOut": self.left_out,
             "timings": dict(self.timings),
         }
@@ -67,9 +86,24 @@ class Headroom:
             for wish, found in zip(self.wishes, self.alone, strict=True)
         ]
         found: list[Part] = [Table("How many more fit, each alone", columns, rows)]
+        found += self._together()
         found += self._remarks()
         found.append(timing_line(self.timings))
         return found
+
+    def _together(self) -> Iterator[Part]:
+        if len(self.wishes) < 2:
+            return
+        if self.joint is None:
+            yield Line("\nWhat fits together is not shown: nothing limits one of the claims.")
+            return
+        columns = (*(f">{wish.title}" for wish in self.wishes), ">first fit, of these")
+        rows = [(*map(str, each.numbers), " + ".join(map(str, each.first_fit))) for each in self.joint.points]
+        yield Table("What fits together: more of one is less of another", columns, rows)
+        if not self.joint.complete:
+            yield Line(f"These {len(rows)} points are not all: there can be others in between (--points).")
+        if not self.joint.proven:
+            yield Line("The time limit has ended a search: the points may not be the best.", "yellow")
 
     def _remarks(self) -> Iterator[Line]:
         if self.left_out:
@@ -85,15 +119,19 @@ class Headroom:
 
 
 @without_garbage_collection()
-def headroom(
+def headroom(  # noqa: PLR0913 - everything has a default
     cluster: Cluster,
     *wishes: Wish | str,
     nodes: Sequence[str] = (),
     features: Features = ALL_FEATURES,
     strict: bool = False,
+    points: int | None = POINTS,
     options: Options | None = None,
 ) -> Headroom:
     """Find out how many more of a claim fit beside everything that is allocated.
+
+    Of several claims, also how many fit together: all vectors of numbers of which none can be raised without lowering
+    another (the Pareto front).
 
     Parameters
     ----------
@@ -101,22 +139,35 @@ def headroom(
         Claims, templates or pods: ``namespace/name``, or a `Wish`.
     nodes, features, strict
         As in `dralloc.allocate`.
+    points
+        The most points of a front; if there are more, these lie well apart. None for all.
     options
-        For the search for the optimum.
+        For each search for an optimum.
 
     Raises
     ------
     DrallocError
-        There is no such claim, template, pod or node.
+        There is no such claim, template, pod or node, or more than three of them are to be had together.
     """
     asked = tuple(wish if isinstance(wish, Wish) else Wish.parse(wish) for wish in wishes)
+    if len(asked) > MOST_WISHES:
+        raise DrallocError(f"headroom for {len(asked)} claims: fronts are found for {MOST_WISHES} at most")
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         staged = stage(cluster, asked, nodes=nodes, features=features, strict=strict)
     with phase(timings, "headroom"):
         alone = tuple(fill(staged.compiled.problem, demand, options) for demand in staged.demands)
+    with phase(timings, "together"):
+        joint = _joint(staged, alone, points, options)
     left_out = sum(claim.status.allocation is None for claim in cluster.claims)
-    return Headroom(asked, alone, left_out, timings)
+    return Headroom(asked, alone, joint, left_out, timings)
+
+
+def _joint(staged: Stage, alone: Sequence[Fill], points: int | None, options: Options | None) -> Joint | None:
+    most = tuple(found.bound for found in alone if found.bound is not None)
+    if len(staged.demands) < 2 or len(most) < len(alone):
+        return None
+    return join(staged.compiled.problem, staged.demands, most, limit=points, options=options)
 
 
 def _count(number: int | None) -> str:

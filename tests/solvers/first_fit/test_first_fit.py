@@ -55,6 +55,12 @@ def error(*objects: Json | list[Json]) -> Exception | None:
     return solution.errors.get(0)
 
 
+def test_a_claim_that_asks_for_nothing_is_granted_nothing() -> None:
+    """Such a claim beside one that asks once: both are answered, in their order."""
+    objects = [node(), resource_slice(gpus(1)), claim("none"), claim("one", request()), pod("p", "none", "one")]
+    assert placed(*objects) == {"none": [], "one": ["node-0: gpu=gpu-0"]}
+
+
 def test_devices_are_taken_as_listed() -> None:
     got = placed(node(), resource_slice(gpus(3)), claim("a", request(count=2)), claim("b", request()))
     assert got == {"a": ["node-0: gpu=gpu-0", "node-0: gpu=gpu-1"], "b": ["node-0: gpu=gpu-2"]}

@@ -28,9 +28,12 @@ def build(problem: Problem, *, strict_cel: bool = False) -> Model:
     return build_for(problem, survey(problem, strict_cel=strict_cel).sites)
 
 
-def build_for(problem: Problem, sites: Mapping[int, tuple[Site, ...]]) -> Model:
-    """Build the model of the demands that the sites are given for."""
+def build_for(problem: Problem, sites: Mapping[int, tuple[Site, ...]], *, named: bool = False) -> Model:
+    """Build the model of the demands that the sites are given for.
+
+    ``named``: whether it is decided who gets which of equal devices; so it is where it matters to budgets.
+    """
     cp = cp_model.CpModel()
-    model = Model(problem, cp, create(cp, problem, sites))
+    model = Model(problem, cp, create(cp, problem, sites, named=named or bool(problem.budgets)))
     add_all(model, sites)
     return model

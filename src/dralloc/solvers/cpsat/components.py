@@ -15,7 +15,7 @@ __all__ = ["components", "touched"]
 
 
 def components(problem: Problem, survey: Survey, goal: Goal = Goal.NONE) -> list[tuple[int, ...]]:
-    """Split the demands that have sites by what they share: slots, counters, gangs, and what the goal counts.
+    """Split the demands that have sites by what they share: slots, counters, gangs, budgets, what the goal counts.
 
     Returns
     -------
@@ -26,7 +26,7 @@ def components(problem: Problem, survey: Survey, goal: Goal = Goal.NONE) -> list
     for demand, sites in survey.sites.items():
         gang = problem.demands[demand].gang
         shared = (("claim", problem.demands[demand].claims[claim].key) for claim in sites[0].shared)
-        forest.union(("demand", demand), *([("gang", gang)] if gang else []), *shared)
+        forest.union(("demand", demand), *([("gang", gang)] if gang else []), *shared, *_budgets(problem, demand))
         for site in sites:
             forest.union(("demand", demand), *dict.fromkeys(_shared(problem, site, goal)))
             for slot, resources in _behind_slots(problem, site, goal, joined):
@@ -35,6 +35,13 @@ def components(problem: Problem, survey: Survey, goal: Goal = Goal.NONE) -> list
     for demand in survey.sites:
         groups.setdefault(forest[("demand", demand)], []).append(demand)
     return [tuple(group) for group in groups.values()]
+
+
+def _budgets(problem: Problem, demand: int) -> Iterator[Hashable]:
+    """The budgets that the demand draws on; of those that are to be fair each depends on the others."""
+    for budget in problem.budgets:
+        if budget.namespace == problem.demands[demand].key.namespace:
+            yield ("budget", "" if budget.fair else budget.namespace)
 
 
 def touched(problem: Problem, survey: Survey) -> Iterator[Hashable]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ortools.sat.python import cp_model
 
 from dralloc.problem import MAX_RESULTS, Charge
 from dralloc.solvers.cpsat.agreement import distinct_attributes, equal_attributes
+from dralloc.solvers.cpsat.budgets import add_caps
 from dralloc.solvers.cpsat.candidates import Site
 from dralloc.solvers.cpsat.draws import (
     counter_terms,
@@ -25,7 +26,7 @@ from dralloc.solvers.cpsat.sharing import shared_claims
 from dralloc.solvers.cpsat.symmetry import equal_demands_in_order
 from dralloc.solvers.cpsat.variables import Take
 
-__all__ = ["add_all"]
+__all__ = ["add_all", "add_capacity"]
 
 
 def one_node_or_none(model: Model) -> None:
@@ -140,10 +141,10 @@ def capacities(model: Model) -> None:
     together = [(slot, takes) for (_, slot), takes in own.items() if any(take.admin for take in takes)]
     for slot, takes in (*shares.items(), *together):
         for name in dict.fromkeys(name for take in takes for name, _ in take.charge.capacity):
-            _capacity(model, slot, name, takes)
+            add_capacity(model, slot, name, takes)
 
 
-def _capacity(model: Model, slot: int, name: str, takes: list[Take]) -> None:
+def add_capacity(model: Model, slot: int, name: str, takes: Sequence[Take]) -> None:
     """One row, or one per total if generations of the pool disagree about the device.
 
     A grant minds only the version that its node sees (upstream behaviour): there is an order in which every grant finds
@@ -215,4 +216,5 @@ def add_all(model: Model, sites: Mapping[int, tuple[Site, ...]]) -> None:
         distinct_attributes(model, servings)
     gangs(model)
     shared_claims(model)
+    add_caps(model)
     equal_demands_in_order(model, sites)

@@ -50,6 +50,8 @@ class Objective:
         The cost in the variables of the model, to which auxiliary variables may be added.
     total
         How costs of independent parts combine.
+    worth
+        What is shown in place of the cost, where more is better: the cost goes up by as much as this goes down.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Objective:
     floor: Callable[[Part, Sequence[Placement]], int]
     terms: Callable[[Model], list[Term]]
     total: Callable[[Iterable[int]], int] = sum
+    worth: Callable[[Problem, Sequence[Placement]], int] | None = None
 
 
 def objectives(goal: Goal) -> tuple[Objective, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.assemble import build_for
@@ -27,10 +27,19 @@ class Component:
         The objective.
     placements
         An answer to begin with.
+    rules
+        Adds rules to the model beyond those of the problem.
     """
 
-    def __init__(self, part: Part, tiers: Sequence[Objective], placements: Sequence[Placement]) -> None:
+    def __init__(
+        self,
+        part: Part,
+        tiers: Sequence[Objective],
+        placements: Sequence[Placement],
+        rules: Callable[[Model], None] | None = None,
+    ) -> None:
         self.part = part
+        self.rules = rules
         self.tiers = tiers
         self.placements = tuple(placements)
         self.bounds = [tier.floor(part, self.placements) for tier in tiers]
@@ -50,7 +59,7 @@ class Component:
 
     def improve(self, level: int, options: Options, limit: float | None, watch: Watch | None) -> bool:
         """Solve a tier with the tiers before it, which must be proven, fixed. True if interrupted."""
-        model = self._model = self._model or build_for(self.part.problem, self.part.sites)
+        model = self._model = self._model or self._build()
         for fixed in range(self._fixed, level):
             add_at_most(model.cp, self.tiers[fixed].terms(model), self.cost(fixed), f"tier {self.tiers[fixed].name}")
         self._fixed = level
@@ -60,6 +69,12 @@ class Component:
         found = None if values is None else model.placements(lambda variable: values[variable.index])
         self._learn(level, outcome.bound, found)
         return outcome.interrupted
+
+    def _build(self) -> Model:
+        model = build_for(self.part.problem, self.part.sites)
+        if self.rules:
+            self.rules(model)
+        return model
 
     def _learn(self, level: int, bound: int, placements: Sequence[Placement] | None) -> None:
         """Keep the better of two answers, and of each tier's bounds."""

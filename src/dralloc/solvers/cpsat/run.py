@@ -9,6 +9,7 @@ from dralloc.errors import ModelError
 from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.solution import Placement, Solution, Status, Tier
+from dralloc.solvers.cpsat.budgets import fairness
 from dralloc.solvers.cpsat.candidates import Survey, survey
 from dralloc.solvers.cpsat.classes.divide import divide
 from dralloc.solvers.cpsat.classes.part import CountedComponent
@@ -31,8 +32,9 @@ def solve(
 ) -> Solution:
     """Find the best answer and prove it, or come as far as the time limit allows.
 
-    The tiers of the objective, most important first: ``weight``, the weight of the placed demands; ``alternatives``,
-    the ranks of the picked alternatives (KEP-4816); and the goal, if there is one. Each is solved with those before it
+    The tiers of the objective, most important first: ``weight``, the weight of the placed demands; fairness between
+    namespaces, if the problem has budgets that say so; ``alternatives``, the ranks of the picked alternatives
+    (KEP-4816); and the goal, if there is one. Each is solved with those before it
     fixed. A tier that could not be proven leaves those after it with the bounds that are known without solving.
 
     Parameters
@@ -68,7 +70,8 @@ class _Solve:
         self.options = options
         self.progress = progress
         self.started = perf_counter()
-        self.tiers = objectives(options.goal)
+        weight, *others = objectives(options.goal)
+        self.tiers = (weight, *fairness(problem), *others)
         self.components: list[Component | CountedComponent] = []
         self.warnings: list[str] = []
         self.timings: dict[str, float] = {}
@@ -92,7 +95,7 @@ class _Solve:
         """Count what can be counted; the rest is for the per-device model."""
         placed = {placement.demand: placement for placement in placements}
         left: Sequence[int] | None = None
-        if not self.options.per_device and self.options.goal is Goal.NONE:
+        if not self.options.per_device and self.options.goal is Goal.NONE and not self.problem.budgets:
             division = divide(self.problem, self._survey, strict_cel=self.options.strict_cel)
             self.warnings += division.warnings
             left = division.left
@@ -153,6 +156,9 @@ class _Solve:
 
     def _summary(self, tier: Objective, costs: Sequence[int], bounds: Sequence[int]) -> Tier:
         cost, bound = tier.total(costs), tier.total(bounds)
+        if tier.worth is not None:
+            worth = tier.worth(self.problem, [one for part in self.components for one in part.placements])
+            return Tier(tier.name, worth, worth + cost - bound, sense=1)
         if tier is not self.tiers[0]:
             return Tier(tier.name, cost, bound, sense=-1)
         weight = sum(part.part.weight for part in self.components)

@@ -34,7 +34,8 @@ def _signature(problem: Problem, demand: int, sites: tuple[Site, ...]) -> Hashab
         if constraint.covers(spec.name)
     )
     choices = tuple((site.node, *map(_choice, site.choices())) for site in sites)
-    return problem.demands[demand].weight, len(claims), constraints, choices
+    namespace = problem.demands[demand].key.namespace if problem.budgets else ""
+    return problem.demands[demand].weight, len(claims), constraints, choices, namespace
 
 
 def _choice(choice: Choice) -> Hashable:

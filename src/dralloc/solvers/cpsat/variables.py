@@ -12,7 +12,7 @@ from ortools.sat.python import cp_model
 
 from dralloc.problem import Charge, Problem
 from dralloc.solvers.cpsat.candidates import Choice, Site
-from dralloc.solvers.cpsat.kinds import every_choice, kinds_of
+from dralloc.solvers.cpsat.kinds import Group, every_choice, kinds_of
 from dralloc.solvers.cpsat.rows import Literal
 
 __all__ = ["Kind", "Quota", "Serving", "Take", "Variables", "create"]
@@ -108,20 +108,28 @@ class Variables:
             yield from kind.takes
 
 
-def create(model: cp_model.CpModel, problem: Problem, sites: Mapping[int, tuple[Site, ...]]) -> Variables:
-    """Create the variables for some demands."""
-    return _Creator(model, problem, sites).variables
+def create(
+    model: cp_model.CpModel, problem: Problem, sites: Mapping[int, tuple[Site, ...]], *, named: bool = False
+) -> Variables:
+    """Create the variables for some demands; ``named``: without kinds, so that each serving has its own devices."""
+    return _Creator(model, problem, sites, [] if named else kinds_of(problem, sites)).variables
 
 
 class _Creator:
-    def __init__(self, model: cp_model.CpModel, problem: Problem, sites: Mapping[int, tuple[Site, ...]]) -> None:
+    def __init__(
+        self,
+        model: cp_model.CpModel,
+        problem: Problem,
+        sites: Mapping[int, tuple[Site, ...]],
+        kinds: Sequence[Group],
+    ) -> None:
         self.model = model
         self.problem = problem
         self.variables = Variables()
         self.named = sum(len(choice.candidates) for _, _, choice in every_choice(sites)) <= _MOST_NAMES
         self.numbers = count()
         self.kinds_of_choice: dict[int, list[int]] = defaultdict(list)
-        for kind in kinds_of(problem, sites):
+        for kind in kinds:
             for user in kind.users:
                 self.kinds_of_choice[user].append(len(self.variables.kinds))
             takes = tuple(self._busy(device, kind.nodes) for device in kind.devices)

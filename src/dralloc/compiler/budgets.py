@@ -1,0 +1,79 @@
+"""What namespaces use of something already, beside their caps and what is to be fair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dralloc.budget import Budget, Cap
+from dralloc.cluster import Cluster
+from dralloc.errors import DrallocError
+from dralloc.inventory import Inventory
+from dralloc.inventory.charges import counters_charged
+from dralloc.problem import Charge, Demand
+from dralloc.spending import amount_used
+
+__all__ = ["find_budgets"]
+
+
+def find_budgets(
+    cluster: Cluster, inventory: Inventory, demands: Sequence[Demand], caps: Sequence[Cap], fair: str
+) -> tuple[Budget, ...]:
+    """The budgets: one for each cap, and for fairness one for each namespace that has something pending.
+
+    Raises
+    ------
+    DrallocError
+        A cap or fairness is about something of which no device has any, or a namespace is capped twice.
+    """
+    wanted: dict[tuple[str, str], Cap | None] = {}
+    for cap in caps:
+        if (cap.namespace, cap.resource) in wanted:
+            raise DrallocError(f"--cap {cap.namespace}={cap.resource}: is given twice")
+        wanted[cap.namespace, cap.resource] = cap
+    waiting = {demand.key.namespace for demand in demands} if fair else set()
+    for namespace in sorted(waiting):
+        wanted.setdefault((namespace, fair), None)
+    totals = {
+        resource: sum(_totals(inventory, resource)) for resource in {*(cap.resource for cap in caps), fair} - {""}
+    }
+    for resource, total in totals.items():
+        if not total:
+            option = "--fair" if resource == fair else "--cap"
+            raise DrallocError(f'{option}: no counter and no capacity of a device is named "{resource}"')
+    return tuple(
+        Budget(
+            namespace=namespace,
+            resource=resource,
+            used=sum(_used(cluster, inventory, namespace, resource)),
+            total=totals[resource],
+            most=None if cap is None else cap.most.nanos,
+            fair=resource == fair and namespace in waiting,
+        )
+        for (namespace, resource), cap in wanted.items()
+    )
+
+
+def _totals(inventory: Inventory, resource: str) -> Iterator[int]:
+    """Counters of that name, and capacities of devices that draw on none."""
+    named = {number for number, counter in enumerate(inventory.counters) if counter.id.counter == resource}
+    yield from (inventory.counters[number].total for number in named)
+    for device, source in zip(inventory.devices, inventory.sources, strict=True):
+        drawn = (*device.consumes, *source.requested_counters)
+        if resource in device.capacity and not any(number in named for number, _ in drawn):
+            yield device.capacity[resource].total
+
+
+def _used(cluster: Cluster, inventory: Inventory, namespace: str, resource: str) -> Iterator[int]:
+    """What the allocated claims of the namespace use of published devices."""
+    newest = {device.id: number for number, device in enumerate(inventory.devices)}
+    for claim in cluster.claims:
+        allocation = claim.status.allocation if claim.key.namespace == namespace else None
+        for result in allocation.devices.results if allocation is not None else ():
+            number = newest.get(result.device_id)
+            if number is not None and not result.admin_access:
+                recorded = result.consumed_capacity
+                charge = Charge(
+                    capacity=tuple((name, amount.nanos) for name, amount in recorded.items()),
+                    counters=tuple(counters_charged(recorded, inventory.sources[number], inventory.published)),
+                )
+                yield amount_used(resource, inventory.devices[number], charge, inventory.counters)

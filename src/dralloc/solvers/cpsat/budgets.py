@@ -1,0 +1,134 @@
+"""Caps of namespaces, and fairness between them.
+
+With ``use[n]`` what namespace *n* uses in the end, a cap is ``use[n] <= most[n]``. Fairness is max-min: the poorest
+gets as much as possible, then the two poorest together, and so on (leximin; Ogryczak and Sliwinski 2003). Tier *i*
+maximises the sum of the *i* smallest uses, as the smallest sum of the *i* largest distances to the total::
+
+    minimise  i * s + sum_n d[n]    with  d[n] + s >= total - use[n],  d[n] >= 0,  s >= 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from math import gcd
+
+from ortools.sat.python import cp_model
+
+from dralloc.budget import Budget
+from dralloc.errors import ModelError
+from dralloc.problem import Problem
+from dralloc.solution import Placement
+from dralloc.solvers.cpsat.model import Model
+from dralloc.solvers.cpsat.objective import Objective, Part
+from dralloc.solvers.cpsat.rows import Term, add_at_most
+from dralloc.spending import amount_used, spent
+
+__all__ = ["add_caps", "fairness", "within_caps"]
+
+_SAFE = 3 * 2**61
+
+
+def add_caps(model: Model) -> None:
+    """No namespace uses more than its cap leaves."""
+    for budget in model.problem.budgets:
+        if budget.left is not None:
+            what = f"cap {budget.namespace}={budget.resource}"
+            add_at_most(model.cp, list(_uses(model, budget)), budget.left, what)
+
+
+def _uses(model: Model, budget: Budget) -> Iterator[Term]:
+    """What each take of the namespace's claims uses."""
+    problem = model.problem
+    for serving in model.variables.every_serving():
+        claim = problem.demands[serving.demand].claims[serving.choice.claim]
+        if claim.key.namespace == budget.namespace:
+            for take in serving.takes:
+                device = problem.devices[take.device]
+                amount = 0 if take.admin else amount_used(budget.resource, device, take.charge, problem.counters)
+                if amount:
+                    yield take.literal, amount
+
+
+def fairness(problem: Problem) -> tuple[Objective, ...]:
+    """One tier for each namespace that shares fairly, the poorest first."""
+    number = len(_sharing(problem))
+    return tuple(
+        Objective(
+            name=f"fairness-{poorest}",
+            cost=partial(_cost, poorest),
+            floor=lambda *_: 0,
+            terms=partial(_terms, poorest),
+            worth=partial(_worth, poorest),
+        )
+        for poorest in range(1, number + 1)
+    )
+
+
+def _sharing(problem: Problem) -> list[Budget]:
+    return [budget for budget in problem.budgets if budget.fair]
+
+
+def _final(problem: Problem, placements: Sequence[Placement]) -> list[int]:
+    """What each namespace uses in the end, the poorest first."""
+    sharing = _sharing(problem)
+    used = spent(problem, placements, sharing[0].resource)
+    return sorted(budget.used + used.get(budget.namespace, 0) for budget in sharing)
+
+
+def _worth(poorest: int, problem: Problem, placements: Sequence[Placement]) -> int:
+    return sum(_final(problem, placements)[:poorest])
+
+
+def _cost(poorest: int, part: Part, placements: Sequence[Placement]) -> int:
+    """How far the poorest are from the total. All demands that share are in one part."""
+    total = _sharing(part.problem)[0].total
+    return sum(max(0, total - use) for use in _final(part.problem, placements)[:poorest])
+
+
+def _terms(poorest: int, model: Model) -> list[Term]:
+    sharing = _sharing(model.problem)
+    uses = [list(_uses(model, budget)) for budget in sharing]
+    gaps = [max(0, budget.total - budget.used) for budget in sharing]
+    unit = gcd(*gaps, *(amount for terms in uses for _, amount in terms)) or 1
+    if sum(gaps) + sum(amount for terms in uses for _, amount in terms) > unit * _SAFE:
+        raise ModelError(f"--fair {sharing[0].resource}: amounts do not fit the solver's int64")
+    top = max(gaps) // unit
+    level = model.cp.new_int_var(0, top, "level")
+    found: list[Term] = [(level, poorest * unit)]
+    for budget, terms, gap in zip(sharing, uses, gaps, strict=True):
+        short = model.cp.new_int_var(0, top, f"short {budget.namespace}")
+        literals = [literal for literal, _ in terms]
+        use = cp_model.LinearExpr.weighted_sum(literals, [amount // unit for _, amount in terms])
+        model.cp.add(short + level + use >= gap // unit)
+        found.append((short, unit))
+    return found
+
+
+def within_caps(problem: Problem, placements: Sequence[Placement]) -> list[Placement]:
+    """As many of the placements as the caps allow, in order; whole gangs, and nothing that shares claims."""
+    left = {number: budget.left for number, budget in enumerate(problem.budgets) if budget.left is not None}
+    kept: list[Placement] = []
+    for together in _together(problem, placements):
+        uses = {
+            number: spent(problem, together, budget.resource).get(budget.namespace, 0)
+            for number, budget in enumerate(problem.budgets)
+            if number in left
+        }
+        if all(use <= left[number] for number, use in uses.items()):
+            left = {number: left[number] - use for number, use in uses.items()}
+            kept += together
+    return sorted(kept, key=lambda placement: placement.demand)
+
+
+def _together(problem: Problem, placements: Sequence[Placement]) -> list[list[Placement]]:
+    """Placements that are only kept together: those of a gang, and those with a claim in common."""
+    groups: list[tuple[set[object], list[Placement]]] = []
+    for placement in placements:
+        demand = problem.demands[placement.demand]
+        keys: set[object] = {claim.key for claim in demand.claims} | ({demand.gang} - {""})
+        touching = [group for group in groups if group[0] & keys]
+        groups = [group for group in groups if not group[0] & keys]
+        members = [one for _, old in touching for one in old]
+        groups.append((keys.union(*(old for old, _ in touching)), [*members, placement]))
+    return [members for _, members in groups]

@@ -1,0 +1,216 @@
+"""Who stays and who moves: allocated claims as demands of their own, each either where it is or placed anew.
+
+The problem holds for every allocated claim that may move a demand that can only be placed where the claim is (it
+*stays*), and for every way to move it the demands of that way. Beyond the rules of the problem::
+
+    placed[stay of c] + sum_(ways w that move c) placed[w] = 1
+    sum_(ways w of a unit) placed[w] <= 1
+    sum_w cost[w] * placed[w] <= most
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from ortools.sat.python import cp_model
+
+from dralloc.problem import Problem
+from dralloc.solution import Placement, Solution, Status, Tier
+from dralloc.solvers.cpsat.assemble import build_for
+from dralloc.solvers.cpsat.candidates import survey
+from dralloc.solvers.cpsat.constraints import add_capacity
+from dralloc.solvers.cpsat.draws import is_shareable
+from dralloc.solvers.cpsat.model import Model
+from dralloc.solvers.cpsat.objective import Objective, Part, objectives
+from dralloc.solvers.cpsat.options import Goal, Options
+from dralloc.solvers.cpsat.parts import Component
+from dralloc.solvers.cpsat.rows import Literal, SignedTerm, Term, add_at_most
+from dralloc.solvers.cpsat.search import minimise
+from dralloc.solvers.cpsat.variables import Take
+
+__all__ = ["Exchange", "Relocation"]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Which demands stand for each other. A way is named by the first of its demands, which are a gang.
+
+    Parameters
+    ----------
+    stays
+        For each allocated claim the demand that stands for staying (None if it holds what it holds in any case), and
+        the ways that move it.
+    units
+        Ways of which at most one is taken.
+    costs
+        How many claims each way moves.
+    most
+        How many claims may move; None for any number.
+    """
+
+    stays: tuple[tuple[int | None, tuple[int, ...]], ...]
+    units: tuple[tuple[int, ...], ...]
+    costs: Mapping[int, int]
+    most: int | None = None
+
+    def add_to(self, model: Model) -> None:
+        """Add the rules to a model."""
+        miss = model.variables.miss
+        for stay, ways in self.stays:
+            placed = [~miss[way] for way in ways if way in miss]
+            if stay is None:
+                model.cp.add_at_most_one(placed)
+            else:
+                model.cp.add_exactly_one([~miss[stay], *placed])
+        for ways in self.units:
+            model.cp.add_at_most_one([~miss[way] for way in ways if way in miss])
+        if self.most is not None:
+            terms: list[SignedTerm] = [(~literal, cost) for literal, cost in self._ways(model)]
+            add_at_most(model.cp, terms, self.most, "moves")
+        self._admin_access(model)
+
+    def _admin_access(self, model: Model) -> None:
+        """What has admin access finds the capacity taken by all that is allocated, wherever that is in the end."""
+        demands = model.problem.demands
+        allocated = {
+            demands[number].gang for entry in self.stays for number in (entry[0], *entry[1]) if number is not None
+        }
+        shares: dict[int, list[tuple[str, int, Take]]] = defaultdict(list)
+        for serving in model.variables.every_serving():
+            for take in serving.takes:
+                if is_shareable(model, take):
+                    slot = model.problem.devices[take.device].slot
+                    shares[slot].append((demands[serving.demand].gang, serving.demand, take))
+        for slot, found in shares.items():
+            for demand in {number for _, number, take in found if take.admin}:
+                beside = [
+                    take
+                    for gang, number, take in found
+                    if number == demand or (gang in allocated and gang != demands[demand].gang and not take.admin)
+                ]
+                for name in dict.fromkeys(name for take in beside for name, _ in take.charge.capacity):
+                    add_capacity(model, slot, name, beside)
+
+    def _ways(self, model: Model) -> Iterator[Term]:
+        miss = model.variables.miss
+        return ((miss[way], cost) for way, cost in self.costs.items() if way in miss)
+
+    def moves(self) -> Objective:
+        """The number of moved claims as a tier."""
+        return Objective("moves", self._moved, lambda *_: 0, self._terms)
+
+    def _moved(self, _: Part, placements: Sequence[Placement]) -> int:
+        return sum(self.costs.get(placement.demand, 0) for placement in placements)
+
+    def _terms(self, model: Model) -> list[Term]:
+        found: list[Term] = []
+        for literal, cost in self._ways(model):
+            moved = model.cp.new_bool_var("moved")
+            model.cp.add(moved == ~literal)
+            found.append((moved, cost))
+        return found
+
+
+class Relocation:
+    """Finds the best exchange: most weight, then fewest moved claims, then best alternatives.
+
+    Parameters
+    ----------
+    problem
+        With all demands, the weights of those that do not count being 0.
+    start
+        An answer to start from: everybody stays.
+    """
+
+    def __init__(self, problem: Problem, exchange: Exchange, options: Options, start: Sequence[Placement]) -> None:
+        self.problem = problem
+        self.exchange = exchange
+        self.options = options
+        self.started = perf_counter()
+        found = survey(problem, strict_cel=options.strict_cel)
+        self.warnings = found.warnings
+        weight, alternatives = objectives(Goal.NONE)
+        self.tiers = (weight, exchange.moves(), alternatives)
+        part = Part(problem, tuple(found.sites), found.sites)
+        self.component = Component(part, self.tiers, start, exchange.add_to)
+        self._named: Model | None = None
+        self._give_up: Literal | None = None
+
+    def solve(self) -> Solution:
+        """The best exchange, tier by tier, as far as the time limit allows."""
+        for level in range(len(self.tiers)):
+            if not self.component.is_proven(level):
+                limit = self._left()
+                if limit is not None and limit <= 0:
+                    break
+                if self.component.improve(level, self.options, limit, None) or not self.component.is_proven(level):
+                    break
+        return self._solution(self.component.placements)
+
+    def _left(self) -> float | None:
+        limit = self.options.time_limit
+        return None if limit is None else limit - (perf_counter() - self.started)
+
+    def _solution(self, placements: Sequence[Placement]) -> Solution:
+        tiers = []
+        for level, tier in enumerate(self.tiers):
+            cost, bound = self.component.cost(level), self.component.bounds[level]
+            weight = self.component.part.weight
+            tiers.append(Tier(tier.name, cost, bound, -1) if level else Tier(tier.name, weight - cost, weight - bound))
+        proven = all(tier.proven for tier in tiers)
+        return Solution(
+            placements=tuple(sorted(placements, key=lambda placement: placement.demand)),
+            status=Status.OPTIMAL if proven else Status.FEASIBLE,
+            tiers=tuple(tiers),
+            warnings=self.warnings,
+        )
+
+    def another(self, than: Solution) -> Solution | None:
+        """Another best exchange: somebody moves elsewhere than in any answer given here before.
+
+        None if there is no other, or no time left to find one.
+        """
+        model, give_up = self._for_others()
+        self._exclude(model, than.placements, give_up)
+        limit = self._left()
+        if limit is not None and limit <= 0:
+            return None
+        outcome = minimise(model.cp, [(give_up, 1)], self.options, limit)
+        values = outcome.values
+        if values is None or values[give_up.index]:
+            return None
+        found = model.placements(lambda variable: values[variable.index])
+        return replace(than, placements=tuple(sorted(found, key=lambda placement: placement.demand)))
+
+    def _for_others(self) -> tuple[Model, Literal]:
+        """A model of the best answers, in which it is decided who gets which device."""
+        if self._named is None or self._give_up is None:
+            part = self.component.part
+            self._named = build_for(self.problem, part.sites, named=True)
+            self.exchange.add_to(self._named)
+            for level, tier in enumerate(self.tiers):
+                add_at_most(self._named.cp, tier.terms(self._named), self.component.cost(level), tier.name)
+            self._give_up = self._named.cp.new_bool_var("no other")
+        return self._named, self._give_up
+
+    def _exclude(self, model: Model, placements: Sequence[Placement], give_up: Literal) -> None:
+        """Not all that moves in this answer moves to the same devices."""
+        demands = self.problem.demands
+        ways = {demands[way].gang for way in self.exchange.costs}
+        moving = {one.demand: one for one in placements if demands[one.demand].gang in ways}
+        same: list[cp_model.LiteralT] = [give_up]
+        for serving in model.variables.every_serving():
+            here = moving.get(serving.demand)
+            if here is not None and here.node == serving.node:
+                choice = serving.choice
+                grants = {
+                    grant.device
+                    for grant in here.grants[choice.claim]
+                    if grant[:2] == (choice.request, choice.alternative)
+                }
+                same += [~take.literal for take in serving.takes if take.device in grants]
+        same += [~model.variables.on[demand, here.node] for demand, here in moving.items()]
+        model.cp.add_bool_or(same)

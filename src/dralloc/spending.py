@@ -1,0 +1,42 @@
+"""How much of a counter or a capacity allocations use, whoever they are for.
+
+An allocation uses what it draws from counters of that name: what the device draws while it is in use (KEP-4815), if
+the allocation has the device for itself, and what is drawn by request (KEP-5941). Where a device draws on no counter of
+that name, it uses the capacity of that name: what is consumed of a shared device (KEP-5075), all of one that it has for
+itself. So an alternative is charged at what it uses (KEP-4816). Admin access uses nothing (KEP-5018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dralloc.problem import Charge, Counter, Device, Problem
+from dralloc.solution import Placement
+
+__all__ = ["amount_used", "spent"]
+
+
+def amount_used(resource: str, device: Device, charge: Charge, counters: tuple[Counter, ...]) -> int:
+    """What one allocation of a device uses, in nanos."""
+    fixed = () if device.shareable else device.consumes
+    drawn = [amount for number, amount in (*fixed, *charge.counters) if counters[number].id.counter == resource]
+    if drawn:
+        return sum(drawn)
+    if device.shareable:
+        return sum(amount for name, amount in charge.capacity if name == resource)
+    known = device.capacity.get(resource)
+    return known.total if known is not None else 0
+
+
+def spent(problem: Problem, placements: Iterable[Placement], resource: str) -> dict[str, int]:
+    """What placements use, by namespace, in nanos."""
+    found: dict[str, int] = {}
+    for placement in placements:
+        for claim, grants in zip(problem.demands[placement.demand].claims, placement.grants, strict=True):
+            for grant in grants:
+                alternative = claim.requests[grant.request].alternatives[grant.alternative]
+                charge = problem.eligibility.charge(alternative.index, grant.device)
+                if charge is not None and not alternative.admin:
+                    amount = amount_used(resource, problem.devices[grant.device], charge, problem.counters)
+                    found[claim.key.namespace] = found.get(claim.key.namespace, 0) + amount
+    return found

@@ -1,0 +1,176 @@
+"""The few moves of allocated claims that admit the most of what is pending."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dralloc.check import check
+from dralloc.cluster import Cluster
+from dralloc.errors import DrallocError
+from dralloc.features import ALL_FEATURES, Features
+from dralloc.garbage import without_garbage_collection
+from dralloc.names import ClaimKey
+from dralloc.report import Line, Part, Table, as_text, timing_line
+from dralloc.solution import Solution, Status, Tier
+from dralloc.solvers.cpsat import Options, solve
+from dralloc.solvers.first_fit import first_fit
+from dralloc.timing import phase
+from dralloc.whatif.moves import rearrange
+from dralloc.whatif.moves.estate import Estate, in_use
+from dralloc.whatif.moves.tenancy import Tenancy, Tenants
+from dralloc.whatif.moves.words import Itinerary
+
+__all__ = ["Defragmentation", "defragment"]
+
+
+@dataclass(frozen=True)
+class Defragmentation:
+    """What moves admit. ``print(defragmentation)`` is a readable report.
+
+    Parameters
+    ----------
+    most
+        How many claims may move.
+    itinerary
+        The ordered plan.
+    pending
+        How many demands are pending.
+    before
+        What the optimum admits without any move.
+    """
+
+    most: int
+    itinerary: Itinerary
+    pending: int
+    before: Solution
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def admitted(self) -> tuple[ClaimKey, ...]:
+        """The pods, and claims that no pod uses, that are admitted with the moves."""
+        demands = self.itinerary.tenancy.estate.problem.demands
+        return tuple(demands[number].key for number in self.itinerary.outcome.admitted)
+
+    @property
+    def tiers(self) -> tuple[Tier, ...]:
+        """``weight`` that is admitted, ``moves``, ``alternatives``: with bounds."""
+        return self.itinerary.outcome.tiers
+
+    @property
+    def moves(self) -> int:
+        """How many claims move."""
+        return len(self.itinerary.outcome.moved)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain data, ready for JSON."""
+        outcome, weight = self.itinerary.outcome, self.tiers[0]
+        return {
+            "status": outcome.status.value,
+            "pending": self.pending,
+            "admittedWithoutMoves": len(self.before.placements),
+            "weightWithoutMoves": self.before.tiers[0].value,
+            "admitted": [str(key) for key in self.admitted],
+            "weight": weight.value,
+            "bound": weight.bound,
+            "mostMoves": self.most,
+            "moves": self.moves,
+            "movesBound": self.tiers[1].bound,
+            "restarts": outcome.restarts,
+            "restartsProven": outcome.fewest,
+            "steps": list(self.itinerary.rows()),
+            "warnings": list(outcome.warnings),
+            "timings": dict(self.timings),
+        }
+
+    def parts(self) -> list[Part]:
+        """The answer as tables and lines."""
+        found: list[Part] = [Line(self._verdict(), "bold"), Table("Admitted", *self._figures())]
+        found.append(self.itinerary.table())
+        found += self.itinerary.remarks()
+        found.append(timing_line(self.timings))
+        return found
+
+    def _verdict(self) -> str:
+        moves = f"{self.moves} moves" if self.moves != 1 else "1 move"
+        proof = "proven optimal" if self.itinerary.outcome.status is Status.OPTIMAL else "not proven"
+        return f"{len(self.admitted)} of {self.pending} admitted with {moves} of at most {self.most}, {proof}"
+
+    def _figures(self) -> tuple[Sequence[str], list[Sequence[str]]]:
+        before, after = self.before.tiers[0], self.tiers[0]
+        rows: list[Sequence[str]] = [
+            ("without moves", str(len(self.before.placements)), str(before.value), str(before.bound)),
+            (f"at most {self.most} moves", str(len(self.admitted)), str(after.value), str(after.bound)),
+        ]
+        return ("", ">demands", ">weight", ">bound"), rows
+
+    def __str__(self) -> str:
+        return as_text(self.parts())
+
+
+@without_garbage_collection()
+def defragment(  # noqa: PLR0913 - one parameter per choice
+    cluster: Cluster,
+    moves: int,
+    *,
+    nodes: Sequence[str] = (),
+    features: Features = ALL_FEATURES,
+    strict: bool = False,
+    gang: str = "",
+    options: Options | None = None,
+) -> Defragmentation:
+    """Find the moves of allocated claims that admit the most of what is pending, in an order that can be carried out.
+
+    A claim moves with the pods that use it. It holds its new devices before it gives the old ones back, unless its move
+    is marked as a restart. Of all answers with the most weight the fewest claims move, and of those as few as possible
+    are restarted. A claim stays if one of its pods waits for something else, if a pod that is pending uses it, or if it
+    could not be allocated again what it has.
+
+    Parameters
+    ----------
+    moves
+        How many claims may move.
+    nodes, features, strict, gang
+        As in `dralloc.allocate`.
+    options
+        For the search for the optimum.
+
+    Raises
+    ------
+    DrallocError
+        The number of moves is negative, or a named node does not exist.
+    """
+    if moves < 0:
+        raise DrallocError(f"--moves {moves}: expected a number of at least 0")
+    timings: dict[str, float] = {}
+    with phase(timings, "compile"):
+        tenants = Tenants(cluster, nodes)
+        units = tuple(unit for unit in tenants.units() if _may_move(tenants, unit.claims) and tenants.is_settled(unit))
+        tenancy = Tenancy(tenants, units, features=features, strict=strict, gang=gang)
+        estate = tenancy.estate
+    with phase(timings, "without moves"):
+        before = _without_moves(estate, options)
+    with phase(timings, "moves"):
+        outcome = rearrange(_helpful(estate, before, moves), moves, options, before.placements)
+    return Defragmentation(moves, Itinerary(tenancy, outcome), len(estate.problem.demands), before, timings)
+
+
+def _may_move(tenants: Tenants, claims: Sequence[ClaimKey]) -> bool:
+    """Whether it is known where the claims are used."""
+    return all(tenants.home(key) for key in claims)
+
+
+def _without_moves(estate: Estate, options: Options | None) -> Solution:
+    problem = in_use(estate.problem, estate.books)
+    found = solve(problem, options, hint=first_fit(problem))
+    check(problem, found)
+    return found
+
+
+def _helpful(estate: Estate, before: Solution, moves: int) -> Estate:
+    """The estate, where nobody moves if that is of no use."""
+    wanted = sum(demand.weight for demand in estate.problem.demands)
+    if moves and before.tiers[0].value < wanted:
+        return estate
+    return Estate(in_use(estate.problem, estate.books), (), ())

@@ -1,0 +1,217 @@
+"""Where the claims of some nodes can go, or why they cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dralloc.cluster import Cluster
+from dralloc.errors import DrallocError
+from dralloc.explain.conflict import Conflict
+from dralloc.features import ALL_FEATURES, Features
+from dralloc.garbage import without_garbage_collection
+from dralloc.names import ClaimKey
+from dralloc.report import Line, Part, Table, as_text, timing_line
+from dralloc.solvers.cpsat import Options
+from dralloc.timing import phase
+from dralloc.whatif.moves import rearrange
+from dralloc.whatif.moves.obstacle import Obstacle
+from dralloc.whatif.moves.tenancy import Tenancy, Tenants, Unit
+from dralloc.whatif.moves.words import Itinerary
+
+__all__ = ["Drain", "drain"]
+
+_DAEMON = "DaemonSet"
+
+
+@dataclass(frozen=True)
+class Drain:
+    """Where claims go. ``print(drain)`` is a readable report.
+
+    Parameters
+    ----------
+    nodes
+        The nodes that are drained.
+    claims
+        The claims that depend on them.
+    itinerary
+        The ordered plan: everybody who can go if all can, else as many as possible.
+    most
+        Proven limit of how many can go.
+    stuck
+        Claims that stay in this plan.
+    together
+        Claims that cannot all go, though any but one of them could; empty if all can go.
+    conflict
+        If a single pod or claim is the reason: the rules that are in its way.
+    left_out
+        Claims of a DaemonSet's pods, which end with the node, and of pods that are not settled.
+    """
+
+    nodes: tuple[str, ...]
+    claims: tuple[ClaimKey, ...]
+    itinerary: Itinerary
+    most: int
+    stuck: tuple[ClaimKey, ...] = ()
+    together: tuple[ClaimKey, ...] = ()
+    conflict: Conflict | None = None
+    left_out: tuple[ClaimKey, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def possible(self) -> bool:
+        """Whether all of the claims can go."""
+        return not self.stuck
+
+    @property
+    def gone(self) -> int:
+        """How many of them go."""
+        return len(self.claims) - len(self.stuck)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain data, ready for JSON."""
+        outcome = self.itinerary.outcome
+        return {
+            "nodes": list(self.nodes),
+            "possible": self.possible,
+            "claims": len(self.claims),
+            "gone": self.gone,
+            "bound": self.most,
+            "moves": len(outcome.moved),
+            "restarts": outcome.restarts,
+            "restartsProven": outcome.fewest,
+            "steps": list(self.itinerary.rows()),
+            "stuck": [str(key) for key in self.stuck],
+            "cannotGoTogether": [str(key) for key in self.together],
+            "conflict": None if self.conflict is None else self.conflict.to_dict(),
+            "leftOut": [str(key) for key in self.left_out],
+            "warnings": list(outcome.warnings),
+            "timings": dict(self.timings),
+        }
+
+    def parts(self) -> list[Part]:
+        """The answer as tables and lines."""
+        names = ", ".join(self.nodes)
+        found: list[Part] = [Line(f"{names}: {self._verdict()}", "bold"), self.itinerary.table()]
+        found += self.itinerary.remarks()
+        found += self._reason()
+        if self.left_out:
+            listed = ", ".join(map(str, self.left_out))
+            found.append(
+                Line(f"\nNot counted, because a DaemonSet's pod or one that is not settled uses it: {listed}.")
+            )
+        found.append(timing_line(self.timings))
+        return found
+
+    def _verdict(self) -> str:
+        number = len(self.claims)
+        if not number:
+            return "no claim depends on it" if len(self.nodes) == 1 else "no claim depends on them"
+        if self.possible:
+            return f"all {number} claims can go" if number > 1 else "the claim can go"
+        proof = "no more can" if self.gone == self.most else f"at most {self.most} can"
+        return f"{self.gone} of {number} claims can go, {proof}"
+
+    def _reason(self) -> Iterator[Part]:
+        rows = [(str(key), ", ".join(self.itinerary.held(key))) for key in self.stuck]
+        yield Table("Stay in this plan", ("claim", "devices"), rows)
+        if len(self.together) > 1:
+            rows = [(str(key), ", ".join(self.itinerary.held(key))) for key in self.together]
+            yield Table("Minimal conflict: cannot all go, any one less could", ("claim", "devices"), rows)
+        elif self.together and self.conflict is None:
+            yield Line(f"\nClaim {self.together[0]} can go nowhere.")
+        if self.conflict is not None:
+            yield Line(f"\nClaim {', '.join(map(str, self.together))} can go nowhere:")
+            yield from self.conflict.parts()
+
+    def __str__(self) -> str:
+        return as_text(self.parts())
+
+
+@without_garbage_collection()
+def drain(
+    cluster: Cluster,
+    *nodes: str,
+    features: Features = ALL_FEATURES,
+    strict: bool = False,
+    options: Options | None = None,
+) -> Drain:
+    """Find out where the claims that depend on some nodes can go.
+
+    The nodes are cordoned; pods on them start anew elsewhere, with new allocations of their claims. What pods on other
+    nodes use stays. A claim that can be used from elsewhere, too, stays if it can. Claims that pods share move
+    together.
+
+    Parameters
+    ----------
+    nodes
+        Names of the nodes.
+    features, strict
+        As in `dralloc.allocate`.
+    options
+        For the search for the optimum.
+
+    Raises
+    ------
+    DrallocError
+        There is no such node, or no node is given.
+    """
+    timings: dict[str, float] = {}
+    with phase(timings, "compile"):
+        tenants = Tenants(cluster)
+        _check_names(tenants, nodes)
+        leaving = _Leaving(tenants, frozenset(tenants.by_name[name] for name in nodes))
+        units = tuple(unit for unit in leaving.units if leaving.is_free(unit))
+        must = frozenset(key for unit in units for key in leaving.must(unit))
+        tenancy = Tenancy(tenants, units, must, frozenset(nodes), pending=False, features=features, strict=strict)
+        estate = tenancy.estate
+    with phase(timings, "drain"):
+        outcome = rearrange(estate, None, options)
+    moved = {estate.residents[number].key for number in outcome.moved}
+    together: tuple[ClaimKey, ...] = ()
+    conflict = None
+    if not must <= moved:
+        with phase(timings, "conflict"):
+            together, conflict = Obstacle(tenancy, options).find(proven=outcome.tiers[0].proven)
+    return Drain(
+        nodes=nodes,
+        claims=tuple(key for unit in units for key in unit.claims if key in must),
+        itinerary=Itinerary(tenancy, outcome),
+        most=outcome.tiers[0].bound,
+        stuck=tuple(key for unit in units for key in unit.claims if key in must - moved),
+        together=together,
+        conflict=conflict,
+        left_out=tuple(key for unit in leaving.units if unit not in units for key in leaving.must(unit)),
+        timings=timings,
+    )
+
+
+def _check_names(tenants: Tenants, nodes: Sequence[str]) -> None:
+    if not nodes:
+        raise DrallocError("drain needs the name of a node")
+    for name in nodes:
+        if name not in tenants.by_name:
+            raise DrallocError(f'node "{name}" does not exist: neither a Node object nor a slice names it')
+
+
+@dataclass(frozen=True)
+class _Leaving:
+    """Who has to leave some nodes (by index)."""
+
+    tenants: Tenants
+    nodes: frozenset[int]
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """The units with a claim that can be used from these nodes only."""
+        return tuple(unit for unit in self.tenants.units() if self.must(unit))
+
+    def must(self, unit: Unit) -> tuple[ClaimKey, ...]:
+        """The claims of a unit that can be used from these nodes only."""
+        return tuple(key for key in unit.claims if self.nodes.issuperset(self.tenants.reach(key)))
+
+    def is_free(self, unit: Unit) -> bool:
+        """Whether the unit can move: it is settled, and no DaemonSet ties a pod of it to its node."""
+        owners = (owner.kind for pod in unit.pods for owner in pod.metadata.owner_references)
+        return self.tenants.is_settled(unit) and _DAEMON not in owners

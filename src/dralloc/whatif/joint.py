@@ -1,0 +1,72 @@
+"""How many of several demands fit together: every way in which none can be had more often at no loss of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dralloc.problem import Demand, Problem
+from dralloc.solvers.cpsat import Options
+from dralloc.whatif.front import Vector, find_front
+from dralloc.whatif.mix import Mix
+
+__all__ = ["Joint", "Point", "join"]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Numbers of demands that fit together, and how many first fit places if it is given exactly these, in order."""
+
+    numbers: Vector
+    first_fit: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """The Pareto front of several demands.
+
+    Parameters
+    ----------
+    points
+        Each has been placed, and the checker has accepted it.
+    complete
+        Whether there is no other point.
+    proven
+        Whether no point can be improved; false if the time limit has ended a search.
+    """
+
+    points: tuple[Point, ...]
+    complete: bool
+    proven: bool
+
+
+def join(
+    problem: Problem,
+    demands: Sequence[Demand],
+    most: Vector,
+    *,
+    limit: int | None = None,
+    options: Options | None = None,
+) -> Joint:
+    """Find the front, or so many points of it that lie well apart.
+
+    Parameters
+    ----------
+    problem
+        Of which only the inventory is looked at.
+    demands
+        None of them can be had without end.
+    most
+        How many of each fit alone, at most.
+    limit
+        The largest number of points; None for all.
+    """
+    mix = Mix(problem, demands, most, options or Options())
+
+    def reach(least: Vector, last: int) -> Vector | None:
+        crowd = mix.reach(least, last)
+        return None if crowd is None else crowd.numbers
+
+    front = find_front(most, reach, limit)
+    points = tuple(Point(numbers, mix.first_fit(numbers)) for numbers in front.points)
+    return Joint(points, front.complete, mix.proven)

@@ -1,0 +1,117 @@
+"""Staying as something to be placed: a demand that only what a resident holds can serve, at what it has consumed."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dralloc.check import violations
+from dralloc.errors import AllocationError
+from dralloc.explain.offers import Offers
+from dralloc.explain.scene import Scene
+from dralloc.names import ClaimKey, RequestName
+from dralloc.problem import Alternative, Charge, Claim, Demand, Eligibility, Problem, Request
+from dralloc.solution import Grant, Placement, Solution
+from dralloc.whatif.moves.estate import Estate, Resident
+
+__all__ = ["Stays", "broken", "stay_grants"]
+
+
+@dataclass(frozen=True)
+class Stays:
+    """One demand for each resident, and who can serve them.
+
+    ``demands`` has None for residents whose allocation breaks a rule as things are now: those hold what they hold.
+    """
+
+    demands: tuple[Demand | None, ...]
+    eligibility: Eligibility
+
+    @classmethod
+    def of(cls, estate: Estate) -> Stays:
+        """The demands of all residents that could be allocated again what they have."""
+        table: dict[int, tuple[int, Charge]] = {}
+        demands = [_stay(estate.problem, resident, table) for resident in estate.residents]
+        eligibility = _WithStays(estate.problem.eligibility, table, frozenset(device for device, _ in table.values()))
+        kept = [
+            demand if _is_regular(estate, number, demand, eligibility) else None
+            for number, demand in enumerate(demands)
+        ]
+        return cls(tuple(kept), eligibility)
+
+
+def _stay(problem: Problem, resident: Resident, table: dict[int, tuple[int, Charge]]) -> Demand:
+    key = ClaimKey(resident.key.namespace, f"{resident.key.name} (stays)")
+    requests = []
+    for number, (holding, device) in enumerate(zip(resident.holdings, resident.devices, strict=True)):
+        index = -1 - len(table)
+        known = problem.devices[device].capacity if holding.share else {}
+        taken = tuple((name, amount) for name, amount in holding.capacity if name in known)
+        table[index] = device, Charge(capacity=taken, counters=holding.counters)
+        name = f"device-{number}"
+        requests.append(Request(name, (Alternative(index, RequestName(name), 0, 1),)))
+    claim = Claim(key, "", tuple(requests))
+    return Demand(key, (claim,), weight=0, nodes=(resident.home,), gang=str(key))
+
+
+def stay_grants(resident: Resident) -> tuple[Grant, ...]:
+    """What a resident that stays is granted."""
+    return tuple(Grant(number, 0, device) for number, device in enumerate(resident.devices))
+
+
+def _is_regular(estate: Estate, number: int, demand: Demand, eligibility: Eligibility) -> bool:
+    """Whether the resident could be allocated what it has, beside everybody else."""
+    resident = estate.residents[number]
+    devices = [estate.problem.devices[device] for device in resident.devices]
+    alike = all(holding.share == device.shareable for holding, device in zip(resident.holdings, devices, strict=True))
+    offered = set(estate.problem.nodes[resident.home].devices())
+    if not alike or not offered.issuperset(resident.devices):
+        return False
+    scene = Scene(estate.problem, Offers(eligibility), estate.without([number]))
+    return not broken(scene, [demand], [Placement(0, resident.home, (stay_grants(resident),))])
+
+
+def broken(scene: Scene, demands: Sequence[Demand], placements: Sequence[Placement]) -> list[str]:
+    """The rules that some placements of the demands would break at the moment; looks only at their nodes."""
+    nodes = list(dict.fromkeys(placement.node for placement in placements))
+    part = scene.part(nodes, [_anywhere(demand) for demand in demands])
+    place = {device: number for number, device in enumerate(part.devices)}
+    here = tuple(
+        Placement(
+            one.demand,
+            nodes.index(one.node),
+            tuple(tuple(grant._replace(device=place[grant.device]) for grant in claim) for claim in one.grants),
+        )
+        for one in placements
+    )
+    return violations(part.problem, Solution(here))
+
+
+def _anywhere(demand: Demand) -> Demand:
+    return Demand(demand.key, demand.claims)
+
+
+@dataclass(frozen=True)
+class _WithStays:
+    """The eligibility of a problem, with negative numbers for what residents hold."""
+
+    whole: Eligibility
+    table: Mapping[int, tuple[int, Charge]]
+    devices: frozenset[int]
+
+    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+        if alternative >= 0:
+            return self.whole.selects(alternative, device)
+        return self.table[alternative][0] == device
+
+    def admits(self, alternative: int, device: int) -> bool:
+        return alternative < 0 or self.whole.admits(alternative, device)
+
+    def charge(self, alternative: int, device: int) -> Charge | None:
+        return self.whole.charge(alternative, device) if alternative >= 0 else self.table[alternative][1]
+
+    def kind(self, alternative: int) -> Hashable:
+        return self.whole.kind(alternative) if alternative >= 0 else alternative
+
+    def look(self, device: int) -> Hashable:
+        return self.whole.look(device), device if device in self.devices else None

@@ -1,0 +1,163 @@
+"""An ordered plan: every step with what it needs, checked against what is held at that moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from dralloc.check import check
+from dralloc.explain.books import Books, Holding, holdings_of
+from dralloc.explain.offers import Offers
+from dralloc.explain.scene import Scene
+from dralloc.names import ClaimKey
+from dralloc.problem import Demand, Problem
+from dralloc.solution import Placement, Solution
+from dralloc.whatif.moves.estate import Estate, Way, in_use
+from dralloc.whatif.moves.order import Order, Phase, shortest_order
+from dralloc.whatif.moves.stays import broken
+
+__all__ = ["Action", "Move", "Step", "find_order", "replay", "steps_of"]
+
+
+class Action(StrEnum):
+    """What a step does.
+
+    ``MOVE``: holds the new devices, then gives the old ones back. ``STOP``: gives the old ones back. ``START``: takes
+    the new ones after a stop. ``RESTART``: a stop and the start at once. ``ADMIT``: what was pending is placed.
+    """
+
+    MOVE = "move"
+    STOP = "stop"
+    START = "start"
+    RESTART = "restart"
+    ADMIT = "admit"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A way that is taken, with where its demands go: one placement for each, by its place in the way.
+
+    ``demands``: those of the way under names of their own, so that old and new are told apart.
+    """
+
+    way: Way
+    demands: tuple[Demand, ...]
+    placements: tuple[Placement, ...]
+
+    def gains(self) -> Iterator[tuple[ClaimKey, int, tuple[int, ...]]]:
+        """What each claim gets, in order: its key, the node and the devices by index."""
+        for demand, placement in zip(self.way.demands, self.placements, strict=True):
+            for claim, grants in zip(demand.claims, placement.grants, strict=True):
+                if grants or not claim.requests:
+                    yield claim.key, placement.node, tuple(grant.device for grant in grants)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a plan.
+
+    Parameters
+    ----------
+    moves
+        Who moves; more than one if they can only start together.
+    demands, placements
+        What is placed with the step, and where.
+    """
+
+    action: Action
+    moves: tuple[Move, ...] = ()
+    demands: tuple[Demand, ...] = ()
+    placements: tuple[Placement, ...] = ()
+
+    @property
+    def frees_first(self) -> bool:
+        """Whether what is held is given back before anything is taken."""
+        return self.action in {Action.STOP, Action.RESTART}
+
+    @property
+    def residents(self) -> tuple[int, ...]:
+        """Who moves, by index."""
+        return tuple(number for move in self.moves for number in move.way.residents)
+
+
+def find_order(estate: Estate, moves: Sequence[Move]) -> Order:
+    """The order of the moves with the fewest restarts."""
+    offers = Offers(estate.problem.eligibility)
+
+    def fits(done: frozenset[int], stopped: frozenset[int], number: int) -> bool:
+        gone = (resident for other in done | stopped for resident in moves[other].way.residents)
+        books = estate.without(gone)
+        for other in sorted(done):
+            books.enter(_taken(estate.problem, moves[other].demands, moves[other].placements))
+        scene = Scene(estate.problem, offers, books)
+        return not broken(scene, moves[number].demands, moves[number].placements)
+
+    return shortest_order(len(moves), fits)
+
+
+def _taken(problem: Problem, demands: Sequence[Demand], placements: Sequence[Placement]) -> Iterator[Holding]:
+    whole = replace(problem, demands=tuple(demands))
+    for placement in placements:
+        yield from holdings_of(whole, placement)
+
+
+def steps_of(order: Order, moves: Sequence[Move], admitted: Sequence[tuple[Demand, Placement]]) -> tuple[Step, ...]:
+    """The plan: the moves in order, then whatever is admitted, in one step."""
+    steps = []
+    stopped: set[int] = set()
+    for phase in order.phases:
+        chosen = tuple(moves[number] for number in phase.moves)
+        demands = tuple(demand for move in chosen for demand in move.demands)
+        placements = _numbered(placement for move in chosen for placement in move.placements)
+        action = _action(phase, stopped)
+        steps.append(Step(action, chosen, demands, placements) if phase.starts else Step(action, chosen))
+        stopped.update(phase.moves if phase.stops else ())
+    return _with_admitted(steps, admitted, as_one=any(phase.as_one for phase in order.phases))
+
+
+def _with_admitted(
+    steps: list[Step], admitted: Sequence[tuple[Demand, Placement]], *, as_one: bool
+) -> tuple[Step, ...]:
+    if not admitted:
+        return tuple(steps)
+    demands, placed = zip(*admitted, strict=True)
+    if not as_one:
+        return (*steps, Step(Action.ADMIT, (), demands, _numbered(placed)))
+    last = steps[-1]
+    every = _numbered((*last.placements, *placed))
+    return (*steps[:-1], replace(last, demands=(*last.demands, *demands), placements=every))
+
+
+def _action(phase: Phase, stopped: set[int]) -> Action:
+    if phase.stops:
+        return Action.RESTART if phase.starts else Action.STOP
+    return Action.START if stopped.issuperset(phase.moves) else Action.MOVE
+
+
+def _numbered(placements: Iterable[Placement]) -> tuple[Placement, ...]:
+    return tuple(replace(placement, demand=number) for number, placement in enumerate(placements))
+
+
+def replay(estate: Estate, steps: Sequence[Step]) -> None:
+    """Go through the steps, and let the checker look at each beside everything that is held at that moment.
+
+    Raises
+    ------
+    CheckError
+        A step breaks a rule.
+    """
+    books = estate.books.copy()
+    for step in steps:
+        if step.frees_first:
+            _release(estate, books, step)
+        if step.placements:
+            problem = replace(in_use(estate.problem, books), demands=step.demands)
+            check(problem, Solution(step.placements))
+            books.enter(_taken(estate.problem, step.demands, step.placements))
+        if not step.frees_first:
+            _release(estate, books, step)
+
+
+def _release(estate: Estate, books: Books, step: Step) -> None:
+    books.release(estate.residents[number].key for number in step.residents)

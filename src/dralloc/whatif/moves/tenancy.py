@@ -1,0 +1,271 @@
+"""From a cluster to the claims that may move: who uses them, where they are, and what they may ask for anew.
+
+Claims that pods share, and claims of one pod, are a *unit*: whoever moves takes the pods along, and the claims of these
+pods that stay must be usable from where the pods go.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Final
+
+import networkx as nx
+
+from dralloc.api import Node as ApiNode
+from dralloc.api import Pod, ResourceClaim
+from dralloc.cluster import Cluster
+from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler.demands import weighted
+from dralloc.compiler.extended import extended_claims
+from dralloc.compiler.where import Where
+from dralloc.explain.books import Holding
+from dralloc.explain.turn import allocated_holdings
+from dralloc.features import ALL_FEATURES, Features
+from dralloc.inventory.nodes import selector_matches
+from dralloc.match.requests import compile_claim
+from dralloc.names import ClaimKey
+from dralloc.problem import Claim, Demand
+from dralloc.whatif.moves.estate import Estate, Resident, Way
+
+__all__ = ["Tenancy", "Tenants", "Unit", "unbound"]
+
+_MOST: Final = 3
+"""Of so many claims of a unit any may stay while the others move; of more, those tied to a node move together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Allocated claims that have pods in common, and these pods."""
+
+    claims: tuple[ClaimKey, ...]
+    pods: tuple[Pod, ...]
+
+
+class Tenants:
+    """Who uses the allocated claims of a cluster.
+
+    Parameters
+    ----------
+    nodes
+        Names of the only nodes that count; all if there are none.
+    """
+
+    def __init__(self, cluster: Cluster, nodes: Sequence[str] = ()) -> None:
+        self.cluster = cluster
+        self.nodes = tuple(node for node in cluster.nodes if not nodes or node.metadata.name in nodes)
+        self.by_name = {node.metadata.name: number for number, node in enumerate(self.nodes)}
+        extended: dict[ClaimKey, list[ClaimKey]] = defaultdict(list)
+        for owner, claim in extended_claims(cluster.claims):
+            extended[owner].append(claim.key)
+        self.claims_of = {
+            pod.key: tuple(dict.fromkeys((*cluster.pod_claims(pod), *extended.get(pod.key, ()))))
+            for pod in cluster.pods
+        }
+        self.users: dict[ClaimKey, list[Pod]] = defaultdict(list)
+        for pod in cluster.pods:
+            for key in self.claims_of[pod.key]:
+                self.users[key].append(pod)
+
+    def units(self) -> Iterator[Unit]:
+        """The allocated claims by what they have in common, in order."""
+        graph: nx.Graph[tuple[str, ClaimKey]] = nx.Graph()
+        for claim in self.cluster.claims:
+            if claim.status.allocation is not None:
+                graph.add_node(("claim", claim.key))
+                graph.add_edges_from((("claim", claim.key), ("pod", pod.key)) for pod in self.users[claim.key])
+        pods = {pod.key: pod for pod in self.cluster.pods}
+        order = {claim.key: number for number, claim in enumerate(self.cluster.claims)}
+        for members in nx.connected_components(graph):
+            claims = sorted((key for kind, key in members if kind == "claim"), key=order.__getitem__)
+            users = sorted(key for kind, key in members if kind == "pod")
+            yield Unit(tuple(claims), tuple(pods[key] for key in users))
+
+    def is_settled(self, unit: Unit) -> bool:
+        """Whether nobody of the unit still waits for a claim or to be scheduled, or is about to go."""
+        claims = (self.cluster.claim(key) for pod in unit.pods for key in self.claims_of[pod.key])
+        allocated = all(claim is not None and claim.status.allocation is not None for claim in claims)
+        leaving = any(
+            key in self.cluster.abandoned or self.claim(key).metadata.deletion_timestamp for key in unit.claims
+        )
+        return allocated and not leaving and not any(pod.spec.scheduling_gates for pod in unit.pods)
+
+    def claim(self, key: ClaimKey) -> ResourceClaim:
+        """An allocated claim."""
+        found = self.cluster.claim(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def reach(self, key: ClaimKey) -> tuple[int, ...]:
+        """The nodes, by index, from which an allocated claim can be used."""
+        allocation = self.claim(key).status.allocation
+        selector = allocation.node_selector if allocation is not None else None
+        if selector is None:
+            return tuple(range(len(self.nodes)))
+        only = [
+            field.values
+            for term in selector.node_selector_terms
+            for field in term.match_fields
+            if field.key == "metadata.name" and field.operator == "In"
+        ]
+        if (
+            len(only) == len(selector.node_selector_terms) == 1
+            and not selector.node_selector_terms[0].match_expressions
+        ):
+            return tuple(sorted(self.by_name[name] for name in only[0] if name in self.by_name))
+        return tuple(number for number, node in enumerate(self.nodes) if selector_matches(selector, node))
+
+    def home(self, key: ClaimKey) -> tuple[int, ...]:
+        """The nodes where an allocated claim is used: those of its pods, or else those from which it can be."""
+        bound = [self.by_name.get(pod.spec.node_name or "") for pod in self.users[key] if pod.spec.node_name]
+        return tuple(node for node in bound if node is not None) if bound else self.reach(key)
+
+
+@dataclass(frozen=True)
+class Tenancy:
+    """Some units of a cluster as an estate.
+
+    Parameters
+    ----------
+    tenants
+        The cluster as it is.
+    units
+        Those that may move.
+    must
+        Claims that every move of their unit has to take along; their number is what the move is worth.
+    cordoned
+        Names of nodes that are no target.
+    pending
+        Whether what is pending counts.
+    """
+
+    tenants: Tenants
+    units: tuple[Unit, ...]
+    must: frozenset[ClaimKey] = frozenset()
+    cordoned: Collection[str] = ()
+    pending: bool = True
+    features: Features = ALL_FEATURES
+    strict: bool = False
+    gang: str = ""
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """The cluster without what the units hold."""
+        moving = {key for unit in self.units for key in unit.claims}
+        whole = self.tenants.cluster
+        claims = tuple(_released(claim) if claim.key in moving else claim for claim in whole.claims)
+        nodes = tuple(_cordoned(node) if node.metadata.name in self.cordoned else node for node in whole.nodes)
+        staged = replace(whole, claims=claims, nodes=nodes)
+        names = [node.metadata.name for node in self.tenants.nodes]
+        return compile_cluster(staged, self.features, names, strict=self.strict, gang=self.gang)
+
+    @cached_property
+    def estate(self) -> Estate:
+        """Who may move, and how."""
+        residents = tuple(self._residents())
+        problem = replace(self.compiled.problem, demands=self._pending() if self.pending else ())
+        return Estate(problem, residents, tuple(self._ways(residents)))
+
+    def _pending(self) -> tuple[Demand, ...]:
+        moving = {key for unit in self.units for key in unit.claims}
+        demands = self.compiled.problem.demands
+        return tuple(
+            weighted([demand for demand in demands if moving.isdisjoint(claim.key for claim in demand.claims)])
+        )
+
+    def _residents(self) -> Iterator[Resident]:
+        held = self._holdings()
+        for unit in self.units:
+            for key in unit.claims:
+                holdings = held.get(key, [])
+                home, devices = self._place(key, holdings)
+                yield Resident(key, home, tuple(holdings), devices)
+
+    def _holdings(self) -> Mapping[ClaimKey, list[Holding]]:
+        found: dict[ClaimKey, list[Holding]] = defaultdict(list)
+        for holding in allocated_holdings(replace(self.compiled, cluster=self.tenants.cluster)):
+            found[holding.claim].append(holding)
+        return found
+
+    def _place(self, key: ClaimKey, holdings: Sequence[Holding]) -> tuple[int, tuple[int, ...]]:
+        """A node where a claim is used, if possible one that offers all that it holds, and the devices it sees."""
+        problem = self.compiled.problem
+        homes = self.tenants.home(key) or (0,)
+        for home in homes:
+            offered = {problem.devices[device].slot: device for device in problem.nodes[home].devices()}
+            if all(holding.slot in offered for holding in holdings):
+                return home, tuple(offered[holding.slot] for holding in holdings)
+        return homes[0], tuple(problem.versions[holding.slot][-1] for holding in holdings)
+
+    def _ways(self, residents: Sequence[Resident]) -> Iterator[Way]:
+        numbers = {resident.key: number for number, resident in enumerate(residents)}
+        for number, unit in enumerate(self.units):
+            must = tuple(key for key in unit.claims if key in self.must)
+            for chosen in self._choices(unit, must):
+                demands = tuple(self._demands(unit, frozenset(chosen)))
+                yield Way(tuple(numbers[key] for key in chosen), demands, number, weight=len(must))
+
+    def _choices(self, unit: Unit, must: tuple[ClaimKey, ...]) -> Iterator[tuple[ClaimKey, ...]]:
+        """Which claims of a unit can move at once."""
+        free = [key for key in unit.claims if key not in must]
+        if len(free) <= _MOST:
+            extras: Iterable[tuple[ClaimKey, ...]] = (
+                extra for size in range(len(free) + 1) for extra in combinations(free, size)
+            )
+        else:
+            tied = tuple(key for key in free if len(self.tenants.reach(key)) == 1)
+            extras = dict.fromkeys([(), tied, tuple(free)])
+        for extra in extras:
+            chosen = tuple(key for key in unit.claims if key in must or key in extra)
+            if chosen:
+                yield chosen
+
+    def _demands(self, unit: Unit, moving: frozenset[ClaimKey]) -> Iterator[Demand]:
+        """What the users of these claims ask for, on the nodes from which they can use the rest of theirs."""
+        for pod in unit.pods:
+            mine = [key for key in self.tenants.claims_of[pod.key] if key in moving]
+            if mine:
+                staying = (self.tenants.claim(key) for key in self.tenants.claims_of[pod.key] if key not in moving)
+                kept = [claim.status.allocation.node_selector for claim in staying if claim.status.allocation]
+                selectors = [one for one in kept if one is not None]
+                nodes = self._where.of(unbound(pod), selectors, frozenset())
+                yield Demand(pod.key, tuple(map(self._asked, mine)), pod.spec.priority or 0, nodes=nodes)
+        for key in unit.claims:
+            if key in moving and not self.tenants.users[key]:
+                yield Demand(key, (self._asked(key),), nodes=self._where.everywhere())
+
+    def _asked(self, key: ClaimKey) -> Claim:
+        if key not in self._compiled_claims:
+            claim, table = self.tenants.claim(key), self.compiled.table
+            self._compiled_claims[key] = compile_claim(claim, self.tenants.cluster.classes, table, table.features)
+        return self._compiled_claims[key]
+
+    @cached_property
+    def _compiled_claims(self) -> dict[ClaimKey, Claim]:
+        return {}
+
+    @cached_property
+    def _where(self) -> Where:
+        by_name = {node.metadata.name: node for node in self.compiled.cluster.nodes}
+        return Where([by_name[node.name] for node in self.compiled.problem.nodes])
+
+
+def _released(claim: ResourceClaim) -> ResourceClaim:
+    """The claim as it was before it was allocated; one for extended resources as any other."""
+    status = claim.status.model_copy(update={"allocation": None})
+    metadata = claim.metadata.model_copy(update={"annotations": {}})
+    return claim.model_copy(update={"status": status, "metadata": metadata})
+
+
+def _cordoned(node: ApiNode) -> ApiNode:
+    return node.model_copy(update={"spec": node.spec.model_copy(update={"unschedulable": True})})
+
+
+def unbound(pod: Pod) -> Pod:
+    """The pod as it was before it had a node, but for the claims that it has for what its containers ask for."""
+    start = {"node_name": None, "containers": (), "init_containers": ()}
+    return pod.model_copy(update={"spec": pod.spec.model_copy(update=start)})

@@ -1,0 +1,95 @@
+"""Moves and plans as plain data and as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dralloc.names import ClaimKey
+from dralloc.report import Line, Table, folded
+from dralloc.whatif.moves.exchange import Outcome
+from dralloc.whatif.moves.steps import Step
+from dralloc.whatif.moves.tenancy import Tenancy
+
+__all__ = ["Itinerary"]
+
+
+@dataclass(frozen=True)
+class Itinerary:
+    """An ordered plan with the names of what it is about."""
+
+    tenancy: Tenancy
+    outcome: Outcome
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Each step with the claims that it concerns."""
+        for number, step in enumerate(self.outcome.steps, 1):
+            claims = [*self._moved(step), *self._admitted(step)]
+            yield {"step": number, "action": step.action.value, "claims": claims}
+
+    def _moved(self, step: Step) -> Iterator[dict[str, Any]]:
+        for move in step.moves:
+            gains = {key: (node, devices) for key, node, devices in move.gains()} if step.placements else {}
+            for number in move.way.residents:
+                resident = self.tenancy.estate.residents[number]
+                node, devices = gains.get(resident.key, (None, ()))
+                yield {
+                    "claim": str(resident.key),
+                    "fromNode": self._node(resident.home),
+                    "from": list(self.held(resident.key)),
+                    "toNode": None if node is None else self._node(node),
+                    "to": self._devices(devices),
+                }
+
+    def _admitted(self, step: Step) -> Iterator[dict[str, Any]]:
+        moved = sum(len(move.demands) for move in step.moves) if step.placements else 0
+        for demand, placement in zip(step.demands[moved:], step.placements[moved:], strict=True):
+            for claim, grants in zip(demand.claims, placement.grants, strict=True):
+                if grants or not claim.requests:
+                    yield {
+                        "claim": str(claim.key),
+                        "fromNode": None,
+                        "from": [],
+                        "toNode": self._node(placement.node),
+                        "to": self._devices(tuple(grant.device for grant in grants)),
+                    }
+
+    def held(self, key: ClaimKey) -> Iterator[str]:
+        """The devices that an allocated claim has now."""
+        allocation = self.tenancy.tenants.claim(key).status.allocation
+        return (str(result.device_id) for result in (allocation.devices.results if allocation else ()))
+
+    def _node(self, node: int) -> str:
+        return self.tenancy.compiled.problem.nodes[node].name
+
+    def _devices(self, devices: tuple[int, ...]) -> list[str]:
+        return [str(self.tenancy.compiled.problem.devices[device].id) for device in devices]
+
+    def table(self) -> Table:
+        """The plan, one line for each claim of a step."""
+        rows = [
+            (
+                str(row["step"]),
+                row["action"],
+                claim["claim"],
+                claim["fromNode"] or "",
+                ", ".join(claim["from"]),
+                claim["toNode"] or "",
+                ", ".join(claim["to"]),
+            )
+            for row in self.rows()
+            for claim in row["claims"]
+        ]
+        columns = (">#", "step", "claim", "from", "devices", "to", "devices")
+        return Table("Plan, in this order", columns, folded(rows, 2))
+
+    def remarks(self) -> Iterator[Line]:
+        """Restarts and warnings."""
+        if self.outcome.restarts:
+            proof = "" if self.outcome.fewest else ", perhaps fewer would do"
+            number = self.outcome.restarts
+            moves = "1 move is a restart: it frees before it holds" if number == 1 else ""
+            moves = moves or f"{number} moves are restarts: they free before they hold"
+            yield Line(f"\n{moves}{proof}.")
+        yield from (Line(f"warning: {warning}", "yellow") for warning in self.outcome.warnings)

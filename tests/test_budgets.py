@@ -1,0 +1,115 @@
+"""Caps and fairness from the command line to the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import dralloc
+from conftest import ROOT
+from dralloc.check import violations
+from dralloc.cli import app
+from dralloc.errors import DrallocError
+from dralloc.quantity import parse_quantity
+from wire import Json, claim, cluster, consumes, counters, device, device_class, node, request, resource_slice
+
+MODEL = ROOT / "models" / "fair-share"
+
+
+def uses(plan: dralloc.Plan) -> dict[str, str]:
+    """What each namespace uses in the end, in Gi."""
+    return {row.namespace: f"{row.used // parse_quantity('1Gi').nanos}Gi" for row in plan.metrics.spending}
+
+
+@pytest.fixture(scope="module")
+def model() -> dralloc.Cluster:
+    return dralloc.load(MODEL)
+
+
+def test_fair_shares(model: dralloc.Cluster) -> None:
+    found = dralloc.compare(model, fair="memory")
+    assert uses(found.first_fit) == {"blue": "160Gi", "green": "0Gi"}
+    assert uses(found.optimal) == {"blue": "80Gi", "green": "80Gi"}
+    assert found.optimal.status == "OPTIMAL"
+    assert [tier.name for tier in found.optimal.tiers] == ["weight", "fairness-1", "fairness-2", "alternatives"]
+
+
+def test_an_alternative_is_charged_at_what_it_uses(model: dralloc.Cluster) -> None:
+    found = dralloc.compare(model, caps=["blue=memory:40Gi", "green=memory:80Gi"])
+    assert uses(found.first_fit) == {"blue": "160Gi", "green": "0Gi"}
+    assert uses(found.optimal) == {"blue": "40Gi", "green": "80Gi"}
+    assert found.optimal.metrics.placed == 3
+    assert "first fit exceeds a cap: blue uses 160Gi of memory, allowed are 40Gi" in str(found)
+    assert "cap blue=memory:40Gi is exceeded: 160Gi in use" in str(found.first_fit)
+    assert "is exceeded" not in str(found.optimal)
+
+
+def test_the_checker_minds_caps(model: dralloc.Cluster) -> None:
+    capped = dralloc.allocate(model, caps=["blue=memory:40Gi"])
+    greedy = dralloc.allocate(model, "first-fit")
+    broken = violations(capped.compiled.problem, greedy.solution)
+    assert broken == ["namespace blue: memory: 171798691840 taken beside 0, at most 42949672960"]
+
+
+def two_cards(*objects: Json, **amounts: str) -> dralloc.Cluster:
+    cards = [device(f"card-{number}", consumesCounters=consumes("set", **amounts)) for number in range(2)]
+    sets = resource_slice(name="sets", count=2, sharedCounters=[counters("set", memory="2Gi")])
+    return cluster(node(), device_class(), sets, resource_slice(cards, count=2), *objects)
+
+
+def test_what_is_allocated_counts() -> None:
+    whole = two_cards(claim("a", request()), claim("b", request()), memory="1Gi")
+    plan = dralloc.allocate(whole)
+    held = next(one for one in plan.claims if one.name == "a")
+    later = two_cards(json.loads(json.dumps(dralloc_wire(held))), claim("b", request()), memory="1Gi")
+    assert dralloc.allocate(later, caps=["default=memory:1Gi"]).metrics.placed == 0
+    assert dralloc.allocate(later, caps=["default=memory:2Gi"]).metrics.placed == 1
+    assert dralloc.allocate(later, caps=["default=memory:512Mi"]).metrics.placed == 0
+
+
+def dralloc_wire(one: object) -> Json:
+    from dralloc.api import ApiObject, to_wire
+
+    assert isinstance(one, ApiObject)
+    wire: Json = to_wire(one)
+    return wire
+
+
+def test_a_device_without_counters_uses_its_capacity() -> None:
+    cards = [device(f"card-{number}", capacity={"memory": {"value": "4Gi"}}) for number in range(2)]
+    whole = cluster(node(), device_class(), resource_slice(cards), claim("a", request()), claim("b", request()))
+    assert dralloc.allocate(whole, caps=["default=memory:7Gi"]).metrics.placed == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("blue=memory", "expected NAMESPACE=COUNTER:AMOUNT"),
+        ("blue:4", "expected NAMESPACE=COUNTER:AMOUNT"),
+        ("=memory:4", "expected NAMESPACE=COUNTER:AMOUNT"),
+        ("blue=memory:many", "--cap blue=memory:many"),
+        ("blue=memory:-1", "the amount is negative"),
+        ("blue=memry:1", 'no counter and no capacity of a device is named "memry"'),
+    ],
+)
+def test_what_is_no_cap(model: dralloc.Cluster, text: str, rule: str) -> None:
+    with pytest.raises(DrallocError, match=rule):
+        dralloc.allocate(model, caps=[text])
+
+
+def test_a_cap_is_given_once(model: dralloc.Cluster) -> None:
+    with pytest.raises(DrallocError, match="--cap blue=memory: is given twice"):
+        dralloc.allocate(model, caps=["blue=memory:1", "blue=memory:2"])
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    run = CliRunner()
+    shown = run.invoke(app, ["compare", str(MODEL), "--fair", "memory", "--cap", "blue=memory:40Gi"])
+    assert shown.exit_code == 0, shown.output
+    found = json.loads(run.invoke(app, ["allocate", str(MODEL), "--fair", "memory", "-o", "json"]).stdout)
+    used = [parse_quantity(row["used"]) for row in found["metrics"]["namespaces"]]
+    assert used == [parse_quantity("80Gi")] * 2
+    assert run.invoke(app, ["allocate", str(tmp_path), "--cap", "x"]).exit_code == 2

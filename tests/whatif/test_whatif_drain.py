@@ -1,0 +1,207 @@
+"""Draining and defragmenting clusters: examples, and random clusters against trying everything."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+
+from dralloc.cluster import Cluster
+from dralloc.errors import DrallocError
+from dralloc.whatif import Defragmentation, Drain, defragment, drain
+from dralloc.whatif.moves.stays import Stays
+from estates import best_of_all
+from settled import held, running_clusters
+from wire import Json, claim, cluster, device_class, gpus, node, pod, request, resource_slice
+
+EXAMPLES = int(os.environ.get("DRALLOC_MOVES_EXAMPLES", "60"))
+THOROUGH = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def three_nodes(*objects: Json | list[Json], sizes: tuple[int, ...] = (2, 2, 1)) -> Cluster:
+    names = [f"node-{number}" for number in range(len(sizes))]
+    slices = [
+        resource_slice(gpus(size), name=name, pool=name, nodeName=name)
+        for name, size in zip(names, sizes, strict=True)
+        if size
+    ]
+    return cluster(device_class(), [node(name) for name in names], slices, *objects)
+
+
+def plan_of(found: Drain | Defragmentation) -> list[tuple[str, str, str | None]]:
+    """Action, claim and target of each step."""
+    rows = found.itinerary.rows()
+    return [
+        (row["action"], one["claim"].removeprefix("default/"), one["toNode"]) for row in rows for one in row["claims"]
+    ]
+
+
+def test_everybody_finds_a_place() -> None:
+    found = drain(three_nodes(held("x", "node-0", "gpu-0"), pod("px", "x", nodeName="node-0"), sizes=(2, 2)), "node-0")
+    assert found.possible
+    assert plan_of(found) == [("move", "x", "node-1")]
+    assert "node-0: the claim can go" in str(found)
+
+
+def test_others_stay() -> None:
+    found = drain(three_nodes([held("x", "node-0", "gpu-0"), held("y", "node-1", "gpu-0", "gpu-1")]), "node-0")
+    assert plan_of(found) == [("move", "x", "node-2")]
+
+
+def test_two_cannot_go_though_each_could() -> None:
+    claims = [held("x", "node-0", "gpu-0"), held("y", "node-0", "gpu-1"), held("z", "node-1", "gpu-0", "gpu-1")]
+    found = drain(three_nodes(claims), "node-0")
+    assert not found.possible
+    assert (found.gone, found.most) == (1, 1)
+    assert [key.name for key in found.together] == ["x", "y"]
+    assert found.conflict is None
+    assert "1 of 2 claims can go, no more can" in str(found)
+
+
+def test_the_rules_in_the_way_of_one() -> None:
+    wanted = [{"key": "zone", "operator": "In", "values": ["a"]}]
+    affinity = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": wanted}]}
+        }
+    }
+    objects = [held("x", "node-0", "gpu-0"), held("y", "node-1", "gpu-0")]
+    pods = [pod("px", "x", nodeName="node-0", affinity=affinity), pod("py", "y", nodeName="node-1")]
+    found = drain(three_nodes(objects, pods), "node-0")
+    assert [key.name for key in found.together] == ["x"]
+    assert found.conflict is not None
+    assert [member.title for member in found.conflict.members] == ["pod spec.affinity.nodeAffinity: zone In ['a']"]
+
+
+def test_a_network_device_stays_with_its_pod() -> None:
+    network = resource_slice(gpus(1), name="network", pool="network", allNodes=True)
+    objects = [held("x", "node-0", "gpu-0"), held("n", None, "gpu-0"), pod("px", "x", "n", nodeName="node-0")]
+    found = drain(three_nodes(network, objects), "node-0")
+    assert [key.name for key in found.claims] == ["x"]
+    assert plan_of(found) == [("move", "x", "node-1")]
+
+
+def test_claims_of_one_pod_move_together() -> None:
+    objects = [held("x", "node-0", "gpu-0"), held("y", "node-0", "gpu-1"), pod("p", "x", "y", nodeName="node-0")]
+    found = drain(three_nodes(objects, held("z", "node-1", "gpu-0")), "node-0")
+    assert not found.possible
+    assert found.gone == 0
+    assert found.conflict is not None
+
+
+def test_a_daemon_ends_with_its_node() -> None:
+    daemon = pod("d", "x", nodeName="node-0")
+    daemon["metadata"]["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "1"}]
+    found = drain(three_nodes(held("x", "node-0", "gpu-0"), daemon), "node-0")
+    assert found.possible
+    assert not found.claims
+    assert [key.name for key in found.left_out] == ["x"]
+
+
+def test_nodes_have_to_exist() -> None:
+    with pytest.raises(DrallocError, match='node "nope" does not exist'):
+        drain(three_nodes(), "nope")
+    with pytest.raises(DrallocError, match="needs the name of a node"):
+        drain(three_nodes())
+
+
+def test_one_move_makes_room() -> None:
+    objects = [held("x", "node-0", "gpu-0"), held("y", "node-1", "gpu-0")]
+    found = defragment(three_nodes(objects, claim("wanted", request(count=2))), 1)
+    assert [key.name for key in found.admitted] == ["wanted"]
+    assert found.moves == 1
+    assert plan_of(found)[1] == ("admit", "wanted", plan_of(found)[1][2])
+    assert plan_of(found)[0][0] == "move"
+
+
+def test_no_moves_no_room() -> None:
+    objects = [held("x", "node-0", "gpu-0"), held("y", "node-1", "gpu-0")]
+    found = defragment(three_nodes(objects, claim("wanted", request(count=2))), 0)
+    assert not found.admitted
+    assert found.tiers[0].bound == 0
+
+
+def test_no_more_moves_than_needed() -> None:
+    found = defragment(three_nodes(held("x", "node-0", "gpu-0"), claim("wanted", request(count=2))), 3)
+    assert [key.name for key in found.admitted] == ["wanted"]
+    assert found.moves == 0
+
+
+def test_a_pod_moves_out_of_the_way_of_one_that_is_tied() -> None:
+    zoned = cluster(
+        device_class(),
+        node("node-0"),
+        node("node-1", zone="b"),
+        [resource_slice(gpus(1), name=name, pool=name, nodeName=name) for name in ("node-0", "node-1")],
+        claim("first", request()),
+        pod("p", "first", nodeSelector={"zone": "b"}),
+        held("y", "node-1", "gpu-0"),
+    )
+    assert plan_of(defragment(zoned, 1)) == [("move", "y", "node-0"), ("admit", "first", "node-1")]
+
+
+def test_who_changes_places_has_to_restart() -> None:
+    """The node of the pending pod is full, and who is there finds room only where another one is, and the reverse."""
+    zoned = cluster(
+        device_class(),
+        [node("node-0", zone="a"), node("node-1")],
+        [resource_slice(gpus(2), name=name, pool=name, nodeName=name) for name in ("node-0", "node-1")],
+        [held("x", "node-0", "gpu-0", "gpu-1"), held("y", "node-1", "gpu-0"), claim("wanted", request())],
+        pod("p", "wanted", nodeSelector={"zone": "a"}),
+    )
+    found = defragment(zoned, 2)
+    assert sorted(action for action, *_ in plan_of(found)) == ["admit", "move", "start", "stop"]
+    assert (found.itinerary.outcome.restarts, found.itinerary.outcome.fewest) == (1, True)
+    assert "1 of the moves are restarts" not in str(found)
+    assert "1 move is a restart" in str(found)
+    assert not defragment(zoned, 1).admitted
+
+
+def test_a_claim_of_a_pending_pod_stays() -> None:
+    objects = [held("x", "node-0", "gpu-0"), held("y", "node-1", "gpu-0"), claim("more", request(count=2))]
+    found = defragment(three_nodes(objects, pod("p", "x", "more"), sizes=(2, 2)), 2)
+    assert not found.admitted
+
+
+def test_a_negative_number_of_moves() -> None:
+    with pytest.raises(DrallocError, match="--moves -1"):
+        defragment(three_nodes(), -1)
+
+
+@THOROUGH
+@given(running_clusters())
+def test_draining_random_clusters(whole: Cluster) -> None:
+    found = drain(whole, "node-0")
+    estate = found.itinerary.tenancy.estate
+    assume(found.claims)
+    weight, moves = best_of_all(estate, len(estate.residents))
+    values = [tier.value for tier in found.itinerary.outcome.tiers[:2]]
+    if None in Stays.of(estate).demands:
+        assert values[0] <= weight
+    else:
+        assert values == [weight, moves]
+    assert found.gone == values[0]
+    assert found.possible != bool(found.together)
+
+
+@THOROUGH
+@given(running_clusters(), st.integers(1, 2))
+def test_defragmenting_random_clusters(whole: Cluster, moves: int) -> None:
+    found = defragment(whole, moves)
+    estate = found.itinerary.tenancy.estate
+    assume(estate.residents and estate.problem.demands)
+    assert found.tiers[0].value >= found.before.tiers[0].value
+    values = [tier.value for tier in found.tiers[:2]]
+    best = best_of_all(estate, moves)
+    if None in Stays.of(estate).demands:
+        assert values[0] <= best[0]
+    else:
+        assert values == list(best)
