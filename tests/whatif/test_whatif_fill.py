@@ -17,7 +17,7 @@ from dralloc.solvers.first_fit import first_fit
 from dralloc.whatif.copies import copies, takes_nothing
 from dralloc.whatif.fill import fill
 
-EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "50"))
 MANY = 4
 """So many copies are too many to try every answer."""
 THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

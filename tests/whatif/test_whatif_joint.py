@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 import brute_force
 import strategies
 from crowd_strategies import crowds
-from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.whatif.copies import copies
 from dralloc.whatif.fill import fill
 from dralloc.whatif.front import Vector, find_front
 from dralloc.whatif.joint import join
+from whatif_apart import apart
 
-EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "15"))
 MANY = 5
 """So many copies are too many to try every answer."""
 THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -33,14 +33,6 @@ def best_of(points: set[Vector]) -> list[Vector]:
         return any(other != point and all(a >= b for a, b in zip(other, point, strict=True)) for other in points)
 
     return sorted((point for point in points if not exceeded(point)), reverse=True)
-
-
-def apart(demand: Demand, number: int) -> Demand:
-    """The demand with claims of its own, as a wish has them."""
-    claims = tuple(
-        replace(each, key=ClaimKey(each.key.namespace, f"{each.key.name}/{number}")) for each in demand.claims
-    )
-    return replace(demand, claims=claims)
 
 
 def crowd(problem: Problem, demands: list[Demand], numbers: Vector) -> Problem:

@@ -16,7 +16,7 @@ from dralloc.whatif.moves import Action, Estate, Outcome, rearrange
 from dralloc.whatif.moves.estate import in_use
 from estates import best_of_all, estates
 
-EXAMPLES = int(os.environ.get("DRALLOC_MOVES_EXAMPLES", "80"))
+EXAMPLES = int(os.environ.get("DRALLOC_MOVES_EXAMPLES", "60"))
 THOROUGH = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -19,7 +19,8 @@ from dralloc.solvers.first_fit import first_fit
 from dralloc.timing import phase
 from dralloc.whatif.moves import rearrange
 from dralloc.whatif.moves.estate import Estate, in_use
-from dralloc.whatif.moves.tenancy import Tenancy, Tenants
+from dralloc.whatif.moves.tenancy import Tenancy
+from dralloc.whatif.moves.tenants import Tenants
 from dralloc.whatif.moves.words import Itinerary
 
 __all__ = ["Defragmentation", "defragment"]

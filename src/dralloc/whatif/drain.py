@@ -17,7 +17,8 @@ from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
 from dralloc.whatif.moves import rearrange
 from dralloc.whatif.moves.obstacle import Obstacle
-from dralloc.whatif.moves.tenancy import Tenancy, Tenants, Unit
+from dralloc.whatif.moves.tenancy import Tenancy
+from dralloc.whatif.moves.tenants import Tenants, Unit
 from dralloc.whatif.moves.words import Itinerary
 
 __all__ = ["Drain", "drain"]

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 
 from dralloc.api import ObjectMeta, Pod, ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
 from dralloc.cluster import Cluster
@@ -71,18 +72,21 @@ class Stage:
     demands: tuple[Demand, ...]
 
 
-def stage(
+def stage(  # noqa: PLR0913 - everything has a default
     cluster: Cluster,
     wishes: Sequence[Wish],
     *,
     nodes: Sequence[str] = (),
     features: Features = ALL_FEATURES,
     strict: bool = False,
+    empty: bool = False,
 ) -> Stage:
     """Compile a cluster with one copy of each wish.
 
     Parameters
     ----------
+    empty
+        Whether to leave out what is allocated, too.
     nodes, features, strict
         As in `dralloc.allocate`.
 
@@ -94,7 +98,7 @@ def stage(
     for wish, times in Counter(wishes).items():
         if times > 1:
             raise DrallocError(f"{wish.title}: is asked for {times} times; give it once, with a number")
-    director = _Director(cluster)
+    director = _Director(cluster, empty=empty)
     cast = [director.enter(wish) for wish in wishes]
     compiled = compile_cluster(director.cluster(), features, nodes, strict=strict)
     by_key = {demand.key: demand for demand in compiled.problem.demands}
@@ -122,8 +126,9 @@ def only_allocated(cluster: Cluster) -> Cluster:
 class _Director:
     """Puts copies of what is wished beside what is allocated."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, empty: bool) -> None:
         self.whole = cluster
+        self.empty = empty
         self.claims: dict[ClaimKey, ResourceClaim] = {}
         self.pods: dict[ClaimKey, tuple[Pod, tuple[ClaimKey, ...]]] = {}
 
@@ -132,7 +137,7 @@ class _Director:
         base = only_allocated(self.whole)
         return replace(
             base,
-            claims=(*base.claims, *self.claims.values()),
+            claims=(*(() if self.empty else base.claims), *self.claims.values()),
             pods=tuple(pod for pod, _ in self.pods.values()),
             claims_of_pods={key: claims for key, (_, claims) in self.pods.items()},
             made=frozenset(),
@@ -164,7 +169,7 @@ class _Director:
         return copy
 
     def _pod(self, wish: Wish) -> ClaimKey:
-        pod = next((pod for pod in self.whole.pods if pod.key == wish.key), None)
+        pod = self._pods.get(wish.key)
         if pod is None:
             raise DrallocError(f"Pod {wish.key}: was not given, or has run to its end")
         missing = self.whole.unresolved.get(pod.key)
@@ -173,6 +178,10 @@ class _Director:
         key = _copied(pod.key)
         self.pods[key] = _anew(pod, key), tuple(self._claims_of(pod))
         return key
+
+    @cached_property
+    def _pods(self) -> dict[ClaimKey, Pod]:
+        return {pod.key: pod for pod in self.whole.pods}
 
     def _claims_of(self, pod: Pod) -> Iterator[ClaimKey]:
         for key in self.whole.pod_claims(pod):

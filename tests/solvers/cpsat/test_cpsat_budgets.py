@@ -19,7 +19,7 @@ from dralloc.solvers.cpsat import solve, within_caps
 from dralloc.solvers.first_fit import first_fit
 from dralloc.spending import spent
 
-EXAMPLES = int(os.environ.get("DRALLOC_BUDGET_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("DRALLOC_BUDGET_EXAMPLES", "60"))
 THOROUGH = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -123,6 +123,11 @@ class Relocation:
         With all demands, the weights of those that do not count being 0.
     start
         An answer to start from: everybody stays.
+
+    Attributes
+    ----------
+    exhausted
+        Whether `another` has found that there is no other best exchange.
     """
 
     def __init__(self, problem: Problem, exchange: Exchange, options: Options, start: Sequence[Placement]) -> None:
@@ -136,6 +141,7 @@ class Relocation:
         self.tiers = (weight, exchange.moves(), alternatives)
         part = Part(problem, tuple(found.sites), found.sites)
         self.component = Component(part, self.tiers, start, exchange.add_to)
+        self.exhausted = False
         self._named: Model | None = None
         self._give_up: Literal | None = None
 
@@ -149,6 +155,11 @@ class Relocation:
                 if self.component.improve(level, self.options, limit, None) or not self.component.is_proven(level):
                     break
         return self._solution(self.component.placements)
+
+    @property
+    def size(self) -> int:
+        """How many candidates all demands have together."""
+        return self.component.size
 
     def _left(self) -> float | None:
         limit = self.options.time_limit
@@ -180,6 +191,7 @@ class Relocation:
             return None
         outcome = minimise(model.cp, [(give_up, 1)], self.options, limit)
         values = outcome.values
+        self.exhausted = outcome.bound > 0
         if values is None or values[give_up.index]:
             return None
         found = model.placements(lambda variable: values[variable.index])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -84,6 +84,17 @@ class Estate:
         books = self.books.copy()
         books.release(self.residents[number].key for number in residents)
         return books
+
+    def only(self, units: Collection[int]) -> Estate:
+        """The estate in which just these units may move."""
+        ways = [way for way in self.ways if way.unit in units]
+        movers = sorted({number for way in ways for number in way.residents})
+        place = {number: new for new, number in enumerate(movers)}
+        return Estate(
+            in_use(self.problem, self.without(movers)),
+            tuple(self.residents[number] for number in movers),
+            tuple(replace(way, residents=tuple(place[number] for number in way.residents)) for way in ways),
+        )
 
 
 def in_use(problem: Problem, books: Books) -> Problem:

@@ -16,10 +16,15 @@ from dralloc.explain.wording import Wording
 from dralloc.names import ClaimKey
 from dralloc.plan import Mode
 from dralloc.solvers.cpsat import Options
-from dralloc.whatif.moves.exchange import rearrange
-from dralloc.whatif.moves.tenancy import Tenancy, Unit, unbound
+from dralloc.whatif.moves.rearrange import rearrange
+from dralloc.whatif.moves.tenancy import Tenancy, unbound
+from dralloc.whatif.moves.tenants import Unit
 
 __all__ = ["Obstacle"]
+
+
+class _OpenError(Exception):
+    """The time was too short to tell whether some units can go."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +35,13 @@ class Obstacle:
     options: Options | None = None
 
     def find(self, *, proven: bool) -> tuple[tuple[ClaimKey, ...], Conflict | None]:
-        """The claims that cannot all go, though without one unit of them the rest could; none if that is not proven."""
+        """The claims that cannot all go, though without one unit of them the rest could; none if time is too short."""
         if not proven:
             return (), None
-        units = self._minimal(self.tenancy.units)
+        try:
+            units = self._minimal(self.tenancy.units)
+        except _OpenError:
+            return (), None
         claims = tuple(key for unit in units for key in unit.claims if key in self.tenancy.must)
         return claims, self._rules(units[0]) if len(units) == 1 else None
 
@@ -53,9 +61,12 @@ class Obstacle:
 
     def _can_go(self, units: Sequence[Unit]) -> bool:
         """Whether these units can all go while the others stay."""
-        part = replace(self.tenancy, units=tuple(units))
+        numbers = {number for number, unit in enumerate(self.tenancy.units) if unit in units}
         worth = sum(key in self.tenancy.must for unit in units for key in unit.claims)
-        return rearrange(part.estate, None, self.options).tiers[0].value == worth
+        tier = rearrange(self.tenancy.estate.only(numbers), None, self.options).tiers[0]
+        if tier.value < worth <= tier.bound:
+            raise _OpenError
+        return tier.value == worth
 
     def _rules(self, unit: Unit) -> Conflict | None:
         """The rules in the way of a unit of one pod, or of a claim that no pod uses."""

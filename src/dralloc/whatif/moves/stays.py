@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from dralloc.check import violations
 from dralloc.errors import AllocationError
@@ -33,11 +33,34 @@ class Stays:
         table: dict[int, tuple[int, Charge]] = {}
         demands = [_stay(estate.problem, resident, table) for resident in estate.residents]
         eligibility = _WithStays(estate.problem.eligibility, table, frozenset(device for device, _ in table.values()))
-        kept = [
-            demand if _is_regular(estate, number, demand, eligibility) else None
-            for number, demand in enumerate(demands)
-        ]
-        return cls(tuple(kept), eligibility)
+        if _alike(estate) and not violations(*_all_stay(estate, demands, eligibility)):
+            return cls(tuple(demands), eligibility)
+        return cls(tuple(_regular(estate, demands, eligibility)), eligibility)
+
+
+def _alike(estate: Estate) -> bool:
+    """Whether everybody has shares of shareable devices, and others as a whole."""
+    return all(
+        holding.share == estate.problem.devices[device].shareable
+        for resident in estate.residents
+        for holding, device in zip(resident.holdings, resident.devices, strict=True)
+    )
+
+
+def _all_stay(estate: Estate, demands: Sequence[Demand], eligibility: Eligibility) -> tuple[Problem, Solution]:
+    """The problem and the answer in which every resident is granted what it has."""
+    problem = replace(estate.problem, demands=tuple(demands), eligibility=eligibility)
+    placements = (Placement(place, one.home, (stay_grants(one),)) for place, one in enumerate(estate.residents))
+    return problem, Solution(tuple(placements))
+
+
+def _regular(estate: Estate, demands: Sequence[Demand], eligibility: Eligibility) -> Iterator[Demand | None]:
+    """The demands of the residents that could be allocated what they have, beside everybody else."""
+    books = estate.books.copy()
+    for resident, demand in zip(estate.residents, demands, strict=True):
+        books.release([resident.key])
+        yield demand if _is_regular(Scene(estate.problem, Offers(eligibility), books), resident, demand) else None
+        books.enter(resident.holdings)
 
 
 def _stay(problem: Problem, resident: Resident, table: dict[int, tuple[int, Charge]]) -> Demand:
@@ -59,15 +82,12 @@ def stay_grants(resident: Resident) -> tuple[Grant, ...]:
     return tuple(Grant(number, 0, device) for number, device in enumerate(resident.devices))
 
 
-def _is_regular(estate: Estate, number: int, demand: Demand, eligibility: Eligibility) -> bool:
-    """Whether the resident could be allocated what it has, beside everybody else."""
-    resident = estate.residents[number]
-    devices = [estate.problem.devices[device] for device in resident.devices]
+def _is_regular(scene: Scene, resident: Resident, demand: Demand) -> bool:
+    devices = [scene.problem.devices[device] for device in resident.devices]
     alike = all(holding.share == device.shareable for holding, device in zip(resident.holdings, devices, strict=True))
-    offered = set(estate.problem.nodes[resident.home].devices())
+    offered = set(scene.problem.nodes[resident.home].devices())
     if not alike or not offered.issuperset(resident.devices):
         return False
-    scene = Scene(estate.problem, Offers(eligibility), estate.without([number]))
     return not broken(scene, [demand], [Placement(0, resident.home, (stay_grants(resident),))])
 
 

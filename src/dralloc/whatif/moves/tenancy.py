@@ -13,116 +13,24 @@ from functools import cached_property
 from itertools import combinations
 from typing import Final
 
-import networkx as nx
-
 from dralloc.api import Node as ApiNode
 from dralloc.api import Pod, ResourceClaim
-from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.compiler.demands import weighted
-from dralloc.compiler.extended import extended_claims
 from dralloc.compiler.where import Where
 from dralloc.explain.books import Holding
 from dralloc.explain.turn import allocated_holdings
 from dralloc.features import ALL_FEATURES, Features
-from dralloc.inventory.nodes import selector_matches
 from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand
 from dralloc.whatif.moves.estate import Estate, Resident, Way
+from dralloc.whatif.moves.tenants import Tenants, Unit
 
-__all__ = ["Tenancy", "Tenants", "Unit", "unbound"]
+__all__ = ["Tenancy", "unbound"]
 
 _MOST: Final = 3
 """Of so many claims of a unit any may stay while the others move; of more, those tied to a node move together."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """Allocated claims that have pods in common, and these pods."""
-
-    claims: tuple[ClaimKey, ...]
-    pods: tuple[Pod, ...]
-
-
-class Tenants:
-    """Who uses the allocated claims of a cluster.
-
-    Parameters
-    ----------
-    nodes
-        Names of the only nodes that count; all if there are none.
-    """
-
-    def __init__(self, cluster: Cluster, nodes: Sequence[str] = ()) -> None:
-        self.cluster = cluster
-        self.nodes = tuple(node for node in cluster.nodes if not nodes or node.metadata.name in nodes)
-        self.by_name = {node.metadata.name: number for number, node in enumerate(self.nodes)}
-        extended: dict[ClaimKey, list[ClaimKey]] = defaultdict(list)
-        for owner, claim in extended_claims(cluster.claims):
-            extended[owner].append(claim.key)
-        self.claims_of = {
-            pod.key: tuple(dict.fromkeys((*cluster.pod_claims(pod), *extended.get(pod.key, ()))))
-            for pod in cluster.pods
-        }
-        self.users: dict[ClaimKey, list[Pod]] = defaultdict(list)
-        for pod in cluster.pods:
-            for key in self.claims_of[pod.key]:
-                self.users[key].append(pod)
-
-    def units(self) -> Iterator[Unit]:
-        """The allocated claims by what they have in common, in order."""
-        graph: nx.Graph[tuple[str, ClaimKey]] = nx.Graph()
-        for claim in self.cluster.claims:
-            if claim.status.allocation is not None:
-                graph.add_node(("claim", claim.key))
-                graph.add_edges_from((("claim", claim.key), ("pod", pod.key)) for pod in self.users[claim.key])
-        pods = {pod.key: pod for pod in self.cluster.pods}
-        order = {claim.key: number for number, claim in enumerate(self.cluster.claims)}
-        for members in nx.connected_components(graph):
-            claims = sorted((key for kind, key in members if kind == "claim"), key=order.__getitem__)
-            users = sorted(key for kind, key in members if kind == "pod")
-            yield Unit(tuple(claims), tuple(pods[key] for key in users))
-
-    def is_settled(self, unit: Unit) -> bool:
-        """Whether nobody of the unit still waits for a claim or to be scheduled, or is about to go."""
-        claims = (self.cluster.claim(key) for pod in unit.pods for key in self.claims_of[pod.key])
-        allocated = all(claim is not None and claim.status.allocation is not None for claim in claims)
-        leaving = any(
-            key in self.cluster.abandoned or self.claim(key).metadata.deletion_timestamp for key in unit.claims
-        )
-        return allocated and not leaving and not any(pod.spec.scheduling_gates for pod in unit.pods)
-
-    def claim(self, key: ClaimKey) -> ResourceClaim:
-        """An allocated claim."""
-        found = self.cluster.claim(key)
-        if found is None:
-            raise KeyError(key)
-        return found
-
-    def reach(self, key: ClaimKey) -> tuple[int, ...]:
-        """The nodes, by index, from which an allocated claim can be used."""
-        allocation = self.claim(key).status.allocation
-        selector = allocation.node_selector if allocation is not None else None
-        if selector is None:
-            return tuple(range(len(self.nodes)))
-        only = [
-            field.values
-            for term in selector.node_selector_terms
-            for field in term.match_fields
-            if field.key == "metadata.name" and field.operator == "In"
-        ]
-        if (
-            len(only) == len(selector.node_selector_terms) == 1
-            and not selector.node_selector_terms[0].match_expressions
-        ):
-            return tuple(sorted(self.by_name[name] for name in only[0] if name in self.by_name))
-        return tuple(number for number, node in enumerate(self.nodes) if selector_matches(selector, node))
-
-    def home(self, key: ClaimKey) -> tuple[int, ...]:
-        """The nodes where an allocated claim is used: those of its pods, or else those from which it can be."""
-        bound = [self.by_name.get(pod.spec.node_name or "") for pod in self.users[key] if pod.spec.node_name]
-        return tuple(node for node in bound if node is not None) if bound else self.reach(key)
 
 
 @dataclass(frozen=True)
@@ -169,6 +77,12 @@ class Tenancy:
         residents = tuple(self._residents())
         problem = replace(self.compiled.problem, demands=self._pending() if self.pending else ())
         return Estate(problem, residents, tuple(self._ways(residents)))
+
+    @property
+    def unknown(self) -> int:
+        """How many of the claims are reserved for somebody who was not given."""
+        lone = (key for unit in self.units if not unit.pods for key in unit.claims)
+        return sum(bool(self.tenants.claim(key).status.reserved_for) for key in lone)
 
     def _pending(self) -> tuple[Demand, ...]:
         moving = {key for unit in self.units for key in unit.claims}

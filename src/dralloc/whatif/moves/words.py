@@ -8,7 +8,7 @@ from typing import Any
 
 from dralloc.names import ClaimKey
 from dralloc.report import Line, Table, folded
-from dralloc.whatif.moves.exchange import Outcome
+from dralloc.whatif.moves.rearrange import Outcome
 from dralloc.whatif.moves.steps import Step
 from dralloc.whatif.moves.tenancy import Tenancy
 
@@ -85,11 +85,16 @@ class Itinerary:
         return Table("Plan, in this order", columns, folded(rows, 2))
 
     def remarks(self) -> Iterator[Line]:
-        """Restarts and warnings."""
+        """Restarts, warnings, and what is not known."""
         if self.outcome.restarts:
             proof = "" if self.outcome.fewest else ", perhaps fewer would do"
             number = self.outcome.restarts
             moves = "1 move is a restart: it frees before it holds" if number == 1 else ""
             moves = moves or f"{number} moves are restarts: they free before they hold"
             yield Line(f"\n{moves}{proof}.")
+        if self.tenancy.unknown:
+            claims = "1 claim is" if self.tenancy.unknown == 1 else f"{self.tenancy.unknown} claims are"
+            yield Line(
+                f"{claims} reserved for pods that were not given: it is taken that these can run anywhere.", "yellow"
+            )
         yield from (Line(f"warning: {warning}", "yellow") for warning in self.outcome.warnings)

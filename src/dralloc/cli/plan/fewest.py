@@ -1,0 +1,87 @@
+"""``dralloc plan fewest-nodes``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from dralloc.cli.console import Session, features_from, guarded
+from dralloc.cli.options import (
+    AsJson,
+    FeatureSwitches,
+    KubernetesVersion,
+    Paths,
+    Quiet,
+    Seed,
+    Strict,
+    TimeLimit,
+    Workers,
+)
+from dralloc.cli.plan.shared import Claims, Pods, Templates, read, show_answer, wishes_from
+from dralloc.errors import DrallocError
+from dralloc.solvers.cpsat import Options
+from dralloc.whatif import fewest_nodes
+from dralloc.whatif.nodekinds import parse_price
+
+__all__ = ["fewest_command"]
+
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="NAME=NODE or NAME=LABEL=VALUE",
+        help="A kind of node: a node to copy, or nodes with a label; several times. By default, all nodes.",
+    ),
+]
+Prices = Annotated[
+    list[str] | None,
+    typer.Option("--price", metavar="KIND=AMOUNT", help="What a node of a kind costs; by default 1."),
+]
+
+
+def fewest_command(  # noqa: PLR0913 - one parameter per option
+    paths: Paths,
+    claim: Claims = None,
+    template: Templates = None,
+    pod: Pods = None,
+    kind: Kinds = None,
+    price: Prices = None,
+    as_json: AsJson = False,
+    time_limit: TimeLimit = None,
+    seed: Seed = 0,
+    workers: Workers = 1,
+    kubernetes: KubernetesVersion = None,
+    feature: FeatureSwitches = None,
+    strict: Strict = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say how few empty nodes hold some claims, or all that is pending; with prices, which kinds are the cheapest."""
+    with guarded():
+        session = Session(quiet=quiet)
+        wishes = wishes_from(claim, template, pod)
+        features = features_from(feature, kubernetes)
+        kinds, prices = _kinds(kind or ()), dict(parse_price(text) for text in price or ())
+        cluster = read(session, paths, strict=strict)
+        with session.busy("looking for the fewest nodes"):
+            found = fewest_nodes(
+                cluster,
+                *wishes,
+                kinds=kinds,
+                prices=prices,
+                features=features,
+                strict=strict,
+                options=Options(time_limit=time_limit, seed=seed, workers=workers),
+            )
+        show_answer(session, found, as_json=as_json)
+
+
+def _kinds(texts: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, _, what = text.partition("=")
+        if not name or not what:
+            raise DrallocError(f"--kind {text}: expected NAME=NODE or NAME=LABEL=VALUE")
+        found[name] = what
+    return found

@@ -1,0 +1,52 @@
+"""``dralloc plan partition-layout``."""
+
+from __future__ import annotations
+
+from dralloc.cli.console import Session, features_from, guarded
+from dralloc.cli.options import (
+    AsJson,
+    FeatureSwitches,
+    KubernetesVersion,
+    Paths,
+    Quiet,
+    Seed,
+    Strict,
+    TimeLimit,
+    Workers,
+)
+from dralloc.cli.plan.shared import Claims, Pods, Templates, read, show_answer, wishes_from
+from dralloc.solvers.cpsat import Options
+from dralloc.whatif import partition_layout
+
+__all__ = ["layout_command"]
+
+
+def layout_command(  # noqa: PLR0913 - one parameter per option
+    paths: Paths,
+    claim: Claims = None,
+    template: Templates = None,
+    pod: Pods = None,
+    as_json: AsJson = False,
+    time_limit: TimeLimit = None,
+    seed: Seed = 0,
+    workers: Workers = 1,
+    kubernetes: KubernetesVersion = None,
+    feature: FeatureSwitches = None,
+    strict: Strict = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say which fixed partitions per GPU serve some claims best, or all that is pending, and what that loses."""
+    with guarded():
+        session = Session(quiet=quiet)
+        wishes = wishes_from(claim, template, pod)
+        features = features_from(feature, kubernetes)
+        cluster = read(session, paths, strict=strict)
+        with session.busy("looking for layouts"):
+            found = partition_layout(
+                cluster,
+                *wishes,
+                features=features,
+                strict=strict,
+                options=Options(time_limit=time_limit, seed=seed, workers=workers),
+            )
+        show_answer(session, found, as_json=as_json)

@@ -1,0 +1,107 @@
+"""A mix of demands with numbers: what is wished for, or all that is pending."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from dralloc.cluster import Cluster
+from dralloc.compiler import compile_cluster
+from dralloc.errors import DrallocError
+from dralloc.features import ALL_FEATURES, Features
+from dralloc.names import ClaimKey
+from dralloc.problem import Claim, Demand, Problem
+from dralloc.whatif.wishes import Source, Wish, stage
+
+__all__ = ["Demanded", "demanded"]
+
+
+@dataclass(frozen=True)
+class Demanded:
+    """Kinds of demands in an empty cluster, with the number that is to be had of each.
+
+    Parameters
+    ----------
+    problem
+        The cluster as if nothing were allocated.
+    demands
+        One of each kind.
+    titles
+        What each is called.
+    numbers
+        How many there are of each.
+    left_out
+        Pods that share claims with others: they cannot be counted.
+    """
+
+    problem: Problem
+    demands: tuple[Demand, ...]
+    titles: tuple[str, ...]
+    numbers: tuple[int, ...]
+    left_out: tuple[ClaimKey, ...] = ()
+
+
+def demanded(
+    cluster: Cluster, wishes: Sequence[Wish], *, features: Features = ALL_FEATURES, strict: bool = False
+) -> Demanded:
+    """Compile what is wished for, once each if no number is given; without wishes, all that is pending.
+
+    Raises
+    ------
+    DrallocError
+        There is no such claim, template or pod, or nothing is pending.
+    """
+    asked, left_out = (wishes, ()) if wishes else _pending(cluster, features)
+    if not asked:
+        raise DrallocError("nothing is pending: say what is wanted with --claim, --template or --pod")
+    staged = stage(cluster, asked, features=features, strict=strict, empty=True)
+    kinds: dict[Hashable, list[int]] = {}
+    for place, demand in enumerate(staged.demands):
+        kinds.setdefault(_kind(staged.compiled.problem, demand), []).append(place)
+    groups = list(kinds.values())
+    return Demanded(
+        staged.compiled.problem,
+        tuple(staged.demands[group[0]] for group in groups),
+        tuple(_title([asked[place] for place in group]) for group in groups),
+        tuple(sum(asked[place].number or 1 for place in group) for group in groups),
+        tuple(left_out),
+    )
+
+
+def _pending(cluster: Cluster, features: Features) -> tuple[list[Wish], list[ClaimKey]]:
+    """A wish for every pending pod and lone claim, and the pods that share claims."""
+    demands = compile_cluster(cluster, features).problem.demands
+    users = Counter(claim.key for demand in demands for claim in demand.claims)
+    used = {key for claims in cluster.claims_of_pods.values() for key in claims}
+    lone = {claim.key for claim in cluster.claims} - used
+    wishes, shared = [], []
+    for demand in demands:
+        if any(users[claim.key] > 1 for claim in demand.claims):
+            shared.append(demand.key)
+        else:
+            wishes.append(Wish(demand.key, Source.CLAIM if _is_lone(demand, lone) else Source.POD, 1))
+    return wishes, shared
+
+
+def _is_lone(demand: Demand, lone: set[ClaimKey]) -> bool:
+    return demand.key in lone and [claim.key for claim in demand.claims] == [demand.key]
+
+
+def _kind(problem: Problem, demand: Demand) -> Hashable:
+    """Everything about a demand but who it is."""
+    return demand.nodes, tuple(_content(problem, claim) for claim in demand.claims)
+
+
+def _content(problem: Problem, claim: Claim) -> Hashable:
+    kind = problem.eligibility.kind
+    requests = tuple(
+        tuple((kind(one.index), one.name, one.count, one.admin, one.defect) for one in request.alternatives)
+        for request in claim.requests
+    )
+    return requests, claim.constraints, claim.defect
+
+
+def _title(wishes: Sequence[Wish]) -> str:
+    more = len(wishes) - 1
+    return wishes[0].title + (f" and {more} like it" if more else "")

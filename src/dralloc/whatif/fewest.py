@@ -1,0 +1,161 @@
+"""The fewest nodes that hold a mix of claims, or the cheapest kinds of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from dralloc.cluster import Cluster
+from dralloc.errors import DrallocError
+from dralloc.features import ALL_FEATURES, Features
+from dralloc.garbage import without_garbage_collection
+from dralloc.names import ClaimKey
+from dralloc.report import Line, Part, Table, as_text, timing_line
+from dralloc.solvers.cpsat import Options
+from dralloc.timing import phase
+from dralloc.whatif.demanded import demanded
+from dralloc.whatif.nodekinds import NodeKind, find_kinds, whole_prices
+from dralloc.whatif.stacking import Shelf, stack
+from dralloc.whatif.wishes import Wish
+
+__all__ = ["FewestNodes", "fewest_nodes"]
+
+
+@dataclass(frozen=True)
+class FewestNodes:
+    """Which nodes hold everything. ``print(fewest_nodes)`` is a readable report.
+
+    Parameters
+    ----------
+    mix
+        What is held, and how many of each.
+    kinds
+        The kinds of nodes to choose from.
+    numbers
+        How many of each kind are needed. The independent checker has accepted everything on so many copies.
+    cost
+        What these cost: their number, if there are no prices.
+    bound
+        Nothing cheaper holds everything.
+    left_out
+        Pods that share claims, which do not count.
+    timings
+        Seconds by phase.
+    """
+
+    mix: tuple[tuple[str, int], ...]
+    kinds: tuple[NodeKind, ...]
+    numbers: tuple[int, ...]
+    cost: Fraction
+    bound: Fraction
+    left_out: tuple[ClaimKey, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the cost is proven to be the lowest."""
+        return self.cost == self.bound
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain data, ready for JSON; amounts that are not whole are strings."""
+        return {
+            "mix": [{"claim": title, "number": number} for title, number in self.mix],
+            "nodes": [
+                {"kind": kind.name, "example": kind.example, "price": _amount(kind.price), "number": number}
+                for kind, number in zip(self.kinds, self.numbers, strict=True)
+            ],
+            "cost": _amount(self.cost),
+            "bound": _amount(self.bound),
+            "exact": self.exact,
+            "podsLeftOut": [str(key) for key in self.left_out],
+            "timings": dict(self.timings),
+        }
+
+    def parts(self) -> list[Part]:
+        """The answer as tables and lines."""
+        rows = [
+            (kind.name, kind.example, str(kind.existing), str(_amount(kind.price)), str(number))
+            for kind, number in zip(self.kinds, self.numbers, strict=True)
+        ]
+        return [
+            Table("To be held", ("claim", ">number"), [(title, str(number)) for title, number in self.mix]),
+            Table("Nodes that hold it", ("kind", "as node", ">there are", ">price", ">needed"), rows),
+            *self._remarks(),
+            timing_line(self.timings),
+        ]
+
+    def _remarks(self) -> Iterator[Line]:
+        proof = "proven to be the lowest" if self.exact else f"no answer costs less than {_amount(self.bound)}"
+        yield Line(f"\nCost {_amount(self.cost)}: {proof}.", "" if self.exact else "yellow")
+        for key in self.left_out:
+            yield Line(f"warning: Pod {key}: shares a claim with other pods, and does not count", "yellow")
+
+    def __str__(self) -> str:
+        return as_text(self.parts())
+
+
+@without_garbage_collection()
+def fewest_nodes(  # noqa: PLR0913 - everything has a default
+    cluster: Cluster,
+    *wishes: Wish | str,
+    kinds: Mapping[str, str] | None = None,
+    prices: Mapping[str, Fraction | int] | None = None,
+    features: Features = ALL_FEATURES,
+    strict: bool = False,
+    options: Options | None = None,
+) -> FewestNodes:
+    """Find the fewest empty nodes that hold a mix of claims; with prices, the cheapest.
+
+    Parameters
+    ----------
+    wishes
+        Claims, templates or pods: ``namespace/name``, ``namespace/name=number``, or a `Wish`; once each if no number
+        is given. Without any, all that is pending.
+    kinds
+        The kinds of nodes by name: each a node to copy, or ``label=value`` for nodes that must be alike. Without any,
+        nodes that are alike to the claims are a kind, which is called by the first of them.
+    prices
+        What a node of each kind costs; 1 each without any.
+    features, strict
+        As in `dralloc.allocate`.
+    options
+        For each search for an optimum.
+
+    Raises
+    ------
+    DrallocError
+        There is no such claim, template, pod, node or kind; a claim fits on no kind of node; or devices are within
+        reach of several nodes, so that it is not clear what a new node brings.
+    """
+    asked = tuple(wish if isinstance(wish, Wish) else Wish.parse(wish) for wish in wishes)
+    timings: dict[str, float] = {}
+    with phase(timings, "compile"):
+        mix = demanded(cluster, asked, features=features, strict=strict)
+        given = {kind: Fraction(price) for kind, price in (prices or {}).items()}
+        found = find_kinds(cluster, mix.problem, mix.demands, kinds or {}, given)
+    with phase(timings, "fewest nodes"):
+        unit, costs = whole_prices(found)
+        places = {node.name: place for place, node in enumerate(mix.problem.nodes)}
+        shelves = [Shelf(places[kind.example], cost) for kind, cost in zip(found, costs, strict=True)]
+        best = stack(mix.problem, mix.demands, mix.numbers, shelves, options)
+    if isinstance(best, int):
+        raise DrallocError(f"{mix.titles[best]}: fits on no node of kind {', '.join(kind.name for kind in found)}")
+    return FewestNodes(
+        mix=tuple(zip(mix.titles, mix.numbers, strict=True)),
+        kinds=found,
+        numbers=best.numbers,
+        cost=Fraction(best.cost, unit),
+        bound=Fraction(best.bound, unit),
+        left_out=mix.left_out,
+        timings=timings,
+    )
+
+
+def _amount(value: Fraction) -> int | str:
+    """Exactly: an integer, a decimal number, or a fraction."""
+    if value.denominator == 1:
+        return value.numerator
+    decimal = str(float(value))
+    return decimal if Fraction(decimal) == value else str(value)

@@ -1,0 +1,187 @@
+"""How well fixed partitions serve a mix of demands, beside partitions that are made on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
+
+from dralloc.check import check
+from dralloc.problem import Demand, Problem
+from dralloc.solution import Grant, Placement, Solution
+from dralloc.solvers.cpsat import Options, solve
+from dralloc.solvers.cpsat.layouts import Choice, Units, choose_layouts
+from dralloc.whatif.copies import copies
+from dralloc.whatif.partitions import Layout, Single, Unit, Workshop
+
+__all__ = ["Comparison", "Plan", "compare"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Fixed layouts for all units.
+
+    Parameters
+    ----------
+    limit
+        How many different layouts equal units may have; None for any number.
+    layouts
+        The layouts in use: the class of units, the partitions of one of them, and how many units get it.
+    served
+        How many are served of each demand: placed, and accepted by the checker.
+    bound
+        No layouts serve more in sum.
+    """
+
+    limit: int | None
+    layouts: tuple[tuple[int, tuple[int, ...], int], ...]
+    served: tuple[int, ...]
+    bound: int
+
+    @property
+    def total(self) -> int:
+        """How many demands are served."""
+        return sum(self.served)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Fixed layouts beside partitions on demand.
+
+    Parameters
+    ----------
+    units
+        For each class of equal units the devices of one, and how many there are.
+    on_demand
+        How many are served of each demand if partitions are made as they are needed; and no way serves more than
+        ``bound``.
+    plans
+        One layout for all equal units first, then more of them, until nothing is gained.
+    """
+
+    units: tuple[tuple[tuple[int, ...], int], ...]
+    on_demand: tuple[int, ...]
+    bound: int
+    plans: tuple[Plan, ...]
+
+
+def compare(
+    problem: Problem,
+    demands: Sequence[Demand],
+    singles: Sequence[Single],
+    needs: Sequence[int],
+    options: Options | None = None,
+) -> Comparison:
+    """Find the best layouts for so many of each demand.
+
+    Parameters
+    ----------
+    problem
+        Nothing of it is in use.
+    singles
+        What each demand asks for.
+
+    Raises
+    ------
+    DrallocError
+        A partition can be shared, or a unit has too many layouts.
+    """
+    return _Comparing(problem, demands, Workshop(problem, demands, singles), tuple(needs), options).run()
+
+
+@dataclass
+class _Comparing:
+    problem: Problem
+    demands: Sequence[Demand]
+    workshop: Workshop
+    needs: tuple[int, ...]
+    options: Options | None
+    classes: list[list[Unit]] = field(default_factory=list)
+    layouts: list[tuple[Layout, ...]] = field(default_factory=list)
+
+    def run(self) -> Comparison:
+        groups: dict[Hashable, list[Unit]] = {}
+        for unit in self.workshop.units:
+            groups.setdefault(unit.key, []).append(unit)
+        self.classes = list(groups.values())
+        self.layouts = [self.workshop.layouts(units[0]) for units in self.classes]
+        on_demand, bound = self._on_demand()
+        units = tuple((members[0].devices, len(members)) for members in self.classes)
+        return Comparison(units, on_demand, bound, tuple(self._plans()))
+
+    def _crowded(self) -> Problem:
+        groups = (copies(demand, need) for demand, need in zip(self.demands, self.needs, strict=True))
+        return replace(self.problem, demands=tuple(chain.from_iterable(groups)))
+
+    def _on_demand(self) -> tuple[tuple[int, ...], int]:
+        problem = self._crowded()
+        best = solve(problem, self.options)
+        check(problem, best)
+        return self._counted(best.placements), best.tiers[0].bound
+
+    def _counted(self, placements: Sequence[Placement]) -> tuple[int, ...]:
+        owners = [demand for demand, need in enumerate(self.needs) for _ in range(need)]
+        served = [owners[placement.demand] for placement in placements]
+        return tuple(served.count(demand) for demand in range(len(self.needs)))
+
+    def _plans(self) -> Iterator[Plan]:
+        """With one layout, with two, ... and with any number, as long as more are better."""
+        every = self._plan(None)
+        most = max((len(layouts) for layouts in self.layouts), default=0)
+        for limit in range(1, most):
+            plan = self._plan(limit) if every else None
+            if every is None or plan is None or plan.total >= every.total:
+                if plan:
+                    yield plan
+                return
+            yield plan
+        if every:
+            yield every
+
+    def _plan(self, limit: int | None) -> Plan | None:
+        units = [
+            Units(len(members), tuple(layout.numbers for layout in layouts))
+            for members, layouts in zip(self.classes, self.layouts, strict=True)
+        ]
+        types = list(self.workshop.types)
+        choice = choose_layouts(units, types, self.needs, limit, self.options)
+        if choice is None:
+            return None
+        placements = sorted(self._placements(choice), key=lambda placement: placement.demand)
+        check(self._crowded(), Solution(tuple(placements)))
+        used = (
+            (number, tuple(members[0].devices[place] for place in layout.places), times)
+            for number, (members, layouts, row) in enumerate(zip(self.classes, self.layouts, choice.times, strict=True))
+            for layout, times in zip(layouts, row, strict=True)
+            if times
+        )
+        served = self._counted(placements)
+        assert list(served) == [sum(row) for row in choice.served], "every partition that serves is there"
+        return Plan(limit, tuple(sorted(used, key=lambda each: (each[0], -each[2]))), served, choice.bound)
+
+    def _placements(self, choice: Choice) -> Iterator[Placement]:
+        """Lay the units out, and let their partitions serve."""
+        parts: list[list[int]] = [[] for _ in self.workshop.types]
+        for members, layouts, row in zip(self.classes, self.layouts, choice.times, strict=True):
+            wanted = chain.from_iterable(repeat(layout, times) for layout, times in zip(layouts, row, strict=True))
+            for unit, layout in zip(members, wanted, strict=True):
+                for place in layout.places:
+                    parts[unit.types[place]].append(unit.devices[place])
+        first = 0
+        for demand, (need, row) in enumerate(zip(self.needs, choice.served, strict=True)):
+            numbers = iter(range(first, first + need))
+            for kind, served in enumerate(row):
+                for _ in range(served):
+                    yield self._placement(next(numbers), demand, parts[kind].pop())
+            first += need
+
+    def _placement(self, number: int, demand: int, device: int) -> Placement:
+        picked = self.workshop.pick(demand, device)
+        assert picked is not None, "a type serves the demand"
+        node, rank = picked
+        single = self.workshop.singles[demand]
+        grants = tuple(
+            (Grant(single.request, rank, device),) if claim == single.claim else ()
+            for claim in range(len(self.demands[demand].claims))
+        )
+        return Placement(number, node, grants)

@@ -1,0 +1,134 @@
+"""The best exchange: who stays, who moves where, in which order, and what is admitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dralloc.check import check
+from dralloc.solution import Placement, Solution, Status, Tier
+from dralloc.solvers.cpsat import Options
+from dralloc.solvers.cpsat.relocation import Relocation
+from dralloc.whatif.moves.estate import Estate
+from dralloc.whatif.moves.exchange import Cast
+from dralloc.whatif.moves.order import Order
+from dralloc.whatif.moves.plain import plainly
+from dralloc.whatif.moves.steps import Move, Step, find_order, replay, steps_of
+
+__all__ = ["Outcome", "rearrange"]
+
+_EFFORT: Final = 400_000
+"""Of answers of the same worth so many are tried for fewer restarts that their candidates add up to this."""
+
+_MOST_ORDERS: Final = 200
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Who moves, in which order, and what that admits.
+
+    Parameters
+    ----------
+    steps
+        The ordered plan; the checker has accepted every step.
+    moves
+        The moves, in order.
+    admitted
+        The pending demands that are placed, by index.
+    restarts
+        How many of the moves stop before they start.
+    fewest
+        Whether no answer of the same worth needs fewer restarts.
+    tiers
+        ``weight``, ``moves`` and ``alternatives``, with bounds.
+    """
+
+    steps: tuple[Step, ...]
+    moves: tuple[Move, ...]
+    admitted: tuple[int, ...]
+    restarts: int
+    fewest: bool
+    status: Status
+    tiers: tuple[Tier, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def moved(self) -> tuple[int, ...]:
+        """The residents that move, by index, in order."""
+        return tuple(resident for move in self.moves for resident in move.way.residents)
+
+
+def rearrange(
+    estate: Estate, most: int | None = None, options: Options | None = None, admitted: Sequence[Placement] = ()
+) -> Outcome:
+    """Find the exchange of most weight, then with the fewest moves, then with the fewest restarts.
+
+    Parameters
+    ----------
+    most
+        How many claims may move; None for any number.
+    admitted
+        Placements of pending demands that are possible without any move, to start from.
+
+    Raises
+    ------
+    CheckError
+        The answer or a step of the plan breaks a rule: a defect of dralloc.
+    """
+    return _Rearrangement(Cast(estate, most), options or Options()).run(admitted)
+
+
+class _Rearrangement:
+    def __init__(self, cast: Cast, options: Options) -> None:
+        self.cast = cast
+        self.options = options
+
+    def run(self, admitted: Sequence[Placement]) -> Outcome:
+        plain = plainly(self.cast)
+        if plain is not None and plain.status is Status.OPTIMAL:
+            order = find_order(self.cast.estate, self.cast.moves(plain))
+            if not order.restarts:
+                return self._outcome(plain, order, fewest=True)
+        start = plain.placements if plain else (*self.cast.stays(), *self.cast.admitted(admitted))
+        relocation = Relocation(self.cast.problem, self.cast.exchange, self.options, start)
+        best = relocation.solve()
+        order = self._ordered(best)
+        if order.restarts and best.status is Status.OPTIMAL:
+            return self._with_fewest_restarts(relocation, best, order)
+        return self._outcome(best, order, fewest=not order.restarts)
+
+    def _with_fewest_restarts(self, relocation: Relocation, best: Solution, order: Order) -> Outcome:
+        """Go through the answers of the same worth, until one needs no restart or there are no more."""
+        fewest, last = order.proven, best
+        for _ in range(min(_MOST_ORDERS, _EFFORT // (relocation.size + 1))):
+            found = relocation.another(last)
+            if found is None:
+                return self._outcome(best, order, fewest=fewest and relocation.exhausted)
+            shorter = self._ordered(found)
+            fewest, last = fewest and shorter.proven, found
+            if shorter.restarts < order.restarts:
+                best, order = found, shorter
+            if not order.restarts:
+                return self._outcome(best, order, fewest=True)
+        return self._outcome(best, order, fewest=False)
+
+    def _ordered(self, solution: Solution) -> Order:
+        check(self.cast.problem, solution)
+        return find_order(self.cast.estate, self.cast.moves(solution))
+
+    def _outcome(self, best: Solution, order: Order, *, fewest: bool) -> Outcome:
+        late = [one for one in best.placements if one.demand >= self.cast.first_pending]
+        pending = [(self.cast.problem.demands[one.demand], one) for one in late]
+        steps = steps_of(order, self.cast.moves(best), pending)
+        replay(self.cast.estate, steps)
+        return Outcome(
+            steps=steps,
+            moves=tuple(move for step in steps if step.placements for move in step.moves),
+            admitted=tuple(one.demand - self.cast.first_pending for one in late),
+            restarts=order.restarts,
+            fewest=fewest,
+            status=best.status,
+            tiers=best.tiers,
+            warnings=best.warnings,
+        )

@@ -1,0 +1,235 @@
+"""Partitionable devices: which of their partitions can exist together, and whom these serve.
+
+A unit is what shares counters: a GPU as a whole and in all its parts (KEP-4815), or a device that shares none. A layout
+is a set of partitions of a unit that its counters allow all at once, to which none can be added. Partitions that serve
+the same demands are of one type, and layouts with as many of each type are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import networkx as nx
+
+from dralloc.errors import DrallocError
+from dralloc.problem import Alternative, Demand, Device, Problem
+
+__all__ = ["Layout", "Single", "Unit", "Workshop", "read_single"]
+
+_MOST_STATES: Final = 200_000
+"""More combinations of partitions are not listed."""
+
+Numbers = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """The only request of a demand: where it stands, and its alternatives, each for one device."""
+
+    claim: int
+    request: int
+    alternatives: tuple[Alternative, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Partitions that can exist together: how many of each type, and an example by places in the unit."""
+
+    numbers: Numbers
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Devices that share counters, of which somebody has use, with their types; ``key`` is equal for equal units."""
+
+    devices: tuple[int, ...]
+    types: tuple[int, ...]
+    key: Hashable
+
+
+def read_single(demand: Demand, title: str) -> Single:
+    """The request of a demand for one device.
+
+    Raises
+    ------
+    DrallocError
+        It asks for something else.
+    """
+    found = [
+        Single(claim, place, request.alternatives)
+        for claim, each in enumerate(demand.claims)
+        for place, request in enumerate(each.requests)
+    ]
+    if len(found) != 1 or any(one.count != 1 or one.admin for one in found[0].alternatives):
+        raise DrallocError(f"{title}: layouts are found for claims of one device each, without admin access")
+    return found[0]
+
+
+class Workshop:
+    """Finds the units of a problem, of which only the inventory is looked at, and their layouts.
+
+    Parameters
+    ----------
+    problem
+        Nothing of it is in use.
+    demands
+        Who is to be served.
+    singles
+        What each asks for.
+
+    Raises
+    ------
+    DrallocError
+        Some partition can be shared, or what it takes depends on who asks.
+    """
+
+    def __init__(self, problem: Problem, demands: Sequence[Demand], singles: Sequence[Single]) -> None:
+        self.problem = problem
+        self.demands = demands
+        self.singles = singles
+        self.homes = self._homes()
+        self.types: dict[frozenset[int], int] = {}
+        self.units = tuple(self._units())
+        self._layouts: dict[Hashable, tuple[Layout, ...]] = {}
+
+    def _homes(self) -> dict[int, list[int]]:
+        """By device the nodes that reach it."""
+        homes: dict[int, list[int]] = {}
+        for number, node in enumerate(self.problem.nodes):
+            for device in node.devices():
+                if self.problem.on_node(device, number):
+                    homes.setdefault(device, []).append(number)
+        return homes
+
+    def pick(self, demand: int, device: int) -> tuple[int, int] | None:
+        """The node and the first alternative with which a demand can have a device; None if it cannot."""
+        offers, allowed = self.problem.eligibility, self.demands[demand].nodes
+        home = next((node for node in self.homes[device] if allowed is None or node in allowed), None)
+        if home is None or self._is_void(demand):
+            return None
+        for rank, one in enumerate(self.singles[demand].alternatives):
+            if offers.selects(one.index, device) is True and offers.admits(one.index, device):
+                charge = offers.charge(one.index, device)
+                if charge is not None and self._agrees(demand, one, device):
+                    self._refuse_sharing(device, shared=bool(charge.capacity or charge.counters))
+                    return home, rank
+        return None
+
+    def _is_void(self, demand: int) -> bool:
+        claims = self.demands[demand].claims
+        return any(claim.defect for claim in claims) or any(one.defect for one in self.singles[demand].alternatives)
+
+    def _agrees(self, demand: int, alternative: Alternative, device: int) -> bool:
+        """Whether the device has the attributes that constraints compare."""
+        constraints = self.demands[demand].claims[self.singles[demand].claim].constraints
+        known = self.problem.devices[device].attributes
+        return all(one.attribute in known for one in constraints if one.covers(alternative.name))
+
+    def _refuse_sharing(self, index: int, *, shared: bool) -> None:
+        device = self.problem.devices[index]
+        if device.shareable or shared:
+            raise DrallocError(
+                f"device {device.id}: can be shared; layouts are for devices that one claim has for itself"
+            )
+
+    def _units(self) -> Iterator[Unit]:
+        types = {device: self._type(device) for device in self.homes}
+        graph: nx.Graph[tuple[int, str]] = nx.Graph()
+        for device, kind in types.items():
+            if kind is not None:
+                view = self.problem.devices[device]
+                graph.add_edges_from(((device, "device"), key) for key, _, _ in _draws(view))
+                graph.add_edges_from(((device, "device"), (number, "set")) for number, _ in view.compatibility)
+        for members in nx.connected_components(graph):
+            devices = tuple(sorted(number for number, what in members if what == "device"))
+            kinds = tuple(kind for device in devices if (kind := types[device]) is not None)
+            yield Unit(devices, kinds, (kinds, *self._shape(devices)))
+
+    def _type(self, device: int) -> int | None:
+        serves = frozenset(demand for demand in range(len(self.demands)) if self.pick(demand, device))
+        return self.types.setdefault(serves, len(self.types)) if serves else None
+
+    def _shape(self, devices: Sequence[int]) -> tuple[Hashable, ...]:
+        """What each device takes of limits that are numbered as they appear, and the limits."""
+        numbers: dict[Hashable, int] = {}
+        limits: list[int] = []
+        taken = []
+        for device in devices:
+            view, row = self.problem.devices[device], []
+            for key, amount, counter in _draws(view):
+                if key not in numbers:
+                    numbers[key] = len(numbers)
+                    limits.append(1 if counter is None else self.problem.counters[counter].free)
+                row.append((numbers[key], amount))
+            groups = tuple((numbers.setdefault(("set", one), len(numbers)), names) for one, names in view.compatibility)
+            limits += [0] * (len(numbers) - len(limits))
+            taken.append((tuple(row), groups))
+        return tuple(taken), tuple(limits)
+
+    def layouts(self, unit: Unit) -> tuple[Layout, ...]:
+        """All layouts of a unit: those of equal units are found once.
+
+        Raises
+        ------
+        DrallocError
+            They are too many.
+        """
+        if unit.key not in self._layouts:
+            self._layouts[unit.key] = tuple(self._list(unit))
+        return self._layouts[unit.key]
+
+    def _list(self, unit: Unit) -> list[Layout]:
+        taken, limits = self._shape(unit.devices)
+        assert isinstance(taken, tuple)
+        assert isinstance(limits, tuple)
+        found: dict[tuple[Numbers, _State], tuple[int, ...]] = {((0,) * len(self.types), _State(limits)): ()}
+        for place, (draws, groups) in enumerate(taken):
+            for (numbers, state), places in list(found.items()):
+                after = state.without(draws, groups)
+                if after is not None:
+                    kind = unit.types[place]
+                    more = (*numbers[:kind], numbers[kind] + 1, *numbers[kind + 1 :])
+                    found.setdefault((more, after), (*places, place))
+            if len(found) > _MOST_STATES:
+                name = self.problem.devices[unit.devices[0]].id
+                raise DrallocError(f"device {name}: more than {_MOST_STATES} sets of its partitions can exist together")
+        examples = {numbers: places for (numbers, _), places in found.items()}
+        return [Layout(numbers, examples[numbers]) for numbers in _largest(list(examples))]
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What is left of each limit, and the compatibility groups that what is in use has in common (KEP-5963)."""
+
+    left: Numbers
+    common: tuple[tuple[int, frozenset[str]], ...] = ()
+
+    def without(self, draws: Sequence[tuple[int, int]], groups: Sequence[tuple[int, frozenset[str]]]) -> _State | None:
+        """The state with one more in use; None if that is too much."""
+        left, common = list(self.left), dict(self.common)
+        for limit, amount in draws:
+            left[limit] -= amount
+        for number, names in groups:
+            common[number] = common.get(number, names) & names
+        if min(left) < 0 or not all(common.values()):
+            return None
+        return _State(tuple(left), tuple(sorted(common.items(), key=lambda each: each[0])))
+
+
+def _draws(device: Device) -> Iterator[tuple[tuple[int, str], int, int | None]]:
+    """What a device takes, itself (of 1) and of its counters: a name for it, the amount, and the counter."""
+    yield (device.slot, "slot"), 1, None
+    for counter, amount in device.consumes:
+        yield (counter, "counter"), amount, counter
+
+
+def _largest(vectors: Sequence[Numbers]) -> list[Numbers]:
+    """Those that no other exceeds."""
+    kept: list[Numbers] = []
+    for one in sorted(vectors, key=sum, reverse=True):
+        if not any(all(a >= b for a, b in zip(other, one, strict=True)) for other in kept):
+            kept.append(one)
+    return kept

@@ -1,0 +1,113 @@
+"""Nodes that are not there yet: copies of some nodes of a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+
+from dralloc.errors import AllocationError
+from dralloc.names import DeviceID, PoolID
+from dralloc.problem import Charge, Counter, Device, Node, PoolAccess, Problem, Usage
+
+__all__ = ["replicate"]
+
+
+def replicate(parts: Sequence[Problem]) -> Problem:
+    """One problem out of parts with one node each, which may be the same part several times.
+
+    Parameters
+    ----------
+    parts
+        Cut out of one problem (see `dralloc.whatif.cut`); nothing of them is in use.
+
+    Returns
+    -------
+    A problem without demands. Its nodes are those of the parts in order, each with pools of its own; their devices
+    follow one another as in the parts.
+    """
+    copies = _Copies()
+    for part in parts:
+        copies.add(part)
+    return Problem(
+        demands=(),
+        nodes=tuple(copies.nodes),
+        devices=tuple(copies.devices),
+        counters=tuple(copies.counters),
+        usage=Usage(frozenset(), {}, {}),
+        eligibility=copies,
+        features=parts[0].features,
+    )
+
+
+@dataclass
+class _Copies:
+    """The copies so far, and the eligibility of them all: each part answers for its own devices."""
+
+    nodes: list[Node] = field(default_factory=list)
+    devices: list[Device] = field(default_factory=list)
+    counters: list[Counter] = field(default_factory=list)
+    origins: list[tuple[Problem, int, int]] = field(default_factory=list)
+    """By device: its part, its index there, and where the counters of this copy begin."""
+    numbers: dict[tuple[str, int, int], int] = field(default_factory=dict)
+    """Slots, groups and counter sets: what each of a copy is called here."""
+
+    def add(self, part: Problem) -> None:
+        """Add the node of a part under new names."""
+        copy, devices, counters = len(self.nodes), len(self.devices), len(self.counters)
+        for index, device in enumerate(part.devices):
+            self.devices.append(self._device(device, copy, counters))
+            self.origins.append((part, index, counters))
+        for counter in part.counters:
+            name = counter.id._replace(pool=_again(counter.id.pool, copy))
+            self.counters.append(Counter(name, counter.total, counter.free, self._number("group", copy, counter.group)))
+        [node] = part.nodes
+        pools = (
+            PoolAccess(
+                PoolID(pool.id.driver, _again(pool.id.pool, copy)),
+                pool.state,
+                tuple(devices + device for device in pool.devices),
+                pool.reason,
+            )
+            for pool in node.pools
+        )
+        self.nodes.append(Node(_again(node.name, copy), tuple(pools)))
+
+    def _device(self, device: Device, copy: int, counters: int) -> Device:
+        return replace(
+            device,
+            id=DeviceID(device.id.driver, _again(device.id.pool, copy), device.id.device),
+            slot=self._number("slot", copy, device.slot),
+            group=self._number("group", copy, device.group),
+            consumes=tuple((counters + counter, amount) for counter, amount in device.consumes),
+            compatibility=tuple((self._number("set", copy, one), groups) for one, groups in device.compatibility),
+        )
+
+    def _number(self, what: str, copy: int, number: int) -> int:
+        return self.numbers.setdefault((what, copy, number), len(self.numbers))
+
+    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+        part, index, _ = self.origins[device]
+        return part.eligibility.selects(alternative, index)
+
+    def admits(self, alternative: int, device: int) -> bool:
+        part, index, _ = self.origins[device]
+        return part.eligibility.admits(alternative, index)
+
+    def charge(self, alternative: int, device: int) -> Charge | None:
+        part, index, counters = self.origins[device]
+        charge = part.eligibility.charge(alternative, index)
+        if charge is None or not charge.counters:
+            return charge
+        return replace(charge, counters=tuple((counters + counter, amount) for counter, amount in charge.counters))
+
+    def kind(self, alternative: int) -> Hashable:
+        part, _, _ = self.origins[0]
+        return part.eligibility.kind(alternative)
+
+    def look(self, device: int) -> Hashable:
+        part, index, _ = self.origins[device]
+        return part.eligibility.look(index)
+
+
+def _again(name: str, copy: int) -> str:
+    return f"{name} (copy {copy + 1})"

@@ -1,0 +1,114 @@
+"""Fixed layouts: the best against partitions on demand, one for all against trying every set of partitions."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import networkx as nx
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import brute_force
+from crowd_strategies import crowds
+from dralloc.errors import DrallocError
+from dralloc.problem import Demand, Problem, Usage
+from dralloc.whatif.copies import copies
+from dralloc.whatif.layouts import Comparison, compare
+from dralloc.whatif.partitions import read_single
+
+EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "30"))
+THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> tuple[Problem, list[Demand], list[int]]:
+    """An empty crowd without devices that are shared, and demands for one device each, with numbers."""
+    crowd = draw(crowds())
+    assume(not any(device.shareable for device in crowd.devices))
+    counters = tuple(replace(counter, free=counter.total) for counter in crowd.counters)
+    problem = replace(crowd, usage=Usage(frozenset(), {}, {}), counters=counters)
+    demands = [single(demand) for demand in crowd.demands[:3]]
+    return problem, demands, [draw(st.integers(1, 5)) for _ in demands]
+
+
+def single(demand: Demand) -> Demand:
+    claim = demand.claims[0]
+    alternatives = tuple(replace(one, count=1) for one in claim.requests[0].alternatives)
+    request = replace(claim.requests[0], alternatives=alternatives)
+    return replace(demand, claims=(replace(claim, requests=(request,), constraints=()),))
+
+
+def compared(problem: Problem, demands: Sequence[Demand], needs: Sequence[int]) -> Comparison:
+    return compare(problem, demands, [read_single(demand, "it") for demand in demands], needs)
+
+
+@THOROUGH
+@given(workloads())
+def test_the_best_layouts_serve_as_many_as_partitions_on_demand(
+    workload: tuple[Problem, list[Demand], list[int]],
+) -> None:
+    problem, demands, needs = workload
+    found = compared(problem, demands, needs)
+    few = [1 for _ in needs]
+    crowd = replace(problem, demands=tuple(one for demand in demands for one in copies(demand, 1)))
+    assert sum(compared(problem, demands, few).on_demand) == brute_force.best(crowd)[0]
+    assert sum(found.on_demand) == found.bound == found.plans[-1].total
+    totals = [plan.total for plan in found.plans]
+    assert totals == sorted(totals)
+    assert all(plan.total == plan.bound for plan in found.plans)
+    for plan in found.plans:
+        kinds = Counter(unit for unit, _, _ in plan.layouts)
+        assert plan.limit is None or max(kinds.values()) <= plan.limit
+
+
+@THOROUGH
+@given(workloads())
+def test_one_layout_for_all(workload: tuple[Problem, list[Demand], list[int]]) -> None:
+    problem, demands, needs = workload
+    found = compared(problem, demands, needs)
+    assume(len(found.units) == 1)
+    [(example, size)] = found.units
+    served = max(served_by(problem, demands, needs, layout, size) for layout in together(problem, example))
+    assert found.plans[0].total == served
+
+
+def together(problem: Problem, devices: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """All sets of devices that their counters allow at once."""
+    for number in range(1, len(devices) + 1):
+        for chosen in combinations(devices, number):
+            taken: Counter[int] = Counter()
+            for device in chosen:
+                taken.update(dict(problem.devices[device].consumes))
+            if all(amount <= problem.counters[counter].total for counter, amount in taken.items()):
+                yield chosen
+
+
+def served_by(
+    problem: Problem, demands: Sequence[Demand], needs: Sequence[int], layout: Sequence[int], size: int
+) -> int:
+    """How many demands can be matched to the partitions, if every unit has them."""
+    graph: nx.Graph[tuple[str, int, int]] = nx.Graph()
+    wants = [("demand", number, copy) for number, need in enumerate(needs) for copy in range(need)]
+    graph.add_nodes_from(wants)
+    for kind, number, copy in wants:
+        for device in layout:
+            alternatives = demands[number].claims[0].requests[0].alternatives
+            if any(problem.eligibility.admits(one.index, device) for one in alternatives):
+                graph.add_edges_from(((kind, number, copy), ("device", device, unit)) for unit in range(size))
+    return len(nx.bipartite.maximum_matching(graph, top_nodes=wants)) // 2
+
+
+@given(crowds())
+def test_a_claim_of_two_devices_is_refused(problem: Problem) -> None:
+    one = single(problem.demands[0])
+    [claim] = one.claims
+    [request] = claim.requests
+    pair = replace(request, alternatives=tuple(replace(each, count=2) for each in request.alternatives))
+    for claims in ((replace(claim, requests=(pair,)),), (replace(claim, requests=(request, request)),)):
+        with pytest.raises(DrallocError, match="pair: layouts are found for claims of one device"):
+            read_single(replace(one, claims=claims), "pair")

@@ -1,0 +1,118 @@
+"""The cheapest nodes, against trying every set of nodes that is cheaper."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, product
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import brute_force
+import strategies
+from crowd_strategies import crowds
+from dralloc.problem import Demand, Problem, Usage
+from dralloc.solvers.cpsat import Options, solve
+from dralloc.solvers.cpsat.cover import Column, cover
+from dralloc.whatif.alike import find_islands
+from dralloc.whatif.copies import copies
+from dralloc.whatif.cut import cut
+from dralloc.whatif.replicate import replicate
+from dralloc.whatif.stacking import Shelf, Stack, stack
+from whatif_apart import apart
+
+EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "40"))
+THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+def emptied(problem: Problem) -> Problem:
+    counters = tuple(replace(counter, free=counter.total) for counter in problem.counters)
+    return replace(problem, usage=Usage(frozenset(), {}, {}), counters=counters)
+
+
+def holding(problem: Problem, demands: Sequence[Demand], needs: Sequence[int], nodes: Sequence[int]) -> Problem:
+    """Everything that is needed, on copies of nodes."""
+    whole = replicate([cut(problem, [node]) for node in nodes])
+    groups = (
+        copies(replace(demand, nodes=_allowed(demand, nodes)), need)
+        for demand, need in zip(demands, needs, strict=True)
+    )
+    return replace(whole, demands=tuple(chain.from_iterable(groups)))
+
+
+def _allowed(demand: Demand, nodes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(place for place, node in enumerate(nodes) if demand.nodes is None or node in demand.nodes)
+
+
+def cheaper(shelves: Sequence[Shelf], cost: int) -> Iterator[list[int]]:
+    """Every set of nodes that costs less and cannot be extended without costing as much."""
+    cheapest = min(shelf.cost for shelf in shelves)
+    for times in product(*(range(cost // shelf.cost + 1) for shelf in shelves)):
+        total = sum(shelf.cost * number for shelf, number in zip(shelves, times, strict=True))
+        if cost - cheapest <= total < cost and any(times):
+            yield [shelf.node for shelf, number in zip(shelves, times, strict=True) for _ in range(number)]
+
+
+@THOROUGH
+@given(strategies.problems(max_demands=2, max_devices=4), st.data())
+def test_small_mixes(problem: Problem, data: st.DataObject) -> None:
+    problem = emptied(problem)
+    demands = [apart(demand, number) for number, demand in enumerate(problem.demands)]
+    islands = find_islands(problem, demands)
+    assume(islands is not None and islands.groups)
+    assert islands is not None
+    shelves = [Shelf(group[0], data.draw(st.integers(1, 3))) for group in islands.groups]
+    needs = tuple(data.draw(st.integers(1, 2)) for _ in demands)
+    found = stack(problem, demands, needs, shelves)
+    if isinstance(found, int):
+        nodes = [shelf.node for shelf in shelves]
+        assert brute_force.best(holding(problem, [demands[found]], [1], nodes)) == (0, 0)
+        return
+    assert (
+        found.cost
+        == found.bound
+        == sum(shelf.cost * number for shelf, number in zip(shelves, found.numbers, strict=True))
+    )
+    for nodes in cheaper(shelves, found.cost):
+        assert brute_force.best(holding(problem, demands, needs, nodes))[0] < sum(needs)
+
+
+@THOROUGH
+@given(crowds(), st.data())
+def test_larger_mixes(problem: Problem, data: st.DataObject) -> None:
+    problem = emptied(problem)
+    demands = list({len(each.claims[0].requests): each for each in problem.demands}.values())
+    islands = find_islands(problem, demands)
+    assert islands is not None
+    assume(islands.groups)
+    shelves = [Shelf(group[0], data.draw(st.integers(1, 3))) for group in islands.groups]
+    needs = tuple(data.draw(st.integers(1, 6)) for _ in demands)
+    found = stack(problem, demands, needs, shelves)
+    assume(isinstance(found, Stack))
+    assert isinstance(found, Stack)
+    assert found.cost == found.bound
+    for nodes in cheaper(shelves, found.cost):
+        best = solve(holding(problem, demands, needs, nodes), Options(per_device=True))
+        assert best.tiers[0].value < sum(needs)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=4),
+    st.tuples(st.integers(0, 6), st.integers(0, 6)),
+)
+def test_covers_are_the_cheapest(given_columns: list[tuple[int, int, int]], needs: tuple[int, int]) -> None:
+    columns = [Column(cost, (first, second)) for cost, first, second in given_columns]
+    found = cover(columns, needs)
+    costs = [
+        sum(column.cost * number for column, number in zip(columns, times, strict=True))
+        for times in product(range(max(needs) + 1), repeat=len(columns))
+        if all(
+            sum(column.brings[place] * number for column, number in zip(columns, times, strict=True)) >= needs[place]
+            for place in (0, 1)
+        )
+    ]
+    assert (found and found.cost) == min(costs, default=None)
+    assert found is None or found.bound == found.cost
