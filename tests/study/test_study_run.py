@@ -167,3 +167,16 @@ def test_errors_of_users(changed: dict[str, Any], message: str) -> None:
 
 def test_clusters_can_be_sent_to_other_processes() -> None:
     assert pickle.loads(pickle.dumps(gpu_cluster())) == gpu_cluster()
+
+
+def test_a_generator_without_source_can_be_told_from_others(tmp_path: Path) -> None:
+    """As typed at a prompt: its code stands for its source."""
+
+    def asked(pods: int) -> int:
+        names: dict[str, Any] = {"gpu_cluster": gpu_cluster}
+        exec(f"def made(seed, demand):\n    return gpu_cluster((1,) * {pods})", names)
+        table = dralloc.study(names["made"], modes=["first-fit"], store=tmp_path / "rows.jsonl")
+        return int(table["total"][0])
+
+    assert [asked(1), asked(2), asked(1)] == [1, 2, 1]
+    assert len((tmp_path / "rows.jsonl").read_text().split()) == 2

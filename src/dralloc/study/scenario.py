@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import marshal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -113,7 +114,8 @@ def _described(make: Any) -> Iterator[str]:
     try:
         yield inspect.getsource(function)
     except (OSError, TypeError):
-        yield joblib.hash(getattr(function, "__code__", None))
+        code = getattr(function, "__code__", None)
+        yield joblib.hash(None if code is None else marshal.dumps(code))
     yield joblib.hash([cell.cell_contents for cell in getattr(function, "__closure__", None) or ()])
     yield joblib.hash(vars(make) if function is not make else getattr(make, "__self__", None))
 

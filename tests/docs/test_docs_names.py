@@ -1,0 +1,53 @@
+"""The documentation names what exists: modules in the rules' pages, and every public name in the reference."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+
+import pytest
+
+import dralloc
+import dralloc.plot
+from conftest import ROOT
+from dralloc.solvers.cpsat import constraints
+
+DOCS = ROOT / "docs"
+SEMANTICS = (DOCS / "explanation" / "semantics.md").read_text()
+
+
+def code_column() -> list[str]:
+    """What the last column of the rules' tables names."""
+    rows = re.findall(r"^\|.*\|([^|]*)\|$", SEMANTICS, re.MULTILINE)
+    return sorted({name.removeprefix("dralloc.") for cell in rows for name in re.findall(r"`([\w.]+)`", cell)})
+
+
+@pytest.mark.parametrize("name", code_column())
+def test_rules_name_modules_that_exist(name: str) -> None:
+    assert importlib.util.find_spec(f"dralloc.{name}") is not None
+
+
+def test_there_are_rules_with_code() -> None:
+    assert len(code_column()) > 20
+
+
+def test_every_constraint_has_its_formula() -> None:
+    text = (DOCS / "explanation" / "formulation.md").read_text()
+    called = constraints.add_all.__code__.co_names
+    rules = {name for name in called if inspect.isfunction(getattr(constraints, name, None))}
+    assert len(rules) > 10
+    assert {name for name in rules if f".{name}`]" not in text} == {"servings_by_claim"}  # no rule
+
+
+def test_the_reference_has_every_public_name() -> None:
+    text = (DOCS / "reference" / "python.md").read_text()
+    shown = set(re.findall(r"^::: dralloc\.(\w+)$", text, re.MULTILINE))
+    in_errors = {name for name in dralloc.__all__ if name in dralloc.errors.__all__}
+    assert shown >= set(dralloc.__all__) - in_errors
+
+
+@pytest.mark.parametrize("model", sorted(path.parent.name for path in (ROOT / "models").glob("*/README.md")))
+def test_every_model_is_listed(model: str) -> None:
+    assert f"({model}/README.md)" in (ROOT / "models" / "README.md").read_text()
+    assert f"- models/{model}/README.md" in (ROOT / "mkdocs.yml").read_text()
