@@ -11,7 +11,7 @@ from ortools.sat.python.cp_model_helper import Literal as SignedLiteral
 
 from dralloc.errors import ModelError
 
-__all__ = ["Literal", "SignedTerm", "Term", "add_at_least", "add_at_most", "add_at_most_one", "reduced"]
+__all__ = ["SAFE_SUM", "Literal", "SignedTerm", "Term", "add_at_least", "add_at_most", "add_at_most_one", "reduced"]
 
 Literal = cp_model.IntVar
 """A boolean variable."""
@@ -22,7 +22,7 @@ Term = tuple[Literal, int]
 SignedTerm = tuple[SignedLiteral, int]
 """A variable or its negation with its coefficient."""
 
-_SAFE_SUM: Final = 3 * 2**61
+SAFE_SUM: Final = 3 * 2**61
 """Above 0.75 * 2**63 the solver calls a row invalid."""
 
 
@@ -71,7 +71,7 @@ def add_at_most(
     if not kept:
         return
     total = sum(amount for _, amount in kept)
-    if total > _SAFE_SUM:
+    if total > SAFE_SUM:
         raise ModelError(f"{what}: amounts add up to {total} after removing common factors, beyond the solver's int64")
     literals, amounts = zip(*kept, strict=True)
     row = model.add(cp_model.LinearExpr.weighted_sum(literals, amounts) <= limit)
@@ -94,7 +94,7 @@ def add_at_least(
     least = -(-least // divisor)
     amounts = [min(amount // divisor, least) for _, amount in kept]
     total = sum(amounts)
-    if total > _SAFE_SUM:
+    if total > SAFE_SUM:
         raise ModelError(f"{what}: amounts add up to {total} after removing common factors, beyond the solver's int64")
     row = model.add(cp_model.LinearExpr.weighted_sum([literal for literal, _ in kept], amounts) >= least)
     row.only_enforce_if(when)

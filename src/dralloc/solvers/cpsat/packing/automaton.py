@@ -44,7 +44,7 @@ class Automaton:
     def __init__(self, kinds: Sequence[Kind], areas: int, types: int, prices: Prices) -> None:
         self.kinds = kinds
         self.prices = [{type_: prices.get((area, type_), 0.0) for type_ in range(types)} for area in range(areas)]
-        self.next: Numbers = np.full((1024, types), _UNKNOWN)
+        self.next: Numbers = np.full((1024, types), _UNKNOWN, dtype=np.int32)
         self.next[_EMPTY] = _NONE
         self.worth: Values = np.zeros((areas, 1024))
         self._states: list[tuple[int, Hashable]] = [(-1, None)]

@@ -56,8 +56,7 @@ class ExactModel:
         for way, variable in cell.placed.items():
             for type_, count in Tally(piece.type for piece in ways[way].pieces).items():
                 terms[type_].append((variable, count))
-        for kind in dict.fromkeys(bay.kinds):
-            units = [unit for unit, each in enumerate(bay.kinds) if each == kind]
+        for kind, units in self._groups(bay):
             supplied = self.store.kinds[kind].supply(self.cp, len(units))
             cell.supplies.append((units, supplied))
             for type_, given in supplied.terms.items():
@@ -66,6 +65,12 @@ class ExactModel:
             variables, factors = zip(*each, strict=True)
             self.cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) <= 0)
         return cell
+
+    def _groups(self, bay: Bay) -> Iterator[tuple[int, list[int]]]:
+        """Units of a kind, together if that is exact."""
+        for kind in dict.fromkeys(bay.kinds):
+            units = [unit for unit, each in enumerate(bay.kinds) if each == kind]
+            yield from [(kind, units)] if self.store.kinds[kind].together else [(kind, [unit]) for unit in units]
 
     def missed_weight(self) -> list[Term]:
         """The cost of the first tier."""

@@ -25,7 +25,7 @@ class Supplied(Protocol):
     """
 
     @property
-    def terms(self) -> Mapping[int, list[Term]]:
+    def terms(self) -> Mapping[int, Sequence[Term]]:
         """By type."""
 
     def shares(self, values: Sequence[int]) -> Iterator[list[int]]:
@@ -35,7 +35,8 @@ class Supplied(Protocol):
 class Kind(Protocol):
     """Units that give the same.
 
-    ``types``: the pieces that it can give. ``shared``: whether one device may give several of them.
+    ``types``: the pieces that it can give. ``shared``: whether one device may give several of them. ``together``:
+    whether the supply of several units is exactly what they can give; that of one is.
     """
 
     @property
@@ -45,6 +46,10 @@ class Kind(Protocol):
     @property
     def shared(self) -> bool:
         """Whether one device may give several pieces."""
+
+    @property
+    def together(self) -> bool:
+        """Whether the supply of several units is exact."""
 
     @property
     def start(self) -> Hashable:
@@ -73,6 +78,11 @@ class PatternKind:
     types: tuple[int, ...]
     patterns: tuple[Counts, ...]
     shared: bool
+
+    @property
+    def together(self) -> bool:
+        """Each unit has a pattern of its own."""
+        return True
 
     @property
     def start(self) -> Counts:

@@ -125,7 +125,7 @@ def as_store(classes: Sequence[DemandClass], machines: Sequence[Machine], needs:
         looks = tuple(known[unit] for unit in order)
         bay.slots.extend([Slot(cell, order, looks, sets) for cell in machine.cells.cells])
     several = {ask.type for way in ways for ask in way.need.asks if ask.number > 1}
-    if any(kind.shared and not several.isdisjoint(kind.types) for kind in reader.kinds):
+    if any(kind.shared and kind.most(type_) > 1 for kind in reader.kinds for type_ in several.intersection(kind.types)):
         return None
     return Store(tuple(classes), tuple(ways), tuple(reader.kinds), tuple(bays.values()), tuple(areas))
 

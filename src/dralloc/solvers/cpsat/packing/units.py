@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from dralloc.solvers.cpsat.classes.live import Profile
 from dralloc.solvers.cpsat.classes.machine import Machine
 from dralloc.solvers.cpsat.classes.needs import Ask, Need
 from dralloc.solvers.cpsat.classes.patterns import Pattern, maximal_patterns
 from dralloc.solvers.cpsat.classes.signature import CellClass, Place, UnitView
+from dralloc.solvers.cpsat.packing.bins import BinKind
 from dralloc.solvers.cpsat.packing.kinds import Kind, PatternKind
 
 __all__ = ["Unit", "UnitReader"]
@@ -19,8 +20,26 @@ __all__ = ["Unit", "UnitReader"]
 _MOST_EFFORT: Final = 60_000
 """More devices are not looked at for the patterns of one unit."""
 
+_FEW_AMOUNTS: Final = 8
+"""So many different amounts, or fewer, make patterns that can be listed."""
 
-class Giver(NamedTuple):
+
+class Giver(Protocol):
+    """How a unit gives devices."""
+
+    def devices(self, types: Sequence[int]) -> list[int]:
+        """The devices, by position in the unit, for pieces of these types; they must fit together."""
+
+
+class SingleGiver:
+    """A unit that is one shared device."""
+
+    def devices(self, types: Sequence[int]) -> list[int]:
+        """The device, for every piece."""
+        return [0] * len(types)
+
+
+class PatternGiver(NamedTuple):
     """How a unit with known patterns gives devices."""
 
     machine: Machine
@@ -86,6 +105,9 @@ class UnitReader:
         machine = Machine(CellClass((view,), (), (everywhere,)), self.profiles, (frozenset({0}),))
         offered = {type_ for device in view.devices for type_, _ in self.profiles[device.profile]}
         supply = {type_: count for type_, count in self.supply.items() if type_ in offered}
+        bin_ = _as_bin(machine, supply)
+        if bin_ is not None:
+            return Unit(self._number(bin_), SingleGiver())
         patterns = maximal_patterns(machine, self.pieces, supply, _MOST_EFFORT)
         if patterns is None:
             return None
@@ -93,10 +115,29 @@ class UnitReader:
         counts = [dict(pattern.counts) for pattern in patterns]
         rows = sorted({tuple(each.get(type_, 0) for type_ in types) for each in counts})
         kind = PatternKind(types, tuple(rows), any(device.shareable for device in view.devices))
-        return Unit(self._number(kind), Giver(machine, patterns))
+        return Unit(self._number(kind), PatternGiver(machine, patterns))
 
     def _number(self, kind: Kind) -> int:
         if kind not in self._numbers:
             self._numbers[kind] = len(self.kinds)
             self.kinds.append(kind)
         return self._numbers[kind]
+
+
+def _as_bin(machine: Machine, wanted: Collection[int]) -> BinKind | None:
+    """See a unit as one shared device with many amounts; None if it is not."""
+    [layout] = machine.layouts
+    group, *others = layout.groups
+    if others or not group.shareable or group.opens:
+        return None
+    left = layout.block[1:]
+    uses = {}
+    for type_ in sorted(set(group.uses).intersection(wanted)):
+        amounts = [0] * len(left)
+        for at, amount in group.uses[type_]:
+            amounts[at - 1] += amount
+        if all(map(int.__le__, amounts, left)):
+            uses[type_] = tuple(amounts)
+    if len(set(uses.values())) <= _FEW_AMOUNTS or not all(map(any, uses.values())):
+        return None
+    return BinKind(tuple(uses), tuple(uses.values()), left)

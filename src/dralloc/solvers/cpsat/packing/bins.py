@@ -1,0 +1,132 @@
+"""Shared devices with many amounts: a state is what is left of each capacity (KEP-5075)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd
+from typing import Final
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from dralloc.errors import ModelError
+from dralloc.solvers.cpsat.classes.arcflow import Bin, FlowSupply
+from dralloc.solvers.cpsat.classes.cells import Cell
+from dralloc.solvers.cpsat.packing.kinds import Supplied
+from dralloc.solvers.cpsat.rows import SAFE_SUM, Term
+
+__all__ = ["BinKind"]
+
+_MOST_ARCS: Final = 20_000
+"""With more arcs a capacity is only added up."""
+
+_ANY: Final = Cell((), ())
+"""A device that nobody asks for by name."""
+
+
+@dataclass(frozen=True)
+class BinKind:
+    """Shared devices with equal capacities.
+
+    Parameters
+    ----------
+    types
+        The pieces that fit.
+    uses
+        What a piece of each type takes of each capacity.
+    left
+        What is left of each capacity.
+    """
+
+    types: tuple[int, ...]
+    uses: tuple[tuple[int, ...], ...]
+    left: tuple[int, ...]
+
+    @property
+    def shared(self) -> bool:
+        """The device gives several pieces."""
+        return True
+
+    @property
+    def together(self) -> bool:
+        """What several devices have left cannot be added up."""
+        return False
+
+    @property
+    def start(self) -> tuple[int, ...]:
+        """All that is left."""
+        return self.left
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {type_: place for place, type_ in enumerate(self.types)}
+
+    @cached_property
+    def _amounts(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+        return np.array(self.uses, dtype=np.float64)
+
+    def most(self, type_: int) -> int:
+        """The most pieces of a type, if nothing else is taken."""
+        uses = self.uses[self._places[type_]]
+        return min(left // amount for left, amount in zip(self.left, uses, strict=True) if amount)
+
+    def step(self, state: Hashable, type_: int) -> tuple[int, ...] | None:
+        """One more piece, if there is enough left of all."""
+        assert isinstance(state, tuple)
+        after = tuple(left - amount for left, amount in zip(state, self.uses[self._places[type_]], strict=True))
+        return after if min(after) >= 0 else None
+
+    def worth(self, state: Hashable, prices: Mapping[int, float]) -> float:
+        """What is left of the scarcest capacity, at the best price that a piece that still fits pays for it."""
+        assert isinstance(state, tuple)
+        left = np.array(state, dtype=np.float64)
+        fits = (self._amounts <= left).all(axis=1)
+        if not fits.any():
+            return 0.0
+        paid = np.array([prices[type_] for type_ in self.types])[fits, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = np.nanmax(paid / self._amounts[fits], axis=0) * left
+        return float(values.min())
+
+    def supply(self, cp: cp_model.CpModel, number: int) -> Supplied:
+        """One device gives what its capacities hold; several give no more than a flow, or their sum, allows."""
+        if number > 1 and len(self.left) == 1 and len(set(self.uses)) * (self.left[0] // self._unit()) <= _MOST_ARCS:
+            sizes = {type_: size for type_, (size,) in zip(self.types, self.uses, strict=True)}
+            flow = FlowSupply([Bin(self.left[0], sizes, [_ANY] * number)], sizes)
+            return _Added(flow.build(cp))
+        given = [cp.new_int_var(0, number * self.most(type_), "") for type_ in self.types]
+        for place, left in enumerate(self.left):
+            terms = [(variable, uses[place]) for variable, uses in zip(given, self.uses, strict=True) if uses[place]]
+            _at_most(cp, terms, left * number)
+        return _Added({type_: [(variable, 1)] for type_, variable in zip(self.types, given, strict=True)})
+
+    def _unit(self) -> int:
+        return gcd(*(size for (size,) in self.uses))
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    terms: Mapping[int, Sequence[Term]]
+
+    def shares(self, values: Sequence[int]) -> Iterator[list[int]]:
+        """All pieces, as those of one device."""
+        yield [
+            type_
+            for type_, terms in self.terms.items()
+            for variable, factor in terms
+            for _ in range(factor * values[variable.index])
+        ]
+
+
+def _at_most(cp: cp_model.CpModel, terms: Sequence[Term], limit: int) -> None:
+    """Add ``sum(factor * variable) <= limit`` with the smallest numbers that mean the same."""
+    unit = gcd(*(factor for _, factor in terms)) or 1
+    most = sum(factor // unit * variable.domain.max() for variable, factor in terms)
+    if most <= limit // unit:
+        return
+    if most > SAFE_SUM:
+        raise ModelError(f"capacities add up to {most} after removing common factors, beyond the solver's int64")
+    variables, factors = zip(*terms, strict=True)
+    cp.add(cp_model.LinearExpr.weighted_sum(variables, [factor // unit for factor in factors]) <= limit // unit)
