@@ -15,8 +15,9 @@ from dralloc.solution import Status
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.classes import divide as division
+from dralloc.solvers.cpsat.packing import units
 
-EXAMPLES = int(os.environ.get("DRALLOC_PACKING_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("DRALLOC_PACKING_EXAMPLES", "80"))
 THOROUGH = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -25,11 +26,12 @@ THOROUGH = settings(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def too_many_patterns() -> Iterator[None]:
-    """No cell's patterns are listed, as if they were too many."""
+@pytest.fixture(scope="module", autouse=True, params=[8, 0], ids=["patterns", "amounts"])
+def too_many_patterns(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No cell's patterns are listed, as if they were too many; nor, in turn, those of shared devices."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(division, "_MOST_EFFORT", 0)
+        patch.setattr(units, "_FEW_AMOUNTS", request.param)
         yield
 
 
