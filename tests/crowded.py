@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 from dralloc.allocate import allocate
 from dralloc.api import to_wire
 from dralloc.cluster import Cluster
+from dralloc.features import ALL_FEATURES, Features
 from wire import (
     DRIVER,
+    VERSION,
     Json,
     claim,
     cluster,
@@ -34,6 +37,8 @@ SELECTORS = (
     f"{DOMAIN}.numa == 1",  # fails where the attribute is missing
 )
 TAINT = {"key": "example.com/broken", "value": "yes", "effect": "NoSchedule"}
+GANG = "gang"
+"""The label that makes pods a gang."""
 POLICIES: tuple[Json, ...] = (
     {},
     {"requestPolicy": {"default": "2Gi", "validRange": {"min": "1Gi", "step": "1Gi", "max": "4Gi"}}},
@@ -54,13 +59,18 @@ class Crowd:
 
     def cluster(self) -> Cluster:
         """Draw it."""
-        base: list[Json] = [*map(self.node, self.nodes), *self.slices(), *self.classes()]
+        base: list[Json] = [*map(self.node, self.nodes), *self.slices(), *self.classes(), *self.rules()]
         older = [self.claim(f"old-{number}") for number in range(self.random.randint(0, 3))]
         before = allocate(cluster(base, older), "first-fit")
         held = [to_wire(one) for one in before.claims]
         names = [f"new-{number}" for number in range(self.random.randint(1, 3))]
-        pods = [self.pod(name) for name in names if self.random.random() < 0.6]
+        pods = [self.pod(name, names) for name in names if self.random.random() < 0.6]
         return cluster(base, held, [self.claim(name) for name in names], pods)
+
+    def features(self) -> Features:
+        """Mostly all of them, now and then all but one."""
+        gate = self.random.choice(Features.names())
+        return replace(ALL_FEATURES, **{gate: False}) if self.rarely() else ALL_FEATURES
 
     def node(self, name: str) -> Json:
         labels = {"zone": self.random.choice("xy"), "kubernetes.io/hostname": name}
@@ -74,7 +84,14 @@ class Crowd:
             device_class("fine", f"device.driver == '{DRIVER}' && {DOMAIN}.model == 'b'"),
         ]
 
-    def pod(self, name: str) -> Json:
+    def rules(self) -> list[Json]:
+        if not self.rarely(8):
+            return []
+        spec = {"deviceSelector": {"pool": self.random.choice(self.nodes)}, "taint": TAINT}
+        return [{"apiVersion": VERSION, "kind": "DeviceTaintRule", "metadata": {"name": "rule"}, "spec": spec}]
+
+    def pod(self, name: str, names: list[str]) -> Json:
+        """A pod with the claim of that name, now and then with another one that others may use, too."""
         spec: Json = {}
         if self.rarely(3):
             spec["nodeSelector"] = {"zone": self.random.choice("xy")}
@@ -82,17 +99,26 @@ class Crowd:
             terms = [{"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["x"]}]}]
             required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
             spec["affinity"] = {"nodeAffinity": required}
-        return pod(f"pod-{name}", name, priority=self.random.randint(0, 2), **spec)
+        used = {name: None, self.random.choice(names): None} if self.rarely(4) else {name: None}
+        one = pod(f"pod-{name}", *used, priority=self.random.randint(0, 2), **spec)
+        if self.rarely(3):
+            one["metadata"]["labels"] = {GANG: "g"}
+        return one
 
     # What there is.
 
     def slices(self) -> list[Json]:
         found = []
         for name in self.nodes:
-            kind = self.random.choice(["plain", "plain", "partitions", "shares"])
+            kind = self.random.choice(["plain", "plain", "partitions", "grouped", "shares", "functions"])
             found += getattr(self, kind)(name)
         if self.rarely(3):
             found.append(resource_slice([self.device("net-0")], name="net", pool="net", allNodes=True))
+        if self.rarely(6):
+            each = [self.device("far-0", nodeName=self.nodes[-1]), self.device("far-1", 1, allNodes=True)]
+            found.append(resource_slice(each, name="far", pool="far", perDeviceNodeSelection=True))
+        if self.rarely(12):
+            found.append(resource_slice([self.device("twin"), self.device("twin")], name="bad", pool="bad"))
         if self.rarely(8):
             found.append(resource_slice([self.device("half-0")], name="half", pool="half", nodeName="node-0", count=2))
         return found
@@ -101,8 +127,10 @@ class Crowd:
         attributes: dict[str, Any] = {"model": self.random.choice("ab"), "index": index}
         if not self.rarely(8):
             attributes["numa"] = self.random.randint(0, 1)
+        attributes["roots"] = self.random.sample("ab", self.random.randint(1, 2))
         taints = {"taints": [TAINT]} if self.rarely() else {}
-        return device(name, attributes, **taints, **fields)
+        conditions = {"bindingConditions": ["ready"], "bindingFailureConditions": ["failed"]} if self.rarely(9) else {}
+        return device(name, attributes, **taints, **conditions, **fields)
 
     def plain(self, name: str) -> list[Json]:
         devices = [self.device(f"gpu-{index}", index) for index in range(self.random.randint(1, 3))]
@@ -114,7 +142,29 @@ class Crowd:
             return self.device(f"part-{index}", index, consumesCounters=[{"counterSet": "card", "counters": amounts}])
 
         total = counters("card", memory=f"{self.random.randint(3, 5)}Gi", engines="2")
-        devices = [consuming(index) for index in range(self.random.randint(2, 3))]
+        return self.drawing(name, total, [consuming(index) for index in range(self.random.randint(2, 3))])
+
+    def grouped(self, name: str) -> list[Json]:
+        """Partitions that may not all be in use together (KEP-5963)."""
+
+        def consuming(index: int) -> Json:
+            use = {"counterSet": "card", "counters": {"memory": {"value": "1Gi"}}}
+            groups = self.random.choice([[], ["mig"], ["vgpu"], ["mig", "vgpu"]])
+            return self.device(f"mode-{index}", index, consumesCounters=[{**use, "compatibilityGroups": groups}])
+
+        return self.drawing(name, counters("card", memory="4Gi"), [consuming(index) for index in range(3)])
+
+    def functions(self, name: str) -> list[Json]:
+        """Devices that draw as much as is asked for on a counter with a policy (KEP-5941)."""
+        total = counters("card", memory=f"{self.random.randint(2, 5)}Gi")
+        total["counters"]["memory"] |= self.random.choice(POLICIES)
+        uses = [{"counterSet": "card", "counters": {"memory": {"valueFrom": {"capacityKey": "memory"}}}}]
+        shared = {"allowMultipleAllocations": True} if self.rarely(2) else {}
+        devices = [self.device(f"vf-{index}", index, consumesCounters=uses, **shared) for index in range(2)]
+        return self.drawing(name, total, devices)
+
+    def drawing(self, name: str, total: Json, devices: list[Json]) -> list[Json]:
+        """A pool of devices that draw on one counter set."""
         return [
             resource_slice(name=f"{name}-counters", pool=name, nodeName=name, count=2, sharedCounters=[total]),
             resource_slice(devices, name=name, pool=name, nodeName=name, count=2),
@@ -137,7 +187,7 @@ class Crowd:
 
     def constraint(self) -> Json:
         kind = self.random.choice(["matchAttribute", "matchAttribute", "distinctAttribute"])
-        return {kind: f"{DRIVER}/{self.random.choice(['numa', 'model'])}"}
+        return {kind: f"{DRIVER}/{self.random.choice(['numa', 'model', 'roots'])}"}
 
     def request(self, name: str) -> Json:
         if self.rarely(5):

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from dralloc.api import (
     CapacityRequirements,
     CELDeviceSelector,
+    Device,
     DeviceCapacity,
     DeviceClass,
     DeviceSelector,
@@ -24,7 +25,7 @@ from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.explain.change import Change, Place
 from dralloc.explain.clauses import Clause, clauses_of
-from dralloc.explain.excluded import CORDONED
+from dralloc.explain.excluded import CORDONED, SHARED
 from dralloc.explain.offers import Variation
 from dralloc.explain.turn import Turn
 from dralloc.match import Criteria
@@ -35,6 +36,9 @@ from dralloc.solution import Placement, Solution
 from dralloc.write import allocated_claims
 
 M = TypeVar("M", bound=BaseModel)
+MUCH = 10**30
+NOTHING = ResourceClaim.model_validate({"metadata": {"name": "nothing", "namespace": "default"}})
+"""Keeps a demand a demand when nothing else is asked of it any more."""
 
 
 def changed(model: M, **update: object) -> M:
@@ -55,6 +59,11 @@ class Editor:
         if node_like:
             cluster = with_node_like(cluster, node_like)
         problem = compile_cluster(cluster, self.compiled.problem.features).problem
+        counters = (
+            replace(one, free=MUCH) if (one.id.driver, one.id.counter) in change.counters else one
+            for one in problem.counters
+        )
+        problem = replace(problem, counters=tuple(counters))
         unlimited = Unlimited(problem.eligibility, problem, change.capacities)
         return replace(problem, eligibility=unlimited) if change.capacities else problem
 
@@ -70,21 +79,28 @@ class Editor:
             elif claim.key in also:
                 claims.append(changed(claim, status=type(claim.status)()))
             elif claim.key not in change.released and (claim.key in placed or claim.status.allocation is not None):
-                claims.append(placed.get(claim.key, claim))
-        pods = [
-            self.pod(pod, change)
-            for pod in cluster.pods
-            if pod.key == self.compiled.problem.demands[self.turn.number].key
-        ]
+                claims.append(self.held(placed.get(claim.key, claim), change))
+        key = self.compiled.problem.demands[self.turn.number].key
+        pods = [self.pod(pod, change) for pod in cluster.pods if pod.key == key]
+        if pods or (key in own and own[key] in change.claims):
+            claims.append(NOTHING)
         return replace(
             cluster,
             claims=tuple(claims),
             pods=tuple(pods),
-            claims_of_pods={pod.key: cluster.claims_of_pods[pod.key] for pod in pods},
+            claims_of_pods={pod.key: (*cluster.claims_of_pods[pod.key], NOTHING.key) for pod in pods},
             classes=self.classes,
             nodes=tuple(schedulable(node) if CORDONED in change.rules else node for node in cluster.nodes),
             slices=tuple(self.slice(one, change) for one in cluster.slices),
         )
+
+    def held(self, claim: ResourceClaim, change: Change) -> ResourceClaim:
+        """An allocated claim, for all nodes if the change says so."""
+        allocation = claim.status.allocation
+        named = any(rule.startswith(f"claim {claim.key} is allocated for") for rule in change.rules)
+        if allocation is None or not (named or SHARED in change.rules):
+            return claim
+        return changed(claim, status=changed(claim.status, allocation=changed(allocation, node_selector=None)))
 
     def pod(self, pod: Pod, change: Change) -> Pod:
         selector = {
@@ -97,16 +113,13 @@ class Editor:
         return changed(pod, spec=changed(pod.spec, node_selector=selector, affinity=affinity))
 
     def slice(self, one: ResourceSlice, change: Change) -> ResourceSlice:
-        lifted = {name for driver, name in change.counters if driver == one.spec.driver}
+        free = one.spec.driver in change.groups
         unasked = {name for variation in change.variations.values() for name in variation.unasked}
         devices = []
         for device in one.spec.devices:
-            consumption = tuple(
-                replace(entry, counters={name: value for name, value in entry.counters.items() if name not in lifted})
-                for entry in device.consumes_counters
-            )
-            missing = {name: DeviceCapacity(Quantity(0)) for name in unasked if name not in device.capacity}
-            devices.append(replace(device, consumes_counters=consumption, capacity={**device.capacity, **missing}))
+            missing = {name: DeviceCapacity(Quantity(0)) for name in unasked - published(device)}
+            uses = tuple(replace(use, compatibility_groups=()) if free else use for use in device.consumes_counters)
+            devices.append(replace(device, capacity={**device.capacity, **missing}, consumes_counters=uses))
         return changed(one, spec=changed(one.spec, devices=tuple(devices)))
 
     # The demand's own claims.
@@ -147,6 +160,7 @@ class Editor:
             selectors = list(rejoined(kept, ""))
             name = self.relaxed_class(name, kept, place)
         asked = {**amounts, **dict(variation.amounts), **{one: Quantity(0) for one in variation.unasked}}
+        set_to = {key: value for key, value in asked.items() if value is not None}
         tolerations = [
             DeviceToleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
             for taint in variation.tolerated
@@ -157,7 +171,7 @@ class Editor:
             selectors=tuple(map(selector, selectors)),
             tolerations=(*details.tolerations, *tolerations),
             count=change.counts.get(place, details.count),
-            capacity=CapacityRequirements(requests={key: value for key, value in asked.items() if value is not None}),
+            capacity=CapacityRequirements(requests=set_to) if set_to else None,
         )
 
     def relaxed_class(self, name: str, kept: Sequence[Clause], place: Place) -> str:
@@ -166,6 +180,12 @@ class Editor:
         spec = changed(given.spec, selectors=tuple(map(selector, rejoined(kept, name))))
         self.classes[relaxed] = changed(given, metadata=changed(given.metadata, name=relaxed), spec=spec)
         return relaxed
+
+
+def published(device: Device) -> set[str]:
+    """What can be asked of a device: its capacities, and counters that it draws on by request."""
+    consumed = (one for use in device.consumes_counters for one in use.counters.values())
+    return {*device.capacity, *(one.value_from.capacity_key for one in consumed if one.value_from is not None)}
 
 
 def selector(expression: str) -> DeviceSelector:

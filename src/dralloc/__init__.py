@@ -17,6 +17,7 @@ from dralloc.features import Features
 from dralloc.load import load
 from dralloc.plan import Mode, Plan
 from dralloc.solvers.cpsat import Goal, Options
+from dralloc.stranded import Stranding, stranded
 from dralloc.study import study
 from dralloc.validate import Violation, validate
 
@@ -32,11 +33,13 @@ __all__ = [
     "Mode",
     "Options",
     "Plan",
+    "Stranding",
     "Violation",
     "allocate",
     "compare",
     "explain",
     "load",
+    "stranded",
     "study",
     "validate",
 ]

@@ -51,6 +51,12 @@ class ClaimKey(NamedTuple):
     namespace: str
     name: str
 
+    @classmethod
+    def parse(cls, text: str) -> ClaimKey:
+        """The key that users write as ``namespace/name``, or as ``name`` in the default namespace."""
+        namespace, slash, name = text.partition("/")
+        return cls(namespace, name) if slash else cls("default", text)
+
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 

@@ -31,10 +31,13 @@ def test_it_prints_reasons_conflict_and_changes(full: Path) -> None:
     result = dralloc(full, "--claim", "default/a")
     assert result.exit_code == Exit.DONE
     assert "first-fit: default/a is not placed" in result.stdout
-    assert "claim default/a, request gpu: in use" in result.stdout
+    assert "request gpu: in use" in result.stdout
+    assert "release who holds the devices, or add nodes" in " ".join(result.stdout.split())
     assert "node-1" in result.stdout
     assert "held by default/b (placed in this batch)" in result.stdout
     assert "Minimal conflict" in result.stdout
+    assert "asks for 1 device of class gpu" in result.stdout
+    assert "holds gpu.example.com/pool-0/gpu-0" in result.stdout
     assert "release claim default/b" in result.stdout
 
 

@@ -108,6 +108,30 @@ def test_a_counter_with_who_holds_it() -> None:
     assert details[f"counter memory of {DRIVER}"] == "10Gi free of 40Gi, held by default/held 30Gi"
 
 
+def test_compatibility_groups_with_who_uses_the_counter_set() -> None:
+    def grouped(name: str, group: str) -> Json:
+        (use,) = consumes("card", memory="1Gi")
+        return device(name, consumesCounters=[{**use, "compatibilityGroups": [group]}])
+
+    found = explain(
+        cluster(
+            node(),
+            device_class(),
+            resource_slice(name="counters", count=2, sharedCounters=[counters("card", memory="40Gi")]),
+            resource_slice([grouped("mig-0", "mig"), grouped("vgpu-0", "vgpu")], count=2),
+            allocated("held", {"device": "mig-0"}),
+            claim("wanted", request()),
+        ),
+        "default/wanted",
+    )
+    assert rules(found) == {
+        "claim default/wanted, request gpu",
+        f"compatibility groups of devices of {DRIVER}",
+        "allocated claim default/held",
+    }
+    assert "release claim default/held (priority 0)" in changes(found)
+
+
 def test_a_claim_moves_out_of_the_way() -> None:
     found = explain(
         cluster(
@@ -125,14 +149,14 @@ def test_a_claim_moves_out_of_the_way() -> None:
     assert [(one.text, one.outcome) for one in moves] == [
         ("move claim default/held", "fits on node-0; default/held goes to node-1")
     ]
-    assert "release claim default/held (highest priority 0)" in changes(found)
+    assert "release claim default/held (priority 0)" in changes(found)
 
 
 def test_the_lowest_priority_is_released() -> None:
     held = [allocated("low", {"device": "gpu-0"}), allocated("high", {"device": "gpu-1"})]
     users = [pod("user-low", "low", priority=1, nodeName="node-0"), pod("user-high", "high", priority=9)]
     found = explain(one_node(held, users, claim("wanted", request())), "default/wanted")
-    assert "release claim default/low (highest priority 1)" in changes(found)
+    assert "release claim default/low (priority 1)" in changes(found)
     assert not any("default/high" in text for text in changes(found))
 
 
@@ -187,7 +211,9 @@ def test_an_error_is_no_conflict_of_the_model() -> None:
         "default/wanted",
     )
     assert found.conflict is None
-    assert found.remarks == ("The exact model could place it alone: what is in its way is an error.",)
+    assert found.remarks == (
+        "Only an error is in its way: the optimal mode, which leaves failing devices out, would place it.",
+    )
 
 
 def test_first_fit_on_mig(root) -> None:  # type: ignore[no-untyped-def]

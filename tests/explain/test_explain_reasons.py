@@ -7,6 +7,7 @@ import pytest
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.explain import Explanation, explain
+from dralloc.explain.advice import ADVICE
 from dralloc.explain.reasons import Cause, Code
 from dralloc.features import ALL_FEATURES
 from wire import (
@@ -45,6 +46,10 @@ def one_node(*objects: Json | list[Json], devices: list[Json] | None = None) -> 
     return cluster(node(), device_class(), resource_slice(gpus(2) if devices is None else devices), *objects)
 
 
+def test_every_cause_comes_with_something_to_do() -> None:
+    assert ADVICE.keys() == set(Code)
+
+
 def test_a_demand_that_fits() -> None:
     found = reasons(one_node(claim("wanted", request())))
     assert found.placed
@@ -66,14 +71,14 @@ def test_a_selector_excludes_devices() -> None:
     wanted = claim("wanted", request("gpu", f"{MODEL} != 'c'", f"{MODEL} == 'a'", count=2))
     found = cause(one_node(wanted, devices=devices))
     assert found.code is Code.SELECTOR
-    assert found.text == f"selector #1: {MODEL} == 'a'"
+    assert found.text == f"does not match selector #1: {MODEL} == 'a'"
     assert found.devices == 2
 
 
 def test_the_clause_of_a_selector_is_named() -> None:
     wanted = claim("wanted", request("gpu", f"device.driver == '{DRIVER}' && {MODEL} == 'z'"))
     found = cause(one_node(wanted, devices=[device("gpu-0", {"model": "a"})]))
-    assert found.text == f"selector #0: {MODEL} == 'z'"
+    assert found.text == f"does not match selector #0: {MODEL} == 'z'"
 
 
 def test_a_taint_that_is_not_tolerated() -> None:
@@ -177,6 +182,49 @@ def test_requests_that_overdraw_a_counter_together() -> None:
         )
     )
     assert (found.code, found.text) == (Code.COUNTER, "together more than is free of counter memory")
+
+
+def grouped(name: str, *groups: str) -> Json:
+    (use,) = consumes("card", memory="1Gi")
+    return device(name, consumesCounters=[{**use, "compatibilityGroups": list(groups)}])
+
+
+def cards(*devices: Json) -> list[Json]:
+    return [
+        node(),
+        device_class(),
+        resource_slice(name="counters", count=2, sharedCounters=[counters("card", memory="40Gi")]),
+        resource_slice(devices, count=2),
+    ]
+
+
+def test_compatibility_groups_clash_with_what_is_in_use() -> None:
+    devices = cards(grouped("mig-0", "mig"), grouped("vgpu-0", "vgpu"), grouped("plain-0"))
+    held = allocated("held", {"device": "mig-0"})
+    found = cause(cluster(devices, held, claim("wanted", request())))
+    assert (found.code, found.text) == (Code.GROUPS, "its counter set is in use in other compatibility groups")
+    assert found.devices == 2
+    used = "counter set card is used by default/held in group mig"
+    assert found.details == (
+        f"{DRIVER}/pool-0/vgpu-0: {used}; the device is in group vgpu",
+        f"{DRIVER}/pool-0/plain-0: {used}; the device is in no group",
+    )
+    assert dict(found.excluded) == {"in use": 1, found.text: 2}
+
+
+def test_compatibility_groups_of_requests_exclude_each_other() -> None:
+    wanted = claim(
+        "wanted", request("a", "device.attributes['m'].x == 1"), request("b", "device.attributes['m'].x == 2")
+    )
+    devices = cards(
+        {**grouped("mig-0", "mig"), "attributes": {"m/x": {"int": 1}}},
+        {**grouped("vgpu-0", "vgpu"), "attributes": {"m/x": {"int": 2}}},
+    )
+    found = cause(cluster(devices, wanted))
+    assert (found.code, found.text) == (
+        Code.GROUPS,
+        "together they need devices whose compatibility groups exclude each other",
+    )
 
 
 def test_more_than_32_results() -> None:
@@ -312,7 +360,7 @@ def test_a_gang_fails_because_of_another_member() -> None:
         gang="job",
     )
     assert not found.placed
-    assert "default/pod-b of the gang fits on no node at its turn." in found.remarks
+    assert "default/pod-b of the gang fits on no node at its turn: explain that one." in found.remarks
 
 
 def labelled(wire: Json) -> Json:

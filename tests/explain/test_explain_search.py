@@ -1,7 +1,11 @@
-"""First-fit reasons agree with the search, for every node."""
+"""First-fit reasons agree with the search, for every node.
+
+``DRALLOC_EXPLAIN_PROBLEMS`` says how many problems are tried, 150 if it does not.
+"""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -18,6 +22,8 @@ from dralloc.solvers.first_fit import first_fit
 from dralloc.solvers.first_fit.ledger import Ledger
 from dralloc.solvers.first_fit.search import Search
 from strategies import problems
+
+PROBLEMS = int(os.environ.get("DRALLOC_EXPLAIN_PROBLEMS", "150"))
 
 
 def searched(problem: Problem, number: int, placements: tuple[Placement, ...], node: int) -> bool | str:
@@ -47,7 +53,7 @@ def searched(problem: Problem, number: int, placements: tuple[Placement, ...], n
         return str(error)
 
 
-@settings(max_examples=400)
+@settings(max_examples=PROBLEMS)
 @given(problems())
 def test_a_node_fits_exactly_if_the_search_finds_something_there(problem: Problem) -> None:
     for number in range(len(problem.demands)):
@@ -62,7 +68,7 @@ def test_a_node_fits_exactly_if_the_search_finds_something_there(problem: Proble
             assert all(cause.text for cause in reason.causes)
 
 
-@settings(max_examples=100)
+@settings(max_examples=PROBLEMS // 2)
 @given(problems())
 def test_the_turn_of_a_demand_is_that_of_the_batch(problem: Problem) -> None:
     alone = replace(problem, demands=tuple(replace(demand, gang="") for demand in problem.demands))

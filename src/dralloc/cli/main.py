@@ -35,6 +35,7 @@ from dralloc.cli.options import (
 from dralloc.cli.plan import plan
 from dralloc.cli.report import report
 from dralloc.cli.snapshot import redact, snapshot
+from dralloc.cli.stranded import stranded_command
 from dralloc.cli.study import study_command
 from dralloc.cli.validate import validate
 from dralloc.cluster import Cluster
@@ -59,6 +60,7 @@ app.command("explain")(explain_command)
 app.command()(redact)
 app.command()(report)
 app.command()(snapshot)
+app.command("stranded")(stranded_command)
 app.command("study")(study_command)
 app.command()(validate)
 app.add_typer(plan, name="plan")

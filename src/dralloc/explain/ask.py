@@ -86,10 +86,7 @@ def _number(compiled: Compiled, claim: ClaimKey | str | None, pod: ClaimKey | st
 
 
 def _key(name: ClaimKey | str | None) -> ClaimKey | None:
-    if name is None or isinstance(name, ClaimKey):
-        return name
-    namespace, slash, own = name.partition("/")
-    return ClaimKey(namespace, own) if slash else ClaimKey("default", name)
+    return ClaimKey.parse(name) if isinstance(name, str) else name
 
 
 @dataclass(frozen=True)
@@ -122,7 +119,11 @@ class _Question:
         if not problem.demands[self.number].gang:
             return ""
         blocker = gang_blocker(problem, self.number)
-        return "" if blocker is None else f"{problem.demands[blocker].key} of the gang fits on no node at its turn."
+        return (
+            ""
+            if blocker is None
+            else f"{problem.demands[blocker].key} of the gang fits on no node at its turn: explain that one."
+        )
 
     def of_optimum(self, solution: Solution, timings: dict[str, float], *, suggest: bool) -> Explanation:
         """As a whole."""
@@ -158,7 +159,9 @@ class _Question:
         if conflict is None:
             gang = problem.demands[self.number].gang
             remark = (
-                f"The exact model could place it alone: what is in its way is {'its gang' if gang else 'an error'}."
+                "It would fit alone: its gang is in its way. Explain the other members of the gang."
+                if gang
+                else "Only an error is in its way: the optimal mode, which leaves failing devices out, would place it."
             )
             base = replace(base, remarks=(*base.remarks, remark))
         lab = exact if self.mode is Mode.OPTIMAL else Lab(turn, problem, exclusions, Mode.FIRST_FIT)

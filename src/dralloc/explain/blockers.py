@@ -84,7 +84,11 @@ class Blockers:
         for counter, amount in (*device.consumes, *charge.counters):
             if amount > books.free[counter]:
                 found |= books.holders_of_counter(counter).keys()
-        return found
+        for counter_set, groups in device.compatibility:
+            if not groups & books.compatibility().get(counter_set, groups):
+                users = books.users_of_set(counter_set)
+                found |= {key for key, theirs in users.items() if not groups & theirs} or users.keys()
+        return found - self._situation.lab.turn.own
 
     def _full(self, number: int, charge: Charge) -> bool:
         device, books = self._scene.problem.devices[number], self._scene.books

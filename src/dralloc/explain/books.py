@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from dralloc.inventory.groups import common_groups
 from dralloc.names import ClaimKey
 from dralloc.problem import Charge, Problem
 from dralloc.solution import Placement
@@ -64,8 +65,7 @@ class Books:
         self.free = [counter.free for counter in problem.counters]
         self.by_claim: dict[ClaimKey, list[Holding]] = defaultdict(list)
         self.by_slot: dict[int, list[Holding]] = defaultdict(list)
-        self._drawn: dict[int, dict[ClaimKey, int]] | None = None
-        self._overdrawn: tuple[int, ...] | None = None
+        self._forget()
         for holding in known:
             self._note(holding)
 
@@ -77,11 +77,17 @@ class Books:
         twin.consumed = {slot: dict(amounts) for slot, amounts in self.consumed.items()}
         twin.by_claim = defaultdict(list, {key: list(entries) for key, entries in self.by_claim.items()})
         twin.by_slot = defaultdict(list, {slot: list(entries) for slot, entries in self.by_slot.items()})
-        twin._drawn = twin._overdrawn = None
+        twin._forget()
         return twin
 
+    def _forget(self) -> None:
+        """Forget what has been worked out, after a change."""
+        self._drawn: dict[int, dict[ClaimKey, int]] | None = None
+        self._overdrawn: tuple[int, ...] | None = None
+        self._common: Mapping[int, frozenset[str]] | None = None
+
     def _note(self, holding: Holding) -> None:
-        self._drawn = self._overdrawn = None
+        self._forget()
         self.by_claim[holding.claim].append(holding)
         self.by_slot[holding.slot].append(holding)
 
@@ -100,7 +106,7 @@ class Books:
     def release(self, claims: Iterable[ClaimKey]) -> None:
         """Give back what the claims hold."""
         for claim in claims:
-            self._drawn = self._overdrawn = None
+            self._forget()
             for holding in self.by_claim.pop(claim, ()):
                 self.by_slot[holding.slot].remove(holding)
                 self._give_back(holding)
@@ -116,7 +122,7 @@ class Books:
         for number, counter in enumerate(self._problem.counters):
             if counter.group in groups:
                 self.free[number] = counter.total
-        self._drawn = self._overdrawn = None
+        self._forget()
 
     def _give_back(self, holding: Holding) -> None:
         if holding.share:
@@ -149,6 +155,23 @@ class Books:
         if self._overdrawn is None:
             self._overdrawn = tuple(number for number, left in enumerate(self.free) if left < 0)
         return self._overdrawn
+
+    def compatibility(self) -> Mapping[int, frozenset[str]]:
+        """By counter set in use, the groups that everything in use there has in common (KEP-5963)."""
+        if self._common is None:
+            grouped = self._problem.devices if self._problem.has_compatibility_groups else ()
+            self._common = common_groups(one for one in grouped if self._in_use(one.slot))
+        return self._common
+
+    def users_of_set(self, number: int) -> Mapping[ClaimKey, frozenset[str]]:
+        """The claims that draw on a counter set with compatibility groups, with the groups of what they hold there."""
+        found: dict[ClaimKey, frozenset[str]] = {}
+        for slot, holdings in self.by_slot.items():
+            for version in self._problem.versions[slot]:
+                for counter_set, groups in self._problem.devices[version].compatibility:
+                    for holding in holdings if counter_set == number else ():
+                        found[holding.claim] = found.get(holding.claim, groups) & groups
+        return found
 
     def holders_of_slot(self, slot: int) -> Mapping[ClaimKey, int]:
         """The claims that hold a device or shares of it, with how many."""

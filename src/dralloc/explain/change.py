@@ -27,6 +27,8 @@ class Change:
         Alternatives that ask for something else, or for fewer devices.
     counters, capacities
         What does not count, by driver and name.
+    groups
+        Drivers whose compatibility groups do not count.
     released
         Claims that give back what they hold.
     rules
@@ -40,6 +42,7 @@ class Change:
     counts: Mapping[Place, int] = field(default_factory=dict)
     counters: frozenset[tuple[str, str]] = frozenset()
     capacities: frozenset[tuple[str, str]] = frozenset()
+    groups: frozenset[str] = frozenset()
     released: frozenset[ClaimKey] = frozenset()
     rules: frozenset[str] = frozenset()
 
@@ -89,6 +92,7 @@ class Change:
                 counts={**total.counts, **one.counts},
                 counters=total.counters | one.counters,
                 capacities=total.capacities | one.capacities,
+                groups=total.groups | one.groups,
                 released=total.released | one.released,
                 rules=total.rules | one.rules,
             )

@@ -51,9 +51,9 @@ class Competition:
     def parts(self) -> list[Part]:
         """The competition as tables and lines."""
         if not self.possible:
-            return [Line("Not even alone could it be placed beside what is allocated already.")]
+            return [Line("Not even alone would it fit beside what is allocated already.")]
         verdict = "proven" if self.proven else "not proven"
-        cost = f"With it, the best answer places weight {self.weight}; the optimum places {self.best} ({verdict})"
+        cost = f"With it, at most weight {self.weight} can be placed ({verdict}); the optimum places {self.best}."
         rows = [(str(key), "is left out") for key in self.displaced]
         rows += [(str(key), "is placed, too") for key in self.gained]
         return [Line(cost), Table("What it competes with", ("demand", "if it were placed"), rows)]

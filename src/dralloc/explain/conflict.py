@@ -43,7 +43,7 @@ class Conflict:
         if not self.members:
             return [Line("No node could take the demand, whatever it asked for.")]
         rows = [(member.kind.value, member.title, member.detail) for member in self.members]
-        title = "Minimal conflict: infeasible together, feasible without any one of these"
+        title = "Minimal conflict: impossible even if nothing else counted, and then possible without any one of these"
         return [Table(title, ("kind", "rule", "detail"), rows)]
 
 

@@ -13,9 +13,10 @@ from dralloc.inventory.nodes import selector_matches
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand
 
-__all__ = ["CORDONED", "Exclusions"]
+__all__ = ["CORDONED", "SHARED", "Exclusions"]
 
 CORDONED = "node is cordoned (spec.unschedulable)"
+SHARED = "a claim that is shared with a placed pod cannot be used from there"
 OTHER = "node is not among those that the demand may use"
 
 

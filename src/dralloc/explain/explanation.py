@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from dralloc.explain.advice import ADVICE
 from dralloc.explain.competition import Competition
 from dralloc.explain.conflict import Conflict
 from dralloc.explain.reasons import Group, NodeReason, grouped
@@ -89,31 +90,44 @@ class Explanation:
         """The explanation as tables and lines."""
         found: list[Part] = [Line(self._headline(), "bold")]
         found += (Line(remark) for remark in self.remarks)
-        found.append(Table("Why not, by node", (">nodes", "reason", "where"), list(self._group_rows())))
-        found.append(Table("What the devices of these nodes meet", (">devices", "exclusion"), self._funnel_rows()))
-        found.append(Table("In detail", ("node", "detail"), list(self._detail_rows())))
+        by_node = (">nodes", "reason", "what helps", "where")
+        found.append(Table("Each node, by what rules it out", by_node, list(self._group_rows())))
+        found.append(Table("What keeps the devices of these nodes away", (">devices", "why"), self._funnel_rows()))
+        found.append(Table("On the first of these nodes", ("node", "what is in the way"), list(self._detail_rows())))
         if self.conflict is not None:
             found += self.conflict.parts()
         if self.competition is not None:
             found += self.competition.parts()
         changes = [(str(place), one.text, one.outcome) for place, one in enumerate(self.suggestions, 1)]
-        found.append(Table("What would admit it, cheapest first", (">", "change", "then"), changes))
+        found.append(Table("What would admit it, as has been tried, cheapest first", (">", "change", "then"), changes))
+        if self.conflict is not None and not changes:
+            found.append(Line("No single change that was tried would admit it."))
         found.append(timing_line(self.timings))
-        return found
+        return [self._brief(part) for part in found]
+
+    def _brief(self, part: Part) -> Part:
+        """Without the name of the claim where there is only one, which the headline names."""
+        if len(self.claims) != 1 or not isinstance(part, Table):
+            return part
+        prefix = f"claim {self.claims[0]}, "
+        rows = [tuple(cell.replace(prefix, "") for cell in row) for row in part.rows]
+        return replace(part, rows=rows)
 
     def _headline(self) -> str:
+        others = [str(key) for key in self.claims if key != self.demand]
+        claims = f" (claim{'s' if len(others) > 1 else ''} {', '.join(others)})" if others else ""
         if self.placed:
-            return f"{self.mode.value}: {self.demand} is placed on {self.node}"
-        return f"{self.mode.value}: {self.demand} is not placed"
+            return f"{self.mode.value}: {self.demand} is placed on {self.node}{claims}"
+        return f"{self.mode.value}: {self.demand} is not placed{claims}"
 
-    def _group_rows(self) -> Iterator[tuple[str, str, str]]:
+    def _group_rows(self) -> Iterator[tuple[str, str, str, str]]:
         for group in self.groups:
             for place, cause in enumerate(group.causes):
                 first = (str(len(group.nodes)), _named(group.nodes)) if place == 0 else ("", "")
-                yield first[0], str(cause), first[1]
+                yield first[0], str(cause), ADVICE[cause.code], first[1]
         fitting = [reason.node for reason in self.reasons if reason.fits]
         if fitting:
-            yield str(len(fitting)), "fits", _named(fitting)
+            yield str(len(fitting)), "fits", "", _named(fitting)
 
     def _funnel_rows(self) -> list[tuple[str, str]]:
         rows: dict[str, int] = {}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 
 from dralloc.api import DeviceTaint
 from dralloc.explain.offers import Variation
 from dralloc.explain.reasons import Cause, Code
 from dralloc.explain.scene import Scene
-from dralloc.explain.wording import Wording, taint_text
+from dralloc.explain.wording import Wording, groups_text, taint_text
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Charge, Claim, Device
 from dralloc.report import amount
@@ -25,7 +26,7 @@ class Exclusion:
 
     code: Code
     label: str
-    detail: str = ""
+    detail: Callable[[], str] = field(default=str, compare=False)
 
 
 _ORDER = {code: place for place, code in enumerate(Code)}
@@ -41,36 +42,34 @@ class Funnel:
 
     def shortage(self, claim: Claim, alternative: Alternative, node: int) -> Cause | None:
         """Why too few devices are left for a request alone; None if there are enough."""
-        exclusions: list[Exclusion] = []
-        usable = total = 0
-        for device in self._scene.problem.nodes[node].devices():
-            if self._scene.problem.on_node(device, node):
-                total += 1
-                found = self.exclusion(alternative, device)
-                usable += found is None
-                exclusions += [found] if found is not None else []
+        tally = _Tally()
+        for device, look in self._reached(node):
+            tally.add(self._exclusion(alternative, device, look))
         every = alternative.count is None
         if every:
-            blocking = [one for one in exclusions if _ORDER[one.code] >= _ORDER[Code.IN_USE]]
-            if usable and not blocking:
+            blocking = tally.behind(Code.IN_USE)
+            if tally.usable and not blocking.total:
                 return None
-            return _cause(claim, alternative, blocking or exclusions, total if not blocking else 0)
-        if usable >= (alternative.count or 0):
-            return None
-        return _cause(claim, alternative, exclusions, total)
+            return _cause(claim, alternative, *((blocking, blocking.total) if blocking.total else (tally, 1)))
+        least = alternative.count or 1
+        return None if tally.usable >= least else _cause(claim, alternative, tally, least)
+
+    def _reached(self, node: int) -> Iterator[tuple[int, object]]:
+        problem, offers = self._scene.problem, self._scene.offers
+        for pool in problem.nodes[node].pools:
+            for device, look in zip(pool.devices, offers.looks(pool.devices), strict=True):
+                if problem.on_node(device, node):
+                    yield device, look
 
     def exclusion(self, alternative: Alternative, device: int) -> Exclusion | None:
         """What keeps a device from an alternative that is alone with it; None if nothing does."""
-        published = self._by_look(alternative.index, device)
-        if published is not None:
-            return published
-        return next(self._in_the_way(alternative, device), None)
+        return self._exclusion(alternative, device, self._scene.offers.look(device))
 
-    def _by_look(self, alternative: int, device: int) -> Exclusion | None:
-        key = alternative, self._scene.offers.look(device)
+    def _exclusion(self, alternative: Alternative, device: int, look: object) -> Exclusion | None:
+        key = alternative.index, look
         if key not in self._published:
-            self._published[key] = next(self._unfit(alternative, device), None)
-        return self._published[key]
+            self._published[key] = next(self._unfit(alternative.index, device), None)
+        return self._published[key] or next(self._in_the_way(alternative, device), None)
 
     # What the device is, whatever is in use.
 
@@ -80,7 +79,7 @@ class Funnel:
         if verdict is False:
             yield self._unselected(alternative, device)
         elif verdict is not True:
-            yield Exclusion(Code.CEL, "a selector fails", str(verdict))
+            yield Exclusion(Code.CEL, "a selector fails", partial(str, verdict))
         if offers.charge(alternative, device) is None:
             yield self._too_small(alternative, device)
 
@@ -91,11 +90,11 @@ class Funnel:
             others = frozenset(range(len(clauses))) - {number}
             if offers.selects(offers.vary(alternative, Variation(without=others)), device) is False:
                 if clause.of_class:
-                    return Exclusion(Code.CLASS, f"not of class {clause.of_class}", str(clause))
-                return Exclusion(Code.SELECTOR, str(clause))
+                    return Exclusion(Code.CLASS, f"not of class {clause.of_class}", partial(str, clause))
+                return Exclusion(Code.SELECTOR, f"does not match {clause}")
         if offers.knows_selectors:
             return Exclusion(Code.FEATURE, "has binding conditions, and DRADeviceBindingConditions is off")
-        return Exclusion(Code.SELECTOR, "selectors")
+        return Exclusion(Code.SELECTOR, "does not match the selectors")
 
     def _too_small(self, alternative: int, device: int) -> Exclusion:
         offers = self._scene.offers
@@ -119,13 +118,17 @@ class Funnel:
         charge = self._scene.offers.charge(alternative.index, number) or Charge()
         taken = device.slot in books.held or (not device.shareable and books.shares.get(device.slot, 0) > 0)
         if taken and not alternative.admin:
-            holders = self._wording.holders(books.holders_of_slot(device.slot), amounts=False)
-            yield Exclusion(Code.IN_USE, "in use", f"{device.id}: {holders}")
+            yield Exclusion(Code.IN_USE, "in use", partial(self._held, device))
         if not self._scene.offers.admits(alternative.index, number):
             yield self._unadmitted(alternative, number)
         if not alternative.admin:
             yield from self._counters(device, charge)
+            yield from self._groups(number)
         yield from self._capacities(alternative, number, charge)
+
+    def _held(self, device: Device) -> str:
+        holders = self._scene.books.holders_of_slot(device.slot)
+        return f"{device.id}: {self._wording.holders(holders, amounts=False)}"
 
     def _unadmitted(self, alternative: Alternative, number: int) -> Exclusion:
         taints: tuple[DeviceTaint, ...] = self._scene.offers.taints(alternative.index, number)
@@ -151,24 +154,44 @@ class Funnel:
                 yield self._short(device, index, wanted)
 
     def _short(self, device: Device, index: int, wanted: int) -> Exclusion:
+        counter = self._scene.problem.counters[index].id.counter
+        return Exclusion(Code.COUNTER, f"counter {counter} is short", partial(self._left, device, index, wanted))
+
+    def _left(self, device: Device, index: int, wanted: int) -> str:
         counter, free = self._scene.problem.counters[index], self._scene.books.free[index]
         holders = self._wording.holders(self._scene.books.holders_of_counter(index))
         left = f"{amount(free)} free of {amount(counter.total)}" if free >= 0 else f"overdrawn by {amount(-free)}"
         need = f"{amount(wanted)} needed, " if wanted else ""
-        detail = f"{device.id}: counter {counter.id.counter_set}/{counter.id.counter}: {need}{left}, {holders}"
-        return Exclusion(Code.COUNTER, f"counter {counter.id.counter} is short", detail)
+        return f"{device.id}: counter {counter.id.counter_set}/{counter.id.counter}: {need}{left}, {holders}"
+
+    def _groups(self, number: int) -> Iterator[Exclusion]:
+        device, books = self._scene.problem.devices[number], self._scene.books
+        for counter_set, groups in () if books.shares.get(device.slot) else device.compatibility:
+            if not groups & books.compatibility().get(counter_set, groups):
+                label = "its counter set is in use in other compatibility groups"
+                yield Exclusion(Code.GROUPS, label, partial(self._clash, number, counter_set))
+
+    def _clash(self, number: int, counter_set: int) -> str:
+        device, books = self._scene.problem.devices[number], self._scene.books
+        own = groups_text(dict(device.compatibility)[counter_set])
+        users = self._wording.users(books.users_of_set(counter_set))
+        return f"{device.id}: {self._wording.counter_set(number, counter_set)} is used {users}; the device is {own}"
 
     def _capacities(self, alternative: Alternative, number: int, charge: Charge) -> Iterator[Exclusion]:
-        device, books = self._scene.problem.devices[number], self._scene.books
-        asked = self._scene.offers.amounts(alternative.index)
+        device = self._scene.problem.devices[number]
+        consumed = self._scene.books.consumed.get(device.slot, {})
         for name, wanted in charge.capacity:
-            total, consumed = device.capacity[name].total, books.consumed.get(device.slot, {}).get(name, 0)
-            if consumed + wanted > total:
-                need = self._wording.taken(number, name, asked.get(name), wanted)
-                holders = self._wording.holders(books.holders_of_capacity(device.slot, name))
-                left = f"{amount(total - consumed)} left of {amount(total)}"
-                detail = f"{device.id}: capacity {name}: {need} needed, {left}, {holders}"
+            if consumed.get(name, 0) + wanted > device.capacity[name].total:
+                detail = partial(self._full, alternative, number, name, wanted)
                 yield Exclusion(Code.CAPACITY, f"capacity {name} is short", detail)
+
+    def _full(self, alternative: Alternative, number: int, name: str, wanted: int) -> str:
+        device, books = self._scene.problem.devices[number], self._scene.books
+        total, consumed = device.capacity[name].total, books.consumed.get(device.slot, {}).get(name, 0)
+        need = self._wording.taken(number, name, self._scene.offers.amounts(alternative.index).get(name), wanted)
+        holders = self._wording.holders(books.holders_of_capacity(device.slot, name))
+        left = f"{amount(total - consumed)} left of {amount(total)}"
+        return f"{device.id}: capacity {name}: {need} needed, {left}, {holders}"
 
 
 def subject(claim: ClaimKey, alternative: Alternative) -> str:
@@ -176,30 +199,57 @@ def subject(claim: ClaimKey, alternative: Alternative) -> str:
     return f"claim {claim}, request {alternative.name}"
 
 
-def _cause(claim: Claim, alternative: Alternative, exclusions: list[Exclusion], total: int) -> Cause:
+class _Tally:
+    """How many devices are excluded by what, and how many are not."""
+
+    def __init__(self, groups: dict[Exclusion, list[Exclusion]] | None = None) -> None:
+        self.usable = 0
+        self.groups: dict[Exclusion, list[Exclusion]] = {} if groups is None else groups
+
+    def add(self, exclusion: Exclusion | None) -> None:
+        """Count a device."""
+        if exclusion is None:
+            self.usable += 1
+        else:
+            self.groups.setdefault(exclusion, []).append(exclusion)
+
+    @property
+    def total(self) -> int:
+        """How many devices are excluded."""
+        return sum(map(len, self.groups.values()))
+
+    def behind(self, code: Code) -> _Tally:
+        """Those that are excluded by a cause of that kind, or of one that is looked for later."""
+        return _Tally({one: group for one, group in self.groups.items() if _ORDER[one.code] >= _ORDER[code]})
+
+    def in_order(self) -> list[Exclusion]:
+        """One exclusion of each group, in the order in which causes are looked for."""
+        return sorted(self.groups, key=lambda one: _ORDER[one.code])
+
+    def decisive(self, least: int) -> Exclusion:
+        """The exclusion with which fewer than so many devices are left."""
+        left = self.usable + self.total
+        for one in self.in_order():
+            left -= len(self.groups[one])
+            if left < least:
+                return one
+        return self.in_order()[-1]
+
+
+def _cause(claim: Claim, alternative: Alternative, tally: _Tally, least: int) -> Cause:
     about = subject(claim.key, alternative)
-    if not exclusions:
-        text = "the node has no devices" if not total else f"only {total} of {alternative.count} devices"
-        return Cause(Code.NO_DEVICE, text if not total else "the node has too few devices", about)
-    ordered = sorted(exclusions, key=lambda one: _ORDER[one.code])
-    left, least = total, alternative.count or 1
-    decisive = ordered[-1]
-    for one in ordered:
-        left -= 1
-        if left < least:
-            decisive = one
-            break
-    counts: dict[str, int] = {}
-    for one in ordered:
-        counts[one.label] = counts.get(one.label, 0) + 1
-    same = [one.detail for one in ordered if one.label == decisive.label and one.detail]
+    if not tally.groups:
+        text = "the node has too few devices" if tally.usable else "the node has no devices"
+        return Cause(Code.NO_DEVICE, text, about)
+    decisive = tally.decisive(least)
+    same = tally.groups[decisive]
     return Cause(
         code=decisive.code,
-        text=_words(decisive, least, every=alternative.count is None),
+        text=_words(decisive, alternative.count or 1, every=alternative.count is None),
         subject=about,
-        devices=counts[decisive.label],
-        excluded=tuple(counts.items()),
-        details=tuple(same[:_DETAILED]),
+        devices=len(same),
+        excluded=tuple((one.label, len(tally.groups[one])) for one in tally.in_order()),
+        details=tuple(filter(None, (one.detail() for one in same[:_DETAILED]))),
     )
 
 

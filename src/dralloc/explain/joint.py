@@ -53,7 +53,7 @@ class _Joint:
     def _rule(self, wanted: _Wanted) -> Cause:
         if self._fits(tuple(replace(claim, constraints=()) for claim in wanted)):
             return self._constraint(wanted)
-        return self._amounts(wanted) or self._too_many(wanted) or self._devices(wanted)
+        return self._amounts(wanted) or self._groups(wanted) or self._too_many(wanted) or self._devices(wanted)
 
     def _constraint(self, wanted: _Wanted) -> Cause:
         named = [(place, number) for place, claim in enumerate(wanted) for number in range(len(claim.constraints))]
@@ -104,6 +104,15 @@ class _Joint:
         lift = Lift(counters=lifted) if code is Code.COUNTER else Lift(capacities=lifted)
         part = self.scene.part([self.node], [self.demand], lift)
         return self._fits(tuple(replace(claim, constraints=()) for claim in wanted), part.problem)
+
+    def _groups(self, wanted: _Wanted) -> Cause | None:
+        drivers = frozenset(device.id.driver for device in self.part.problem.devices if device.compatibility)
+        if not drivers:
+            return None
+        part = self.scene.part([self.node], [self.demand], Lift(groups=drivers))
+        if not self._fits(tuple(replace(claim, constraints=()) for claim in wanted), part.problem):
+            return None
+        return Cause(Code.GROUPS, "together they need devices whose compatibility groups exclude each other")
 
     def _too_many(self, wanted: _Wanted) -> Cause | None:
         for claim in wanted:

@@ -14,7 +14,7 @@ from dralloc.check import check
 from dralloc.errors import FatalError
 from dralloc.explain.books import Books
 from dralloc.explain.change import Change
-from dralloc.explain.excluded import Exclusions
+from dralloc.explain.excluded import SHARED, Exclusions
 from dralloc.explain.plausible import Plausible
 from dralloc.explain.scene import Lift, Part, Scene
 from dralloc.explain.turn import Turn
@@ -25,9 +25,7 @@ from dralloc.solution import Grant, Solution
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
 
-__all__ = ["SHARED", "Lab", "Witness"]
-
-SHARED = "a claim that is shared with a placed pod cannot be used from there"
+__all__ = ["Lab", "Witness"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,7 @@ class Lab:
 
     def lift(self, change: Change) -> Lift:
         """What does not count after the change."""
-        return Lift(change.counters, change.capacities, lenient=self.exact)
+        return Lift(change.counters, change.capacities, change.groups, lenient=self.exact)
 
     def scene(self, change: Change) -> Scene:
         """The scene without the claims that are released."""
@@ -110,8 +108,8 @@ class Lab:
 
     def rules(self, node: int) -> tuple[str, ...]:
         """The rules that leave a node out."""
-        found = self._exclusions.rules(self._whole, node)
-        return found or (() if node in self._usable else (SHARED,))
+        shared = () if node in self.turn.reachable else (SHARED,)
+        return (*self._exclusions.rules(self._whole, node), *shared)
 
     def allowed(self, change: Change) -> list[int]:
         """The nodes that the demand may go to, in search order; nodes that are let in only by the change come last."""
@@ -124,7 +122,10 @@ class Lab:
 
     def on(self, scene: Scene, node: int, demand: Demand, lift: Lift) -> Witness | None:
         """An answer on the node; one with node -1 if first fit has to give up for every node."""
-        part = scene.part([node], [demand], lift)
+        return self.within(scene.part([node], [demand], lift), demand, lift)
+
+    def within(self, part: Part, demand: Demand, lift: Lift) -> Witness | None:
+        """An answer on the only node of a part of a scene, as `on` gives it."""
         key = demand.claims, lift, part.signature()
         if key not in self._known:
             solution = self._solve(part)
@@ -132,7 +133,7 @@ class Lab:
                 return Witness(-1, ())
             self._known[key] = solution.placements[0].grants if solution.placements else None
         found = self._known[key]
-        return None if found is None else Witness(node, tuple(_renumbered(part, found)))
+        return None if found is None else Witness(part.nodes[0], tuple(_renumbered(part, found)))
 
     def _solve(self, part: Part) -> Solution | None:
         solution = first_fit(part.problem)

@@ -21,6 +21,7 @@ __all__ = ["Kind", "Member", "alternatives_of", "members_of"]
 
 _SINGLE_HOLDERS = 24
 _MOST_GROUPS = 32
+_DEVICES_NAMED = 2
 
 
 class Kind(StrEnum):
@@ -28,6 +29,7 @@ class Kind(StrEnum):
 
     HOLDER = "holder"
     COUNTER = "counter"
+    GROUPS = "compatibility groups"
     CAPACITY = "capacity"
     TAINT = "taint"
     NODES = "nodes"
@@ -64,7 +66,8 @@ class Member:
 def members_of(lab: Lab, problem: Problem, wording: Wording, compiled: Compiled | None) -> list[Member]:
     """Every rule that could be part of a conflict about the lab's demand."""
     found = _Members(lab, problem, wording, compiled)
-    members = [*found.holders(), *found.counters(), *found.capacities(), *found.taints(), *found.nodes(), *found.own()]
+    amounts = (*found.counters(), *found.groups(), *found.capacities())
+    members = [*found.holders(), *amounts, *found.taints(), *found.nodes(), *found.own()]
     return sorted(members, key=lambda member: list(Kind).index(member.kind))
 
 
@@ -96,15 +99,22 @@ class _Members:
                 yield Member(Kind.CONSTRAINT, title, Change(constraints=frozenset({(number, index)})))
             for index, request in enumerate(claim.requests):
                 title = f"claim {claim.key}, request {request.name}"
-                yield Member(Kind.REQUEST, title, Change(requests=frozenset({(number, index)})))
+                asked = " or ".join(one.defect or self._asked(one) for one in request.alternatives)
+                yield Member(Kind.REQUEST, title, Change(requests=frozenset({(number, index)})), f"asks for {asked}")
         for place, claim, alternative in alternatives_of(self.claims):
             about = f"claim {claim.key}, request {alternative.name}"
             for index, clause in enumerate(offers.clauses(alternative.index)):
                 change = Change(variations={place: Variation(without=frozenset({index}))})
                 yield Member(Kind.SELECTOR, f"{about}, {clause}", change)
-            for name, asked in offers.amounts(alternative.index).items():
+            for name, quantity in offers.amounts(alternative.index).items():
                 change = Change(variations={place: Variation(unasked=frozenset({name}))})
-                yield Member(Kind.AMOUNT, f"{about}, capacity {name}: {asked}", change)
+                yield Member(Kind.AMOUNT, f"{about}, capacity {name}: {quantity}", change)
+
+    def _asked(self, alternative: Alternative) -> str:
+        count = "all devices" if alternative.count is None else f"{alternative.count} device"
+        plural = "s" if alternative.count not in (None, 1) else ""
+        of_class = self.scene.offers.class_name(alternative.index)
+        return f"{count}{plural}{f' of class {of_class}' if of_class else ''}"
 
     def taints(self) -> Iterator[Member]:
         """The taints that are not tolerated."""
@@ -139,13 +149,15 @@ class _Members:
         """The counters, by driver and name."""
         sums: dict[tuple[str, str], list[int]] = {}
         for number, counter in enumerate(self.problem.counters):
-            entry = sums.setdefault((counter.id.driver, counter.id.counter), [0, 0])
+            entry = sums.setdefault((counter.id.driver, counter.id.counter), [0, 0, 0])
             entry[0] += counter.total
             entry[1] += self.scene.books.free[number]
+            entry[2] += 1
         held = self._drawn()
-        for (driver, name), (total, free) in sums.items():
+        for (driver, name), (total, free, sets) in sums.items():
             holders = self.wording.holders(held.get((driver, name), {}))
-            detail = f"{amount(free)} free of {amount(total)}, {holders}"
+            together = f" in {sets} counter sets" if sets > 1 else ""
+            detail = f"{amount(free)} free of {amount(total)}{together}, {holders}"
             change = Change(counters=frozenset({(driver, name)}))
             yield Member(Kind.COUNTER, f"counter {name} of {driver}", change, detail)
 
@@ -156,6 +168,14 @@ class _Members:
             for claim, nanos in self.scene.books.holders_of_counter(number).items():
                 entry[claim] = entry.get(claim, 0) + nanos
         return drawn
+
+    def groups(self) -> Iterator[Member]:
+        """The compatibility groups (KEP-5963), by driver."""
+        drivers = dict.fromkeys(device.id.driver for device in self.problem.devices if device.compatibility)
+        for driver in drivers:
+            yield Member(
+                Kind.GROUPS, f"compatibility groups of devices of {driver}", Change(groups=frozenset({driver}))
+            )
 
     def capacities(self) -> Iterator[Member]:
         """The capacities of shareable devices, by driver and name."""
@@ -172,7 +192,7 @@ class _Members:
     def holders(self) -> Iterator[Member]:
         """The claims that hold something; many are told apart by what they ask for."""
         books = self.scene.books
-        keys = [key for key, held in books.by_claim.items() if held]
+        keys = [key for key, held in books.by_claim.items() if held and key not in self.lab.turn.own]
         if len(keys) <= _SINGLE_HOLDERS:
             groups: list[list[ClaimKey]] = [[key] for key in keys]
         else:
@@ -183,7 +203,14 @@ class _Members:
             rest = [key for group in groups[_MOST_GROUPS:] for key in group]
             groups = groups[:_MOST_GROUPS] + ([rest] if rest else [])
         for group in groups:
-            yield Member(Kind.HOLDER, self._title(group), Change(released=frozenset(group)))
+            yield Member(Kind.HOLDER, self._title(group), Change(released=frozenset(group)), self._held(group))
+
+    def _held(self, group: list[ClaimKey]) -> str:
+        """What some claims hold."""
+        slots = dict.fromkeys(holding.slot for key in group for holding in self.scene.books.by_claim[key])
+        named = [str(self.problem.devices[self.problem.versions[slot][-1]].id) for slot in list(slots)[:_DEVICES_NAMED]]
+        more = f" and {len(slots) - _DEVICES_NAMED} more" if len(slots) > _DEVICES_NAMED else ""
+        return f"holds {', '.join(named)}{more}"
 
     def _kind(self, key: ClaimKey) -> object:
         claim = self.compiled.cluster.claim(key) if self.compiled is not None else None

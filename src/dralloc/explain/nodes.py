@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
 from dralloc.errors import AllocationError, NodeError
-from dralloc.explain.excluded import Exclusions
+from dralloc.explain.excluded import SHARED, Exclusions
 from dralloc.explain.funnel import Funnel
 from dralloc.explain.joint import joint_cause
 from dralloc.explain.reasons import Cause, Code, NodeReason
@@ -47,9 +47,8 @@ class Diagnosis:
 
     def _causes(self, node: int) -> tuple[Cause, ...]:
         if node not in self._allowed:
-            rules = self._exclusions.rules(self._whole, node)
-            texts = rules or ("a claim that is shared with a placed pod cannot be used from here",)
-            return (Cause(Code.NODE, "; ".join(texts)),)
+            shared = () if node in self._turn.reachable else (SHARED,)
+            return (Cause(Code.NODE, "; ".join((*self._exclusions.rules(self._whole, node), *shared))),)
         part = self._turn.scene.part([node], [self._turn.demand])
         demand = replace(self._turn.demand, nodes=None, gang="")
         signature = part.signature()

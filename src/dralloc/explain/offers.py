@@ -58,6 +58,14 @@ class Offers:
 
     def __init__(self, eligibility: Eligibility) -> None:
         self.eligibility = eligibility
+        self._looks: dict[tuple[int, ...], tuple[Hashable, ...]] = {}
+
+    def looks(self, devices: tuple[int, ...]) -> tuple[Hashable, ...]:
+        """The looks of a pool's devices, found out once."""
+        found = self._looks.get(devices)
+        if found is None:
+            found = self._looks[devices] = tuple(map(self.look, devices))
+        return found
 
     def look(self, device: int) -> Hashable:
         """Devices of one look get the same answers."""
@@ -82,6 +90,10 @@ class Offers:
     def clauses(self, alternative: int) -> tuple[Clause, ...]:  # noqa: ARG002 - nothing is known here
         """What class and request demand, clause by clause."""
         return ()
+
+    def class_name(self, alternative: int) -> str:  # noqa: ARG002 - nothing is known here
+        """The name of the class that the alternative asks for; empty if it is not known."""
+        return ""
 
     def taints(self, alternative: int, device: int) -> tuple[DeviceTaint, ...]:  # noqa: ARG002 - nothing is known here
         """The device's taints that keep the alternative away."""
@@ -128,6 +140,11 @@ class TableOffers(Offers):
         if alternative not in self._clauses:
             self._clauses[alternative] = clauses_of(self.table.criteria[alternative])
         return self._clauses[alternative]
+
+    def class_name(self, alternative: int) -> str:
+        """The name of the class that the alternative asks for."""
+        device_class = self.table.criteria[alternative].device_class
+        return "" if device_class is None else device_class.metadata.name
 
     def taints(self, alternative: int, device: int) -> tuple[DeviceTaint, ...]:
         """The device's taints that keep the alternative away."""

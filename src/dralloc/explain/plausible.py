@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dralloc.explain.scene import Lift, Scene
-from dralloc.problem import Alternative, Demand, Device, PoolState, Request
+from dralloc.problem import Alternative, Charge, Demand, Device, PoolState, Request
 
 __all__ = ["Plausible"]
 
@@ -35,11 +35,12 @@ class Plausible:
         for device in self._scene.problem.nodes[node].devices():
             if missing <= 0:
                 break
-            if self._might(alternative, device, node):
+            if self.serves(alternative, device, node):
                 missing -= 1
         return missing <= 0
 
-    def _might(self, alternative: Alternative, number: int, node: int) -> bool:
+    def serves(self, alternative: Alternative, number: int, node: int) -> bool:
+        """Whether a device on a node could be had for an alternative that asks for nothing else."""
         key = alternative.index, self._scene.offers.look(number)
         fits = self._by_look.get(key)
         if fits is None:
@@ -52,20 +53,38 @@ class Plausible:
         if not fits or not self._scene.problem.on_node(number, node):
             return False
         device = self._scene.problem.devices[number]
-        return alternative.admin or (self._is_free(device) and self._has_counters(device))
+        charge = self._scene.offers.charge(alternative.index, number) or Charge()
+        if not self._has_capacity(device, charge):
+            return False
+        if alternative.admin:
+            return True
+        return self._is_free(device) and self._has_counters(device, charge) and self._is_compatible(device)
 
     def _is_free(self, device: Device) -> bool:
         books = self._scene.books
         return device.slot not in books.held and (device.shareable or device.slot not in books.shares)
 
-    def _has_counters(self, device: Device) -> bool:
-        books = self._scene.books
-        if not device.consumes or device.slot in books.shares:
-            return True
-        if device.group in self._closed:
+    def _has_capacity(self, device: Device, charge: Charge) -> bool:
+        consumed = self._scene.books.consumed.get(device.slot, {})
+        return all(
+            consumed.get(name, 0) + amount <= device.capacity[name].total
+            for name, amount in charge.capacity
+            if (device.id.driver, name) not in self._lift.capacities
+        )
+
+    def _has_counters(self, device: Device, charge: Charge) -> bool:
+        opening = device.slot not in self._scene.books.shares
+        if opening and device.consumes and device.group in self._closed:
             return False
-        free = books.free
-        return all(amount <= free[number] or self._is_lifted(number) for number, amount in device.consumes)
+        free = self._scene.books.free
+        draws = (*device.consumes, *charge.counters) if opening else charge.counters
+        return all(amount <= free[number] or self._is_lifted(number) for number, amount in draws)
+
+    def _is_compatible(self, device: Device) -> bool:
+        if not device.compatibility or device.slot in self._scene.books.shares or device.id.driver in self._lift.groups:
+            return True
+        common = self._scene.books.compatibility()
+        return all(groups & common.get(counter_set, groups) for counter_set, groups in device.compatibility)
 
     def _is_lifted(self, number: int) -> bool:
         id_ = self._scene.problem.counters[number].id

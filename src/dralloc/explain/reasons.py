@@ -26,11 +26,11 @@ class Code(StrEnum):
     IN_USE = "in use"
     TAINT = "taint"
     COUNTER = "counter short"
+    GROUPS = "compatibility groups"
     CAPACITY = "capacity short"
     CONSTRAINT = "constraint"
     TOO_MANY = "too many results"
     TOGETHER = "together"
-    GANG = "gang"
 
 
 @dataclass(frozen=True, slots=True)

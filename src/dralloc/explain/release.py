@@ -50,7 +50,8 @@ def releases(situation: Situation) -> Iterator[Release]:
     fewest = min(rooms, key=lambda room: (len(room.claims), room.priority))
     lowest = min(rooms, key=lambda room: (room.priority, len(room.claims)))
     for place, room in enumerate([fewest] if lowest.priority == fewest.priority else [fewest, lowest]):
-        text = f"release {_listed(room.claims)} (highest priority {room.priority})"
+        highest = "highest " if len(room.claims) > 1 else ""
+        text = f"release {_listed(room.claims)} ({highest}priority {room.priority})"
         change = Change(released=frozenset(room.claims))
         yield Release(text, room.node, len(room.claims) + place, change)
 

@@ -9,7 +9,9 @@ from dralloc.api import Node
 from dralloc.api.node_names import HOSTNAME_LABEL
 from dralloc.explain.change import Change
 from dralloc.explain.excluded import CORDONED, Exclusions
+from dralloc.explain.scene import alternatives_in
 from dralloc.explain.situation import Situation
+from dralloc.inventory.reach import NodeIndex
 
 __all__ = ["new_nodes"]
 
@@ -54,9 +56,8 @@ def _is_allowed(situation: Situation, number: int) -> bool:
     rules = set(situation.lab.rules(number)) - {CORDONED}
     if rules or situation.compiled is None:
         return False
-    name = situation.problem.nodes[number].name
-    like = next(node for node in situation.compiled.cluster.nodes if node.metadata.name == name)
-    return not Exclusions(situation.compiled).of_node(whole, renamed(like, f"{name}-new"))
+    new = renamed(_like(situation, number), f"{situation.problem.nodes[number].name}-new")
+    return not Exclusions(situation.compiled).of_node(whole, new)
 
 
 def renamed(node: Node, name: str) -> Node:
@@ -67,8 +68,31 @@ def renamed(node: Node, name: str) -> Node:
 
 def _holds(situation: Situation, number: int) -> bool:
     lab = situation.lab
+    demand, lift = lab.wanted(Change()), lab.lift(Change())
+    local = frozenset(_local(situation, number))
     books = lab.turn.scene.books.copy()
-    books.vacate(_local(situation, number))
+    books.vacate(local)
     scene = replace(lab.turn.scene, books=books)
-    found = lab.on(scene, number, lab.wanted(Change()), lab.lift(Change()))
+    reached = local.union(_reached_anywhere(situation, number))
+    offered = [device for device in scene.relevant(number, alternatives_in([demand])) if device in reached]
+    found = lab.within(scene.cut({number: offered}, [demand], lift), demand, lift)
     return found is not None and found.node >= 0
+
+
+def _reached_anywhere(situation: Situation, number: int) -> Iterator[int]:
+    """The devices of a node's pools that a new node with its labels would reach, too."""
+    if situation.compiled is None:
+        return
+    problem, sources = situation.problem, situation.compiled.inventory.sources
+    new = NodeIndex([renamed(_like(situation, number), f"{problem.nodes[number].name}-new")])
+    for device in problem.nodes[number].devices():
+        source = sources[device]
+        if new.of_slice(source.slice) and (problem.devices[device].nodes is None or new.of_device(source.device)):
+            yield device
+
+
+def _like(situation: Situation, number: int) -> Node:
+    """The node's object."""
+    assert situation.compiled is not None
+    name = situation.problem.nodes[number].name
+    return next(node for node in situation.compiled.cluster.nodes if node.metadata.name == name)

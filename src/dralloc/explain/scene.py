@@ -6,21 +6,20 @@ out, with what is left of them, so that a large cluster is asked node by node, a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dralloc.errors import AllocationError
 from dralloc.explain.books import Books
 from dralloc.explain.offers import Offers
-from dralloc.inventory.groups import common_groups
-from dralloc.problem import Charge, Demand, Device, Node, PoolAccess, Problem, Usage
+from dralloc.problem import Charge, Demand, Device, Node, PoolAccess, Problem, Scalar, Usage
 
-__all__ = ["NO_LIFT", "Lift", "Part", "Scene"]
+__all__ = ["NO_LIFT", "Lift", "Part", "Scene", "alternatives_in"]
 
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """What does not count: counters and capacities, by driver and name.
+    """What does not count: counters and capacities, by driver and name, and compatibility groups, by driver.
 
     ``lenient``: whether a selector that fails on a device leaves it out, as in the optimal mode, instead of ending the
     attempt.
@@ -28,6 +27,7 @@ class Lift:
 
     counters: frozenset[tuple[str, str]] = frozenset()
     capacities: frozenset[tuple[str, str]] = frozenset()
+    groups: frozenset[str] = frozenset()
     lenient: bool = False
 
 
@@ -38,17 +38,20 @@ NO_LIFT = Lift()
 class Part:
     """Some nodes of a scene as a problem of their own.
 
-    ``devices`` are the indices in the whole problem, ``signature`` is equal for parts that give equal answers.
+    ``devices``, ``nodes`` and ``counters`` are the indices in the whole problem.
     """
 
     problem: Problem
     devices: tuple[int, ...]
     nodes: tuple[int, ...]
+    counters: tuple[int, ...]
 
     def signature(self) -> Hashable:
-        """What the answers depend on."""
+        """Parts with equal signatures give equal answers. Of attributes it only matters which values are equal."""
         problem, offers = self.problem, self.problem.eligibility
         in_use = problem.usage.compatibility
+        values: dict[tuple[str, Scalar], int] = {}
+        sets: dict[int, int] = {}
         slots: dict[int, int] = {}
         groups: dict[int, int] = {}
         devices = tuple(
@@ -60,8 +63,14 @@ class Part:
                 device.consumes,
                 device.nodes,
                 device.binds_to_node,
-                tuple((number, groups, in_use.get(number)) for number, groups in device.compatibility),
-                tuple(sorted(device.attributes.items(), key=str)) if device.attributes else (),
+                tuple(
+                    (sets.setdefault(number, len(sets)), shared, in_use.get(number))
+                    for number, shared in device.compatibility
+                ),
+                tuple(
+                    (name, tuple(values.setdefault((name, value), len(values)) for value in sorted(carried, key=str)))
+                    for name, carried in sorted(device.attributes.items())
+                ),
                 tuple((name, each.total, each.consumable) for name, each in device.capacity.items())
                 if device.shareable
                 else (),
@@ -100,23 +109,28 @@ class Scene:
         """The devices offered to a node that some of the alternatives select, or fail on."""
         verdicts: dict[object, bool] = {}
         found = []
-        for device in self.problem.nodes[node].devices():
-            look = self.offers.look(device)
-            wanted = verdicts.get(look)
-            if wanted is None:
-                wanted = verdicts[look] = any(self.offers.selects(each, device) is not False for each in alternatives)
-            if wanted:
-                found.append(device)
+        for pool in self.problem.nodes[node].pools:
+            for device, look in zip(pool.devices, self.offers.looks(pool.devices), strict=True):
+                wanted = verdicts.get(look)
+                if wanted is None:
+                    selected = (self.offers.selects(each, device) is not False for each in alternatives)
+                    wanted = verdicts[look] = any(selected)
+                if wanted:
+                    found.append(device)
         return found
 
     def part(self, nodes: Sequence[int], demands: Sequence[Demand], lift: Lift = NO_LIFT) -> Part:
         """The nodes with what the demands could get there. The demands' own nodes count within the part."""
-        alternatives = _alternatives(demands)
-        offered = {node: self.relevant(node, alternatives) for node in nodes}
+        alternatives = alternatives_in(demands)
+        return self.cut({node: self.relevant(node, alternatives) for node in nodes}, demands, lift)
+
+    def cut(self, offered: Mapping[int, Sequence[int]], demands: Sequence[Demand], lift: Lift = NO_LIFT) -> Part:
+        """The nodes with some of their devices, as `part` does it."""
         return _Cut(self, offered, lift).part(demands)
 
 
-def _alternatives(demands: Iterable[Demand]) -> list[int]:
+def alternatives_in(demands: Iterable[Demand]) -> list[int]:
+    """The indices of all alternatives that demands ask for."""
     return [
         alternative.index
         for demand in demands
@@ -129,7 +143,7 @@ def _alternatives(demands: Iterable[Demand]) -> list[int]:
 class _Cut:
     """Renumbers nodes, devices and counters for a part."""
 
-    def __init__(self, scene: Scene, offered: dict[int, list[int]], lift: Lift) -> None:
+    def __init__(self, scene: Scene, offered: Mapping[int, Sequence[int]], lift: Lift) -> None:
         self.scene = scene
         self.lift = lift
         self.nodes = tuple(offered)
@@ -155,17 +169,17 @@ class _Cut:
                 held=frozenset(slots & books.held),
                 shares={slot: books.shares[slot] for slot in slots if slot in books.shares},
                 consumed={slot: books.consumed[slot] for slot in slots if slot in books.consumed},
-                compatibility=self._compatibility(),
+                compatibility=books.compatibility(),
             ),
             eligibility=eligibility,
             features=whole.features,
         )
-        for alternative in _alternatives(demands):
+        for alternative in alternatives_in(demands):
             for device in range(len(devices)):
                 eligibility.charge(alternative, device)
         self._overdrawn({device.group for device in devices if device.consumes})
         counters = tuple(replace(whole.counters[number], free=books.free[number]) for number in self.counters)
-        return Part(replace(problem, counters=counters), self.devices, self.nodes)
+        return Part(replace(problem, counters=counters), self.devices, self.nodes, tuple(self.counters))
 
     def _device(self, device: Device) -> Device:
         counters = self.scene.problem.counters
@@ -177,15 +191,11 @@ class _Cut:
         reach, nodes = device.nodes, None
         if reach is not None:
             nodes = frozenset(place for place, node in enumerate(self.nodes) if node in reach)
-        return replace(device, consumes=tuple((self.counter(number), amount) for number, amount in kept), nodes=nodes)
-
-    def _compatibility(self) -> dict[int, frozenset[str]]:
-        """What everything in use has in common on counter sets with compatibility groups, also outside of the part."""
-        whole, books = self.scene.problem, self.scene.books
-        if not whole.has_compatibility_groups:
-            return {}
-        return common_groups(
-            one for one in whole.devices if one.slot in books.held or books.shares.get(one.slot, 0) > 0
+        return replace(
+            device,
+            consumes=tuple((self.counter(number), amount) for number, amount in kept),
+            nodes=nodes,
+            compatibility=() if device.id.driver in self.lift.groups else device.compatibility,
         )
 
     def _node(self, node: int) -> Node:

@@ -78,7 +78,14 @@ def find_suggestions(situation: Situation, members: Sequence[Member]) -> tuple[S
     ----------
     members
         The rules that may be relaxed: those of a conflict, as no other rule alone can help.
+
+    Returns
+    -------
+    tuple
+        Empty if the demand could be placed as it is: then its gang is in its way, and nothing that is said here.
     """
+    if situation.lab.admit(Change()) is not None:
+        return ()
     found = [
         *_relaxed(situation.lab, members),
         *_lesser(situation, members),

@@ -9,6 +9,7 @@ from dralloc.compiler import Compiled
 from dralloc.explain.books import Books, Holding, holdings_of
 from dralloc.explain.offers import Offers, TableOffers
 from dralloc.explain.scene import Scene
+from dralloc.explain.subject import pod_of
 from dralloc.inventory.charges import counters_charged
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
@@ -32,15 +33,21 @@ class Turn:
         The demand without the claims that others have been granted.
     nodes
         The nodes that it may go to, in search order.
+    reachable
+        The nodes from which the claims can be used that others have been granted and that it uses, too.
     placed
         The demands that have been placed, by the claims that they were granted.
+    own
+        The claims that the demand uses, also those that are allocated already: it cannot do without them.
     """
 
     scene: Scene
     number: int
     demand: Demand
     nodes: tuple[int, ...]
+    reachable: frozenset[int]
     placed: dict[ClaimKey, int]
+    own: frozenset[ClaimKey] = frozenset()
 
 
 def placed_before(problem: Problem, number: int) -> tuple[Placement, ...]:
@@ -105,8 +112,15 @@ def take_turn(problem: Problem, number: int, placements: Sequence[Placement], co
     whole = problem.demands[number]
     demand = replace(whole, claims=tuple(claim for claim in whole.claims if claim.key not in homes))
     visited = [homes[claim.key] for claim in whole.claims if claim.key in homes]
-    nodes = tuple(node for node in problem.candidate_nodes(whole) if _usable(problem, visited, node))
-    return Turn(Scene(problem, offers, books), number, demand, nodes, placed)
+    reachable = frozenset(node for node in problem.all_nodes if _usable(problem, visited, node))
+    nodes = tuple(node for node in problem.candidate_nodes(whole) if node in reachable)
+    return Turn(Scene(problem, offers, books), number, demand, nodes, reachable, placed, _own(whole, compiled))
+
+
+def _own(demand: Demand, compiled: Compiled | None) -> frozenset[ClaimKey]:
+    pod = None if compiled is None else pod_of(compiled.cluster, demand)
+    used = () if compiled is None or pod is None else compiled.cluster.pod_claims(pod)
+    return frozenset((*used, *(claim.key for claim in demand.claims)))
 
 
 def _usable(problem: Problem, visited: Iterable[tuple[int, list[int]]], node: int) -> bool:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from dralloc.api import CapacityRequestPolicy, DeviceTaint
 from dralloc.compiler import Compiled
+from dralloc.inventory.groups import grouped_sets
 from dralloc.names import ClaimKey
-from dralloc.problem import PoolAccess, PoolState
+from dralloc.problem import NO_GROUPS, PoolAccess, PoolState
 from dralloc.quantity import Quantity
 from dralloc.report import amount
 
-__all__ = ["Wording", "taint_text"]
+__all__ = ["Wording", "groups_text", "taint_text"]
 
 _NAMED = 3
 
@@ -19,6 +20,12 @@ _NAMED = 3
 def taint_text(taint: DeviceTaint) -> str:
     """A taint as ``kubectl`` writes it."""
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+
+
+def groups_text(groups: frozenset[str]) -> str:
+    """Compatibility groups as a property."""
+    named = sorted(groups - {NO_GROUPS})
+    return f"in group {', '.join(named)}" if named else "in no group"
 
 
 class Wording:
@@ -48,6 +55,23 @@ class Wording:
     def holder(self, key: ClaimKey) -> str:
         """A claim that holds something."""
         return f"{key} (placed in this batch)" if key in self._placed else str(key)
+
+    def users(self, groups: Mapping[ClaimKey, frozenset[str]]) -> str:
+        """Who uses something, in which compatibility groups."""
+        named = [f"by {self.holder(key)} {groups_text(theirs)}" for key, theirs in list(groups.items())[:_NAMED]]
+        more = [f"{len(groups) - _NAMED} more"] if len(groups) > _NAMED else []
+        return ", ".join((*named, *more)) or "by somebody"
+
+    def counter_set(self, device: int, number: int) -> str:
+        """A counter set on which some device declares compatibility groups, by a device that draws on it."""
+        if self._compiled is None:
+            return "its counter set"
+        problem, sources = self._compiled.problem, self._compiled.inventory.sources
+        same = (place for place, one in enumerate(problem.devices) if one.group == problem.devices[device].group)
+        grouped = grouped_sets((sources[place].device for place in same), 0)
+        names = [one.counter_set for one in sources[device].device.consumes_counters if one.counter_set in grouped]
+        numbers = [number for number, _ in problem.devices[device].compatibility]
+        return f"counter set {dict(zip(numbers, names, strict=True))[number]}"
 
     def pool(self, pool: PoolAccess) -> str:
         """What is wrong with a pool."""

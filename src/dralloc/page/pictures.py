@@ -52,9 +52,10 @@ def ranks_picture(comparison: Comparison) -> Html:
 
 def progress_pictures(plan: Plan, records: Sequence[Progress]) -> Iterator[Html]:
     """Best and bound over time, for each tier of which more is known than how it ended."""
-    end = plan.solution.timings.get("survey", 0.0)
+    timings = plan.solution.timings
+    end = timings.get("classes", 0.0) + timings.get("survey", 0.0)
     for number, tier in enumerate(plan.tiers):
-        end += plan.solution.timings.get(tier.name, 0.0)
+        end += timings.get(tier.name, 0.0)
         found = [one for one in records if one.phase == tier.name]
         if found:
             found.append(Progress(tier.name, tier.value, tier.bound, max(end, found[-1].seconds)))

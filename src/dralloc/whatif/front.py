@@ -41,8 +41,10 @@ def find_front(most: Vector, reach: Callable[[Vector, int], Vector | None], limi
     limit
         End with so many points, and say whether there could be more.
     """
-    points: list[Vector] = []
     boxes = [_Box((0,) * len(most), most)]
+    points = _ends(most, reach)[:limit]
+    for point in points:
+        boxes = _without(boxes, point)
     while boxes and (limit is None or len(points) < limit):
         box = max(boxes, key=lambda each: each.volume)
         least, axis = box.ask()
@@ -54,6 +56,12 @@ def find_front(most: Vector, reach: Callable[[Vector, int], Vector | None], limi
             points.append(found)
             boxes = _without(boxes, found)
     return Front(tuple(sorted(points, reverse=True)), not boxes)
+
+
+def _ends(most: Vector, reach: Callable[[Vector, int], Vector | None]) -> list[Vector]:
+    """The outermost points: where each number in turn is the last to count."""
+    found = (reach((0,) * len(most), axis) for axis in range(len(most)))
+    return list(dict.fromkeys(point for point in found if point is not None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,26 +21,7 @@ THOROUGH = settings(max_examples=300, deadline=None, derandomize=True, suppress_
 BRIEF = settings(THOROUGH, max_examples=100)
 
 
-def without_partial_defects(problem: Problem) -> Problem:
-    """A defect of one alternative as a defect of its claim, as upstream has it; the referee is milder."""
-    return replace(
-        problem,
-        demands=tuple(
-            replace(
-                demand,
-                claims=tuple(
-                    replace(claim, defect="drawn so")
-                    if any(each.defect for request in claim.requests for each in request.alternatives)
-                    else claim
-                    for claim in demand.claims
-                ),
-            )
-            for demand in problem.demands
-        ),
-    )
-
-
-PROBLEMS = strategies.problems().map(without_partial_defects)
+PROBLEMS = strategies.problems().map(brute_force.without_partial_defects)
 
 
 def optimum(problem: Problem, goal: Goal = Goal.NONE) -> tuple[int, ...]:

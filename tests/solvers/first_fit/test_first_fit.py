@@ -86,6 +86,12 @@ def test_higher_priority_goes_first_then_older_then_input_order() -> None:
     assert list(got) == ["urgent", "early"]
 
 
+def test_a_claim_without_requests_is_no_obstacle() -> None:
+    claims = [claim("empty"), claim("a", request())]
+    got = placed(node(), resource_slice(gpus(1)), claims, pod("user", "empty", "a"))
+    assert got == {"empty": [], "a": ["node-0: gpu=gpu-0"]}
+
+
 def test_an_earlier_choice_is_taken_back_when_the_rest_does_not_fit() -> None:
     small = "device.attributes['gpu.example.com'].index == 0"
     got = placed(node(), resource_slice(gpus(2)), claim("a", request("any"), request("zero", small)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.assemble import build_for
@@ -13,11 +14,32 @@ from dralloc.solvers.cpsat.rows import add_at_most
 from dralloc.solvers.cpsat.search import Watch, minimise
 from dralloc.solvers.cpsat.symmetry import equal_demands, in_order
 
-__all__ = ["Component"]
+__all__ = ["Component", "Solvable"]
+
+
+class Solvable(Protocol):
+    """Demands that are solved together, with the best answer so far and what is proven about it.
+
+    ``size`` says how much time it should get beside others, ``bounds`` what any answer costs in each tier.
+    """
+
+    part: Part
+    size: int
+    bounds: list[int]
+    placements: tuple[Placement, ...]
+
+    def cost(self, level: int) -> int:
+        """What the best answer costs in a tier."""
+
+    def is_proven(self, level: int) -> bool:
+        """Whether no answer is better in this tier, given the tiers before it."""
+
+    def improve(self, level: int, options: Options, limit: float | None, watch: Watch | None) -> bool:
+        """Solve a tier with the tiers before it, which must be proven, fixed. True if interrupted."""
 
 
 class Component:
-    """Demands that are solved together, with the best answer so far and what is proven about it.
+    """Demands that are solved by the per-device model.
 
     Parameters
     ----------

@@ -16,7 +16,9 @@ from dralloc.solvers.cpsat.classes.part import CountedComponent
 from dralloc.solvers.cpsat.components import components
 from dralloc.solvers.cpsat.objective import Objective, Part, objectives
 from dralloc.solvers.cpsat.options import Goal, Options, Progress
-from dralloc.solvers.cpsat.parts import Component
+from dralloc.solvers.cpsat.packing.part import PackedComponent
+from dralloc.solvers.cpsat.parts import Component, Solvable
+from dralloc.timing import phase
 
 __all__ = ["solve"]
 
@@ -72,13 +74,12 @@ class _Solve:
         self.started = perf_counter()
         weight, *others = objectives(options.goal)
         self.tiers = (weight, *fairness(problem), *others)
-        self.components: list[Component | CountedComponent] = []
+        self.components: list[Solvable] = []
         self.warnings: list[str] = []
         self.timings: dict[str, float] = {}
 
     def run(self, hint: Solution | None) -> Solution:
         self._split(hint.placements if hint else ())
-        self.timings["survey"] = self._elapsed()
         for level, tier in enumerate(self.tiers):
             before = self._elapsed()
             try:
@@ -96,15 +97,28 @@ class _Solve:
         placed = {placement.demand: placement for placement in placements}
         left: Sequence[int] | None = None
         if not self.options.per_device and self.options.goal is Goal.NONE and not self.problem.budgets:
-            division = divide(self.problem, self._survey, strict_cel=self.options.strict_cel)
-            self.warnings += division.warnings
-            left = division.left
-            for part in division.counted:
-                demands = part.demands
-                hint = [placed.pop(demand) for demand in demands if demand in placed]
-                whole = Part(self.problem, demands)
-                self.components.append(CountedComponent(whole, self.tiers, part.classes, part.supplies, hint))
-        self._split_by_device(placed, left)
+            with phase(self.timings, "classes"):
+                left = self._split_by_class(placed)
+        with phase(self.timings, "survey"):
+            self._split_by_device(placed, left)
+
+    def _split_by_class(self, placed: dict[int, Placement]) -> Sequence[int]:
+        """Returns the demands that are left."""
+        division = divide(self.problem, self._survey, strict_cel=self.options.strict_cel)
+        self.warnings += division.warnings
+        for counted in division.counted:
+            part, hint = self._part(counted.demands, placed)
+            self.components.append(CountedComponent(part, self.tiers, counted.classes, counted.supplies, hint))
+        for store in division.packed:
+            part, hint = self._part(store.demands, placed)
+            packed = PackedComponent(part, self.tiers, store, hint, self.options)
+            packed.begin()
+            self.components.append(packed)
+        return division.left
+
+    def _part(self, demands: Sequence[int], placed: dict[int, Placement]) -> tuple[Part, list[Placement]]:
+        """The demands, and the hint's placements of them, which are taken out."""
+        return Part(self.problem, demands), [placed.pop(demand) for demand in demands if demand in placed]
 
     def _split_by_device(self, placed: Mapping[int, Placement], demands: Sequence[int] | None) -> None:
         found = self._survey(demands)
@@ -145,7 +159,7 @@ class _Solve:
     def _elapsed(self) -> float:
         return perf_counter() - self.started
 
-    def _report(self, level: int, running: Component | CountedComponent, best: int, bound: int) -> None:
+    def _report(self, level: int, running: Solvable, best: int, bound: int) -> None:
         """Tell the tier's state over the whole problem, with what the running component has reached."""
         if self.progress:
             others = [part for part in self.components if part is not running]

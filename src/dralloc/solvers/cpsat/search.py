@@ -15,9 +15,9 @@ from dralloc.errors import ModelError
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import Term
 
-__all__ = ["Outcome", "Watch", "minimise"]
+__all__ = ["EXACT_FLOAT", "Outcome", "Watch", "limit_cost", "minimise", "most_of"]
 
-_EXACT_FLOAT: Final = 2**53
+EXACT_FLOAT: Final = 2**53
 """CP-SAT reports objective values as floats, which are exact up to here."""
 
 Watch = Callable[[int, int], None]
@@ -44,13 +44,24 @@ def minimise(
         The cost or the model does not fit the solver's int64.
     """
     unit = gcd(*(coefficient for _, coefficient in terms)) or 1
-    if sum(coefficient // unit * variable.domain.max() for variable, coefficient in terms) > _EXACT_FLOAT:
+    if most_of(terms) // unit > EXACT_FLOAT:
         raise ModelError("weights of the demands: their sum after removing common factors is beyond 2**53")
     literals = [literal for literal, _ in terms]
     cp.minimize(cp_model.LinearExpr.weighted_sum(literals, [coefficient // unit for _, coefficient in terms]))
     run = _Run(cp, _solver(options, limit), unit)
     interrupted = run.wait(watch)
     return _outcome(run, unit, interrupted)
+
+
+def limit_cost(cp: cp_model.CpModel, terms: Sequence[Term], most: int) -> None:
+    """Fix a tier of counts: what it costs divided by the common factor stays within the solver's int64."""
+    variables, factors = zip(*terms, strict=True)
+    cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) <= most)
+
+
+def most_of(terms: Sequence[Term]) -> int:
+    """The most that a cost can be."""
+    return sum(coefficient * variable.domain.max() for variable, coefficient in terms)
 
 
 def _solver(options: Options, limit: float | None) -> cp_model.CpSolver:

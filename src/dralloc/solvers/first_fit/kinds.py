@@ -72,10 +72,9 @@ def _alternatives(claim: Claim) -> Iterator[Alternative]:
 
 def _describe(claims: Sequence[Claim]) -> Kind:
     alternatives = [one for claim in claims for one in _alternatives(claim)]
+    alone = len(claims) == len(alternatives) == 1
     return Kind(
-        simple=len(claims) == len(alternatives) == 1
-        and not claims[0].constraints
-        and 0 < (alternatives[0].count or 0) <= MAX_RESULTS,
+        simple=alone and not claims[0].constraints and 0 < (alternatives[0].count or 0) <= MAX_RESULTS,
         every=any(one.count is None for one in alternatives),
         every_constrained=any(
             one.count is None and constraint.covers(one.name)

@@ -24,7 +24,7 @@ from dralloc.solvers.cpsat.classes.needs import DemandClass, Mode
 from dralloc.solvers.cpsat.classes.supply import Served, Supply
 from dralloc.solvers.cpsat.rows import Term
 
-__all__ = ["Counts"]
+__all__ = ["Counts", "placement"]
 
 
 class Counts:
@@ -92,7 +92,7 @@ class Counts:
                     got = next(queues[mode.need], None)
                     if got is None:
                         raise DrallocError(f"classes: fewer servings of need {mode.need} than were counted")
-                    found.append(_placement(problem, next(members), mode, got))
+                    found.append(placement(problem, next(members), mode, got))
         return sorted(found, key=lambda placement: placement.demand)
 
     def _served(self, values: Sequence[int]) -> dict[int, Iterator[Served]]:
@@ -104,7 +104,8 @@ class Counts:
         return {need: iter(sorted(each)) for need, each in served.items()}
 
 
-def _placement(problem: Problem, demand: int, mode: Mode, served: Served) -> Placement:
+def placement(problem: Problem, demand: int, mode: Mode, served: Served) -> Placement:
+    """Give a demand what has been found for it."""
     grants = []
     position = 0
     for claim in problem.demands[demand].claims:

@@ -5,7 +5,8 @@ class serve the same needs. A component is left to the per-device model if
 
 - it shares a device or a counter with a demand that classes cannot express (see `Wants`), or
 - generations of a pool disagree about one of its devices, or it has compatibility groups, or
-- it has cells with more patterns than can be listed, and nothing else is known to be exact there.
+- it has cells with more patterns than can be listed, and a store cannot express it (see
+  `dralloc.solvers.cpsat.packing.store`).
 """
 
 from __future__ import annotations
@@ -27,14 +28,15 @@ from dralloc.solvers.cpsat.classes.patterns import maximal_patterns
 from dralloc.solvers.cpsat.classes.signature import Reader
 from dralloc.solvers.cpsat.classes.supply import PatternSupply, Supply
 from dralloc.solvers.cpsat.components import touched
+from dralloc.solvers.cpsat.packing.store import Store, as_store
 
 __all__ = ["Counted", "Division", "divide"]
 
 _MOST_SIZES: Final = 8
 """With more sizes of one capacity a flow is smaller than patterns."""
 
-_MOST_EFFORT: Final = 20_000
-"""More states and multisets of one cell are not looked at."""
+_MOST_EFFORT: Final = 100_000
+"""More devices are not looked at for the patterns of one cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +54,20 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The components over classes, the demands that are left, and the warnings met on the way."""
+    """The components over classes, the demands that are left, and the warnings met on the way.
+
+    Parameters
+    ----------
+    counted
+        Components whose cells have few patterns.
+    packed
+        Components whose cells have too many.
+    left, warnings
+        For the per-device model; and for the user.
+    """
 
     counted: tuple[Counted, ...]
+    packed: tuple[Store, ...]
     left: tuple[int, ...]
     warnings: tuple[str, ...]
 
@@ -74,23 +87,27 @@ def divide(problem: Problem, look: Callable[[Sequence[int]], Survey], *, strict_
     """
     wants = read_wants(problem)
     if not wants.classes:
-        return Division((), tuple(wants.others), ())
+        return Division((), (), tuple(wants.others), ())
     live = take_stock(problem, wants, strict_cel=strict_cel)
     cells = find_cells(problem, wants, live)
     reader = Reader(problem, wants, live)
     class_of = [reader.enter(cell) for cell in cells.cells]
     machines = {id(each): Machine(each, live.profiles, tuple(reader.regions)) for each in reader.classes.values()}
     unfit = {id(class_of[cell]) for cell in _unfit(problem, live, cells, look(wants.others))}
-    counted, left = [], [*wants.others]
+    counted: list[Counted] = []
+    packed: list[Store] = []
+    left = [*wants.others]
     for component in _components(wants, list(machines.values())):
         found = None
         if not any(id(machine.cells) in unfit for machine in component.machines):
             found = component.formulate(wants)
         if found is None:
             left += [member for each in component.classes for member in each.members]
-        else:
+        elif isinstance(found, Counted):
             counted.append(found)
-    return Division(tuple(counted), tuple(sorted(left)), tuple(live.warnings))
+        else:
+            packed.append(found)
+    return Division(tuple(counted), tuple(packed), tuple(sorted(left)), tuple(live.warnings))
 
 
 def _unfit(problem: Problem, live: Live, cells: Cells, others: Survey) -> Iterator[int]:
@@ -118,15 +135,16 @@ class _Component:
     classes: tuple[DemandClass, ...]
     machines: tuple[Machine, ...]
 
-    def formulate(self, wants: Wants) -> Counted | None:
-        """The smallest exact formulation; None if there is none."""
+    def formulate(self, wants: Wants) -> Counted | Store | None:
+        """The smallest formulation; None if there is none."""
         supplied: dict[int, int] = defaultdict(int)
         for each in self.classes:
             for mode in each.modes:
                 supplied[mode.need] += len(each.members)
         supplies: list[Supply] = []
         bins = []
-        for machine in self.machines:
+        # The largest cells first: they are the first to have too many patterns.
+        for machine in sorted(self.machines, key=lambda machine: -machine.size):
             bin_ = as_bin(machine, wants.needs, supplied)
             if bin_ and len(set(bin_.sizes.values())) > _MOST_SIZES:
                 bins.append(bin_)
@@ -137,7 +155,7 @@ class _Component:
             elif bin_:
                 bins.append(bin_)
             else:
-                return None
+                return as_store(self.classes, self.machines, wants.needs)
         return Counted(self.classes, (*supplies, *flows(bins)))
 
 

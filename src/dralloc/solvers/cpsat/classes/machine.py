@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 from dralloc.problem import ConstraintKind
@@ -16,7 +17,7 @@ from dralloc.solvers.cpsat.classes.live import Profile
 from dralloc.solvers.cpsat.classes.needs import Need
 from dralloc.solvers.cpsat.classes.signature import CellClass, UnitView
 
-__all__ = ["Block", "Machine", "State", "Step", "Take"]
+__all__ = ["Block", "Effort", "Machine", "State", "Step", "Take", "TooMuchEffort"]
 
 Block = tuple[int, ...]
 """Of a unit: devices left per group (see `_Group`), then what is left of counters, then of capacities."""
@@ -62,7 +63,24 @@ class _Group:
 class _Layout:
     groups: tuple[_Group, ...]
     block: Block
-    twins: Hashable
+    look: int
+
+
+class TooMuchEffort(Exception):  # noqa: N818 - no error: a sign to go another way
+    """A search looked at more devices than it was allowed to."""
+
+
+class Effort:
+    """How many devices a search may still look at; None for any number."""
+
+    def __init__(self, limit: int | None) -> None:
+        self.left: float = inf if limit is None else limit
+
+    def spend(self, devices: int) -> None:
+        """Look at so many."""
+        self.left -= devices
+        if self.left < 0:
+            raise TooMuchEffort
 
 
 class Machine:
@@ -84,12 +102,13 @@ class Machine:
         self.attributes = [name for name, _ in cells.values]
         self.sets_of_place = [regions[place.region] for place in cells.places]
         self.layouts: list[_Layout] = []
+        self._looks: dict[Hashable, int] = {}
         start = 0
         for unit in cells.units:
             self.layouts.append(self._layout(unit, start))
             start += len(unit.devices)
         self.twins = self._twins()
-        self._settled: dict[tuple[Hashable, Block], Block] = {}
+        self._settled: dict[tuple[int, Block], Block] = {}
         self.start: State = self._settle(tuple(layout.block for layout in self.layouts))[0]
 
     def _layout(self, unit: UnitView, start: int) -> _Layout:
@@ -124,21 +143,34 @@ class Machine:
             groups.append(
                 _Group(tuple(start + member for member in members), device.shareable, opens, uses, values, places, flag)
             )
-        twins = unit, tuple((group.values, group.places) for group in groups)
-        return _Layout(tuple(groups), tuple(left), twins)
+        look = unit, tuple((group.values, group.places) for group in groups)
+        return _Layout(tuple(groups), tuple(left), self._looks.setdefault(look, len(self._looks)))
 
     def _twins(self) -> list[list[int]]:
-        found: dict[Hashable, list[int]] = defaultdict(list)
+        found: dict[int, list[int]] = defaultdict(list)
         for number, layout in enumerate(self.layouts):
-            found[layout.twins].append(number)
+            found[layout.look].append(number)
         return [members for members in found.values() if len(members) > 1]
 
-    def embeddings(self, number: int, need: Need, state: State) -> Iterator[tuple[State, Step]]:
-        """Every way to serve a need, up to symmetry: the state that it leaves, and the step."""
+    @property
+    def size(self) -> int:
+        """How many devices a cell has."""
+        return sum(len(unit.devices) for unit in self.cells.units)
+
+    def embeddings(
+        self, number: int, need: Need, state: State, effort: Effort | None = None
+    ) -> Iterator[tuple[State, Step]]:
+        """Every way to serve a need, up to symmetry: the state that it leaves, and the step.
+
+        Raises
+        ------
+        TooMuchEffort
+            They are too many to look at.
+        """
         seen: set[State] = set()
         for place, sets in enumerate(self.sets_of_place):
             if need.nodes in sets:
-                for blocks, takes in _Embedding(self, need, place).run(state):
+                for blocks, takes in _Embedding(self, need, place, effort or Effort(None)).run(state):
                     after, order = self._settle(blocks)
                     if after not in seen:
                         seen.add(after)
@@ -160,7 +192,7 @@ class Machine:
         return tuple(settled[unit] for unit in order), tuple(order)
 
     def _settled_block(self, layout: _Layout, block: Block) -> Block:
-        key = layout.twins, block
+        key = layout.look, block
         if key not in self._settled:
             self._settled[key] = _without_rest(layout, block)
         return self._settled[key]
@@ -194,7 +226,8 @@ def _fits(block: Sequence[int], amounts: Sequence[tuple[int, int]]) -> bool:
 class _Embedding:
     """A search for all ways to serve a need on a node."""
 
-    def __init__(self, machine: Machine, need: Need, place: int) -> None:
+    def __init__(self, machine: Machine, need: Need, place: int, effort: Effort) -> None:
+        self.effort = effort
         self.need = need
         self.machine = machine
         self.options: list[list[tuple[int, int, _Group]]] = [
@@ -232,14 +265,15 @@ class _Embedding:
         if count == 0:
             yield from self._ask(ask + 1, state, takes)
             return
+        self.effort.spend(len(self.options[ask]))
         type_ = self.need.asks[ask].type
-        tried: set[tuple[Hashable, Block, int]] = set()
+        tried: set[tuple[int, Block, int]] = set()
         for number in range(first, len(self.options[ask])):
             unit, place, group = self.options[ask][number]
             block = state[unit]
             if not block[place]:
                 continue
-            same = self.machine.layouts[unit].twins, block, place
+            same = self.machine.layouts[unit].look, block, place
             if same in tried:
                 continue
             tried.add(same)

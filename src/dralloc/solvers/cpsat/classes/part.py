@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortools.sat.python import cp_model
-
 from dralloc.garbage import without_garbage_collection
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.counts import Counts
@@ -13,8 +11,7 @@ from dralloc.solvers.cpsat.classes.needs import DemandClass
 from dralloc.solvers.cpsat.classes.supply import Supply
 from dralloc.solvers.cpsat.objective import Objective, Part
 from dralloc.solvers.cpsat.options import Options
-from dralloc.solvers.cpsat.rows import Term
-from dralloc.solvers.cpsat.search import Watch, minimise
+from dralloc.solvers.cpsat.search import Watch, limit_cost, minimise
 
 __all__ = ["CountedComponent"]
 
@@ -69,7 +66,7 @@ class CountedComponent:
         counts = self._counts = self._counts or Counts(self.classes, self.supplies)
         terms = counts.missed_weight(), counts.ranks()
         if level > self._fixed:
-            _limit(counts.cp, terms[0], self._costs[0])
+            limit_cost(counts.cp, terms[0], self._costs[0])
             self._fixed = level
         outcome = minimise(counts.cp, terms[level], options, limit, watch)
         self.bounds[level] = max(self.bounds[level], outcome.bound)
@@ -95,9 +92,3 @@ class CountedComponent:
             self.bounds[1] = max(self.bounds[1], sum(each.modes[0].rank * len(each.members) for each in self.classes))
         for level, tier in enumerate(self.tiers[2:], 2):
             self.bounds[level] = max(self.bounds[level], tier.floor(self.part, self.placements))
-
-
-def _limit(cp: cp_model.CpModel, terms: Sequence[Term], most: int) -> None:
-    """Fix the tier: what it costs divided by the common factor stays within the solver's int64 (see `minimise`)."""
-    variables, factors = zip(*terms, strict=True)
-    cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) <= most)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dralloc.solvers.cpsat.classes.machine import Machine, State, Step
+from dralloc.solvers.cpsat.classes.machine import Effort, Machine, State, Step, TooMuchEffort
 from dralloc.solvers.cpsat.classes.needs import Need
 
 __all__ = ["Pattern", "maximal_patterns"]
@@ -49,34 +49,40 @@ def maximal_patterns(
     supply
         By need, how many demands can make use of it: the only needs that are looked at, and never more of them.
     limit
-        The most multisets and states to look at.
+        How many devices to look at.
 
     Returns
     -------
-    None if there are more.
+    None if it takes more of them.
     """
     numbers = sorted(number for number in supply if machine.serves(needs[number]))
+    try:
+        found = _multisets(machine, needs, [(number, supply[number]) for number in numbers], Effort(limit))
+    except TooMuchEffort:
+        return None
+    return [_pattern(numbers, counts, path) for counts, path in found.items() if not _grows(counts, found)]
+
+
+def _multisets(
+    machine: Machine, needs: Sequence[Need], supply: Sequence[tuple[int, int]], effort: Effort
+) -> dict[tuple[int, ...], Path]:
+    """All multisets of needs that fit, as counts in the order of the supply, each with one way to serve them."""
     found: dict[tuple[int, ...], Path] = {}
-    layer: dict[tuple[int, ...], dict[State, Path]] = {(0,) * len(numbers): {machine.start: None}}
-    effort = 0
+    layer: dict[tuple[int, ...], dict[State, Path]] = {(0,) * len(supply): {machine.start: None}}
     while layer:
         following: dict[tuple[int, ...], dict[State, Path]] = {}
         for counts, states in layer.items():
             found[counts] = next(iter(states.values()))
             last = max((place for place, count in enumerate(counts) if count), default=0)
-            for place in range(last, len(numbers)):
-                number = numbers[place]
-                if counts[place] == supply[number]:
+            for place, (number, most) in enumerate(supply[last:], last):
+                if counts[place] == most:
                     continue
                 more = (*counts[:place], counts[place] + 1, *counts[place + 1 :])
                 for state, path in states.items():
-                    for after, step in machine.embeddings(number, needs[number], state):
+                    for after, step in machine.embeddings(number, needs[number], state, effort):
                         following.setdefault(more, {}).setdefault(after, (path, step))
-                        effort += 1
-                if effort > limit:
-                    return None
         layer = following
-    return [_pattern(numbers, counts, path) for counts, path in found.items() if not _grows(counts, found)]
+    return found
 
 
 def _grows(counts: tuple[int, ...], found: Mapping[tuple[int, ...], object]) -> bool:

@@ -1,0 +1,112 @@
+"""The exact model: pieces and cells at once.
+
+In variables, for each cell *n* and way *k*, and with what the units of the cell supply as in the relaxation::
+
+    sum_k pieces[k, t] * placed[k, n] <= supply[n, t]
+    sum_{k of c, n} placed[k, n] + missed[c] = size[c]
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from dralloc.solvers.cpsat.packing.columns import Answer
+from dralloc.solvers.cpsat.packing.filling import Filling
+from dralloc.solvers.cpsat.packing.kinds import Supplied
+from dralloc.solvers.cpsat.packing.store import Bay, Store
+from dralloc.solvers.cpsat.rows import Term
+
+__all__ = ["ExactModel"]
+
+
+@dataclass(slots=True)
+class _Cell:
+    """Of a cell: by way, how often it is served; and the supply of its units, by kind."""
+
+    placed: dict[int, cp_model.IntVar]
+    supplies: list[tuple[list[int], Supplied]] = field(default_factory=list)
+
+
+class ExactModel:
+    """The model; see the module."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.cp = cp_model.CpModel()
+        self.missed = [self.cp.new_int_var(0, len(each.members), "") for each in store.classes]
+        self.cells = [self._cell(bay) for bay in store.bays for _ in bay.slots]
+        of_class: list[list[cp_model.IntVar]] = [[missed] for missed in self.missed]
+        for cell in self.cells:
+            for way, variable in cell.placed.items():
+                of_class[store.ways[way].cls].append(variable)
+        for each, variables in zip(store.classes, of_class, strict=True):
+            self.cp.add(cp_model.LinearExpr.sum(variables) == len(each.members))
+
+    def _cell(self, bay: Bay) -> _Cell:
+        sizes = [len(each.members) for each in self.store.classes]
+        ways = self.store.ways
+        cell = _Cell({way: self.cp.new_int_var(0, sizes[ways[way].cls], "") for way in self.store.ways_of(bay.area)})
+        terms: dict[int, list[Term]] = defaultdict(list)
+        for way, variable in cell.placed.items():
+            for type_, count in Tally(piece.type for piece in ways[way].pieces).items():
+                terms[type_].append((variable, count))
+        for kind in dict.fromkeys(bay.kinds):
+            units = [unit for unit, each in enumerate(bay.kinds) if each == kind]
+            supplied = self.store.kinds[kind].supply(self.cp, len(units))
+            cell.supplies.append((units, supplied))
+            for type_, given in supplied.terms.items():
+                terms[type_] += [(variable, -count) for variable, count in given]
+        for each in terms.values():
+            variables, factors = zip(*each, strict=True)
+            self.cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) <= 0)
+        return cell
+
+    def missed_weight(self) -> list[Term]:
+        """The cost of the first tier."""
+        return [(missed, each.weight) for each, missed in zip(self.store.classes, self.missed, strict=True)]
+
+    def ranks(self) -> list[Term]:
+        """The cost of the second tier."""
+        return [
+            (variable, self.store.ways[way].mode.rank)
+            for cell in self.cells
+            for way, variable in cell.placed.items()
+            if self.store.ways[way].mode.rank
+        ]
+
+    def hint(self, answer: Answer) -> None:
+        """Start from an answer."""
+        cells = iter(self.cells)
+        for bay, chosen in zip(self.store.bays, answer, strict=True):
+            columns = [column for column, number in chosen for _ in range(number)]
+            for place in range(len(bay.slots)):
+                counts = columns[place].counts if place < len(columns) else (0,) * len(self.store.ways)
+                for way, variable in next(cells).placed.items():
+                    self.cp.add_hint(variable, counts[way])
+
+    def read(self, values: Sequence[int]) -> Filling:
+        """What is served in each cell, given the values of all variables."""
+        counts = np.zeros((len(self.cells), len(self.store.ways)), dtype=np.int64)
+        deals = []
+        for number, cell in enumerate(self.cells):
+            for way, variable in cell.placed.items():
+                counts[number, way] = values[variable.index]
+            deals.append(list(self._deal(cell, values)))
+        return Filling(counts, deals=deals)
+
+    def _deal(self, cell: _Cell, values: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Take pieces from the first unit that has any left."""
+        givers: dict[int, list[int]] = defaultdict(list)
+        for units, supplied in cell.supplies:
+            for unit, types in zip(units, supplied.shares(values), strict=False):
+                for type_ in types:
+                    givers[type_].append(unit)
+        for way, variable in cell.placed.items():
+            for _ in range(values[variable.index]):
+                yield way, tuple(givers[piece.type].pop(0) for piece in self.store.ways[way].pieces)

@@ -1,0 +1,57 @@
+"""The linear relaxation of a model: values and shadow prices, in floats, as a guide and never as a proof."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import inf
+from typing import Final, NamedTuple, Protocol
+
+from ortools.linear_solver.python import model_builder
+from ortools.sat.python import cp_model
+
+from dralloc.solvers.cpsat.rows import Term
+
+__all__ = ["Linear", "solve_linear"]
+
+_ENDLESS: Final = 2**62
+"""Rows without an end have the ends of int64, or close to them."""
+
+
+class _Bounded(Protocol):
+    @property
+    def domain(self) -> Iterable[int]: ...
+
+
+class Linear(NamedTuple):
+    """The value of each variable, and the shadow price of each row."""
+
+    values: Sequence[float]
+    duals: Sequence[float]
+
+
+def solve_linear(cp: cp_model.CpModel, cost: Sequence[Term], limit: float | None = None) -> Linear | None:
+    """Minimise a cost over a model of linear rows, with fractions allowed. None if that takes too long."""
+    model = model_builder.Model()  # type: ignore[no-untyped-call]
+    variables = [model.new_num_var(*_range(each), "") for each in cp.proto.variables]
+    rows = []
+    for each in cp.proto.constraints:
+        linear = each.linear
+        terms = model_builder.LinearExpr.weighted_sum([variables[place] for place in linear.vars], list(linear.coeffs))
+        rows.append(model.add_linear_constraint(terms, *_range(linear)))
+    model.minimize(
+        model_builder.LinearExpr.weighted_sum(
+            [variables[variable.index] for variable, _ in cost], [float(factor) for _, factor in cost]
+        )
+    )
+    solver = model_builder.Solver("GLOP")
+    if limit is not None:
+        solver.set_time_limit_in_seconds(limit)
+    if solver.solve(model) != model_builder.SolveStatus.OPTIMAL:
+        return None
+    return Linear([solver.value(variable) for variable in variables], [solver.dual_value(row) for row in rows])
+
+
+def _range(of: _Bounded) -> tuple[float, float]:
+    """Its least and greatest value; infinite at the ends of int64."""
+    low, *_, high = of.domain
+    return (low if low > -_ENDLESS else -inf), (high if high < _ENDLESS else inf)

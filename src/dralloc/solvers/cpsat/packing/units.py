@@ -1,0 +1,102 @@
+"""The units of the inventory: of what kind they are, and which devices they give for pieces."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from dralloc.solvers.cpsat.classes.live import Profile
+from dralloc.solvers.cpsat.classes.machine import Machine
+from dralloc.solvers.cpsat.classes.needs import Ask, Need
+from dralloc.solvers.cpsat.classes.patterns import Pattern, maximal_patterns
+from dralloc.solvers.cpsat.classes.signature import CellClass, Place, UnitView
+from dralloc.solvers.cpsat.packing.kinds import Kind, PatternKind
+
+__all__ = ["Unit", "UnitReader"]
+
+_MOST_EFFORT: Final = 60_000
+"""More devices are not looked at for the patterns of one unit."""
+
+
+class Giver(NamedTuple):
+    """How a unit with known patterns gives devices."""
+
+    machine: Machine
+    patterns: Sequence[Pattern]
+
+    def devices(self, types: Sequence[int]) -> list[int]:
+        """The devices, by position in the unit, for pieces of these types; they must fit together."""
+        asked: dict[int, int] = defaultdict(int)
+        for type_ in types:
+            asked[type_] += 1
+        pattern = next(each for each in self.patterns if asked.items() <= _covered(each, asked).items())
+        groups = self.machine.layouts[0].groups
+        left = [list(reversed(group.members)) for group in groups]
+        found: dict[int, list[int]] = defaultdict(list)
+        for step in pattern.steps:
+            [take] = step.takes
+            members = left[take.group]
+            found[step.need].append(members[-1] if groups[take.group].shareable else members.pop())
+        given = {type_: iter(sorted(devices)) for type_, devices in found.items()}
+        return [next(given[type_]) for type_ in types]
+
+
+def _covered(pattern: Pattern, asked: Mapping[int, int]) -> dict[int, int]:
+    """What of the asked pieces the pattern has."""
+    return {type_: min(count, asked[type_]) for type_, count in pattern.counts if type_ in asked}
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What a unit looks like: the index of its kind, and how it gives devices."""
+
+    kind: int
+    giver: Giver
+
+
+class UnitReader:
+    """Sorts units into kinds.
+
+    Parameters
+    ----------
+    profiles
+        What the devices' profiles stand for.
+    supply
+        By type, how many pieces are wanted in all.
+    """
+
+    def __init__(self, profiles: Sequence[Profile], supply: Mapping[int, int]) -> None:
+        self.profiles = profiles
+        self.supply = supply
+        self.pieces = [Need((Ask(0, type_, 1),), (), 0) for type_ in range(max(supply, default=-1) + 1)]
+        self.kinds: list[Kind] = []
+        self._numbers: dict[Kind, int] = {}
+        self._units: dict[UnitView, Unit | None] = {}
+
+    def read(self, view: UnitView) -> Unit | None:
+        """The unit; None if it has too many states."""
+        if view not in self._units:
+            self._units[view] = self._enter(view)
+        return self._units[view]
+
+    def _enter(self, view: UnitView) -> Unit | None:
+        everywhere = Place(0, tuple(range(len(view.devices))))
+        machine = Machine(CellClass((view,), (), (everywhere,)), self.profiles, (frozenset({0}),))
+        offered = {type_ for device in view.devices for type_, _ in self.profiles[device.profile]}
+        supply = {type_: count for type_, count in self.supply.items() if type_ in offered}
+        patterns = maximal_patterns(machine, self.pieces, supply, _MOST_EFFORT)
+        if patterns is None:
+            return None
+        types = tuple(sorted({type_ for pattern in patterns for type_, _ in pattern.counts}))
+        counts = [dict(pattern.counts) for pattern in patterns]
+        rows = sorted({tuple(each.get(type_, 0) for type_ in types) for each in counts})
+        kind = PatternKind(types, tuple(rows), any(device.shareable for device in view.devices))
+        return Unit(self._number(kind), Giver(machine, patterns))
+
+    def _number(self, kind: Kind) -> int:
+        if kind not in self._numbers:
+            self._numbers[kind] = len(self.kinds)
+            self.kinds.append(kind)
+        return self._numbers[kind]

@@ -1,0 +1,17 @@
+"""Stranded capacity: what is free, but of no use to a mix of claims, and why.
+
+- `dralloc.stranded.quantities`: what is counted;
+- `dralloc.stranded.lifting`: rules that strand capacity, and what offers are without them;
+- `dralloc.stranded.grants`: what a claim could be granted next;
+- `dralloc.stranded.sums`: how much of a quantity such grants can take;
+- `dralloc.stranded.split`: what strands the rest;
+- `dralloc.stranded.fragmentation`: the measure of Weng et al. (USENIX ATC 2023), for comparison.
+"""
+
+from __future__ import annotations
+
+from dralloc.stranded.ask import stranded
+from dralloc.stranded.lifting import Cause
+from dralloc.stranded.stranding import Row, Stranding
+
+__all__ = ["Cause", "Row", "Stranding", "stranded"]

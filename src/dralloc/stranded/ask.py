@@ -1,0 +1,123 @@
+"""From a cluster to the report on its stranded capacity."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from dralloc.api import ResourceClaim
+from dralloc.cluster import Cluster
+from dralloc.compiler import Compiled
+from dralloc.errors import DrallocError
+from dralloc.explain.books import Books
+from dralloc.explain.turn import allocated_holdings
+from dralloc.features import ALL_FEATURES, Features
+from dralloc.garbage import without_garbage_collection
+from dralloc.names import ClaimKey, PoolID
+from dralloc.problem import PoolState
+from dralloc.stranded.fragmentation import fragmented
+from dralloc.stranded.node_kinds import NodeKinds
+from dralloc.stranded.split import Splitter
+from dralloc.stranded.stranding import Row, Stranding
+from dralloc.timing import phase
+from dralloc.whatif.wishes import Source, Wish, stage
+
+__all__ = ["stranded"]
+
+
+@without_garbage_collection()
+def stranded(
+    cluster: Cluster,
+    wishes: Sequence[Wish | str] = (),
+    *,
+    features: Features = ALL_FEATURES,
+    strict: bool = False,
+) -> Stranding:
+    """Find out which free capacity is of no use to a mix of claims, and why.
+
+    A device can be granted if some claim of the mix, alone and beside everything that is allocated, can be placed with
+    it. Of each quantity (a counter; a capacity of a shareable device; any other device) the usable part is the largest
+    sum, within what is free, of what such grants take of it: each device once, shares of a device any number of
+    times. The rest is stranded. Quantities are looked at one by one, so what is stranded is out of reach in any case,
+    and what is usable need not be usable all at once.
+
+    What strands it is found by lifting rules one after the other, in the order of `Cause`: a rule is charged with what
+    is usable only since it does not count, too. So free = usable + the stranded parts, exactly, and another claim in
+    the mix never makes more of anything stranded.
+
+    Parameters
+    ----------
+    wishes
+        The mix: claims or templates, as ``namespace/name`` or ``namespace/name=number``. By default the pending
+        claims; without any, the templates; without these, the allocated claims.
+    features, strict
+        As in `dralloc.allocate`.
+
+    Returns
+    -------
+    Stranding
+        Rows by pool and by kind of node, in exact integers, with the fragmentation measure of Weng et al. (USENIX ATC
+        2023) beside them.
+
+    Raises
+    ------
+    DrallocError
+        A named claim or template does not exist, or there is nothing to make a mix of.
+    """
+    timings: dict[str, float] = {}
+    mix = [Wish.parse(one) if isinstance(one, str) else one for one in wishes] or _usual(cluster)
+    with phase(timings, "compile"):
+        staged = stage(cluster, mix, features=features, strict=strict)
+        books = Books(staged.compiled.problem, allocated_holdings(staged.compiled))
+    counts = [wish.number or 1 for wish in mix]
+    splitter = Splitter(staged.compiled, books, staged.demands)
+    with phase(timings, "grants"):
+        found = splitter.found()
+    with phase(timings, "causes"):
+        causes = splitter.causes(found)
+    fragments = fragmented(splitter.quantities, found, counts)
+    kinds = NodeKinds(staged.compiled)
+    rows: dict[tuple[PoolID, str], Row] = {}
+    for key, one in splitter.quantities.by_key.items():
+        if not one.total:
+            continue
+        stranding = {cause: nanos for cause, nanos in causes[key].items() if nanos}
+        kind = kinds.of(one.pool)
+        row = Row(*one.pool, kind, one.name, one.total, one.free, stranding, fragments[key])
+        rows[one.pool, one.name] = rows[one.pool, one.name].plus(row) if (one.pool, one.name) in rows else row
+    named = {wish.title: count for wish, count in zip(mix, counts, strict=True)}
+    return Stranding(named, tuple(rows[key] for key in sorted(rows)), tuple(_remarks(staged.compiled)), timings)
+
+
+def _usual(cluster: Cluster) -> list[Wish]:
+    """The kinds of claims that are pending; or what else there is to go by."""
+    pending = [claim for claim in cluster.claims if claim.status.allocation is None]
+    templates = [Wish(template.key, Source.TEMPLATE) for template in cluster.templates]
+    found = _kinds(pending) or templates or _kinds(cluster.claims)
+    if not found:
+        raise DrallocError("there is no claim and no template to make a mix of: name some, or add them to the input")
+    return found
+
+
+def _kinds(claims: Sequence[ResourceClaim]) -> list[Wish]:
+    """Claims that ask for the same, under the name of the first; configuration does not matter."""
+    kinds: dict[str, list[ClaimKey]] = defaultdict(list)
+    texts: dict[int, str] = {}
+    for claim in claims:
+        # Claims of one template share their specification.
+        text = texts.get(id(claim.spec))
+        if text is None:
+            text = texts[id(claim.spec)] = repr((claim.spec.devices.requests, claim.spec.devices.constraints))
+        kinds[text].append(claim.key)
+    return [Wish(keys[0], number=len(keys)) for keys in kinds.values()]
+
+
+def _remarks(compiled: Compiled) -> Iterator[str]:
+    unusable = {
+        pool.id: pool.state
+        for node in compiled.problem.nodes
+        for pool in node.pools
+        if pool.state is not PoolState.USABLE
+    }
+    for pool, state in unusable.items():
+        yield f"Pool {pool} is {state.value} and gives no devices: what it has is not counted."

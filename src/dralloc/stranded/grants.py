@@ -1,0 +1,213 @@
+"""What a claim could be granted next, beside everything that is in use, and with some rules lifted."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from dralloc.compiler import Compiled
+from dralloc.errors import AllocationError
+from dralloc.explain.books import Books
+from dralloc.explain.excluded import CORDONED, Exclusions
+from dralloc.explain.plausible import Plausible
+from dralloc.explain.scene import Part, Scene
+from dralloc.problem import Alternative, Charge, Claim, Demand, Eligibility, Request
+from dralloc.solution import Grant
+from dralloc.solvers.cpsat import solve
+from dralloc.solvers.first_fit import first_fit
+from dralloc.stranded.lifting import Cause, LiftedOffers, lift_of
+from dralloc.stranded.quantities import Quantities
+
+__all__ = ["Found", "Granter", "Granting"]
+
+_WANTED: Final = -1
+_OTHERS: Final = -2
+
+
+class Granting(NamedTuple):
+    """A device that an alternative could be granted, and what that takes."""
+
+    device: int
+    charge: Charge
+
+
+class Found(NamedTuple):
+    """What a demand finds on a node.
+
+    ``granted``: what it could be granted. ``serving``: if it fits on the node, the devices that could serve one of its
+    requests alone.
+    """
+
+    granted: tuple[Granting, ...] = ()
+    serving: tuple[int, ...] = ()
+
+
+class Granter:
+    """Finds what demands could be granted. Nodes that are alike to a demand are looked at once.
+
+    Parameters
+    ----------
+    lifted
+        The rules that do not count.
+    """
+
+    def __init__(self, compiled: Compiled, books: Books, quantities: Quantities, lifted: frozenset[Cause]) -> None:
+        self._problem = compiled.problem
+        self._exclusions = Exclusions(compiled)
+        self._scene = Scene(compiled.problem, LiftedOffers(compiled.table, lifted), books)
+        self._lift = lift_of(compiled.problem, quantities, lifted)
+        self._lifted = lifted
+        self._known: dict[Hashable, tuple[list[tuple[int, int]], list[int]]] = {}
+
+    def nodes(self, demand: Demand) -> Sequence[int]:
+        """The nodes that a demand may go to."""
+        if Cause.NODE not in self._lifted:
+            return self._problem.candidate_nodes(demand)
+        return [node for node in self._problem.all_nodes if set(self._exclusions.rules(demand, node)) <= {CORDONED}]
+
+    def on(self, demand: Demand, node: int) -> Found:
+        """What a demand finds on a node."""
+        loose = _without_constraints(demand) if Cause.ALIGNMENT in self._lifted else demand
+        part = self._scene.part([node], [loose], self._lift)
+        key = demand.key, part.signature()
+        if key not in self._known:
+            self._known[key] = self._look(part, loose, node)
+        granted, serving = self._known[key]
+        return Found(
+            tuple(self._granting(alternative, part.devices[place]) for alternative, place in granted),
+            tuple(part.devices[place] for place in serving),
+        )
+
+    def _granting(self, alternative: int, device: int) -> Granting:
+        return Granting(device, self._scene.offers.charge(alternative, device) or Charge())
+
+    def _look(self, part: Part, demand: Demand, node: int) -> tuple[list[tuple[int, int]], list[int]]:
+        plausible = Plausible(self._scene, demand, self._lift)
+        candidates = [
+            (each, place)
+            for _, _, each in _alternatives(demand)
+            for place, device in enumerate(part.devices)
+            if not each.admin and place in _offered(part) and plausible.serves(each, device, node)
+        ]
+        alone = [(each.index, place) for each, place in candidates]
+        if _takes_one(demand):
+            return alone, list(dict.fromkeys(place for _, place in alone))
+        tried = _Tried(part, demand)
+        if not tried.fits:
+            return [], []
+        for each, place in candidates:
+            tried.force(each, place)
+        return sorted(tried.granted), list(dict.fromkeys(place for _, place in alone))
+
+
+def _offered(part: Part) -> frozenset[int]:
+    return frozenset(part.problem.nodes[0].devices())
+
+
+def _alternatives(demand: Demand) -> Iterator[tuple[Claim, Request, Alternative]]:
+    for claim in demand.claims:
+        for request in claim.requests:
+            for alternative in request.alternatives:
+                yield claim, request, alternative
+
+
+def _takes_one(demand: Demand) -> bool:
+    """Whether it takes one device, whatever its attributes."""
+    requests = [request for claim in demand.claims for request in claim.requests]
+    defects = any(claim.defect for claim in demand.claims) or any(one.defect for _, _, one in _alternatives(demand))
+    single = len(requests) == 1 and all(one.count == 1 for one in requests[0].alternatives)
+    return single and not defects and not any(claim.constraints for claim in demand.claims)
+
+
+def _without_constraints(demand: Demand) -> Demand:
+    return replace(demand, claims=tuple(replace(claim, constraints=()) for claim in demand.claims))
+
+
+class _Tried:
+    """Answers for a demand on its own: what is granted in any of them."""
+
+    def __init__(self, part: Part, demand: Demand) -> None:
+        self._problem = part.problem
+        self._demand = replace(demand, nodes=None, gang="")
+        self.granted: set[tuple[int, int]] = set()
+
+    @cached_property
+    def fits(self) -> bool:
+        """Whether there is any answer."""
+        return self._enter(self._demand, self._problem.eligibility, {})
+
+    def force(self, alternative: Alternative, place: int) -> None:
+        """Look for an answer in which the alternative is granted the device."""
+        if (alternative.index, place) in self.granted:
+            return
+        if alternative.count is None:
+            # Of all devices it gets all or none.
+            self._enter(_with(self._demand, alternative, [alternative]), self._problem.eligibility, {})
+            return
+        wanted = replace(alternative, index=_WANTED, count=1)
+        others = [replace(alternative, index=_OTHERS, count=alternative.count - 1)] if alternative.count > 1 else []
+        forced = _Forced(self._problem.eligibility, alternative.index, place)
+        names = dict.fromkeys((_WANTED, _OTHERS), alternative.index)
+        self._enter(_with(self._demand, alternative, [wanted, *others]), forced, names)
+
+    def _enter(self, demand: Demand, eligibility: Eligibility, names: dict[int, int]) -> bool:
+        problem = replace(self._problem, demands=(demand,), eligibility=eligibility)
+        solution = first_fit(problem)
+        if solution.errors:
+            # What ends first fit's attempt may leave other answers.
+            solution = solve(problem)
+        for placement in solution.placements:
+            for claim, grants in zip(demand.claims, placement.grants, strict=True):
+                self.granted.update(_named(claim, grants, names))
+        return bool(solution.placements)
+
+
+def _named(claim: Claim, grants: Sequence[Grant], names: dict[int, int]) -> Iterator[tuple[int, int]]:
+    for grant in grants:
+        alternative = claim.requests[grant.request].alternatives[grant.alternative]
+        if not alternative.admin:
+            yield names.get(alternative.index, alternative.index), grant.device
+
+
+def _with(demand: Demand, alternative: Alternative, parts: Sequence[Alternative]) -> Demand:
+    """The demand with an alternative in the place of its request, taken apart."""
+
+    def requests(claim: Claim) -> Iterator[Request]:
+        for request in claim.requests:
+            if alternative in request.alternatives:
+                yield from (replace(request, alternatives=(replace(part, rank=0),)) for part in parts)
+            else:
+                yield request
+
+    return replace(demand, claims=tuple(replace(claim, requests=tuple(requests(claim))) for claim in demand.claims))
+
+
+@dataclass(frozen=True)
+class _Forced:
+    """An eligibility in which an alternative is taken apart: one device, and others than that."""
+
+    base: Eligibility
+    alternative: int
+    device: int
+
+    def _real(self, alternative: int) -> int:
+        return self.alternative if alternative < 0 else alternative
+
+    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+        if alternative < 0 and (device == self.device) is not (alternative == _WANTED):
+            return False
+        return self.base.selects(self._real(alternative), device)
+
+    def admits(self, alternative: int, device: int) -> bool:
+        return self.base.admits(self._real(alternative), device)
+
+    def charge(self, alternative: int, device: int) -> Charge | None:
+        return self.base.charge(self._real(alternative), device)
+
+    def kind(self, alternative: int) -> Hashable:
+        return alternative if alternative < 0 else (alternative, self.base.kind(alternative))
+
+    def look(self, device: int) -> Hashable:
+        return device

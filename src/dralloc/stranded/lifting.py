@@ -1,0 +1,107 @@
+"""Rules that strand capacity, and what there is to be had without them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import Final
+
+from dralloc.api import CapacityRequestPolicy
+from dralloc.explain.offers import Offers
+from dralloc.explain.scene import Lift
+from dralloc.inventory.charges import charge_for
+from dralloc.match import MatchTable
+from dralloc.problem import Charge, Problem
+from dralloc.stranded.quantities import Quantities
+
+__all__ = ["LIFTED_IN_ORDER", "Cause", "LiftedOffers", "lift_of"]
+
+
+class Cause(StrEnum):
+    """Why free capacity is of no use to the claims of a mix.
+
+    ``NODE``: its node is cordoned. ``TAINT``: a taint of its device is not tolerated (KEP-5055). ``ALIGNMENT``:
+    constraints of the claims over attributes (KEP-4381). ``GROUPS``: compatibility groups (KEP-5963). ``POLICY``:
+    amounts are rounded by request policies, or refused (KEP-5075). ``GEOMETRY``: the places that a device needs are
+    not all free (numbered counters, KEP-4815). ``COUNTER``: another counter or capacity of the same device is short.
+    ``SIZE``: the amounts that are asked for do not add up to it, or no device is left to take it with. ``UNWANTED``: no
+    claim of the mix selects a device that takes of it.
+    """
+
+    NODE = "cordoned node"
+    TAINT = "taint"
+    ALIGNMENT = "attribute alignment"
+    GROUPS = "compatibility groups"
+    POLICY = "share policy"
+    GEOMETRY = "slice geometry"
+    COUNTER = "counter"
+    SIZE = "size"
+    UNWANTED = "not asked for"
+
+
+LIFTED_IN_ORDER: Final[Sequence[Cause]] = tuple(one for one in Cause if one not in (Cause.SIZE, Cause.UNWANTED))
+"""Rules that are lifted one after the other: each is charged with what can be used only since it does not count."""
+
+
+def lift_of(problem: Problem, quantities: Quantities, lifted: frozenset[Cause]) -> Lift:
+    """What does not count in a scene any more."""
+    every = {(one.id.driver, one.id.counter) for one in problem.counters}
+    capacities = {(one.id.driver, name) for one in problem.devices if one.shareable for name in one.capacity}
+    places = {(one.pool.driver, _counter(problem, key)) for key, one in quantities.by_key.items() if one.positional}
+    counters = every if Cause.COUNTER in lifted else places if Cause.GEOMETRY in lifted else set()
+    return Lift(
+        counters=frozenset(counters),
+        capacities=frozenset(capacities if Cause.COUNTER in lifted else ()),
+        groups=frozenset({one.id.driver for one in problem.devices} if Cause.GROUPS in lifted else ()),
+        lenient=True,
+    )
+
+
+def _counter(problem: Problem, key: tuple[str, int, str]) -> str:
+    return problem.counters[key[1]].id.counter
+
+
+class LiftedOffers(Offers):
+    """Answers of a match table without taints or without the rounding of request policies."""
+
+    def __init__(self, table: MatchTable, lifted: frozenset[Cause]) -> None:
+        super().__init__(table)
+        self._table = table
+        self._lifted = lifted
+        self._exact: dict[tuple[int, Hashable], Charge | None] = {}
+
+    def admits(self, alternative: int, device: int) -> bool:
+        """As in `Eligibility`."""
+        if Cause.TAINT not in self._lifted:
+            return self._table.admits(alternative, device)
+        consumes = self._table.inventory.devices[device].consumes
+        return self._table.features.PartitionableDevices or not consumes
+
+    def charge(self, alternative: int, device: int) -> Charge | None:
+        """As in `Eligibility`; with policies lifted, amounts that are asked for are taken as they are."""
+        if Cause.POLICY not in self._lifted:
+            return self._table.charge(alternative, device)
+        key = alternative, self._table.look(device)
+        if key not in self._exact:
+            self._exact[key] = self._exact_charge(alternative, device)
+        return self._exact[key]
+
+    def _exact_charge(self, alternative: int, device: int) -> Charge | None:
+        inventory = self._table.inventory
+        source = inventory.sources[device]
+        capacity = {
+            name: replace(one, request_policy=_default(one.request_policy))
+            for name, one in source.device.capacity.items()
+        }
+        counters = {
+            index: replace(one, request_policy=_default(one.request_policy))
+            for index, one in ((index, inventory.published[index]) for index, _ in source.requested_counters)
+        }
+        asked = dict(self._table.criteria[alternative].amounts)
+        free = replace(source, device=replace(source.device, capacity=capacity))
+        return charge_for(asked, free, counters, shareable=inventory.devices[device].shareable)
+
+
+def _default(policy: CapacityRequestPolicy | None) -> CapacityRequestPolicy | None:
+    return None if policy is None else CapacityRequestPolicy(default=policy.default)

@@ -1,0 +1,162 @@
+"""What a report on stranded capacity consists of, as users hold it."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from dralloc.quantity import Quantity
+from dralloc.report import Line, Part, Table, amount, as_text, percent, timing_line
+from dralloc.stranded.lifting import Cause
+
+__all__ = ["Row", "Stranding"]
+
+_MOST_POOLS = 20
+
+
+@dataclass(frozen=True)
+class Row:
+    """How much there is of one thing in a pool, or in all pools of one kind of node. Amounts in nanos.
+
+    Parameters
+    ----------
+    driver, pool, node_kind
+        Where; ``pool`` is empty for several pools.
+    measure
+        What is counted: ``counter NAME``, ``capacity NAME`` or ``devices``.
+    total, free
+        What is published, and what nobody holds.
+    causes
+        The part of the free amount that is of no use to the mix, by what strands it.
+    fragmented
+        The measure of Weng et al., times the number of claims in the mix.
+    """
+
+    driver: str
+    pool: str
+    node_kind: str
+    measure: str
+    total: int
+    free: int
+    causes: Mapping[Cause, int]
+    fragmented: int
+
+    @property
+    def stranded(self) -> int:
+        """The stranded amount, whatever strands it."""
+        return sum(self.causes.values())
+
+    @property
+    def usable(self) -> int:
+        """The free amount that is of use."""
+        return self.free - self.stranded
+
+    def plus(self, other: Row) -> Row:
+        """Both rows in one."""
+        causes = Tally(self.causes) + Tally(other.causes)
+        return replace(
+            self,
+            total=self.total + other.total,
+            free=self.free + other.free,
+            causes={cause: causes[cause] for cause in Cause if causes[cause]},
+            fragmented=self.fragmented + other.fragmented,
+        )
+
+    def to_dict(self, claims: int) -> dict[str, Any]:
+        """The row as plain data; amounts as quantities."""
+        return {
+            "driver": self.driver,
+            "pool": self.pool or None,
+            "nodeKind": self.node_kind,
+            "measure": self.measure,
+            "total": str(Quantity(self.total)),
+            "free": str(Quantity(self.free)),
+            "usable": str(Quantity(self.usable)),
+            "stranded": {cause.value: str(Quantity(nanos)) for cause, nanos in self.causes.items()},
+            "fragmented": {"sum": str(Quantity(self.fragmented)), "claims": claims},
+        }
+
+
+@dataclass(frozen=True)
+class Stranding:
+    """What is free but of no use. ``print(stranding)`` is a readable report.
+
+    Parameters
+    ----------
+    mix
+        The kinds of claims, by the name of one, and how many there are of each.
+    pools
+        One row for each thing that is counted in each pool.
+    remarks
+        What was left out, and why.
+    timings
+        Seconds by phase.
+    """
+
+    mix: Mapping[str, int]
+    pools: tuple[Row, ...]
+    remarks: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def claims(self) -> int:
+        """How many claims the mix has."""
+        return sum(self.mix.values())
+
+    @cached_property
+    def node_kinds(self) -> tuple[Row, ...]:
+        """One row for each thing that a driver has on each kind of node."""
+        found: dict[tuple[str, str, str], Row] = {}
+        for row in self.pools:
+            key = row.driver, row.node_kind, row.measure
+            found[key] = found[key].plus(row) if key in found else replace(row, pool="")
+        return tuple(found.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, ready for JSON."""
+        return {
+            "mix": [{"like": name, "claims": count} for name, count in self.mix.items()],
+            "nodeKinds": [row.to_dict(self.claims) for row in self.node_kinds],
+            "pools": [row.to_dict(self.claims) for row in self.pools],
+            "remarks": list(self.remarks),
+            "timings": dict(self.timings),
+        }
+
+    def parts(self) -> list[Part]:
+        """The report as tables and lines."""
+        found: list[Part] = [Line(self._headline(), "bold"), *map(Line, self.remarks)]
+        found.append(Table("The mix", (">claims", "like"), [(str(count), name) for name, count in self.mix.items()]))
+        found.append(self._table("By kind of node", "nodes", self.node_kinds))
+        worst = sorted((row for row in self.pools if row.stranded), key=lambda row: -row.stranded * 10**6 // row.total)
+        more = f" ({_MOST_POOLS} of {len(worst)}, the worst first)" if len(worst) > _MOST_POOLS else ""
+        found.append(self._table(f"By pool{more}", "pool", worst[:_MOST_POOLS]))
+        found.append(timing_line(self.timings))
+        return found
+
+    def _headline(self) -> str:
+        pools = {(row.driver, row.pool) for row in self.pools}
+        hit = {(row.driver, row.pool) for row in self.pools if row.stranded}
+        return f"{len(hit)} of {len(pools)} pools have free capacity that no claim of the mix can use"
+
+    def _table(self, title: str, where: str, rows: Sequence[Row]) -> Table:
+        causes = [cause for cause in Cause if any(row.causes.get(cause) for row in rows)]
+        by_cause = (f">{cause.value}" for cause in causes)
+        columns = (where, "measure", ">of", ">free", ">stranded", ">", *by_cause, ">F (Weng et al.)")
+        return Table(title, columns, [tuple(self._cells(row, causes)) for row in rows])
+
+    def _cells(self, row: Row, causes: Sequence[Cause]) -> Iterator[str]:
+        yield row.pool or row.node_kind
+        yield row.measure
+        yield amount(row.total)
+        yield amount(row.free)
+        yield amount(row.stranded)
+        yield percent(row.stranded / row.free) if row.free else ""
+        for cause in causes:
+            yield amount(row.causes[cause]) if row.causes.get(cause) else ""
+        yield percent(row.fragmented / (row.free * self.claims)) if row.free else ""
+
+    def __str__(self) -> str:
+        return as_text(self.parts())

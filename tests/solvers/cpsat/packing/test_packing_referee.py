@@ -1,0 +1,58 @@
+"""Packing pieces into cells against deciding on every device, on problems that would be counted otherwise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+
+from crowd_strategies import crowds
+from dralloc.check import check
+from dralloc.problem import Problem
+from dralloc.solution import Status
+from dralloc.solvers.cpsat import Options, solve
+from dralloc.solvers.cpsat.candidates import survey
+from dralloc.solvers.cpsat.classes import divide as division
+
+EXAMPLES = int(os.environ.get("DRALLOC_PACKING_EXAMPLES", "150"))
+THOROUGH = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def too_many_patterns() -> Iterator[None]:
+    """No cell's patterns are listed, as if they were too many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(division, "_MOST_EFFORT", 0)
+        yield
+
+
+def packed(problem: Problem) -> bool:
+    return bool(division.divide(problem, lambda demands: survey(problem, demands)).packed)
+
+
+@THOROUGH
+@given(crowds())
+def test_packing_is_as_good_as_devices(problem: Problem) -> None:
+    assume(packed(problem))
+    found = solve(problem, Options())
+    check(problem, found)
+    one_by_one = solve(problem, Options(per_device=True))
+    assert found.status is Status.OPTIMAL
+    assert [tier.value for tier in found.tiers] == [tier.value for tier in one_by_one.tiers]
+
+
+@THOROUGH
+@given(crowds())
+def test_bounds_hold_when_time_is_short(problem: Problem) -> None:
+    assume(packed(problem))
+    found = solve(problem, Options(time_limit=0.001))
+    check(problem, found)
+    weight, best = found.tiers[0], solve(problem, Options(per_device=True)).tiers[0]
+    assert weight.value <= best.value <= weight.bound

@@ -1,0 +1,74 @@
+"""What holds of stranded capacity in any cluster.
+
+``DRALLOC_STRANDED_CLUSTERS`` says how many crowded clusters are tried, 60 if it does not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pytest
+
+from brute_force import solutions, without_partial_defects
+from crowded import Crowd
+from dralloc.cluster import Cluster
+from dralloc.explain.books import Books
+from dralloc.explain.turn import allocated_holdings
+from dralloc.problem import Demand, Problem
+from dralloc.stranded import Row, stranded
+from dralloc.stranded.split import Splitter
+from dralloc.whatif.wishes import Wish, stage
+
+CLUSTERS = int(os.environ.get("DRALLOC_STRANDED_CLUSTERS", "60"))
+CHUNKS = 4
+
+
+def crowds(chunk: int) -> Iterator[tuple[Cluster, list[Wish]]]:
+    for seed in range(chunk, CLUSTERS, CHUNKS):
+        cluster = Crowd(seed).cluster()
+        yield cluster, [Wish(claim.key) for claim in cluster.claims if claim.status.allocation is None]
+
+
+def rows(cluster: Cluster, mix: list[Wish]) -> Mapping[tuple[str, str], Row]:
+    return {(one.pool, one.measure): one for one in stranded(cluster, mix).pools}
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_parts_add_up_and_more_claims_strand_no_more(chunk: int) -> None:
+    for cluster, mix in crowds(chunk):
+        before: Mapping[tuple[str, str], Row] = {}
+        for number in range(1, len(mix) + 1):
+            now = rows(cluster, mix[:number])
+            for key, one in now.items():
+                assert one.free == one.usable + sum(one.causes.values())
+                assert one.usable >= 0
+                assert all(nanos > 0 for nanos in one.causes.values())
+                assert 0 <= one.fragmented <= number * one.free
+                assert key not in before or one.stranded <= before[key].stranded
+            before = now
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_what_can_be_granted_is_what_some_answer_grants(chunk: int) -> None:
+    for cluster, mix in crowds(chunk):
+        staged = stage(cluster, mix)
+        books = Books(staged.compiled.problem, allocated_holdings(staged.compiled))
+        found = Splitter(staged.compiled, books, staged.demands).found()
+        for number, demand in enumerate(staged.demands):
+            granted = {one.device for each in found[number] for one in each.granted}
+            assert granted == in_some_answer(staged.compiled.problem, demand), demand.key
+
+
+def in_some_answer(problem: Problem, demand: Demand) -> set[int]:
+    """The devices that the demand is granted for itself in any answer."""
+    alone = without_partial_defects(replace(problem, demands=(demand,)))
+    return {
+        grant.device
+        for solution in solutions(alone)
+        for placement in solution.placements
+        for claim, grants in zip(demand.claims, placement.grants, strict=True)
+        for grant in grants
+        if not claim.requests[grant.request].alternatives[grant.alternative].admin
+    }
