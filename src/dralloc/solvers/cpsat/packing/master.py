@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
+from dralloc.solvers.cpsat.linear import Linear, solve_linear
 from dralloc.solvers.cpsat.packing.columns import Column
-from dralloc.solvers.cpsat.packing.linear import Linear, solve_linear
 from dralloc.solvers.cpsat.packing.store import Store
 from dralloc.solvers.cpsat.rows import Term
 from dralloc.solvers.cpsat.search import EXACT_FLOAT, most_of

@@ -19,7 +19,7 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from dralloc.solvers.cpsat.packing.linear import solve_linear
+from dralloc.solvers.cpsat.linear import solve_linear
 from dralloc.solvers.cpsat.packing.store import Store
 from dralloc.solvers.cpsat.rows import Term
 

@@ -11,10 +11,10 @@ from typing import Final
 
 import numpy as np
 
+from dralloc.solvers.cpsat.linear import Linear
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.columns import Answer, Column, Columns, Costs, costs_of, served
 from dralloc.solvers.cpsat.packing.filling import Filler, Filling, Targets
-from dralloc.solvers.cpsat.packing.linear import Linear
 from dralloc.solvers.cpsat.packing.master import Master, Offer
 from dralloc.solvers.cpsat.packing.store import Store
 from dralloc.solvers.cpsat.search import limit_cost, minimise
