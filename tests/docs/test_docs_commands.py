@@ -21,8 +21,8 @@ PAGES: Final = sorted(
     page for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "models").glob("*/README.md")]
 )
 _FENCE: Final = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
-_EQUALLY_GOOD: Final = re.compile(r"^Only the optimum places *\n.*?(\n\n|\Z)", re.DOTALL | re.MULTILINE)
-_SECONDS: Final = re.compile(r"\d+\.\d+ s\b")
+_EQUALLY_GOOD: Final = re.compile(r"^(Utilisation|Only the optimum places) *\n.*?(\n\n|\Z)", re.DOTALL | re.MULTILINE)
+_SECONDS: Final = re.compile(r"\d+(\.\d+)? s\b")
 _RULES: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

@@ -1,4 +1,4 @@
-"""The documentation names what exists: modules in the rules' pages, and every public name in the reference."""
+"""The documentation names what exists: modules in the rules' pages, formulas for all constraints, all models."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import re
 
 import pytest
 
-import dralloc
-import dralloc.plot
 from conftest import ROOT
 from dralloc.solvers.cpsat import constraints
 
@@ -38,13 +36,6 @@ def test_every_constraint_has_its_formula() -> None:
     rules = {name for name in called if inspect.isfunction(getattr(constraints, name, None))}
     assert len(rules) > 10
     assert {name for name in rules if f".{name}`]" not in text} == {"servings_by_claim"}  # no rule
-
-
-def test_the_reference_has_every_public_name() -> None:
-    text = (DOCS / "reference" / "python.md").read_text()
-    shown = set(re.findall(r"^::: dralloc\.(\w+)$", text, re.MULTILINE))
-    in_errors = {name for name in dralloc.__all__ if name in dralloc.errors.__all__}
-    assert shown >= set(dralloc.__all__) - in_errors
 
 
 @pytest.mark.parametrize("model", sorted(path.parent.name for path in (ROOT / "models").glob("*/README.md")))
