@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from dralloc.cli import app
 from dralloc.cli.console import Exit
-from wire import Json, allocated, claim, consumes, counters, device, device_class, node, request, resource_slice
+from wire import Json, allocated, claim, consumes, counters, device, device_class, node, pod, request, resource_slice
 
 
 def plan(*arguments: str | Path) -> Result:
@@ -117,8 +117,31 @@ def test_what_fewest_nodes_cannot_use(halves: Path, arguments: list[str], messag
 def test_what_fits_nowhere_is_named(tmp_path: Path) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(yaml.safe_dump_all([device_class(), *gpus("small", 1), claim("a", wants("quarter"))]))
-    result = plan("fewest-nodes", path, "--kind", "one=small")
+    result = plan("fewest-nodes", path, "--claim", "a", "--kind", "one=small")
     assert result.stderr == "error: default/a: fits on no node of kind one\n"
+
+
+def test_what_is_pending_and_cannot_be_had_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    claims = [claim("whole", wants("whole")), claim("quarter", wants("quarter")), claim("both", wants("half"))]
+    pods = [pod("a", "both"), pod("b", "both"), pod("c", "none")]
+    path.write_text(yaml.safe_dump_all([device_class(), *gpus("small", 1), *claims, *pods]))
+    found = answer("fewest-nodes", path)
+    assert found["mix"] == [{"claim": "default/whole", "number": 1}]
+    assert found["cost"] == 1
+    pods_left_out = ["pod default/a: shares a claim with other pods", "pod default/b: shares a claim with other pods"]
+    assert found["leftOut"][:2] == pods_left_out
+    assert found["leftOut"][2].startswith("pod default/c: ")
+    assert found["leftOut"][3:] == ["default/quarter: fits on no node of kind small"]
+    assert "warning: does not count: default/quarter" in plan("fewest-nodes", path).stdout
+
+
+def test_nothing_needs_no_nodes(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all([device_class(), node("empty"), claim("a", wants("whole"))]))
+    found = answer("fewest-nodes", path)
+    assert (found["cost"], found["nodes"], found["exact"]) == (0, [], True)
+    assert found["leftOut"] == ["default/a: fits on no node"]
 
 
 def test_a_device_for_all_nodes_makes_no_kind_of_node(tmp_path: Path) -> None:

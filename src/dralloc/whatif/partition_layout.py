@@ -9,7 +9,7 @@ from typing import Any
 from dralloc.cluster import Cluster
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
-from dralloc.names import ClaimKey, DeviceID
+from dralloc.names import DeviceID
 from dralloc.problem import Problem
 from dralloc.report import Line, Part, Table, as_text, folded, timing_line
 from dralloc.solvers.cpsat import Options
@@ -74,7 +74,7 @@ class PartitionLayout:
     plans
         With one layout for all equal units, with two, and so on until more do not help; the last is the best.
     left_out
-        Pods that share claims, which do not count.
+        What is pending and does not count, with the reason.
     timings
         Seconds by phase.
     """
@@ -84,7 +84,7 @@ class PartitionLayout:
     on_demand: tuple[int, ...]
     bound: int
     plans: tuple[LayoutPlan, ...]
-    left_out: tuple[ClaimKey, ...] = ()
+    left_out: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class PartitionLayout:
                 }
                 for plan in self.plans
             ],
-            "podsLeftOut": [str(key) for key in self.left_out],
+            "leftOut": list(self.left_out),
             "timings": dict(self.timings),
         }
 
@@ -126,10 +126,7 @@ class PartitionLayout:
         return [
             Table("Served", columns, rows),
             Table("Layouts", ("layouts", ">units", "partitions, as on"), folded(list(self._layouts()), 1)),
-            *(
-                Line(f"warning: Pod {key}: shares a claim with other pods, and does not count", "yellow")
-                for key in self.left_out
-            ),
+            *(Line(f"warning: does not count: {reason}", "yellow") for reason in self.left_out),
             timing_line(self.timings),
         ]
 
@@ -181,7 +178,7 @@ def _named(
     found: Comparison,
     problem: Problem,
     mix: tuple[tuple[str, int], ...],
-    left_out: tuple[ClaimKey, ...],
+    left_out: tuple[str, ...],
     timings: Mapping[str, float],
 ) -> PartitionLayout:
     def names(devices: tuple[int, ...]) -> tuple[DeviceID, ...]:

@@ -72,6 +72,8 @@ def stack(
     -------
     The place of a demand of which none fits on any kind of node, if there is one.
     """
+    if not any(needs):
+        return Stack((0,) * len(shelves), 0, 0)
     stacking = _Stacking(demands, needs, [_Kind(problem, demands, needs, each, options) for each in shelves], options)
     homeless = stacking.homeless()
     return stacking.run() if homeless is None else homeless
