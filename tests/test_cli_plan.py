@@ -161,3 +161,23 @@ def test_layouts(halves: Path) -> None:
     assert (best["total"], best["lost"]) == (6, 0)
     assert sorted(each["units"] for each in best["layouts"]) == [1, 3]
     assert "one layout" in plan("partition-layout", halves, "--claim", "half=5", "--claim", "whole").stdout
+
+
+def test_layouts_are_for_claims_of_one_device(halves: Path) -> None:
+    pair = claim("pair", {**wants("half"), "exactly": {**wants("half")["exactly"], "count": 2}})
+    halves.write_text(halves.read_text() + "---\n" + yaml.safe_dump(pair))
+    result = plan("partition-layout", halves, "--claim", "pair")
+    assert result.exit_code == Exit.INPUT
+    rule = "layouts are found for claims of one device each, without admin access"
+    assert result.stderr == f"error: default/pair: {rule}\n"
+    assert answer("partition-layout", halves)["leftOut"] == [f"default/pair: {rule}"]
+
+
+def test_layouts_are_for_devices_that_are_not_shared(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    shared = resource_slice([device("gpu-0", {"kind": "whole"}, allowMultipleAllocations=True)])
+    path.write_text(yaml.safe_dump_all([device_class(), node(), shared, claim("a", wants("whole"))]))
+    result = plan("partition-layout", path)
+    assert result.stderr.startswith(
+        "error: device gpu.example.com/pool-0/gpu-0: can be shared; layouts are for devices"
+    )
