@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ortools.linear_solver import pywraplp
 from ortools.sat.python import cp_model
 
 from dralloc.errors import ModelError
 from dralloc.solvers.cpsat.options import Options
+from dralloc.solvers.cpsat.packing.linear import solve_linear
+from dralloc.solvers.cpsat.rows import Term
 from dralloc.solvers.cpsat.search import minimise
 
 __all__ = ["Column", "Cover", "cover", "prices"]
@@ -56,22 +57,26 @@ def cover(columns: Sequence[Column], needs: Sequence[int], options: Options | No
     ModelError
         The costs are beyond what the solver can tell apart.
     """
-    most = [_most(column, needs) for column in columns]
     if not all(any(column.brings[place] for column in columns) for place, need in enumerate(needs) if need):
         return None
-    model = cp_model.CpModel()
-    times = [model.new_int_var(0, number, "") for number in most]
-    for place, need in enumerate(needs):
-        brought = [column.brings[place] for column in columns]
-        model.add(cp_model.LinearExpr.weighted_sum(times, brought) >= need)
+    model, terms = _model(columns, needs)
     chosen = options or Options()
-    terms = [(variable, column.cost) for variable, column in zip(times, columns, strict=True)]
     outcome = minimise(model, terms, chosen, chosen.time_limit)
     if outcome.values is None:
         return None
-    found = tuple(outcome.values[variable.index] for variable in times)
+    found = tuple(outcome.values[variable.index] for variable, _ in terms)
     cost = sum(column.cost * number for column, number in zip(columns, found, strict=True))
     return Cover(found, cost, outcome.bound)
+
+
+def _model(columns: Sequence[Column], needs: Sequence[int]) -> tuple[cp_model.CpModel, list[Term]]:
+    """One row per need, and the cost."""
+    model = cp_model.CpModel()
+    times = [model.new_int_var(0, _most(column, needs), "") for column in columns]
+    for place, need in enumerate(needs):
+        brought = [column.brings[place] for column in columns]
+        model.add(cp_model.LinearExpr.weighted_sum(times, brought) >= need)
+    return model, [(variable, column.cost) for variable, column in zip(times, columns, strict=True)]
 
 
 def _most(column: Column, needs: Sequence[int]) -> int:
@@ -87,15 +92,7 @@ def prices(columns: Sequence[Column], needs: Sequence[int]) -> tuple[int, ...]:
     ModelError
         Some need is brought by no column.
     """
-    solver = pywraplp.Solver.CreateSolver("GLOP")
-    rows = [solver.Constraint(need, solver.infinity()) for need in needs]
-    objective = solver.Objective()
-    objective.SetMinimization()
-    for column in columns:
-        variable = solver.NumVar(0, solver.infinity(), "")
-        objective.SetCoefficient(variable, column.cost)
-        for row, brought in zip(rows, column.brings, strict=True):
-            row.SetCoefficient(variable, brought)
-    if solver.Solve() != pywraplp.Solver.OPTIMAL:
+    found = solve_linear(*_model(columns, needs))
+    if found is None:
         raise ModelError("cover: no choice of columns brings what is needed")
-    return tuple(max(0, int(row.dual_value() * _SCALE)) for row in rows)
+    return tuple(max(0, int(dual * _SCALE)) for dual in found.duals)
