@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from dralloc.cli import app
 from dralloc.cli.console import Exit
-from wire import Json, allocated, claim, consumes, counters, device, device_class, node, request, resource_slice
+from wire import Json, allocated, claim, consumes, counters, device, device_class, node, pod, request, resource_slice
 
 
 def plan(*arguments: str | Path) -> Result:
@@ -117,8 +117,31 @@ def test_what_fewest_nodes_cannot_use(halves: Path, arguments: list[str], messag
 def test_what_fits_nowhere_is_named(tmp_path: Path) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(yaml.safe_dump_all([device_class(), *gpus("small", 1), claim("a", wants("quarter"))]))
-    result = plan("fewest-nodes", path, "--kind", "one=small")
+    result = plan("fewest-nodes", path, "--claim", "a", "--kind", "one=small")
     assert result.stderr == "error: default/a: fits on no node of kind one\n"
+
+
+def test_what_is_pending_and_cannot_be_had_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    claims = [claim("whole", wants("whole")), claim("quarter", wants("quarter")), claim("both", wants("half"))]
+    pods = [pod("a", "both"), pod("b", "both"), pod("c", "none")]
+    path.write_text(yaml.safe_dump_all([device_class(), *gpus("small", 1), *claims, *pods]))
+    found = answer("fewest-nodes", path)
+    assert found["mix"] == [{"claim": "default/whole", "number": 1}]
+    assert found["cost"] == 1
+    pods_left_out = ["pod default/a: shares a claim with other pods", "pod default/b: shares a claim with other pods"]
+    assert found["leftOut"][:2] == pods_left_out
+    assert found["leftOut"][2].startswith("pod default/c: ")
+    assert found["leftOut"][3:] == ["default/quarter: fits on no node of kind small"]
+    assert "warning: does not count: default/quarter" in plan("fewest-nodes", path).stdout
+
+
+def test_nothing_needs_no_nodes(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all([device_class(), node("empty"), claim("a", wants("whole"))]))
+    found = answer("fewest-nodes", path)
+    assert (found["cost"], found["nodes"], found["exact"]) == (0, [], True)
+    assert found["leftOut"] == ["default/a: fits on no node"]
 
 
 def test_a_device_for_all_nodes_makes_no_kind_of_node(tmp_path: Path) -> None:
@@ -138,3 +161,23 @@ def test_layouts(halves: Path) -> None:
     assert (best["total"], best["lost"]) == (6, 0)
     assert sorted(each["units"] for each in best["layouts"]) == [1, 3]
     assert "one layout" in plan("partition-layout", halves, "--claim", "half=5", "--claim", "whole").stdout
+
+
+def test_layouts_are_for_claims_of_one_device(halves: Path) -> None:
+    pair = claim("pair", {**wants("half"), "exactly": {**wants("half")["exactly"], "count": 2}})
+    halves.write_text(halves.read_text() + "---\n" + yaml.safe_dump(pair))
+    result = plan("partition-layout", halves, "--claim", "pair")
+    assert result.exit_code == Exit.INPUT
+    rule = "layouts are found for claims of one device each, without admin access"
+    assert result.stderr == f"error: default/pair: {rule}\n"
+    assert answer("partition-layout", halves)["leftOut"] == [f"default/pair: {rule}"]
+
+
+def test_layouts_are_for_devices_that_are_not_shared(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    shared = resource_slice([device("gpu-0", {"kind": "whole"}, allowMultipleAllocations=True)])
+    path.write_text(yaml.safe_dump_all([device_class(), node(), shared, claim("a", wants("whole"))]))
+    result = plan("partition-layout", path)
+    assert result.stderr.startswith(
+        "error: device gpu.example.com/pool-0/gpu-0: can be shared; layouts are for devices"
+    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from dralloc.cluster import Cluster
 from dralloc.compiler import compile_cluster
@@ -15,6 +16,8 @@ from dralloc.problem import Claim, Demand, Problem
 from dralloc.whatif.wishes import Source, Wish, stage
 
 __all__ = ["Demanded", "demanded"]
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -32,14 +35,28 @@ class Demanded:
     numbers
         How many there are of each.
     left_out
-        Pods that share claims with others: they cannot be counted.
+        What is pending and does not count, with the reason.
     """
 
     problem: Problem
     demands: tuple[Demand, ...]
     titles: tuple[str, ...]
     numbers: tuple[int, ...]
-    left_out: tuple[ClaimKey, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    def without(self, place: int, reason: str) -> Demanded:
+        """The same without one of the kinds."""
+
+        def others(every: Sequence[_Item]) -> tuple[_Item, ...]:
+            return (*every[:place], *every[place + 1 :])
+
+        return replace(
+            self,
+            demands=others(self.demands),
+            titles=others(self.titles),
+            numbers=others(self.numbers),
+            left_out=(*self.left_out, f"{self.titles[place]}: {reason}"),
+        )
 
 
 def demanded(
@@ -69,19 +86,22 @@ def demanded(
     )
 
 
-def _pending(cluster: Cluster, features: Features) -> tuple[list[Wish], list[ClaimKey]]:
-    """A wish for every pending pod and lone claim, and the pods that share claims."""
+def _pending(cluster: Cluster, features: Features) -> tuple[list[Wish], list[str]]:
+    """A wish for every pending pod and lone claim, and what cannot be counted."""
     demands = compile_cluster(cluster, features).problem.demands
     users = Counter(claim.key for demand in demands for claim in demand.claims)
     used = {key for claims in cluster.claims_of_pods.values() for key in claims}
     lone = {claim.key for claim in cluster.claims} - used
-    wishes, shared = [], []
+    wishes, left_out = [], []
     for demand in demands:
-        if any(users[claim.key] > 1 for claim in demand.claims):
-            shared.append(demand.key)
+        wish = Wish(demand.key, Source.CLAIM if _is_lone(demand, lone) else Source.POD, 1)
+        shared = any(users[claim.key] > 1 for claim in demand.claims)
+        defect = next((claim.defect for claim in demand.claims if claim.defect), "")
+        if shared or defect:
+            left_out.append(f"{wish.title}: {'shares a claim with other pods' if shared else defect}")
         else:
-            wishes.append(Wish(demand.key, Source.CLAIM if _is_lone(demand, lone) else Source.POD, 1))
-    return wishes, shared
+            wishes.append(wish)
+    return wishes, left_out
 
 
 def _is_lone(demand: Demand, lone: set[ClaimKey]) -> bool:

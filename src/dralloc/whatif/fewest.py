@@ -11,7 +11,6 @@ from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
-from dralloc.names import ClaimKey
 from dralloc.report import Line, Part, Table, as_text, timing_line
 from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
@@ -40,7 +39,7 @@ class FewestNodes:
     bound
         Nothing cheaper holds everything.
     left_out
-        Pods that share claims, which do not count.
+        What is pending and does not count, with the reason.
     timings
         Seconds by phase.
     """
@@ -50,7 +49,7 @@ class FewestNodes:
     numbers: tuple[int, ...]
     cost: Fraction
     bound: Fraction
-    left_out: tuple[ClaimKey, ...] = ()
+    left_out: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -69,7 +68,7 @@ class FewestNodes:
             "cost": _amount(self.cost),
             "bound": _amount(self.bound),
             "exact": self.exact,
-            "podsLeftOut": [str(key) for key in self.left_out],
+            "leftOut": list(self.left_out),
             "timings": dict(self.timings),
         }
 
@@ -89,8 +88,8 @@ class FewestNodes:
     def _remarks(self) -> Iterator[Line]:
         proof = "proven to be the lowest" if self.exact else f"no answer costs less than {_amount(self.bound)}"
         yield Line(f"\nCost {_amount(self.cost)}: {proof}.", "" if self.exact else "yellow")
-        for key in self.left_out:
-            yield Line(f"warning: Pod {key}: shares a claim with other pods, and does not count", "yellow")
+        for reason in self.left_out:
+            yield Line(f"warning: does not count: {reason}", "yellow")
 
     def __str__(self) -> str:
         return as_text(self.parts())
@@ -140,8 +139,12 @@ def fewest_nodes(  # noqa: PLR0913 - everything has a default
         places = {node.name: place for place, node in enumerate(mix.problem.nodes)}
         shelves = [Shelf(places[kind.example], cost) for kind, cost in zip(found, costs, strict=True)]
         best = stack(mix.problem, mix.demands, mix.numbers, shelves, options)
-    if isinstance(best, int):
-        raise DrallocError(f"{mix.titles[best]}: fits on no node of kind {', '.join(kind.name for kind in found)}")
+        while isinstance(best, int):
+            reason = "fits on no node" + (f" of kind {', '.join(kind.name for kind in found)}" if found else "")
+            if asked:
+                raise DrallocError(f"{mix.titles[best]}: {reason}")
+            mix = mix.without(best, reason)
+            best = stack(mix.problem, mix.demands, mix.numbers, shelves, options)
     return FewestNodes(
         mix=tuple(zip(mix.titles, mix.numbers, strict=True)),
         kinds=found,

@@ -22,8 +22,8 @@ MOST = 1_000_000
 """More copies are not tried."""
 
 
-_FEW = 10_000
-"""The same where nothing tells how many there could be."""
+_TRIES = (32, 512, 10_000)
+"""Where nothing tells how many there could be, so many are tried: more as long as all of them fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,12 @@ class _Filling:
         if per_device is None and takes_nothing(self.problem, self.demand):
             greedy = self.first_fit(1)
             return Fill(None, None, None if greedy.placements else 0, None, _first_error(greedy))
-        greedy, problem = self.first_fit(most), self._crowded(most)
-        best = solve(problem, options, hint=greedy)
+        for tried in _TRIES if most is None else (most,):
+            problem = self._crowded(tried)
+            greedy = first_fit(problem)
+            best = solve(problem, options, hint=greedy)
+            if best.tiers[0].value < tried:
+                break
         check(problem, greedy)
         check(problem, best)
         number, tier = self._count(best), best.tiers[0]
@@ -119,7 +123,7 @@ class _Filling:
         return first_fit(self._crowded(most))
 
     def _crowded(self, most: int | None) -> Problem:
-        number = min(_FEW if most is None else most, MOST)
+        number = min(_TRIES[-1] if most is None else most, MOST)
         return replace(self.problem, demands=tuple(copies(self.demand, max(number, 1))))
 
     def _count(self, solution: Solution) -> int:

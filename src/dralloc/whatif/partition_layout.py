@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from dralloc.cluster import Cluster
+from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
-from dralloc.names import ClaimKey, DeviceID
+from dralloc.names import DeviceID
 from dralloc.problem import Problem
 from dralloc.report import Line, Part, Table, as_text, folded, timing_line
 from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
-from dralloc.whatif.demanded import demanded
+from dralloc.whatif.demanded import Demanded, demanded
 from dralloc.whatif.layouts import Comparison, Plan, compare
-from dralloc.whatif.partitions import read_single
+from dralloc.whatif.partitions import Single, read_single
 from dralloc.whatif.wishes import Wish
 
 __all__ = ["LayoutPlan", "PartitionLayout", "UnitKind", "partition_layout"]
+
+_RULE: Final = "layouts are found for claims of one device each, without admin access"
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class PartitionLayout:
     plans
         With one layout for all equal units, with two, and so on until more do not help; the last is the best.
     left_out
-        Pods that share claims, which do not count.
+        What is pending and does not count, with the reason.
     timings
         Seconds by phase.
     """
@@ -84,7 +87,7 @@ class PartitionLayout:
     on_demand: tuple[int, ...]
     bound: int
     plans: tuple[LayoutPlan, ...]
-    left_out: tuple[ClaimKey, ...] = ()
+    left_out: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,7 +110,7 @@ class PartitionLayout:
                 }
                 for plan in self.plans
             ],
-            "podsLeftOut": [str(key) for key in self.left_out],
+            "leftOut": list(self.left_out),
             "timings": dict(self.timings),
         }
 
@@ -126,10 +129,7 @@ class PartitionLayout:
         return [
             Table("Served", columns, rows),
             Table("Layouts", ("layouts", ">units", "partitions, as on"), folded(list(self._layouts()), 1)),
-            *(
-                Line(f"warning: Pod {key}: shares a claim with other pods, and does not count", "yellow")
-                for key in self.left_out
-            ),
+            *(Line(f"warning: does not count: {reason}", "yellow") for reason in self.left_out),
             timing_line(self.timings),
         ]
 
@@ -172,16 +172,30 @@ def partition_layout(
     with phase(timings, "compile"):
         mix = demanded(cluster, asked, features=features, strict=strict)
     with phase(timings, "layouts"):
-        singles = [read_single(demand, title) for demand, title in zip(mix.demands, mix.titles, strict=True)]
+        mix, singles = _of_one_device(mix, strict=bool(asked))
         found = compare(mix.problem, mix.demands, singles, mix.numbers, options)
     return _named(found, mix.problem, tuple(zip(mix.titles, mix.numbers, strict=True)), mix.left_out, timings)
+
+
+def _of_one_device(mix: Demanded, *, strict: bool) -> tuple[Demanded, list[Single]]:
+    """The demands for one device, and what they ask for; others are an error, or left out."""
+    singles: list[Single] = []
+    for place, demand in reversed(list(enumerate(mix.demands))):
+        single = read_single(demand)
+        if single is not None:
+            singles.insert(0, single)
+            continue
+        if strict:
+            raise DrallocError(f"{mix.titles[place]}: {_RULE}")
+        mix = mix.without(place, _RULE)
+    return mix, singles
 
 
 def _named(
     found: Comparison,
     problem: Problem,
     mix: tuple[tuple[str, int], ...],
-    left_out: tuple[ClaimKey, ...],
+    left_out: tuple[str, ...],
     timings: Mapping[str, float],
 ) -> PartitionLayout:
     def names(devices: tuple[int, ...]) -> tuple[DeviceID, ...]:

@@ -50,21 +50,15 @@ class Unit:
     key: Hashable
 
 
-def read_single(demand: Demand, title: str) -> Single:
-    """The request of a demand for one device.
-
-    Raises
-    ------
-    DrallocError
-        It asks for something else.
-    """
+def read_single(demand: Demand) -> Single | None:
+    """The request of a demand for one device; None if it asks for something else."""
     found = [
         Single(claim, place, request.alternatives)
         for claim, each in enumerate(demand.claims)
         for place, request in enumerate(each.requests)
     ]
     if len(found) != 1 or any(one.count != 1 or one.admin for one in found[0].alternatives):
-        raise DrallocError(f"{title}: layouts are found for claims of one device each, without admin access")
+        return None
     return found[0]
 
 

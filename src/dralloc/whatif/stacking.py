@@ -16,6 +16,7 @@ from math import gcd
 from typing import Final
 
 from dralloc.check import check
+from dralloc.errors import DrallocError
 from dralloc.problem import Demand, Problem
 from dralloc.solution import Grant, Placement, Solution
 from dralloc.solvers.cpsat import Options
@@ -71,7 +72,14 @@ def stack(
     Returns
     -------
     The place of a demand of which none fits on any kind of node, if there is one.
+
+    Raises
+    ------
+    DrallocError
+        The time limit leaves no answer.
     """
+    if not any(needs):
+        return Stack((0,) * len(shelves), 0, 0)
     stacking = _Stacking(demands, needs, [_Kind(problem, demands, needs, each, options) for each in shelves], options)
     homeless = stacking.homeless()
     return stacking.run() if homeless is None else homeless
@@ -177,7 +185,8 @@ class _Stacking:
     def _cover(self) -> Cover:
         columns = self._columns()
         found = cover(columns, self.needs, self.options)
-        assert found is not None, "every demand fits somewhere"
+        if found is None:
+            raise DrallocError("time limit: too short to find nodes that hold everything")
         return found
 
     def _stacked(self, found: Cover) -> Stack:
