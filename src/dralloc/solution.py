@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dralloc.errors import AllocationError
 
-__all__ = ["Grant", "Placement", "Solution", "Status", "Tier"]
+__all__ = ["Grant", "Placement", "Solution", "Status", "Tier", "relative_gap"]
 
 
 class Grant(NamedTuple):
@@ -43,6 +43,12 @@ class Status(StrEnum):
     OPTIMAL = "OPTIMAL"
 
 
+def relative_gap(value: int, bound: int) -> float:
+    """The distance of a value to its bound, relative to the larger of the two; 0 if they meet."""
+    distance = abs(bound - value)
+    return distance / max(abs(bound), abs(value)) if distance else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Tier:
     """One tier of the lexicographic objective: its value, and the proven limit of what any answer can reach.
@@ -58,8 +64,7 @@ class Tier:
     @property
     def gap(self) -> float:
         """Distance to the bound relative to the larger of the two; 0 when the tier is proven."""
-        distance = abs(self.bound - self.value)
-        return distance / max(abs(self.bound), abs(self.value)) if distance else 0.0
+        return relative_gap(self.value, self.bound)
 
     @property
     def proven(self) -> bool:

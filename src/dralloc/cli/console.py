@@ -13,6 +13,7 @@ from rich.status import Status
 
 from dralloc.errors import CheckError, DrallocError, Finding
 from dralloc.features import ALL_FEATURES, Features
+from dralloc.report import percent
 from dralloc.solvers.cpsat import Progress
 
 __all__ = ["Exit", "Session", "features_from", "guarded"]
@@ -72,7 +73,8 @@ class Session:
     def progress(self, progress: Progress) -> None:
         """Show how far the search for the optimum is."""
         if self._status is not None:
-            state = f"best {progress.best}, bound {progress.bound}, {progress.seconds:.0f} s"
+            gap = percent(progress.gap)
+            state = f"best {progress.best}, bound {progress.bound}, gap {gap}, {progress.seconds:.0f} s"
             self._status.update(f"optimum, {progress.phase}: {state}")
 
 

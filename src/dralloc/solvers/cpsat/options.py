@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from dralloc.errors import ModelError
+from dralloc.solution import relative_gap
 
 __all__ = ["Goal", "Options", "Progress"]
 
@@ -88,3 +89,8 @@ class Progress:
     best: int
     bound: int
     seconds: float
+
+    @property
+    def gap(self) -> float:
+        """Distance of the best to its bound relative to the larger of the two."""
+        return relative_gap(self.best, self.bound)

@@ -1,0 +1,5 @@
+"""``python -m dralloc``: the command line."""
+
+from dralloc.cli import main
+
+main()

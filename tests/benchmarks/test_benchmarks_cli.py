@@ -1,0 +1,49 @@
+"""``python -m benchmarks`` as somebody who measures meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks.cli import app
+from benchmarks.measure import PHASES
+from benchmarks.openb.run import Scene
+from benchmarks.openb.sample import sample
+from benchmarks.registry import WORKLOADS
+from dralloc.load import load
+from dralloc.solvers.cpsat import Options
+
+
+def run(*arguments: str | Path) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.mark.parametrize("name", [name for name in WORKLOADS if not name.startswith("explain")])
+def test_every_workload_runs_at_a_small_size(name: str) -> None:
+    found = json.loads(run("run", name, "--size", "3", "--seed", "1", "--time-limit", "5", "--json"))
+    assert (found["workload"], found["size"], found["seed"]) == (name, 3, 1)
+    assert set(found["phases"]) == set(PHASES)
+    assert found["peak_rss_mib"] > 0
+    assert found["first_fit"]["placed"] <= found["optimal"]["placed"] <= found["first_fit"]["total"]
+    assert found["optimal"]["objective"] <= found["optimal"]["bound"]
+
+
+def test_equal_seeds_give_equal_objects(tmp_path: Path) -> None:
+    for place in ("a", "b"):
+        run("run", "bundles", "--size", "2", "--seed", "7", "--no-optimal", "--export", tmp_path / place)
+    files = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert files
+    assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
+    assert load(tmp_path / "a").pods
+
+
+def test_openb_never_falls_below_first_fit() -> None:
+    scene = Scene(*sample(10), 1.0, 0)
+    first, best = scene.measure(1.0, ["first-fit", "optimal"], Options(time_limit=5), None)
+    assert best.bound_percent is not None
+    assert first.allocated_percent <= best.allocated_percent <= best.bound_percent
