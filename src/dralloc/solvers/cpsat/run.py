@@ -78,6 +78,7 @@ class _Solve:
         self.warnings: list[str] = []
         self.timings: dict[str, float] = {}
 
+    @without_garbage_collection()
     def run(self, hint: Solution | None) -> Solution:
         self._split(hint.placements if hint else ())
         for level, tier in enumerate(self.tiers):
@@ -91,7 +92,6 @@ class _Solve:
                 break
         return self._solution()
 
-    @without_garbage_collection()
     def _split(self, placements: Sequence[Placement]) -> None:
         """Count what can be counted; the rest is for the per-device model."""
         placed = {placement.demand: placement for placement in placements}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dralloc.garbage import without_garbage_collection
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.counts import Counts
 from dralloc.solvers.cpsat.classes.needs import DemandClass
@@ -78,7 +77,6 @@ class CountedComponent:
         self._raise_bounds()
         return outcome.interrupted
 
-    @without_garbage_collection()
     def _read(self, counts: Counts, values: Sequence[int]) -> None:
         self.placements = tuple(counts.placements(self.part.problem, values))
         self._costs = self._costs_of(self.placements)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
-from dralloc.garbage import without_garbage_collection
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.objective import Objective, Part
 from dralloc.solvers.cpsat.options import Options
@@ -93,7 +92,6 @@ class PackedComponent:
         """Whether no answer is better in this tier, given the tiers before it."""
         return self._costs[level] == self.bounds[level]
 
-    @without_garbage_collection()
     def begin(self) -> None:
         """Find the answer that is there in no time: the best one of some fillings."""
         self._search.fill_densely()
@@ -102,7 +100,6 @@ class PackedComponent:
             self._search.fill(self._targets)
         self._name_best()
 
-    @without_garbage_collection()
     def improve(self, level: int, options: Options, limit: float | None, watch: Watch | None) -> bool:
         """Solve a tier with the tiers before it, which must be proven, fixed. True if interrupted."""
         if level > 1:
