@@ -16,6 +16,7 @@ from benchmarks.registry import Workload
 from dralloc.api import to_wire
 from dralloc.check import check
 from dralloc.compiler import Compiled, compile_cluster
+from dralloc.garbage import without_garbage_collection
 from dralloc.load import load
 from dralloc.problem import Problem
 from dralloc.save import save
@@ -121,6 +122,7 @@ def match(problem: Problem) -> None:
                 eligibility.charge(alternative, device)
 
 
+@without_garbage_collection()
 def measure(
     workload: Workload, size: int, seed: int, *, directory: Path | None = None, options: Options | None = None
 ) -> Measurement:
