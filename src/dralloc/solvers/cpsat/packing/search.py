@@ -146,11 +146,10 @@ class Search:
             return self.consider(whole)
         master = Master(self.store, offers, [max(0, each) for each in demand])
         outcome = minimise(master.cp, master.both(), self.options, clock.left(1.0 + sum(left) / 100))
-        if outcome.values is None:
-            return self.consider(whole)
         answer = list(whole)
-        for bay, chosen in master.read(outcome.values).items():
-            answer[bay] = [*whole[bay], *((column, int(number)) for column, number in chosen)]
+        if outcome.values is not None:
+            for bay, chosen in master.read(outcome.values).items():
+                answer[bay] = [*whole[bay], *((column, int(number)) for column, number in chosen)]
         better = self.consider(answer)
         if outcome.interrupted:
             raise KeyboardInterrupt
