@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from dralloc.solvers.cpsat.classes.live import Profile
 from dralloc.solvers.cpsat.classes.machine import Machine
@@ -39,14 +39,22 @@ class SingleGiver:
         return [0] * len(types)
 
 
-class PatternGiver(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PatternGiver:
     """How a unit with known patterns gives devices."""
 
     machine: Machine
     patterns: Sequence[Pattern]
+    _known: dict[tuple[int, ...], list[int]] = field(default_factory=dict)
 
     def devices(self, types: Sequence[int]) -> list[int]:
         """The devices, by position in the unit, for pieces of these types; they must fit together."""
+        key = tuple(types)
+        if key not in self._known:
+            self._known[key] = self._find(types)
+        return self._known[key]
+
+    def _find(self, types: Sequence[int]) -> list[int]:
         asked: dict[int, int] = defaultdict(int)
         for type_ in types:
             asked[type_] += 1
