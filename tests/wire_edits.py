@@ -60,7 +60,7 @@ class Editor:
             cluster = with_node_like(cluster, node_like)
         problem = compile_cluster(cluster, self.compiled.problem.features).problem
         counters = (
-            replace(one, free=MUCH) if (one.id.driver, one.id.counter) in change.counters else one
+            one._replace(free=MUCH) if (one.id.driver, one.id.counter) in change.counters else one
             for one in problem.counters
         )
         problem = replace(problem, counters=tuple(counters))

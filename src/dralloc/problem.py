@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from dralloc.budget import Budget
 from dralloc.errors import AllocationError
@@ -57,8 +57,7 @@ Scalar = tuple[str, bool | int | str]
 """One attribute value with the name of its type, so that ``True``, ``1`` and ``"1"`` stay different."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counter:
+class Counter(NamedTuple):
     """A shared counter as one set of slices publishes it.
 
     Parameters
@@ -89,8 +88,7 @@ class Capacity:
     consumable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(NamedTuple):
     """A device as one slice publishes it.
 
     Parameters

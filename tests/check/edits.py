@@ -122,7 +122,8 @@ def problem(**changes: Any) -> Edit:
 def _element(field: str, index: int, changes: dict[str, Any]) -> Edit:
     def edit(scene: Scene) -> Scene:
         elements = list(getattr(scene.problem, field))
-        elements[index] = replace(elements[index], **changes)
+        element = elements[index]
+        elements[index] = element._replace(**changes) if isinstance(element, tuple) else replace(element, **changes)
         return scene.edited(problem(**{field: tuple(elements)}))
 
     return edit

@@ -87,3 +87,8 @@ def test_counters_by_request_are_rebuilt_from_the_record() -> None:
         allocated("b", {"device": "vf-1", "consumedCapacity": {"bw": "25"}}),
     )
     assert free(found) == {"bandwidth": 65}
+
+
+def test_a_device_that_binds_is_used_from_its_node_only() -> None:
+    bound = resource_slice([device("a", bindsToNode=True), device("b")], allNodes=True)
+    assert [one.binds_to_node for one in inventory(bound).devices] == [True, False]

@@ -1,8 +1,9 @@
 """A fast way to read ResourceSlices, for clusters with a million devices.
 
-Most parts of a device equal those of other devices: capacities, consumed counters, taints. Each such part is validated
-by its model when it is seen first, and found by its JSON text from then on. Only names and attributes are read by
-hand. Whatever looks unusual is left to the models, which know the right words for what is wrong.
+Most parts of a device equal those of other devices: capacities, consumed counters, taints. So do counter sets. Each
+such part is validated by its model when it is seen first, and found by its JSON text from then on. Only names and
+attributes are read by hand. Whatever looks unusual is left to the models, which know the right words for what is
+wrong.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
+from dralloc.api.capacity import CounterSet
 from dralloc.api.slices import Device, ResourceSlice
 from dralloc.api.values import AttributeField, AttributeValue
 from dralloc.api.versions.walk import Json
@@ -26,8 +28,8 @@ _VALIDATORS: Final[Mapping[str, tuple[str, TypeAdapter[Any]]]] = {
     to_camel(part.name): (part.name, TypeAdapter(Device.__annotations__[part.name]))
     for part in fields(Device)
     if part.name not in ("name", "attributes")
-}
-"""For each field of a device on the wire: its name here, and the model of its value."""
+} | {"sharedCounters": ("shared_counters", TypeAdapter(CounterSet))}
+"""For each field of a device on the wire, and for counter sets: its name here, and the model of its value."""
 
 _ATTRIBUTE: Final[TypeAdapter[AttributeValue]] = TypeAdapter(AttributeField)
 
@@ -47,16 +49,18 @@ class SliceReader:
     def read(self, body: Json) -> ResourceSlice | None:
         """Read the body of a slice in v1 form, or return None when it must be validated step by step."""
         spec = body.get("spec")
-        devices = spec.get("devices") if isinstance(spec, dict) else None
-        if not isinstance(spec, dict) or not isinstance(devices, list):
+        if not isinstance(spec, dict):
             return None
+        readers = {"devices": self._device, "sharedCounters": self._counter_set}
         try:
-            read = tuple([self._device(device) for device in devices])
-            return ResourceSlice.model_validate(
-                {**body, "spec": {**spec, "devices": read}}, by_alias=True, by_name=False
-            )
+            read = {key: tuple(map(reader, _list(spec[key]))) for key, reader in readers.items() if key in spec}
+            return ResourceSlice.model_validate({**body, "spec": {**spec, **read}}, by_alias=True, by_name=False)
         except (_UnusualError, ValidationError, orjson.JSONEncodeError):
             return None
+
+    def _counter_set(self, raw: Any) -> CounterSet:
+        found: CounterSet = self._part("sharedCounters", raw)[1]
+        return found
 
     def _device(self, raw: Any) -> Device:
         if type(raw) is not dict:
@@ -111,3 +115,9 @@ class SliceReader:
         if found is None:
             found = self._parts[identity] = _ATTRIBUTE.validate_python({kind: value})
         return found
+
+
+def _list(raw: Any) -> list[Any]:
+    if type(raw) is not list:
+        raise _UnusualError
+    return raw

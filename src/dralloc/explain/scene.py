@@ -178,7 +178,7 @@ class _Cut:
             for device in range(len(devices)):
                 eligibility.charge(alternative, device)
         self._overdrawn({device.group for device in devices if device.consumes})
-        counters = tuple(replace(whole.counters[number], free=books.free[number]) for number in self.counters)
+        counters = tuple(whole.counters[number]._replace(free=books.free[number]) for number in self.counters)
         return Part(replace(problem, counters=counters), self.devices, self.nodes, tuple(self.counters))
 
     def _device(self, device: Device) -> Device:
@@ -191,8 +191,7 @@ class _Cut:
         reach, nodes = device.nodes, None
         if reach is not None:
             nodes = frozenset(place for place, node in enumerate(self.nodes) if node in reach)
-        return replace(
-            device,
+        return device._replace(
             consumes=tuple((self.counter(number), amount) for number, amount in kept),
             nodes=nodes,
             compatibility=() if device.id.driver in self.lift.groups else device.compatibility,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, repeat
+from typing import NamedTuple
 
 from dralloc.api import AttributeValue, ResourceSlice
 from dralloc.api import Counter as ApiCounter
 from dralloc.api import Device as ApiDevice
 from dralloc.features import Features
-from dralloc.inventory.consumption import Consumption, CounterGroup
+from dralloc.inventory.consumption import Consumption, CounterGroup, Layout
 from dralloc.inventory.groups import compatibility, grouped_sets
 from dralloc.inventory.pools import PoolView
 from dralloc.inventory.reach import NodeIndex
@@ -23,8 +25,7 @@ __all__ = ["Catalog", "Source"]
 _NOTHING: Mapping[str, frozenset[Scalar]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """Where a device was published.
 
     ``requested_counters``: index of each counter that is consumed by request, with the key of the capacity request that
@@ -66,6 +67,7 @@ class Catalog:
     grouped: int = 0
     _groups: dict[tuple[PoolID, tuple[int, ...]], Mapping[int, range]] = field(default_factory=dict)
     _consumption: Consumption = field(default_factory=Consumption)
+    _without_groups: set[int] = field(default_factory=set)
     _capacities: dict[int, Mapping[str, Capacity]] = field(default_factory=dict)
 
     def offer(self, pool: PoolID, view: PoolView) -> tuple[int, ...]:
@@ -74,20 +76,20 @@ class Catalog:
         if key not in self._groups:
             self._groups[key] = self._enter(pool, view.considered)
         entered = self._groups[key]
-        return tuple(index for slice_ in view.offered for index in entered[slice_])
+        return tuple(chain.from_iterable(entered[index] for index in view.offered))
 
     def _enter(self, pool: PoolID, considered: Sequence[int]) -> Mapping[int, range]:
         group = len(self._groups)
-        first_counter = len(self.counters)
-        counters = self._consumption.group(first_counter, tuple(self._enter_counters(pool, considered, group)))
-        sets = self._enter_groups(considered)
+        sets = tuple(one for index in considered for one in self.slices[index].spec.shared_counters)
+        counters = self._consumption.group(len(self.counters), sets)
+        self._enter_counters(pool, counters.layout, group)
+        grouped = self._enter_groups(considered)
         entered = {}
         for index in considered:
             slice_ = self.slices[index]
             first = len(self.devices)
             if not (self.features.PartitionableDevices and slice_.spec.shared_counters):
-                for device in slice_.spec.devices:
-                    self._enter_device(slice_, device, group, counters, sets)
+                self._enter_devices(slice_, group, counters, grouped)
             entered[index] = range(first, len(self.devices))
         return entered
 
@@ -95,40 +97,48 @@ class Catalog:
         """The counter sets of a group of slices on which compatibility groups are declared, numbered."""
         if not self.features.DeviceCompatibilityGroups:
             return {}
-        devices = (device for index in considered for device in self.slices[index].spec.devices)
-        sets = grouped_sets(devices, self.grouped)
+        known = self._without_groups
+        news = {
+            id(device.consumes_counters): device
+            for index in considered
+            for device in self.slices[index].spec.devices
+            if id(device.consumes_counters) not in known
+        }
+        sets = grouped_sets(news.values(), self.grouped)
+        if not sets:
+            known.update(news)
         self.grouped += len(sets)
         return sets
 
-    def _enter_counters(self, pool: PoolID, considered: Sequence[int], group: int) -> Iterator[tuple[str, str]]:
-        for index in considered:
-            for counter_set in self.slices[index].spec.shared_counters:
-                for name, counter in counter_set.counters.items():
-                    yield counter_set.name, name
-                    total = counter.value.nanos
-                    self.published.append(counter)
-                    self.counters.append(Counter(CounterID(*pool, counter_set.name, name), total, total, group))
+    def _enter_counters(self, pool: PoolID, layout: Layout, group: int) -> None:
+        self.published += layout.counters
+        totals = [counter.value.nanos for counter in layout.counters]
+        ids = [CounterID(*pool, counter_set, name) for counter_set, name in layout.names]
+        self.counters += map(Counter._make, zip(ids, totals, totals, repeat(group), strict=False))
 
-    def _enter_device(
-        self, slice_: ResourceSlice, device: ApiDevice, group: int, counters: CounterGroup, sets: Mapping[str, int]
+    def _enter_devices(
+        self, slice_: ResourceSlice, group: int, counters: CounterGroup, grouped: Mapping[str, int]
     ) -> None:
-        id_ = DeviceID(slice_.spec.driver, slice_.spec.pool.name, device.name)
-        per_device = slice_.spec.per_device_node_selection
-        self.devices.append(
-            Device(
-                id=id_,
-                slot=self.slots.setdefault(id_, len(self.slots)),
-                group=group,
-                shareable=self.features.ConsumableCapacity and device.allow_multiple_allocations,
-                capacity=self._capacity(device),
-                consumes=counters.fixed(device.consumes_counters) if device.consumes_counters else (),
-                attributes=self._constrained(device, id_.driver),
-                nodes=self.nodes.of_device(device) if per_device else None,
-                compatibility=compatibility(device, sets) if sets else (),
-            )
+        devices, features = slice_.spec.devices, self.features
+        (driver, pool), per_device = slice_.pool_id, slice_.spec.per_device_node_selection
+        ids = [DeviceID(driver, pool, device.name) for device in devices]
+        fixed, by_request = counters.taken([device.consumes_counters for device in devices])
+        self.devices += map(
+            Device,
+            ids,
+            [self.slots.setdefault(id_, len(self.slots)) for id_ in ids],
+            repeat(group),
+            [features.ConsumableCapacity and device.allow_multiple_allocations for device in devices],
+            [self._capacity(device) for device in devices],
+            fixed,
+            [self._constrained(device, driver) for device in devices] if self.attributes else repeat(_NOTHING),
+            [self.nodes.of_device(device) for device in devices] if per_device else repeat(None),
+            [device.binds_to_node for device in devices],
+            [compatibility(device, grouped) for device in devices] if grouped else repeat(()),
         )
-        by_request = device.consumes_counters if self.features.SharedConsumableCapacity else ()
-        self.sources.append(Source(slice_, device, counters.by_request(by_request) if by_request else ()))
+        self.sources += map(
+            Source, repeat(slice_), devices, by_request if features.SharedConsumableCapacity else repeat(())
+        )
 
     def _capacity(self, device: ApiDevice) -> Mapping[str, Capacity]:
         # Equal capacities are one object after loading; keep it that way.
@@ -141,8 +151,6 @@ class Catalog:
         return self._capacities[key]
 
     def _constrained(self, device: ApiDevice, driver: str) -> Mapping[str, frozenset[Scalar]]:
-        if not self.attributes:
-            return _NOTHING
         found = ((name, _look_up(name, device, driver)) for name in self.attributes)
         return {name: comparable(value, self.features) for name, value in found if value is not None}
 

@@ -2,83 +2,126 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
-from dralloc.api import DeviceCounterConsumption
+from dralloc.api import CounterSet, DeviceCounterConsumption
 
-__all__ = ["Consumption", "CounterGroup"]
+__all__ = ["Consumption", "CounterGroup", "Layout"]
 
-Key = tuple[str, str]
-"""Counter set and counter."""
+Amount = tuple[int, int]
+"""A counter and nanos."""
 
+Fixed = tuple[Amount, ...]
 
-@dataclass(frozen=True, slots=True)
-class _Relative:
-    """What a device consumes, by offset from the first counter of its group. Keeps alive what says so."""
+ByRequest = tuple[tuple[int, str], ...]
 
-    consumptions: Sequence[DeviceCounterConsumption]
-    fixed: tuple[tuple[int, int], ...]
-    by_request: tuple[tuple[int, str], ...]
+Pick = Callable[[Sequence[Amount]], Fixed]
 
 
 @dataclass(frozen=True, slots=True)
-class CounterGroup:
-    """The counters of a group of slices.
+class _Known:
+    """What a list of consumed counters means. Keeps alive what says so.
 
-    Equal lists of consumed counters are one object after loading, by which `known` finds what they mean. Groups whose
-    counters have the same names share it.
+    ``fixed`` picks from a group's amounts, ``by_request`` has offsets from the group's first counter.
     """
 
-    first: int
-    offsets: Mapping[Key, int]
-    known: dict[int, _Relative]
+    consumptions: Sequence[DeviceCounterConsumption]
+    fixed: Pick
+    by_request: ByRequest
 
-    def fixed(self, consumptions: Sequence[DeviceCounterConsumption]) -> tuple[tuple[int, int], ...]:
-        """Index of each counter that a device always consumes, with nanos (KEP-4815).
 
-        Counters of which it takes none never stand in its way. They are left out, all but one if there are no others.
-        """
-        first = self.first
-        return tuple([(first + offset, nanos) for offset, nanos in self._relative(consumptions).fixed])
+class Layout:
+    """The counter sets of a group of slices, and what devices consume of them.
 
-    def by_request(self, consumptions: Sequence[DeviceCounterConsumption]) -> tuple[tuple[int, str], ...]:
-        """Index of each counter that is consumed by request, with the key of the request's capacity (KEP-5941)."""
-        first = self.first
-        return tuple([(first + offset, key) for offset, key in self._relative(consumptions).by_request])
+    Equal counter sets, and equal lists of consumed counters, are one object after loading: by that they are known.
+    """
 
-    def _relative(self, consumptions: Sequence[DeviceCounterConsumption]) -> _Relative:
-        found = self.known.get(id(consumptions))
+    def __init__(self, sets: Sequence[CounterSet]) -> None:
+        self.sets = sets
+        self.names = [(one.name, name) for one in sets for name in one.counters]
+        self.counters = [counter for one in sets for counter in one.counters.values()]
+        self.amounts: list[Amount] = []
+        self._offsets = {name: offset for offset, name in enumerate(self.names)}
+        self._places: dict[Amount, int] = {}
+        self._known: dict[int, _Known] = {}
+
+    def known(self, consumptions: Sequence[DeviceCounterConsumption]) -> _Known:
+        """What a device with these consumptions takes."""
+        found = self._known.get(id(consumptions))
         if found is None:
-            found = self.known[id(consumptions)] = self._read(consumptions)
+            found = self._known[id(consumptions)] = self._read(consumptions)
         return found
 
-    def _read(self, consumptions: Sequence[DeviceCounterConsumption]) -> _Relative:
+    def _read(self, consumptions: Sequence[DeviceCounterConsumption]) -> _Known:
         fixed: dict[int, int] = {}
         by_request = []
         for consumption in consumptions:
             for name, consumed in consumption.counters.items():
-                offset = self.offsets.get((consumption.counter_set, name))
+                offset = self._offsets.get((consumption.counter_set, name))
                 if offset is None:
                     continue
                 if consumed.value is not None:
                     fixed[offset] = fixed.get(offset, 0) + consumed.value.nanos
                 if consumed.value_from is not None:
                     by_request.append((offset, consumed.value_from.capacity_key))
-        kept = tuple((offset, nanos) for offset, nanos in fixed.items() if nanos)
-        return _Relative(consumptions, kept or tuple(fixed.items())[:1], tuple(by_request))
+        kept = [amount for amount in fixed.items() if amount[1]] or list(fixed.items())[:1]
+        return _Known(consumptions, _pick([self._place(amount) for amount in kept]), tuple(by_request))
+
+    def _place(self, amount: Amount) -> int:
+        place = self._places.setdefault(amount, len(self._places))
+        if place == len(self.amounts):
+            self.amounts.append(amount)
+        return place
+
+
+def _pick(places: Sequence[int]) -> Pick:
+    if len(places) > 1:
+        several: Pick = itemgetter(*places)
+        return several
+    return lambda amounts: tuple(amounts[place] for place in places)
+
+
+@dataclass(frozen=True, slots=True)
+class CounterGroup:
+    """The counters of a group of slices, numbered from ``first``."""
+
+    first: int
+    layout: Layout
+    _amounts: list[Amount] = field(default_factory=list)
+
+    def taken(self, consumers: Iterable[Sequence[DeviceCounterConsumption]]) -> tuple[list[Fixed], list[ByRequest]]:
+        """What devices take, given what each of them says that it consumes: two columns.
+
+        The first has the index of each counter that a device always consumes, with nanos (KEP-4815). Counters of which
+        it takes none never stand in its way: they are left out, all but one if there are no others. The second has the
+        index of each counter that it consumes by request, with the key of the request's capacity (KEP-5941).
+        """
+        known = [self.layout.known(each) for each in consumers]
+        amounts = self._numbered()
+        fixed = [one.fixed(amounts) for one in known]
+        return fixed, [self._by_request(one) if one.by_request else () for one in known]
+
+    def _numbered(self) -> Sequence[Amount]:
+        """The layout's amounts with the group's counters."""
+        first, news = self.first, self.layout.amounts[len(self._amounts) :]
+        self._amounts.extend((first + offset, nanos) for offset, nanos in news)
+        return self._amounts
+
+    def _by_request(self, known: _Known) -> ByRequest:
+        return tuple((self.first + offset, key) for offset, key in known.by_request)
 
 
 @dataclass(slots=True)
 class Consumption:
-    """Makes counter groups."""
+    """Makes counter groups. Those with the same counter sets have one layout."""
 
-    _groups: dict[tuple[Key, ...], CounterGroup] = field(default_factory=dict)
+    _layouts: dict[tuple[int, ...], Layout] = field(default_factory=dict)
 
-    def group(self, first: int, keys: Sequence[Key]) -> CounterGroup:
-        """The counters from this index on, by their names."""
-        names = tuple(keys)
-        if names not in self._groups:
-            self._groups[names] = CounterGroup(0, {key: offset for offset, key in enumerate(names)}, {})
-        like = self._groups[names]
-        return CounterGroup(first, like.offsets, like.known)
+    def group(self, first: int, sets: Sequence[CounterSet]) -> CounterGroup:
+        """The counters of these sets, numbered from this index on."""
+        key = tuple(map(id, sets))
+        if key not in self._layouts:
+            self._layouts[key] = Layout(sets)
+        return CounterGroup(first, self._layouts[key])

@@ -8,11 +8,18 @@ again without a device that is in use, or with other counters for it. Nobody can
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dralloc.api import Device, DeviceCapacity, DeviceRequestAllocationResult, ResourceClaim, ResourceSlice
+from dralloc.api import (
+    CounterSet,
+    Device,
+    DeviceCapacity,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceSlice,
+)
 from dralloc.features import Features
 from dralloc.names import DeviceID, PoolID
 from dralloc.quantity import Quantity
@@ -38,8 +45,7 @@ def find_drift(slices: Sequence[ResourceSlice], claims: Iterable[ResourceClaim],
         for number, result in enumerate(claim.status.allocation.devices.results)
         if not result.admin_access
     ]
-    pools = {result.device_id.pool_id for _, _, result in held}
-    published = _Published.of([one for one in slices if one.pool_id in pools] if pools else (), features)
+    published = _Published.of(slices, {result.device_id for _, _, result in held}, features)
     consumed: dict[tuple[DeviceID, str], int] = defaultdict(int)
     for claim, path, result in held:
         for name, rule in _contradictions(result, published, consumed, features):
@@ -48,44 +54,51 @@ def find_drift(slices: Sequence[ResourceSlice], claims: Iterable[ResourceClaim],
 
 @dataclass
 class _Published:
-    """What slices publish: each pool's newest generation, its devices and counters, and devices as they were before."""
+    """What slices publish of the devices that are held, now and in earlier generations, and of their pools."""
 
     newest: dict[PoolID, int] = field(default_factory=dict)
     devices: dict[DeviceID, Device] = field(default_factory=dict)
     earlier: dict[DeviceID, list[tuple[int, Device]]] = field(default_factory=lambda: defaultdict(list))
-    counters: dict[tuple[PoolID, str, str], Quantity] = field(default_factory=dict)
+    sets: dict[tuple[PoolID, str], CounterSet] = field(default_factory=dict)
     by_request: bool = True
 
     @classmethod
-    def of(cls, slices: Sequence[ResourceSlice], features: Features) -> _Published:
+    def of(cls, slices: Sequence[ResourceSlice], held: Iterable[DeviceID], features: Features) -> _Published:
         found = cls(by_request=features.SharedConsumableCapacity)
-        for one in slices:
+        names: dict[PoolID, set[str]] = defaultdict(set)
+        for id_ in held:
+            names[id_.pool_id].add(id_.device)
+        relevant = [one for one in slices if one.pool_id in names] if names else ()
+        for one in relevant:
             generation = one.spec.pool.generation
             found.newest[one.pool_id] = max(generation, found.newest.get(one.pool_id, generation))
-        for one in slices:
-            found._enter(one)
+        for one in relevant:
+            found._enter(one, names[one.pool_id])
         return found
 
-    def _enter(self, slice_: ResourceSlice) -> None:
+    def _enter(self, slice_: ResourceSlice, names: Set[str]) -> None:
         pool, generation = slice_.pool_id, slice_.spec.pool.generation
         newest = generation == self.newest[pool]
         for device in slice_.spec.devices:
+            if device.name not in names:
+                continue
             if newest:
                 self.devices[DeviceID(*pool, device.name)] = device
             else:
                 self.earlier[DeviceID(*pool, device.name)].append((generation, device))
         for counter_set in slice_.spec.shared_counters if newest else ():
-            for name, counter in counter_set.counters.items():
-                self.counters[pool, counter_set.name, name] = counter.value
+            self.sets[pool, counter_set.name] = counter_set
 
     def requested(self, id_: DeviceID) -> Mapping[str, list[Quantity]]:
         """The counters that the device consumes by request, by capacity key (KEP-5941)."""
         found: dict[str, list[Quantity]] = defaultdict(list)
         for consumption in self.devices[id_].consumes_counters if self.by_request else ():
+            published = self.sets.get((id_.pool_id, consumption.counter_set))
+            counters = published.counters if published else {}
             for name, consumed in consumption.counters.items():
-                total = self.counters.get((id_.pool_id, consumption.counter_set, name))
+                total = counters.get(name)
                 if consumed.value_from is not None and total is not None:
-                    found[consumed.value_from.capacity_key].append(total)
+                    found[consumed.value_from.capacity_key].append(total.value)
         return found
 
 

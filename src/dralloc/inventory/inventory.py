@@ -13,7 +13,7 @@ from dralloc.features import Features
 from dralloc.inventory.catalog import Catalog, Source
 from dralloc.inventory.charges import counters_charged
 from dralloc.inventory.groups import Skipped
-from dralloc.inventory.pools import PoolView, view_pool
+from dralloc.inventory.pools import PoolView, PoolViews
 from dralloc.inventory.reach import NodeIndex, find_reach, pool_of
 from dralloc.inventory.usage import allocated_devices, counters_left, read_holdings
 from dralloc.names import DeviceID, PoolID
@@ -72,9 +72,10 @@ def take_inventory(  # noqa: PLR0913 - one parameter for each kind of object, an
     catalog = Catalog(slices, index, attributes, features, allocated_devices(claims))
     visited = tuple(_visit_nodes(slices, nodes, index, catalog, closed))
     holdings = read_holdings(claims, catalog.slots, features)
+    in_use = holdings.in_use(catalog.devices)
     counters = counters_left(
         catalog.counters,
-        catalog.devices,
+        in_use,
         holdings,
         lambda device, recorded: counters_charged(recorded, catalog.sources[device], catalog.published),
     )
@@ -84,7 +85,7 @@ def take_inventory(  # noqa: PLR0913 - one parameter for each kind of object, an
         sources=tuple(catalog.sources),
         counters=counters,
         published=tuple(catalog.published),
-        usage=holdings.usage(catalog.devices),
+        usage=holdings.usage(in_use.values()),
         slots=catalog.slots,
     )
 
@@ -97,6 +98,7 @@ def _visit_nodes(
     closed: Mapping[PoolID, str],
 ) -> Iterator[Node]:
     features = catalog.features
+    views = PoolViews(slices, features)
     pools: dict[PoolID, list[int]] = defaultdict(list)
     for number, slice_ in enumerate(slices):
         pools[pool_of(slice_)].append(number)
@@ -105,7 +107,7 @@ def _visit_nodes(
 
     def access(pool: PoolID, relevant: tuple[int, ...]) -> _Access | None:
         if (pool, relevant) not in accesses:
-            view = view_pool(slices, pools[pool], relevant, features)
+            view = views.view(pools[pool], relevant)
             if view is not None and view.state is PoolState.USABLE and pool in closed:
                 view = PoolView(PoolState.INVALID, reason=closed[pool])
             accesses[pool, relevant] = None if view is None else _access(pool, view, catalog)
@@ -138,7 +140,9 @@ def _search_order(access: _Access) -> tuple[bool, PoolID]:
 
 def _access(pool: PoolID, view: PoolView, catalog: Catalog) -> _Access:
     offered = catalog.offer(pool, view) if view.state is PoolState.USABLE else ()
-    conditional = any(catalog.sources[device].device.binding_conditions is not None for device in offered)
+    conditional = any(
+        device.binding_conditions is not None for index in view.offered for device in catalog.slices[index].spec.devices
+    )
     if not catalog.features.DeviceCompatibilityGroups:
         skipped = Skipped.of((catalog.slices[index] for index in view.considered), catalog.allocated)
         offered = tuple(device for device in offered if not skipped.concern(catalog.sources[device].device))

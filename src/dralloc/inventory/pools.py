@@ -5,14 +5,14 @@ Source: upstream's ``GatherPools`` and ``buildPool``; KEP-4381 "Resource pools" 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dralloc.api import CounterSet, ResourceSlice
 from dralloc.features import Features
 from dralloc.problem import PoolState
 
-__all__ = ["PoolView", "view_pool"]
+__all__ = ["PoolView", "PoolViews"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,87 +37,96 @@ class PoolView:
     reason: str = ""
 
 
-def view_pool(
-    slices: Sequence[ResourceSlice], pool: Sequence[int], relevant: Sequence[int], features: Features
-) -> PoolView | None:
-    """Judge a pool from the slices that matter to one node.
+class PoolViews:
+    """Judges pools from the slices that matter to one node.
 
     Parameters
     ----------
     slices
-        All slices of the cluster; the other arguments index it.
-    pool
-        Every slice of the pool, whatever its generation and node.
-    relevant
-        The slices of the pool that matter to the node; at least one.
-
-    Returns
-    -------
-    PoolView or None
-        None if a newer generation elsewhere makes obsolete what this node sees.
+        All slices of the cluster; what is asked indexes them.
     """
-    generation = max(slices[index].spec.pool.generation for index in relevant)
-    newest = [index for index in relevant if slices[index].spec.pool.generation == generation]
-    expected = slices[newest[0]].spec.pool.resource_slice_count
-    considered = newest
-    if len(newest) != expected:
-        # Slices for other nodes may be missing from view; only the whole pool tells.
-        if any(slices[index].spec.pool.generation > generation for index in pool):
-            return None
-        considered = [index for index in pool if slices[index].spec.pool.generation == generation]
-        if len(considered) != expected:
-            return PoolView(PoolState.INCOMPLETE)
-    offered = [index for index in newest if not (features.PartitionableDevices and slices[index].spec.shared_counters)]
-    reason = _defect(slices, newest, offered, considered, features)
-    if reason:
-        return PoolView(PoolState.INVALID, reason=reason)
 
-    def by_name(index: int) -> str:
-        return slices[index].metadata.name
+    def __init__(self, slices: Sequence[ResourceSlice], features: Features) -> None:
+        self.slices = slices
+        self.features = features
+        self._sound: dict[tuple[int, ...], set[int]] = {}
 
-    return PoolView(PoolState.USABLE, tuple(sorted(offered, key=by_name)), tuple(sorted(considered, key=by_name)))
+    def view(self, pool: Sequence[int], relevant: Sequence[int]) -> PoolView | None:
+        """What one node sees of a pool.
 
+        Parameters
+        ----------
+        pool
+            Every slice of the pool, whatever its generation and node.
+        relevant
+            The slices of the pool that matter to the node; at least one.
 
-def _defect(
-    slices: Sequence[ResourceSlice],
-    newest: Sequence[int],
-    offered: Sequence[int],
-    considered: Sequence[int],
-    features: Features,
-) -> str:
-    """Why the pool is invalid, or the empty string."""
-    duplicate = _first_duplicate(device.name for index in offered for device in slices[index].spec.devices)
-    if duplicate is not None:
-        return f"duplicate device name {duplicate}"
-    if not features.PartitionableDevices:
+        Returns
+        -------
+        PoolView or None
+            None if a newer generation elsewhere makes obsolete what this node sees.
+        """
+        generation = max(self.slices[index].spec.pool.generation for index in relevant)
+        newest = [index for index in relevant if self.slices[index].spec.pool.generation == generation]
+        expected = self.slices[newest[0]].spec.pool.resource_slice_count
+        considered = newest
+        if len(newest) != expected:
+            # Slices for other nodes may be missing from view; only the whole pool tells.
+            if any(self.slices[index].spec.pool.generation > generation for index in pool):
+                return None
+            considered = [index for index in pool if self.slices[index].spec.pool.generation == generation]
+            if len(considered) != expected:
+                return PoolView(PoolState.INCOMPLETE)
+        partitionable = self.features.PartitionableDevices
+        offered = [index for index in newest if not (partitionable and self.slices[index].spec.shared_counters)]
+        if reason := self._defect(newest, offered, considered):
+            return PoolView(PoolState.INVALID, reason=reason)
+
+        def by_name(index: int) -> str:
+            return self.slices[index].metadata.name
+
+        return PoolView(PoolState.USABLE, tuple(sorted(offered, key=by_name)), tuple(sorted(considered, key=by_name)))
+
+    def _defect(self, newest: Sequence[int], offered: Sequence[int], considered: Sequence[int]) -> str:
+        """Why the pool is invalid, or the empty string."""
+        duplicate = _first_duplicate([device.name for index in offered for device in self.slices[index].spec.devices])
+        if duplicate is not None:
+            return f"duplicate device name {duplicate}"
+        if not self.features.PartitionableDevices:
+            return ""
+        sets = [counters for index in newest for counters in self.slices[index].spec.shared_counters]
+        duplicate = _first_duplicate([counters.name for counters in sets])
+        if duplicate is not None:
+            return f"duplicate counter set name {duplicate}"
+        elsewhere = [index for index in considered if index not in set(newest)]
+        defects = (self._consumption_defect(self.slices[index], sets) for index in (*newest, *elsewhere))
+        return next(filter(None, defects), "")
+
+    def _consumption_defect(self, slice_: ResourceSlice, sets: Sequence[CounterSet]) -> str:
+        """The first counter consumption of the slice that refers to nothing.
+
+        Equal counter sets and equal consumptions are one object after loading, and are looked at once.
+        """
+        sound = self._sound.setdefault(tuple(map(id, sets)), set())
+        published = {counters.name: counters for counters in sets}
+        for device in slice_.spec.devices:
+            if id(device.consumes_counters) in sound:
+                continue
+            for consumption in device.consumes_counters:
+                counters = published.get(consumption.counter_set)
+                if counters is None:
+                    return f"counter set {consumption.counter_set} not found"
+                for name in consumption.counters:
+                    if name not in counters.counters:
+                        return f"counter {name} not found in counter set {consumption.counter_set}"
+            sound.add(id(device.consumes_counters))
         return ""
-    sets = [counters for index in newest for counters in slices[index].spec.shared_counters]
-    duplicate = _first_duplicate(counters.name for counters in sets)
-    if duplicate is not None:
-        return f"duplicate counter set name {duplicate}"
-    published = {counters.name: counters for counters in sets}
-    elsewhere = [index for index in considered if index not in set(newest)]
-    defects = (_consumption_defect(slices[index], published) for index in (*newest, *elsewhere))
-    return next(filter(None, defects), "")
 
 
-def _first_duplicate(names: Iterable[str]) -> str | None:
+def _first_duplicate(names: Sequence[str]) -> str | None:
     seen: set[str] = set()
-    for name in names:
+    for name in names if len(set(names)) < len(names) else ():
         if name in seen:
             return name
         seen.add(name)
     return None
-
-
-def _consumption_defect(slice_: ResourceSlice, published: dict[str, CounterSet]) -> str:
-    """The first counter consumption of the slice that refers to nothing."""
-    for device in slice_.spec.devices:
-        for consumption in device.consumes_counters:
-            counters = published.get(consumption.counter_set)
-            if counters is None:
-                return f"counter set {consumption.counter_set} not found"
-            for name in consumption.counters:
-                if name not in counters.counters:
-                    return f"counter {name} not found in counter set {consumption.counter_set}"
-    return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from dralloc.api import DeviceRequestAllocationResult, ResourceClaim
 from dralloc.features import Features
@@ -24,14 +24,18 @@ class Holdings:
     shares: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     recorded: list[tuple[int, Mapping[str, Quantity]]] = field(default_factory=list)
 
-    def usage(self, devices: Iterable[Device]) -> Usage:
+    def in_use(self, devices: Sequence[Device]) -> dict[int, Device]:
+        """The devices in use by index, in each generation that publishes them."""
+        slots = self.held.union(self.shares)
+        return {index: device for index, device in enumerate(devices) if device.slot in slots}
+
+    def usage(self, in_use: Iterable[Device]) -> Usage:
         """The holdings as plain sums, and what the devices in use have in common."""
         consumed: dict[int, dict[str, int]] = {}
         for slot, amounts in self.recorded:
             sums = consumed.setdefault(slot, {})
             for name, amount in amounts.items():
                 sums[name] = sums.get(name, 0) + amount.nanos
-        in_use = (device for device in devices if device.slot in self.held or device.slot in self.shares)
         return Usage(frozenset(self.held), dict(self.shares), consumed, common_groups(in_use))
 
 
@@ -68,7 +72,7 @@ def _results(claims: Iterable[ResourceClaim]) -> Iterator[DeviceRequestAllocatio
 
 def counters_left(
     counters: Sequence[Counter],
-    devices: Sequence[Device],
+    in_use: Mapping[int, Device],
     holdings: Holdings,
     requested: Callable[[int, Mapping[str, Quantity]], Iterable[tuple[int, int]]],
 ) -> tuple[Counter, ...]:
@@ -79,21 +83,22 @@ def counters_left(
 
     Parameters
     ----------
+    in_use
+        The devices in use, by index.
     requested
         Maps the index of a device and recorded amounts to what they charge: pairs of counter and nanos.
     """
-    free = [counter.total for counter in counters]
+    taken: dict[int, int] = defaultdict(int)
     recorded = defaultdict(list)
     for slot, amounts in holdings.recorded:
         recorded[slot].append(amounts)
-    for number, device in enumerate(devices):
-        if device.slot in holdings.held or device.slot in holdings.shares:
-            for index, amount in device.consumes:
-                free[index] -= amount
+    for number, device in in_use.items():
+        for index, amount in device.consumes:
+            taken[index] += amount
         for amounts in recorded.get(device.slot, ()):
             for index, amount in requested(number, amounts):
-                free[index] -= amount
-    return tuple(
-        replace(counter, free=left) if left != counter.free else counter
-        for counter, left in zip(counters, free, strict=True)
-    )
+                taken[index] += amount
+    left = list(counters)
+    for index, amount in taken.items():
+        left[index] = left[index]._replace(free=left[index].total - amount)
+    return tuple(left)

@@ -73,8 +73,7 @@ class _Copies:
         self.nodes.append(Node(_again(node.name, copy), tuple(pools)))
 
     def _device(self, device: Device, copy: int, counters: int) -> Device:
-        return replace(
-            device,
+        return device._replace(
             id=DeviceID(device.id.driver, _again(device.id.pool, copy), device.id.device),
             slot=self._number("slot", copy, device.slot),
             group=self._number("group", copy, device.group),
