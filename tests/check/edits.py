@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from check.scene import BASE, Edit, Scene
 from dralloc.check import violations
 from dralloc.errors import AllocationError
-from dralloc.problem import Charge
+from dralloc.problem import Charge, Counter, Device
 from dralloc.solution import Grant, Placement
 from strategies import TableEligibility
 
@@ -119,11 +120,10 @@ def problem(**changes: Any) -> Edit:
     return lambda scene: Scene(replace(scene.problem, **changes), scene.solution)
 
 
-def _element(field: str, index: int, changes: dict[str, Any]) -> Edit:
+def _element(field: str, index: int, changes: dict[str, Any], change: Callable[..., Any] = replace) -> Edit:
     def edit(scene: Scene) -> Scene:
         elements = list(getattr(scene.problem, field))
-        element = elements[index]
-        elements[index] = element._replace(**changes) if isinstance(element, tuple) else replace(element, **changes)
+        elements[index] = change(elements[index], **changes)
         return scene.edited(problem(**{field: tuple(elements)}))
 
     return edit
@@ -131,12 +131,12 @@ def _element(field: str, index: int, changes: dict[str, Any]) -> Edit:
 
 def device(index: int, **changes: Any) -> Edit:
     """Change fields of a device."""
-    return _element("devices", index, changes)
+    return _element("devices", index, changes, Device._replace)
 
 
 def counter(index: int, **changes: Any) -> Edit:
     """Change fields of a counter."""
-    return _element("counters", index, changes)
+    return _element("counters", index, changes, Counter._replace)
 
 
 def watts(free: int) -> Edit:
