@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from itertools import islice
+
 from dralloc.explain.scene import Lift, Scene
 from dralloc.problem import Alternative, Charge, Demand, Device, PoolState, Request
 
@@ -15,7 +19,7 @@ class Plausible:
         self._scene = scene
         self._lift = lift
         self._requests = [request for claim in demand.claims for request in claim.requests]
-        self._by_look: dict[tuple[int, object], bool] = {}
+        self._by_look: dict[int, dict[Hashable, bool]] = defaultdict(dict)
         self._closed = frozenset(
             scene.problem.counters[number].group for number in scene.books.overdrawn() if not self._is_lifted(number)
         )
@@ -31,26 +35,34 @@ class Plausible:
         if alternative.count is None:
             pools = self._scene.problem.nodes[node].pools
             return all(pool.state is PoolState.USABLE for pool in pools)
-        missing = alternative.count
-        for device in self._scene.problem.nodes[node].devices():
-            if missing <= 0:
-                break
-            if self.serves(alternative, device, node):
-                missing -= 1
-        return missing <= 0
+        found = islice(self._found(alternative, node), alternative.count)
+        return sum(1 for _ in found) == alternative.count
+
+    def _found(self, alternative: Alternative, node: int) -> Iterator[int]:
+        """The devices on a node that could be had for an alternative."""
+        fits = self._by_look[alternative.index]
+        for pool in self._scene.problem.nodes[node].pools:
+            for device, look in zip(pool.devices, self._scene.offers.looks(pool.devices), strict=True):
+                if look not in fits:
+                    fits[look] = self._fits(alternative, device)
+                if fits[look] and self._is_left(alternative, device, node):
+                    yield device
 
     def serves(self, alternative: Alternative, number: int, node: int) -> bool:
         """Whether a device on a node could be had for an alternative that asks for nothing else."""
-        key = alternative.index, self._scene.offers.look(number)
-        fits = self._by_look.get(key)
-        if fits is None:
-            offers = self._scene.offers
-            fits = self._by_look[key] = (
-                offers.selects(alternative.index, number) is True
-                and offers.charge(alternative.index, number) is not None
-                and offers.admits(alternative.index, number)
-            )
-        if not fits or not self._scene.problem.on_node(number, node):
+        return self._fits(alternative, number) and self._is_left(alternative, number, node)
+
+    def _fits(self, alternative: Alternative, number: int) -> bool:
+        """What does not depend on who holds what, and is the same for all devices of one look."""
+        offers = self._scene.offers
+        return (
+            offers.selects(alternative.index, number) is True
+            and offers.charge(alternative.index, number) is not None
+            and offers.admits(alternative.index, number)
+        )
+
+    def _is_left(self, alternative: Alternative, number: int, node: int) -> bool:
+        if not self._scene.problem.on_node(number, node):
             return False
         device = self._scene.problem.devices[number]
         charge = self._scene.offers.charge(alternative.index, number) or Charge()
