@@ -14,6 +14,7 @@ from dralloc.solvers.cpsat.candidates import Survey, survey
 from dralloc.solvers.cpsat.classes.divide import divide
 from dralloc.solvers.cpsat.classes.part import CountedComponent
 from dralloc.solvers.cpsat.components import components
+from dralloc.solvers.cpsat.interrupt import asked_to_stop, heeding_interrupts
 from dralloc.solvers.cpsat.objective import Objective, Part, objectives
 from dralloc.solvers.cpsat.options import Goal, Options, Progress
 from dralloc.solvers.cpsat.packing.part import PackedComponent
@@ -53,8 +54,9 @@ def solve(
     Returns
     -------
     Solution
-        With the status ``OPTIMAL`` if every tier is proven. A ``KeyboardInterrupt`` during the search ends it like
-        the time limit: the best answer so far is returned, with its bounds.
+        With the status ``OPTIMAL`` if every tier is proven. Ctrl-C (in the main thread), or a ``KeyboardInterrupt`` of
+        the listener, ends the search like the time limit: the best answer so far is returned, with its bounds. A
+        second Ctrl-C, if that takes too long, is a ``KeyboardInterrupt``.
 
     Raises
     ------
@@ -80,17 +82,20 @@ class _Solve:
 
     @without_garbage_collection()
     def run(self, hint: Solution | None) -> Solution:
-        self._split(hint.placements if hint else ())
-        for level, tier in enumerate(self.tiers):
-            before = self._elapsed()
-            try:
-                interrupted = self._tier(level)
-            except KeyboardInterrupt:
-                interrupted = True
-            self.timings[tier.name] = self._elapsed() - before
-            if interrupted:
-                break
-        return self._solution()
+        with heeding_interrupts():
+            self._split(hint.placements if hint else ())
+            for level, tier in enumerate(self.tiers):
+                before = self._elapsed()
+                try:
+                    interrupted = self._tier(level)
+                except KeyboardInterrupt:
+                    if asked_to_stop():
+                        raise
+                    interrupted = True
+                self.timings[tier.name] = self._elapsed() - before
+                if interrupted:
+                    break
+            return self._solution()
 
     def _split(self, placements: Sequence[Placement]) -> None:
         """Count what can be counted; the rest is for the per-device model."""
@@ -145,6 +150,8 @@ class _Solve:
         for part in todo:
             limit = self._share(part.size / to_come if to_come else 1.0)
             to_come -= part.size
+            if asked_to_stop():
+                return True
             if limit is not None and limit < _LEAST_SECONDS:
                 continue
             if part.improve(level, self.options, limit, lambda *news, part=part: self._report(level, part, *news)):

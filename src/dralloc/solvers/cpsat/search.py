@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil, gcd, isfinite
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Final
 
 from ortools.sat.python import cp_model
 
 from dralloc.errors import ModelError
+from dralloc.solvers.cpsat.interrupt import asked_to_stop
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import Term
 
@@ -19,6 +21,9 @@ __all__ = ["EXACT_FLOAT", "Outcome", "Watch", "limit_cost", "minimise", "most_of
 
 EXACT_FLOAT: Final = 2**53
 """CP-SAT reports objective values as floats, which are exact up to here."""
+
+_LISTEN: Final = 0.1
+"""Seconds until it is asked again whether to stop."""
 
 Watch = Callable[[int, int], None]
 """Called with the best cost so far and its lower bound."""
@@ -102,13 +107,16 @@ class _Run(cp_model.CpSolverSolutionCallback):
             self.events.put(None)
 
     def wait(self, watch: Watch | None) -> bool:
-        """Run to the end, or to a KeyboardInterrupt: True."""
+        """Run to the end, or until it is asked to stop: True."""
         self.thread.start()
         try:
-            while (event := self.events.get()) is not None:
+            for event in self._news():
                 if watch:
                     watch(*event)
+            return asked_to_stop()
         except KeyboardInterrupt:
+            if asked_to_stop():
+                raise
             return True
         finally:
             while self.thread.is_alive():
@@ -116,7 +124,15 @@ class _Run(cp_model.CpSolverSolutionCallback):
                 self.thread.join(0.05)
             if self.failure:
                 raise self.failure
-        return False
+
+    def _news(self) -> Iterator[tuple[int, int]]:
+        """What is found, until the end or until it is asked to stop."""
+        while not asked_to_stop():
+            with suppress(Empty):
+                event = self.events.get(timeout=_LISTEN)
+                if event is None:
+                    return
+                yield event
 
 
 def _lower_bound(value: float) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Final
 
 from dralloc.solution import Placement
+from dralloc.solvers.cpsat.interrupt import Interrupted
 from dralloc.solvers.cpsat.objective import Objective, Part
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.automaton import Automaton
@@ -94,12 +96,13 @@ class PackedComponent:
 
     def begin(self) -> None:
         """Find the answer that is there in no time: the best of what few fillings did."""
-        self._relax(0, self.options, Clock(_BEGIN))
-        if not self._targets:
-            self._search.fill_densely()
-        for _ in range(_FIRST):
-            self._search.fill(self._targets)
-        self._search.combine(None, Clock(_BEGIN))
+        with suppress(Interrupted):
+            self._relax(0, self.options, Clock(_BEGIN))
+            if not self._targets:
+                self._search.fill_densely()
+            for _ in range(_FIRST):
+                self._search.fill(self._targets)
+            self._search.combine(None, Clock(_BEGIN))
         self._name_best()
 
     def improve(self, level: int, options: Options, limit: float | None, watch: Watch | None) -> bool:
@@ -108,7 +111,7 @@ class PackedComponent:
             return False
         try:
             self._solve(level, options, Clock(limit), watch)
-        except KeyboardInterrupt:
+        except Interrupted:
             return True
         finally:
             self._name_best()
@@ -143,7 +146,7 @@ class PackedComponent:
         if outcome.values is not None:
             self._targets = relaxation.targets(outcome.values)
         if outcome.interrupted:
-            raise KeyboardInterrupt
+            raise Interrupted
 
     def _rounds(self, level: int, clock: Clock) -> Iterator[bool]:
         """Whether each step found a better answer; ends when that becomes too rare for what the exact model can do."""
@@ -177,7 +180,7 @@ class PackedComponent:
         if outcome.values is not None:
             self._search.learn(model.read(outcome.values))
         if outcome.interrupted:
-            raise KeyboardInterrupt
+            raise Interrupted
 
     def _name_best(self) -> None:
         if self._search.costs < tuple(self._costs[:2]):

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from dralloc.solvers.cpsat.interrupt import Interrupted, asked_to_stop
 from dralloc.solvers.cpsat.linear import Linear
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.columns import Answer, Column, Columns, Costs, costs_of, served
@@ -46,8 +47,8 @@ class Clock:
         return min((each for each in (left, most) if each is not None), default=None)
 
     def over(self) -> bool:
-        """Whether it has run out."""
-        return self.end is not None and perf_counter() >= self.end
+        """Whether it has run out, or the search was asked to stop."""
+        return asked_to_stop() or (self.end is not None and perf_counter() >= self.end)
 
 
 class Search:
@@ -152,7 +153,7 @@ class Search:
                 answer[bay] = [*whole[bay], *((column, int(number)) for column, number in chosen)]
         better = self.consider(answer)
         if outcome.interrupted:
-            raise KeyboardInterrupt
+            raise Interrupted
         return better
 
     def _choice(self, bay: int) -> list[Column]:
