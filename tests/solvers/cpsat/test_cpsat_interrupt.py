@@ -1,0 +1,107 @@
+"""Ctrl-C in the middle of a solve."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from benchmarks.export import export
+from benchmarks.registry import WORKLOADS
+from benchmarks.workloads import bundles
+from dralloc.check import check
+from dralloc.compiler import compile_cluster
+from dralloc.load import load
+from dralloc.problem import Problem
+from dralloc.solution import Status
+from dralloc.solvers.cpsat import Options, Progress, solve
+from dralloc.solvers.first_fit import first_fit
+from solvers.cpsat.test_cpsat_solve import hard, in_order, weight
+
+
+@pytest.fixture(autouse=True)
+def usual_handler() -> Iterator[None]:
+    """What a program starts with, and gets back from every solve."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    after = signal.signal(signal.SIGINT, before)
+    assert after is signal.default_int_handler
+
+
+def press(times: int = 1) -> Callable[[Progress], None]:
+    """A listener that presses Ctrl-C at the first good news."""
+    left = [None] * times
+
+    def listen(news: Progress) -> None:
+        while left and news.best:
+            left.pop()
+            signal.raise_signal(signal.SIGINT)
+
+    return listen
+
+
+def test_one_ends_the_search_with_the_best_so_far() -> None:
+    problem = hard()
+    solution = solve(problem, progress=press())
+    check(problem, solution)
+    assert solution.status is Status.FEASIBLE
+    assert 0 < solution.tiers[0].value < solution.tiers[0].bound
+
+
+def test_two_end_everything() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        solve(hard(), progress=press(2))
+
+
+def test_bundles_end_with_the_best_so_far(tmp_path: Path) -> None:
+    assert bundles
+    export(WORKLOADS["bundles"].objects(30, 4), tmp_path)
+    problem = compile_cluster(load(tmp_path)).problem
+    hint = first_fit(problem)
+    solution = solve(problem, hint=hint, progress=press())
+    check(problem, solution)
+    assert solution.status is Status.FEASIBLE
+    assert weight(problem, hint) <= solution.tiers[0].value < solution.tiers[0].bound
+
+
+def test_before_anything_is_found_it_is_the_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = hard()
+    hint = in_order(problem)
+    surveys: list[Problem] = []
+
+    def survey(*arguments: object, **options: object) -> object:
+        if not surveys:
+            signal.raise_signal(signal.SIGINT)
+        surveys.append(problem)
+        return real(*arguments, **options)  # type: ignore[arg-type]
+
+    real = solve.__globals__["survey"]
+    monkeypatch.setitem(solve.__globals__, "survey", survey)
+    solution = solve(problem, hint=hint, progress=lambda _: pytest.fail("went on"))
+    assert solution.placements == hint.placements
+    assert solution.tiers[0].value == weight(problem, hint) < solution.tiers[0].bound
+
+
+def test_who_has_a_handler_keeps_it() -> None:
+    heard: list[int] = []
+
+    def mine(number: int, _: FrameType | None) -> None:
+        heard.append(number)
+
+    signal.signal(signal.SIGINT, mine)
+    try:
+        solution = solve(hard(pods=8, gpus=2), progress=press())
+        assert signal.getsignal(signal.SIGINT) is mine
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert heard == [signal.SIGINT]
+    assert solution.status is Status.OPTIMAL
+
+
+def test_other_threads_do_not_hear_of_it() -> None:
+    with ThreadPoolExecutor() as pool:
+        assert pool.submit(solve, hard(), Options(time_limit=0.3)).result().status is Status.FEASIBLE
