@@ -77,7 +77,7 @@ def test_before_anything_is_found_it_is_the_hint(monkeypatch: pytest.MonkeyPatch
         if not surveys:
             signal.raise_signal(signal.SIGINT)
         surveys.append(problem)
-        return real(*arguments, **options)  # type: ignore[arg-type]
+        return real(*arguments, **options)
 
     real = solve.__globals__["survey"]
     monkeypatch.setitem(solve.__globals__, "survey", survey)
