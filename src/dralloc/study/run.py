@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Unpack
 import orjson
 
 from dralloc.allocate import SolveOptions
+from dralloc.backends import Backend, backend_named, run_all
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.solvers.cpsat import Options
-from dralloc.study.backends import Backend, run_all
 from dralloc.study.journal import Journal
 from dralloc.study.scenario import Scenario, Source, scenario_of
 from dralloc.study.trial import MODES, OPTIMAL, Row, Rules, Trial, known_modes
@@ -106,7 +106,7 @@ def study(  # noqa: PLR0913 - one parameter per choice
             raise DrallocError(f"demand: {share} is negative")
     keys = _keys(where, dict.fromkeys(points), known_modes(modes), rules)
     with Journal(None if store is None else Path(store)) as journal:
-        _finish(where, keys, rules, journal, partial(run_all, backend=_backend(backend), jobs=n_jobs), progress)
+        _finish(where, keys, rules, journal, partial(run_all, backend=backend_named(backend), jobs=n_jobs), progress)
         table: DataFrame = pd.json_normalize([journal.rows[key] for key in keys.values()])
     return table.astype({"bound": "Int64"})  # whole numbers, or nothing
 
@@ -138,13 +138,6 @@ def _keys(scenario: Scenario, points: Iterable[tuple[int, float]], modes: Sequen
             own = [seed, share, mode, asdict(rules.options) if mode == OPTIMAL else None]
             keys[seed, share, mode] = hashlib.sha256(orjson.dumps([*common, *own])).hexdigest()
     return keys
-
-
-def _backend(name: Backend | str) -> Backend:
-    try:
-        return Backend(name)
-    except ValueError:
-        raise DrallocError(f"there is no backend {name!r}; known backends: {', '.join(Backend)}") from None
 
 
 def _pandas() -> ModuleType:

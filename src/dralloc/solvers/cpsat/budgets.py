@@ -57,12 +57,16 @@ def fairness(problem: Problem) -> tuple[Objective, ...]:
         Objective(
             name=f"fairness-{poorest}",
             cost=partial(_cost, poorest),
-            floor=lambda *_: 0,
+            floor=_nothing,
             terms=partial(_terms, poorest),
             worth=partial(_worth, poorest),
         )
         for poorest in range(1, number + 1)
     )
+
+
+def _nothing(_: Part, __: Sequence[Placement]) -> int:
+    return 0
 
 
 def _sharing(problem: Problem) -> list[Budget]:

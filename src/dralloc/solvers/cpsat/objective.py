@@ -142,13 +142,15 @@ def _touched(part: Part, placements: Sequence[Placement]) -> int:
     return len(goals.touched_units(part.problem, placements))
 
 
+def _largest(costs: Iterable[int]) -> int:
+    return max(costs, default=0)
+
+
 _WEIGHT = Objective("weight", _missed_weight, _nothing, _weight_terms)
 _ALTERNATIVES = Objective("alternatives", _rank, _least_rank, _rank_terms)
 _GOALS = {
     Goal.FEWEST_NODES: Objective(Goal.FEWEST_NODES.value, _nodes, _any, goals.node_terms),
     Goal.FEWEST_DEVICES: Objective(Goal.FEWEST_DEVICES.value, _opened, _nothing, goals.slot_terms),
     Goal.LEAST_FRAGMENTATION: Objective(Goal.LEAST_FRAGMENTATION.value, _touched, _nothing, goals.unit_terms),
-    Goal.SPREAD: Objective(
-        Goal.SPREAD.value, _peak, _least_peak, goals.peak_terms, lambda costs: max(costs, default=0)
-    ),
+    Goal.SPREAD: Objective(Goal.SPREAD.value, _peak, _least_peak, goals.peak_terms, _largest),
 }

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from dralloc.backends import Backend, backend_named
 from dralloc.errors import ModelError
 from dralloc.solution import relative_gap
 
@@ -58,11 +59,15 @@ class Options:
     per_device
         Whether to decide on every device even where equal demands and equal devices could be counted instead. Both
         give answers of the same worth; counting scales.
+    jobs, backend
+        How many components at a time are worked out in other processes, and where: ``loky`` (processes here), ``dask``
+        or ``ray``, which need the extras ``parallel``, ``dask`` and ``ray``. With one job and ``loky`` all is done in
+        this process. The answer does not depend on it, unless the time limit or an interrupt ends the search.
 
     Raises
     ------
-    ModelError
-        A value is out of its range.
+    DrallocError
+        A value is out of its range (`ModelError`), or there is no such backend.
     """
 
     time_limit: float | None = None
@@ -71,12 +76,17 @@ class Options:
     goal: Goal = Goal.NONE
     strict_cel: bool = False
     per_device: bool = False
+    jobs: int = 1
+    backend: str = Backend.LOKY
 
     def __post_init__(self) -> None:
         if self.time_limit is not None and not self.time_limit > 0:
             raise ModelError(f"time limit: {self.time_limit} is not a positive number of seconds")
         if self.workers < 1:
             raise ModelError(f"workers: {self.workers} is not a positive number of threads")
+        if self.jobs < 1:
+            raise ModelError(f"jobs: {self.jobs} is not a positive number of processes")
+        backend_named(self.backend)
         if not 0 <= self.seed <= _MAX_SEED:
             raise ModelError(f"seed: {self.seed} is not between 0 and {_MAX_SEED}")
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from functools import partial
+from typing import Final, Protocol
 
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.assemble import build_for
+from dralloc.solvers.cpsat.interrupt import asked_to_stop
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.objective import Objective, Part
 from dralloc.solvers.cpsat.options import Options
@@ -14,22 +16,28 @@ from dralloc.solvers.cpsat.rows import add_at_most
 from dralloc.solvers.cpsat.search import Watch, minimise
 from dralloc.solvers.cpsat.symmetry import equal_demands, in_order
 
-__all__ = ["Component", "Solvable"]
+__all__ = ["Answered", "Component", "Solvable", "improve_all", "is_next"]
 
 
-class Solvable(Protocol):
-    """Demands that are solved together, with the best answer so far and what is proven about it.
+_LEAST_SECONDS: Final = 0.01
+"""Less time than this is not worth a run."""
 
-    ``size`` says how much time it should get beside others, ``bounds`` what any answer costs in each tier.
-    """
+
+class Answered(Protocol):
+    """Demands with the best answer so far and what is proven about it: what any answer costs in each tier."""
 
     part: Part
-    size: int
     bounds: list[int]
     placements: tuple[Placement, ...]
 
     def cost(self, level: int) -> int:
         """What the best answer costs in a tier."""
+
+
+class Solvable(Answered, Protocol):
+    """Demands that are solved together; ``size`` says how much time they should get beside others."""
+
+    size: int
 
     def is_proven(self, level: int) -> bool:
         """Whether no answer is better in this tier, given the tiers before it."""
@@ -108,3 +116,44 @@ class Component:
 
     def _costs(self, placements: Sequence[Placement]) -> list[int]:
         return [tier.cost(self.part, placements) for tier in self.tiers]
+
+
+def improve_all(
+    level: int,
+    parts: Sequence[Solvable],
+    options: Options,
+    left: Callable[[], float | None],
+    watch: Callable[[Solvable, int, int], None] | None = None,
+) -> bool:
+    """Solve one tier of all components, the small ones first: what they leave of the time is for the large ones.
+
+    Parameters
+    ----------
+    left
+        Tells the seconds that are left; None if there is no end.
+    watch
+        As `Watch`, with the component before.
+
+    Returns
+    -------
+    Whether it was interrupted.
+    """
+    todo = [part for part in parts if is_next(part, level)]
+    todo.sort(key=lambda part: part.size)
+    to_come = sum(part.size for part in todo)
+    for part in todo:
+        seconds = left()
+        limit = None if seconds is None else seconds * (part.size / to_come if to_come else 1.0)
+        to_come -= part.size
+        if asked_to_stop():
+            return True
+        if limit is not None and limit < _LEAST_SECONDS:
+            continue
+        if part.improve(level, options, limit, partial(watch, part) if watch else None):
+            return True
+    return False
+
+
+def is_next(part: Solvable, level: int) -> bool:
+    """Whether a tier is the first that is not proven."""
+    return all(part.is_proven(before) for before in range(level)) and not part.is_proven(level)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from functools import partial
 from time import perf_counter
 
+from dralloc.backends import backend_named, is_elsewhere
 from dralloc.errors import ModelError
 from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
@@ -18,13 +21,11 @@ from dralloc.solvers.cpsat.interrupt import asked_to_stop, heeding_interrupts
 from dralloc.solvers.cpsat.objective import Objective, Part, objectives
 from dralloc.solvers.cpsat.options import Goal, Options, Progress
 from dralloc.solvers.cpsat.packing.part import PackedComponent
-from dralloc.solvers.cpsat.parts import Component, Solvable
+from dralloc.solvers.cpsat.parallel import work_out
+from dralloc.solvers.cpsat.parts import Answered, Component, Solvable, improve_all, is_next
 from dralloc.timing import phase
 
 __all__ = ["solve"]
-
-_LEAST_SECONDS = 0.01
-"""Less time than this is not worth a run."""
 
 
 def solve(
@@ -77,6 +78,7 @@ class _Solve:
         weight, *others = objectives(options.goal)
         self.tiers = (weight, *fairness(problem), *others)
         self.components: list[Solvable] = []
+        self.answers: list[Answered] = []
         self.warnings: list[str] = []
         self.timings: dict[str, float] = {}
 
@@ -84,18 +86,42 @@ class _Solve:
     def run(self, hint: Solution | None) -> Solution:
         with heeding_interrupts():
             self._split(hint.placements if hint else ())
-            for level, tier in enumerate(self.tiers):
-                before = self._elapsed()
-                try:
-                    interrupted = self._tier(level)
-                except KeyboardInterrupt:
-                    if asked_to_stop():
-                        raise
-                    interrupted = True
-                self.timings[tier.name] = self._elapsed() - before
-                if interrupted:
-                    break
+            self.answers = list(self.components)
+            try:
+                self._work()
+            except KeyboardInterrupt:
+                if asked_to_stop():
+                    raise
             return self._solution()
+
+    def _work(self) -> None:
+        """Here, or in other processes if there is something for more than one."""
+        levels = range(len(self.tiers))
+        todo = [place for place, part in enumerate(self.components) if any(is_next(part, level) for level in levels)]
+        if len(todo) > 1 and is_elsewhere(backend_named(self.options.backend), self.options.jobs):
+            with phase(self.timings, "components"):
+                self._work_elsewhere(todo)
+        else:
+            self._work_here()
+
+    def _work_here(self) -> None:
+        for part in self.components:
+            if isinstance(part, PackedComponent):
+                with phase(self.timings, "classes"):
+                    part.begin()
+        for level, tier in enumerate(self.tiers):
+            watch = partial(self._report, level) if self.progress else None
+            with phase(self.timings, tier.name):
+                if improve_all(level, self.components, self.options, self._left, watch):
+                    return
+
+    def _work_elsewhere(self, todo: Sequence[int]) -> None:
+        self._tell()
+        sent = [self.components[place] for place in todo]
+        with closing(work_out(self.problem, sent, self.options, self._left())) as answers:
+            for number, answer in answers:
+                self.answers[todo[number]] = answer
+                self._tell()
 
     def _split(self, placements: Sequence[Placement]) -> None:
         """Count what can be counted; the rest is for the per-device model."""
@@ -116,9 +142,7 @@ class _Solve:
             self.components.append(CountedComponent(part, self.tiers, counted.classes, counted.supplies, hint))
         for store in division.packed:
             part, hint = self._part(store.demands, placed)
-            packed = PackedComponent(part, self.tiers, store, hint, self.options)
-            packed.begin()
-            self.components.append(packed)
+            self.components.append(PackedComponent(part, self.tiers, store, hint, self.options))
         return division.left
 
     def _part(self, demands: Sequence[int], placed: dict[int, Placement]) -> tuple[Part, list[Placement]]:
@@ -138,63 +162,53 @@ class _Solve:
     def _survey(self, demands: Sequence[int] | None) -> Survey:
         return survey(self.problem, demands, strict_cel=self.options.strict_cel)
 
-    def _tier(self, level: int) -> bool:
-        """Solve one tier of all components, the small ones first: what they leave of the time is for the large ones."""
-        todo = [
-            part
-            for part in self.components
-            if all(part.is_proven(before) for before in range(level)) and not part.is_proven(level)
-        ]
-        todo.sort(key=lambda part: part.size)
-        to_come = sum(part.size for part in todo)
-        for part in todo:
-            limit = self._share(part.size / to_come if to_come else 1.0)
-            to_come -= part.size
-            if asked_to_stop():
-                return True
-            if limit is not None and limit < _LEAST_SECONDS:
-                continue
-            if part.improve(level, self.options, limit, lambda *news, part=part: self._report(level, part, *news)):
-                return True
-        return False
-
-    def _share(self, share: float) -> float | None:
-        if self.options.time_limit is None:
-            return None
-        return max(0.0, self.options.time_limit - self._elapsed()) * share
+    def _left(self) -> float | None:
+        limit = self.options.time_limit
+        return None if limit is None else max(0.0, limit - self._elapsed())
 
     def _elapsed(self) -> float:
         return perf_counter() - self.started
 
     def _report(self, level: int, running: Solvable, best: int, bound: int) -> None:
         """Tell the tier's state over the whole problem, with what the running component has reached."""
+        others = [part for part in self.answers if part is not running]
+        costs = [part.cost(level) for part in others] + [best]
+        bounds = [part.bounds[level] for part in others] + [max(bound, running.bounds[level])]
+        self._tell_of(self._summary(self.tiers[level], costs, bounds))
+
+    def _tell(self) -> None:
+        """Tell the state of the first tier that is not proven, or of the last."""
         if self.progress:
-            others = [part for part in self.components if part is not running]
-            costs = [part.cost(level) for part in others] + [best]
-            bounds = [part.bounds[level] for part in others] + [max(bound, running.bounds[level])]
-            tier = self._summary(self.tiers[level], costs, bounds)
+            tiers = self._tiers()
+            self._tell_of(next((tier for tier in tiers if not tier.proven), tiers[-1]))
+
+    def _tell_of(self, tier: Tier) -> None:
+        if self.progress:
             self.progress(Progress(tier.name, tier.value, tier.bound, self._elapsed()))
 
     def _summary(self, tier: Objective, costs: Sequence[int], bounds: Sequence[int]) -> Tier:
         cost, bound = tier.total(costs), tier.total(bounds)
         if tier.worth is not None:
-            worth = tier.worth(self.problem, [one for part in self.components for one in part.placements])
+            worth = tier.worth(self.problem, [one for part in self.answers for one in part.placements])
             return Tier(tier.name, worth, worth + cost - bound, sense=1)
         if tier is not self.tiers[0]:
             return Tier(tier.name, cost, bound, sense=-1)
-        weight = sum(part.part.weight for part in self.components)
+        weight = sum(part.part.weight for part in self.answers)
         return Tier(tier.name, weight - cost, weight - bound, sense=1)
 
-    def _solution(self) -> Solution:
-        placements = [placement for part in self.components for placement in part.placements]
-        tiers = tuple(
+    def _tiers(self) -> tuple[Tier, ...]:
+        return tuple(
             self._summary(
                 tier,
-                [part.cost(level) for part in self.components],
-                [part.bounds[level] for part in self.components],
+                [part.cost(level) for part in self.answers],
+                [part.bounds[level] for part in self.answers],
             )
             for level, tier in enumerate(self.tiers)
         )
+
+    def _solution(self) -> Solution:
+        placements = [placement for part in self.answers for placement in part.placements]
+        tiers = self._tiers()
         proven = all(tier.proven for tier in tiers)
         return Solution(
             placements=tuple(sorted(placements, key=lambda placement: placement.demand)),

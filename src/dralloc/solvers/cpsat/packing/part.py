@@ -96,8 +96,11 @@ class PackedComponent:
 
     def begin(self) -> None:
         """Find the answer that is there in no time: the best of what few fillings did."""
-        with suppress(Interrupted):
+        try:
             self._relax(0, self.options, Clock(_BEGIN))
+        except Interrupted:
+            return
+        with suppress(Interrupted):
             if not self._targets:
                 self._search.fill_densely()
             for _ in range(_FIRST):

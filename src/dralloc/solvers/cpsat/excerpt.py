@@ -1,0 +1,211 @@
+"""What a component needs of a problem, as a small problem of its own that can be sent to another process.
+
+Everything gets new numbers, in the order of the old ones, so that the same models come out as from the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from dralloc.problem import Charge, Device, Node, Problem, Usage
+from dralloc.solution import Grant, Placement
+from dralloc.solvers.cpsat.candidates import Candidate, Choice, Site
+
+__all__ = ["Excerpt", "Excerpts"]
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """Some demands, nodes, devices and counters of a problem.
+
+    Parameters
+    ----------
+    problem
+        The small problem.
+    demands, nodes, devices
+        Their numbers in the whole problem, in order; None if they stay as they are.
+    """
+
+    problem: Problem
+    demands: Sequence[int]
+    nodes: Sequence[int] | None = None
+    devices: Sequence[int] | None = None
+
+    def inward(self, placements: Iterable[Placement]) -> list[Placement]:
+        """Placements of the whole problem, in the numbers of the small one."""
+        numbers = _places(self.demands), _places(self.nodes), _places(self.devices)
+        return [_renumbered(placement, *numbers) for placement in placements]
+
+    def places(self, demands: Iterable[int]) -> list[int]:
+        """Demands of the whole problem, in the numbers of the small one."""
+        known = _places(self.demands) or {}
+        return [known[demand] for demand in demands]
+
+    def outward(self, placements: Iterable[Placement]) -> list[Placement]:
+        """Placements of the small problem, in the numbers of the whole one."""
+        return [_renumbered(placement, self.demands, self.nodes, self.devices) for placement in placements]
+
+
+_Numbers = Mapping[int, int] | Sequence[int]
+
+
+def _places(numbers: Sequence[int] | None) -> dict[int, int] | None:
+    return None if numbers is None else {number: place for place, number in enumerate(numbers)}
+
+
+def _renumbered(
+    placement: Placement, demands: _Numbers | None, nodes: _Numbers | None, devices: _Numbers | None
+) -> Placement:
+    def new(numbers: _Numbers | None, old: int) -> int:
+        return old if numbers is None else numbers[old]
+
+    grants = tuple(
+        tuple(Grant(request, alternative, new(devices, device)) for request, alternative, device in claim)
+        for claim in placement.grants
+    )
+    return Placement(new(demands, placement.demand), new(nodes, placement.node), grants)
+
+
+class Excerpts:
+    """Makes excerpts of a problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def of_demands(self, demands: Sequence[int]) -> Excerpt:
+        """Only demands, for who has all else from elsewhere."""
+        kept = tuple(self.problem.demands[demand] for demand in demands)
+        usage = Usage(frozenset(), {}, {})
+        return Excerpt(replace(self.problem, demands=kept, nodes=(), devices=(), counters=(), usage=usage), demands)
+
+    def of_sites(self, sites: Mapping[int, Sequence[Site]]) -> tuple[Excerpt, dict[int, tuple[Site, ...]]]:
+        """Demands with all that their sites touch; and the sites in its numbers."""
+        cut = _Cut(self.problem, sites, self._set_of)
+        inside = cut.sites()
+        return cut.excerpt(), inside
+
+    @cached_property
+    def _set_of(self) -> Mapping[Hashable, list[int]]:
+        """The counters of each counter set: whether a set is in use depends on all of them."""
+        sets: dict[Hashable, list[int]] = {}
+        for number, counter in enumerate(self.problem.counters):
+            sets.setdefault(counter.id[:3], []).append(number)
+        return sets
+
+
+class _Cut:
+    def __init__(
+        self, problem: Problem, sites: Mapping[int, Sequence[Site]], set_of: Mapping[Hashable, list[int]]
+    ) -> None:
+        self.whole = problem
+        self.old_sites = sites
+        every = [site for each in sites.values() for site in each]
+        candidates = [each for site in every for choice in site.choices() for each in _mentioned(choice)]
+        slots = dict.fromkeys(problem.devices[candidate.device].slot for candidate in candidates)
+        self.demands = list(sites)
+        self.nodes = sorted({site.node for site in every})
+        self.devices = sorted({version for slot in slots for version in problem.versions[slot]})
+        drawn = {counter for device in self.devices for counter, _ in problem.devices[device].consumes}
+        drawn.update(counter for candidate in candidates for counter, _ in candidate.charge.counters)
+        sets = {problem.counters[counter].id[:3] for counter in drawn}
+        self.counters = sorted(counter for each in sets for counter in set_of[each])
+        self.node_at, self.device_at, self.counter_at = (
+            {number: place for place, number in enumerate(numbers)}
+            for numbers in (self.nodes, self.devices, self.counters)
+        )
+        self.charges: dict[tuple[int, int], Charge] = {}
+        self.shared = any(site.shared for site in every)
+
+    def excerpt(self) -> Excerpt:
+        whole, usage = self.whole, self.whole.usage
+        slots = {whole.devices[device].slot for device in self.devices}
+        problem = Problem(
+            demands=tuple(replace(whole.demands[demand], nodes=None) for demand in self.demands),
+            nodes=tuple(self._node(whole.nodes[node]) for node in self.nodes),
+            devices=tuple(self._device(whole.devices[device]) for device in self.devices),
+            counters=tuple(whole.counters[counter] for counter in self.counters),
+            usage=Usage(
+                held=usage.held & slots,
+                shares={slot: usage.shares[slot] for slot in usage.shares.keys() & slots},
+                consumed={slot: usage.consumed[slot] for slot in usage.consumed.keys() & slots},
+                compatibility=usage.compatibility,
+            ),
+            eligibility=_Known(self.charges),
+            features=whole.features,
+            budgets=whole.budgets,
+        )
+        return Excerpt(problem, self.demands, self.nodes, self.devices)
+
+    def _device(self, device: Device) -> Device:
+        if not device.consumes and device.nodes is None:
+            return device
+        nodes = None if device.nodes is None else frozenset(self._at(self.node_at, device.nodes))
+        return replace(device, consumes=self._amounts(device.consumes), nodes=nodes)
+
+    def _node(self, node: Node) -> Node:
+        """With pools only where it matters from where an allocated device can be used."""
+        if not self.shared:
+            return Node(node.name, ())
+        pools = (replace(pool, devices=tuple(self._at(self.device_at, pool.devices))) for pool in node.pools)
+        return Node(node.name, tuple(pools))
+
+    def _at(self, places: Mapping[int, int], numbers: Iterable[int]) -> Iterator[int]:
+        return (places[number] for number in numbers if number in places)
+
+    def _amounts(self, amounts: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+        return tuple((self.counter_at[counter], amount) for counter, amount in amounts)
+
+    def sites(self) -> dict[int, tuple[Site, ...]]:
+        """The sites, which also say what allocations take."""
+        return {place: tuple(map(self._site, each)) for place, each in enumerate(self.old_sites.values())}
+
+    def _site(self, site: Site) -> Site:
+        requests = tuple(tuple(map(self._choice, choices)) for choices in site.requests)
+        return Site(self.node_at[site.node], requests, site.shared)
+
+    def _choice(self, choice: Choice) -> Choice:
+        def moved(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+            return tuple(self._candidate(choice, candidate) for candidate in candidates)
+
+        return replace(
+            choice,
+            candidates=moved(choice.candidates),
+            loose=moved(choice.loose),
+            blocked=moved(choice.blocked),
+        )
+
+    def _candidate(self, choice: Choice, candidate: Candidate) -> Candidate:
+        device, charge = self.device_at[candidate.device], candidate.charge
+        if charge.counters:
+            charge = replace(charge, counters=self._amounts(charge.counters))
+        self.charges[choice.spec.index, device] = charge
+        return Candidate(device, charge)
+
+
+def _mentioned(choice: Choice) -> Iterator[Candidate]:
+    yield from choice.candidates
+    yield from choice.blocked
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What the sites say of who may serve whom."""
+
+    charges: Mapping[tuple[int, int], Charge]
+
+    def selects(self, alternative: int, device: int) -> bool:
+        return (alternative, device) in self.charges
+
+    def admits(self, alternative: int, device: int) -> bool:
+        return (alternative, device) in self.charges
+
+    def charge(self, alternative: int, device: int) -> Charge | None:
+        return self.charges.get((alternative, device))
+
+    def kind(self, alternative: int) -> Hashable:
+        return alternative
+
+    def look(self, device: int) -> Hashable:
+        return device

@@ -1,0 +1,203 @@
+"""Components worked out in other processes; `dralloc.backends` says where.
+
+What is sent is small: components with an excerpt of the problem each, several together, so that a thousand components
+of one demand do not cost a thousand messages. A batch goes through the tiers as the whole would in one process, so
+every component comes out the same.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from tempfile import TemporaryDirectory
+from threading import Thread
+from time import perf_counter
+from typing import Final, NamedTuple
+
+from dralloc.backends import backend_named, run_all, stop_processes
+from dralloc.problem import Problem
+from dralloc.solution import Placement
+from dralloc.solvers.cpsat.classes.part import CountedComponent
+from dralloc.solvers.cpsat.excerpt import Excerpt, Excerpts
+from dralloc.solvers.cpsat.interrupt import asked_to_stop, stopping_when
+from dralloc.solvers.cpsat.objective import Part
+from dralloc.solvers.cpsat.options import Options
+from dralloc.solvers.cpsat.packing.part import PackedComponent
+from dralloc.solvers.cpsat.parts import Component, Solvable, improve_all
+
+__all__ = ["Answer", "work_out"]
+
+_BATCHES: Final = 4
+"""For each job, so that who is done early gets more; one where time is limited, so that each gets all of it."""
+
+_LISTEN: Final = 0.1
+"""Seconds until it is asked again whether to stop."""
+
+_PATIENCE: Final = 10.0
+"""Seconds that workers have to come to an end when they are asked to stop."""
+
+
+class _Result(NamedTuple):
+    bounds: list[int]
+    costs: list[int]
+    placements: tuple[Placement, ...]
+
+
+@dataclass(slots=True)
+class Answer:
+    """How far a component got; see `dralloc.solvers.cpsat.parts.Answered`."""
+
+    part: Part
+    bounds: list[int]
+    costs: list[int]
+    placements: tuple[Placement, ...]
+
+    def cost(self, level: int) -> int:
+        """What the best answer costs in a tier."""
+        return self.costs[level]
+
+
+def work_out(
+    problem: Problem, components: Sequence[Solvable], options: Options, left: float | None
+) -> Generator[tuple[int, Answer], None, None]:
+    """Work out components in other processes, and give out each one's number and answer, in any order.
+
+    Asked to stop, workers return the best that they have; what does not come in time is left out.
+
+    Parameters
+    ----------
+    left
+        Seconds for all; None for no limit.
+
+    Raises
+    ------
+    DrallocError
+        As `dralloc.backends.run_all`, and what solving raises.
+    """
+    groups = _groups(components, options.jobs * (_BATCHES if left is None else 1))
+    excerpts = Excerpts(problem)
+    sent = [[_sent(excerpts, components[number], options) for number in group] for group in groups]
+    with TemporaryDirectory(prefix="dralloc-") as room:
+        deadline = None if left is None else time.time() + left
+        stop = Path(room) / "stop"
+        batches = [_Batch([part for _, part in each], options, deadline, stop) for each in sent]
+        for batch, results in _listen(batches, options, stop):
+            for number, (excerpt, _), result in zip(groups[batch], sent[batch], results, strict=True):
+                placements = tuple(excerpt.outward(result.placements))
+                yield number, Answer(components[number].part, result.bounds, result.costs, placements)
+
+
+def _groups(components: Sequence[Solvable], most: int) -> list[list[int]]:
+    """Put components into groups of about the same size; the largest components come first."""
+    groups: list[list[int]] = [[] for _ in range(min(most, len(components)))]
+    sizes = [0] * len(groups)
+    for number in sorted(range(len(components)), key=lambda number: -components[number].size):
+        place = sizes.index(min(sizes))
+        sizes[place] += max(1, components[number].size)
+        groups[place].append(number)
+    return groups
+
+
+def _sent(excerpts: Excerpts, component: Solvable, options: Options) -> tuple[Excerpt, Solvable]:
+    """A component in the numbers of an excerpt."""
+    part = component.part
+    if isinstance(component, Component):
+        excerpt, sites = excerpts.of_sites(part.sites)
+        inside = Part(excerpt.problem, range(len(excerpt.demands)), sites)
+        return excerpt, Component(inside, component.tiers, excerpt.inward(component.placements))
+    excerpt = excerpts.of_demands(part.demands)
+    inside, hint = Part(excerpt.problem, range(len(excerpt.demands))), excerpt.inward(component.placements)
+    if isinstance(component, CountedComponent):
+        classes = [replace(each, members=excerpt.places(each.members)) for each in component.classes]
+        return excerpt, CountedComponent(inside, component.tiers, classes, component.supplies, hint)
+    assert isinstance(component, PackedComponent)
+    store = component.store
+    classes = [replace(each, members=excerpt.places(each.members)) for each in store.classes]
+    return excerpt, PackedComponent(inside, component.tiers, replace(store, classes=tuple(classes)), hint, options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Components on their way through the tiers together.
+
+    Parameters
+    ----------
+    deadline
+        When to stop, in seconds since the epoch: it may have to wait for its turn.
+    stop
+        As soon as there is such a file, it should come to an end.
+    """
+
+    parts: Sequence[Solvable]
+    options: Options
+    deadline: float | None
+    stop: Path
+
+    def run(self) -> list[_Result]:
+        end = None if self.deadline is None else perf_counter() + self.deadline - time.time()
+        tiers = range(len(self.parts[0].bounds))
+        with stopping_when(self._asked()):
+            for part in self.parts:
+                if isinstance(part, PackedComponent):
+                    part.begin()
+            for level in tiers:
+                improve_all(level, self.parts, self.options, lambda: None if end is None else end - perf_counter())
+        return [_Result(part.bounds, [part.cost(level) for level in tiers], part.placements) for part in self.parts]
+
+    def _asked(self) -> Callable[[], bool]:
+        """Whether to stop: as the file says, or because who wants to know is gone."""
+        parent = os.getppid()
+        return lambda: self.stop.exists() or os.getppid() != parent
+
+
+def _listen(batches: Sequence[_Batch], options: Options, stop: Path) -> Iterator[tuple[int, list[_Result]]]:
+    """What comes from the batches, until they are done, or for a little longer if it is asked to stop."""
+    events: SimpleQueue[tuple[int, list[_Result]] | BaseException | None] = SimpleQueue()
+    backend = backend_named(options.backend)
+
+    def feed() -> None:
+        try:
+            for result in run_all(batches, backend, options.jobs):
+                events.put(result)
+            events.put(None)
+        except BaseException as failure:
+            events.put(failure)
+
+    # In a thread of its own, so that the caller's can be interrupted without loss.
+    feeder = Thread(target=feed, name="components", daemon=True)
+    feeder.start()
+    patience = _PATIENCE
+    try:
+        yield from _until_done(events, stop)
+    except KeyboardInterrupt:
+        patience = 0.0
+        raise
+    finally:
+        stop.touch()
+        feeder.join(patience)
+        if feeder.is_alive():
+            stop_processes(backend)
+
+
+def _until_done(
+    events: SimpleQueue[tuple[int, list[_Result]] | BaseException | None], stop: Path
+) -> Iterator[tuple[int, list[_Result]]]:
+    end: float | None = None
+    while end is None or perf_counter() < end:
+        if end is None and asked_to_stop():
+            stop.touch()
+            end = perf_counter() + _PATIENCE
+        with suppress(Empty):
+            event = events.get(timeout=_LISTEN)
+            if event is None:
+                return
+            if isinstance(event, BaseException):
+                if end is not None:
+                    return  # who was asked to stop may do so in an unpleasant way
+                raise event
+            yield event
