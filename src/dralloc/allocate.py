@@ -19,7 +19,7 @@ from dralloc.solvers.cpsat import Goal, Options, Progress, solve, within_caps
 from dralloc.solvers.first_fit import first_fit
 from dralloc.timing import phase
 
-__all__ = ["OnProgress", "SolveOptions", "allocate", "compare"]
+__all__ = ["JobOptions", "OnProgress", "SolveOptions", "allocate", "compare"]
 
 OnProgress = Callable[[Progress], None]
 
@@ -34,6 +34,13 @@ class SolveOptions(TypedDict, total=False):
     strict_cel: bool
 
 
+class JobOptions(SolveOptions, total=False):
+    """The same, and how many processes work on it, and where."""
+
+    jobs: int
+    backend: str
+
+
 def allocate(  # noqa: PLR0913 - one parameter per choice
     cluster: Cluster,
     mode: Mode | str = Mode.OPTIMAL,
@@ -46,7 +53,7 @@ def allocate(  # noqa: PLR0913 - one parameter per choice
     fair: str = "",
     pruning: bool = True,
     progress: OnProgress | None = None,
-    **options: Unpack[SolveOptions],
+    **options: Unpack[JobOptions],
 ) -> Plan:
     """Place what is pending in the cluster.
 
@@ -74,8 +81,10 @@ def allocate(  # noqa: PLR0913 - one parameter per choice
     progress
         Called while the optimum is searched for.
     options
-        For the optimal mode: ``time_limit``, ``seed``, ``workers``, ``goal``, ``strict_cel``, as in
-        `dralloc.solvers.cpsat.Options`.
+        For the optimal mode: ``time_limit``, ``seed``, ``workers``, ``goal``, ``strict_cel``, ``jobs``, ``backend``, as
+        in `dralloc.solvers.cpsat.Options`. With ``jobs=2`` two processes at a time work on parts of the problem that
+        have nothing to do with each other; ``backend`` says where: ``"loky"`` (here), ``"dask"`` or ``"ray"``. They
+        need the extras ``parallel``, ``dask`` and ``ray``. The answer does not depend on it.
 
     Returns
     -------
@@ -108,7 +117,7 @@ def compare(  # noqa: PLR0913 - one parameter per choice
     fair: str = "",
     pruning: bool = True,
     progress: OnProgress | None = None,
-    **options: Unpack[SolveOptions],
+    **options: Unpack[JobOptions],
 ) -> Comparison:
     """Answer in both modes. Parameters and errors are those of `allocate`."""
     timings: dict[str, float] = {}

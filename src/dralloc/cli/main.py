@@ -10,18 +10,21 @@ from typing import Annotated, Any
 
 import typer
 
-from dralloc.allocate import SolveOptions, allocate, compare
+from dralloc.allocate import JobOptions, allocate, compare
 from dralloc.api import to_wire
+from dralloc.backends import Backend
 from dralloc.cli.conformance import conformance
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.explain import explain_command
 from dralloc.cli.options import (
     AsJson,
+    BackendOption,
     Caps,
     Fair,
     FeatureSwitches,
     GangLabel,
     GoalOption,
+    Jobs,
     KubernetesVersion,
     Nodes,
     Paths,
@@ -94,6 +97,8 @@ def allocate_command(  # noqa: PLR0913 - one parameter per option
     time_limit: TimeLimit = None,
     seed: Seed = 0,
     workers: Workers = 1,
+    jobs: Jobs = 1,
+    backend: BackendOption = Backend.LOKY,
     goal: GoalOption = Goal.NONE,
     kubernetes: KubernetesVersion = None,
     feature: FeatureSwitches = None,
@@ -108,7 +113,15 @@ def allocate_command(  # noqa: PLR0913 - one parameter per option
     """Place the pending claims of a cluster."""
     with guarded():
         session = Session(quiet=quiet)
-        options = SolveOptions(time_limit=time_limit, seed=seed, workers=workers, goal=goal, strict_cel=strict_cel)
+        options = JobOptions(
+            time_limit=time_limit,
+            seed=seed,
+            workers=workers,
+            goal=goal,
+            strict_cel=strict_cel,
+            jobs=jobs,
+            backend=backend,
+        )
         features = features_from(feature, kubernetes)
         cluster = _load(session, paths, strict=strict)
         with session.busy(f"{mode.value}: {len(cluster.claims)} claims"):
@@ -146,6 +159,8 @@ def compare_command(  # noqa: PLR0913 - one parameter per option
     time_limit: TimeLimit = None,
     seed: Seed = 0,
     workers: Workers = 1,
+    jobs: Jobs = 1,
+    backend: BackendOption = Backend.LOKY,
     goal: GoalOption = Goal.NONE,
     kubernetes: KubernetesVersion = None,
     feature: FeatureSwitches = None,
@@ -160,7 +175,15 @@ def compare_command(  # noqa: PLR0913 - one parameter per option
     """Show what first fit places, what the optimum places, and how far apart they are."""
     with guarded():
         session = Session(quiet=quiet)
-        options = SolveOptions(time_limit=time_limit, seed=seed, workers=workers, goal=goal, strict_cel=strict_cel)
+        options = JobOptions(
+            time_limit=time_limit,
+            seed=seed,
+            workers=workers,
+            goal=goal,
+            strict_cel=strict_cel,
+            jobs=jobs,
+            backend=backend,
+        )
         features = features_from(feature, kubernetes)
         cluster = _load(session, paths, strict=strict)
         with session.busy(f"comparing on {len(cluster.claims)} claims"):

@@ -7,15 +7,18 @@ from typing import Annotated
 
 import typer
 
+from dralloc.backends import Backend
 from dralloc.solvers.cpsat import Goal
 
 __all__ = [
     "AsJson",
+    "BackendOption",
     "Caps",
     "Fair",
     "FeatureSwitches",
     "GangLabel",
     "GoalOption",
+    "Jobs",
     "KubernetesVersion",
     "Nodes",
     "Paths",
@@ -40,6 +43,18 @@ TimeLimit = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the search for the optimum.")]
 Workers = Annotated[int, typer.Option(min=1, metavar="N", help="Threads of the search for the optimum.")]
+Jobs = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Processes that look for the optimum, each in parts of the problem that share nothing; the answer does "
+        "not depend on it.",
+    ),
+]
+BackendOption = Annotated[
+    Backend, typer.Option("--backend", help="Where these processes are: here, or on a Dask or Ray cluster.")
+]
 GoalOption = Annotated[Goal, typer.Option("--goal", help="What to prefer among equally good optima.")]
 Strict = Annotated[
     bool,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,18 +17,31 @@ from solvers.cpsat.scene import Ask, Scene, answer
 
 def hard(pods: int = 60, gpus: int = 8) -> Problem:
     """GPUs cut in many ways, with more pods than fit, and odd amounts that make every proof long."""
-    scene, dice = Scene(nodes=2), random.Random(1)
+    scene = Scene(nodes=2)
+    crowd(scene, random.Random(1), pods, [gpu % 2 for gpu in range(gpus)])
+    return scene.problem()
+
+
+def islands(number: int, pods: int, gpus: int) -> Problem:
+    """The same on several nodes that have nothing to do with each other."""
+    scene, dice = Scene(nodes=number), random.Random(1)
+    for node in range(number):
+        crowd(scene, dice, pods, [node] * gpus)
+    return scene.problem()
+
+
+def crowd(scene: Scene, dice: random.Random, pods: int, nodes: Sequence[int]) -> None:
+    """A GPU on each of the nodes, and pods for any of them."""
     sizes: dict[int, list[int]] = {size: [] for size in (11, 17, 23, 31)}
-    for gpu in range(gpus):
-        counters = [scene.counter(100, counter_set=f"gpu-{gpu}") for _ in range(3)]
+    for node in nodes:
+        counters = [scene.counter(100, counter_set=f"gpu-{len(scene.counters) // 3}") for _ in range(3)]
         for size, devices in sizes.items():
             for _ in range(100 // size):
                 amounts = {counter: size + dice.randint(-3, 3) for counter in counters}
-                devices.append(scene.device(gpu % 2, consumes=amounts))
+                devices.append(scene.device(node, consumes=amounts))
     for _ in range(pods):
         size, other = dice.sample(sorted(sizes), 2)
         scene.pod(scene.claim([Ask(only=sizes[size]), Ask(only=sizes[other])]), weight=dice.randint(1, 99))
-    return scene.problem()
 
 
 def in_order(problem: Problem) -> Solution:

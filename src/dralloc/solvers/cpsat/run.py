@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from time import perf_counter
+from typing import Final
 
 from dralloc.backends import backend_named, is_elsewhere
 from dralloc.errors import ModelError
@@ -26,6 +27,9 @@ from dralloc.solvers.cpsat.parts import Answered, Component, Solvable, improve_a
 from dralloc.timing import phase
 
 __all__ = ["solve"]
+
+_FEWEST: Final = 2
+"""A single component is not worth sending to another process."""
 
 
 def solve(
@@ -98,7 +102,7 @@ class _Solve:
         """Here, or in other processes if there is something for more than one."""
         levels = range(len(self.tiers))
         todo = [place for place, part in enumerate(self.components) if any(is_next(part, level) for level in levels)]
-        if len(todo) > 1 and is_elsewhere(backend_named(self.options.backend), self.options.jobs):
+        if len(todo) >= _FEWEST and is_elsewhere(backend_named(self.options.backend), self.options.jobs):
             with phase(self.timings, "components"):
                 self._work_elsewhere(todo)
         else:
