@@ -6,13 +6,14 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from enum import StrEnum
+from multiprocessing import resource_tracker
 from typing import Any, Final, Protocol, TypeVar
 
 from dralloc.errors import DrallocError
 
-__all__ = ["Backend", "Task", "backend_named", "is_elsewhere", "run_all", "stop_processes"]
+__all__ = ["Backend", "Task", "backend_named", "is_elsewhere", "run_all", "shield_children", "stop_processes"]
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -90,6 +91,22 @@ def run_all(tasks: Sequence[Task[T]], backend: Backend, jobs: int) -> Iterator[t
 
 def _run(number: int, task: Task[T]) -> tuple[int, T]:
     return number, task.run()
+
+
+def shield_children() -> None:
+    """Let processes that this thread starts from now on hear no Ctrl-C, not even while they begin.
+
+    A process inherits which signals are held back in the thread that starts it. Not for the main thread, which would
+    hear none either.
+    """
+    if hasattr(signal, "pthread_sigmask"):
+        # Those that track resources are started first: after that, they let the signal through again.
+        resource_tracker.ensure_running()
+        with suppress(ModuleNotFoundError):
+            from joblib.externals.loky.backend import resource_tracker as theirs  # noqa: PLC0415 - optional
+
+            theirs.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
 def stop_processes(backend: Backend) -> None:

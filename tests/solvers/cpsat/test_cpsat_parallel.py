@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -178,6 +180,41 @@ def test_ctrl_c_ends_all_of_them() -> None:
     first = solution.tiers[0]
     assert weight(problem, hint) <= first.value < first.bound
     assert working() == []
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="no process groups here")
+@pytest.mark.parametrize("seconds", [0.3, 2.0], ids=["at the start", "while searching"])
+def test_ctrl_c_on_a_terminal_reaches_the_workers_too(seconds: float) -> None:
+    """A terminal sends it to every process of the command, and workers must not die of it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "searching\n"
+        time.sleep(seconds)
+        os.killpg(program.pid, signal.SIGINT)
+        out, errors = program.communicate()
+    status, value, bound = out.split()[-3:]
+    assert (program.returncode, errors) == (0, "")
+    assert (status, int(value) < int(bound)) == ("FEASIBLE", True)
+
+
+PROGRAM = """
+from dralloc.check import check
+from dralloc.solvers.cpsat import Options, solve
+from solvers.cpsat.test_cpsat_solve import in_order, islands
+
+problem = islands(3, pods=40, gpus=6)
+options = Options(jobs=2, per_device=True)
+solution = solve(problem, options, in_order(problem), lambda _: print("searching", flush=True))
+check(problem, solution)
+print(solution.status.value, solution.tiers[0].value, solution.tiers[0].bound)
+"""
 
 
 def test_an_error_of_the_listener_ends_all_of_them() -> None:

@@ -19,7 +19,7 @@ from threading import Thread
 from time import perf_counter
 from typing import Final, NamedTuple
 
-from dralloc.backends import backend_named, run_all, stop_processes
+from dralloc.backends import backend_named, run_all, shield_children, stop_processes
 from dralloc.problem import Problem
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.part import CountedComponent
@@ -162,6 +162,7 @@ def _listen(batches: Sequence[_Batch], options: Options, stop: Path) -> Iterator
 
     def feed() -> None:
         try:
+            shield_children()
             for result in run_all(batches, backend, options.jobs):
                 events.put(result)
             events.put(None)
