@@ -10,6 +10,8 @@ import typer
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
     AsJson,
+    Caps,
+    Fair,
     FeatureSwitches,
     GangLabel,
     KubernetesVersion,
@@ -47,6 +49,8 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
     kubernetes: KubernetesVersion = None,
     feature: FeatureSwitches = None,
     gang: GangLabel = "",
+    cap: Caps = None,
+    fair: Fair = "",
     strict: Strict = False,
     quiet: Quiet = False,
 ) -> None:
@@ -66,6 +70,8 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
                 features=features_from(feature, kubernetes),
                 strict=strict,
                 gang=gang,
+                caps=cap or (),
+                fair=fair,
                 suggest=not no_changes,
                 time_limit=time_limit,
                 seed=seed,
