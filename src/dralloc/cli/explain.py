@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
+from dralloc.cli.answers import read, show_answer
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
     AsJson,
@@ -23,9 +23,7 @@ from dralloc.cli.options import (
     Workers,
 )
 from dralloc.explain import explain
-from dralloc.load import load
 from dralloc.plan import Mode
-from dralloc.report import show
 
 __all__ = ["explain_command"]
 
@@ -57,9 +55,7 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
     """Say why a claim is pending, with what it conflicts, and which changes would admit it."""
     with guarded():
         session = Session(quiet=quiet)
-        with session.busy("reading"):
-            cluster = load(*paths, strict=strict)
-        session.notices(cluster.findings)
+        cluster = read(session, paths, strict=strict)
         with session.busy("explaining"):
             found = explain(
                 cluster,
@@ -77,7 +73,4 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
                 seed=seed,
                 workers=workers,
             )
-        if as_json:
-            typer.echo(json.dumps(found.to_dict(), indent=2))
-        else:
-            show(session.out, found.parts())
+        show_answer(session, found, as_json=as_json)

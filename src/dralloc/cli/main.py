@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import gc
-import json
 from enum import StrEnum
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from dralloc.allocate import SolveOptions, allocate, compare
 from dralloc.api import to_wire
+from dralloc.cli.answers import read, show_answer
 from dralloc.cli.conformance import conformance
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.explain import explain_command
@@ -39,11 +38,8 @@ from dralloc.cli.snapshot import redact, snapshot
 from dralloc.cli.stranded import stranded_command
 from dralloc.cli.study import study_command
 from dralloc.cli.validate import validate
-from dralloc.cluster import Cluster
 from dralloc.dump import dump_yaml
-from dralloc.load import load
 from dralloc.plan import Mode, Plan
-from dralloc.report import show
 from dralloc.solvers.cpsat import Goal
 
 __all__ = ["app", "main"]
@@ -110,7 +106,7 @@ def allocate_command(  # noqa: PLR0913 - one parameter per option
         session = Session(quiet=quiet)
         options = SolveOptions(time_limit=time_limit, seed=seed, workers=workers, goal=goal, strict_cel=strict_cel)
         features = features_from(feature, kubernetes)
-        cluster = _load(session, paths, strict=strict)
+        cluster = read(session, paths, strict=strict)
         with session.busy(f"{mode.value}: {len(cluster.claims)} claims"):
             plan = allocate(
                 cluster,
@@ -130,12 +126,10 @@ def allocate_command(  # noqa: PLR0913 - one parameter per option
 
 
 def _print_plan(session: Session, plan: Plan, output: Output) -> None:
-    if output is Output.TABLE:
-        show(session.out, plan.parts())
-    elif output is Output.JSON:
-        _print_json(plan.to_dict())
-    else:
+    if output is Output.YAML:
         typer.echo(dump_yaml(to_wire(claim) for claim in plan.claims), nl=False)
+    else:
+        show_answer(session, plan, as_json=output is Output.JSON)
 
 
 @app.command("compare")
@@ -162,7 +156,7 @@ def compare_command(  # noqa: PLR0913 - one parameter per option
         session = Session(quiet=quiet)
         options = SolveOptions(time_limit=time_limit, seed=seed, workers=workers, goal=goal, strict_cel=strict_cel)
         features = features_from(feature, kubernetes)
-        cluster = _load(session, paths, strict=strict)
+        cluster = read(session, paths, strict=strict)
         with session.busy(f"comparing on {len(cluster.claims)} claims"):
             result = compare(
                 cluster,
@@ -177,18 +171,4 @@ def compare_command(  # noqa: PLR0913 - one parameter per option
                 **options,
             )
         session.notices(result.optimal.compiled.findings)
-        if as_json:
-            _print_json(result.to_dict())
-        else:
-            show(session.out, result.parts())
-
-
-def _load(session: Session, paths: list[Path], *, strict: bool) -> Cluster:
-    with session.busy("reading"):
-        cluster = load(*paths, strict=strict)
-    session.notices(cluster.findings)
-    return cluster
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    typer.echo(json.dumps(value, indent=2))
+        show_answer(session, result, as_json=as_json)
