@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from benchmarks import workloads
 from benchmarks.explaining import Explained, measure_explain
@@ -17,6 +16,7 @@ from benchmarks.headroom import measure_headroom
 from benchmarks.measure import Measurement, measure, middle
 from benchmarks.openb.command import openb_command
 from benchmarks.registry import WORKLOADS
+from dralloc.cli.console import Session
 from dralloc.plan import Mode
 from dralloc.report import Line, Part, Table, show
 from dralloc.solvers.cpsat import Options
@@ -69,7 +69,7 @@ def run_command(  # noqa: PLR0913 - one parameter per option
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
     else:
-        show(Console(highlight=False), _parts(found))
+        show(Session(quiet=True).out, _parts(found))
 
 
 @app.command("export")
@@ -101,7 +101,7 @@ def explain_command(
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
     else:
-        show(Console(highlight=False), _explained(found))
+        show(Session(quiet=True).out, _explained(found))
 
 
 @app.command("headroom")
@@ -118,7 +118,7 @@ def headroom_command(
         return
     title = Line(f"headroom, size {found.size}, seed {found.seed}", "bold")
     memory = Line(f"\npeak memory {found.peak_rss_mib:,.0f} MiB", "dim")
-    show(Console(highlight=False), [title, _seconds(found.phases), *found.parts(), memory])
+    show(Session(quiet=True).out, [title, _seconds(found.phases), *found.parts(), memory])
 
 
 def _explained(found: Explained) -> list[Part]:

@@ -50,6 +50,7 @@ class Crowd:
     """Draws a cluster: one part of its claims has been allocated before the others come."""
 
     def __init__(self, seed: int) -> None:
+        self.seed = seed
         self.random = Random(seed)
         self.nodes = [f"node-{number}" for number in range(self.random.randint(1, 3))]
 
@@ -66,6 +67,12 @@ class Crowd:
         names = [f"new-{number}" for number in range(self.random.randint(1, 3))]
         pods = [self.pod(name, names) for name in names if self.random.random() < 0.6]
         return cluster(base, held, [self.claim(name) for name in names], pods)
+
+    def caps(self) -> list[str]:
+        """Now and then one or two caps of the only namespace; drawn apart, so that the cluster stays what it is."""
+        random = Random(f"caps {self.seed}")
+        amounts = {"memory": f"{random.randint(0, 4)}Gi", "engines": str(random.randint(0, 2))}
+        return [f"default={name}:{most}" for name, most in amounts.items() if random.random() < 0.6]
 
     def features(self) -> Features:
         """Mostly all of them, now and then all but one."""

@@ -27,7 +27,8 @@ MUCH = 1000
 def estates(draw: st.DrawFn, *, admin: bool = False) -> Estate:
     """A small problem, some of whose demands have been placed anyhow; ``admin``: perhaps with admin access."""
     problem = draw(strategies.problems(max_demands=4, max_devices=5))
-    problem = replace(problem, demands=tuple(_changed(demand, admin) for demand in problem.demands))
+    if not admin:
+        problem = replace(problem, demands=tuple(map(_without_admin, problem.demands)))
     demands = tuple(replace(demand, gang="") for demand in problem.demands)
     early = draw(st.sets(st.sampled_from(range(len(demands))), min_size=1))
     before = replace(problem, demands=tuple(demands[number] for number in sorted(early)))
@@ -41,17 +42,13 @@ def estates(draw: st.DrawFn, *, admin: bool = False) -> Estate:
     return settled(before, solution.placements, others)
 
 
-def _changed(demand: Demand, admin: bool) -> Demand:
-    """Without defects of single alternatives, about which the referee is milder."""
-    claims = tuple(
-        replace(claim, requests=tuple(_plain(one, admin) for one in claim.requests)) for claim in demand.claims
-    )
+def _without_admin(demand: Demand) -> Demand:
+    claims = tuple(replace(claim, requests=tuple(map(_plain, claim.requests))) for claim in demand.claims)
     return replace(demand, claims=claims)
 
 
-def _plain(request: Request, admin: bool) -> Request:
-    alternatives = (replace(each, admin=each.admin and admin, defect="") for each in request.alternatives)
-    return replace(request, alternatives=tuple(alternatives))
+def _plain(request: Request) -> Request:
+    return replace(request, alternatives=tuple(replace(each, admin=False) for each in request.alternatives))
 
 
 def settled(before: Problem, placements: Sequence[Placement], pending: tuple[Demand, ...]) -> Estate:

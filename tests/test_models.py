@@ -19,7 +19,7 @@ from dralloc.names import ClaimKey
 from dralloc.problem import Problem
 from dralloc.quantity import parse_quantity
 
-MODELS = sorted(path.parent for path in (ROOT / "models").rglob("expected.yaml"))
+MODELS = sorted(path.parent for path in (ROOT / "models").rglob("expected.yaml.txt"))
 Json = dict[str, Any]
 
 
@@ -29,7 +29,7 @@ def name_of(model: Path) -> str:
 
 @cache
 def expected(model: Path) -> Json:
-    content: Json = yaml.safe_load((model / "expected.yaml").read_text())
+    content: Json = yaml.safe_load((model / "expected.yaml.txt").read_text())
     return content
 
 
@@ -132,6 +132,11 @@ def loaded_again(plan: dralloc.Plan) -> Problem:
     cluster = plan.compiled.cluster
     claims = tuple(written.get(claim.key, claim) for claim in cluster.claims)
     return compile_cluster(replace(cluster, claims=claims)).problem
+
+
+@pytest.mark.parametrize("model", MODELS, ids=name_of)
+def test_every_file_of_a_model_is_used(model: Path) -> None:
+    assert dralloc.load(model).skipped == {}
 
 
 def test_there_are_models() -> None:

@@ -21,8 +21,10 @@ from dralloc.api import (
     ResourceClaim,
     ResourceSlice,
 )
+from dralloc.budget import Cap
 from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled, compile_cluster
+from dralloc.explain.change import Cap as Named
 from dralloc.explain.change import Change, Place
 from dralloc.explain.clauses import Clause, clauses_of
 from dralloc.explain.excluded import CORDONED, SHARED
@@ -30,7 +32,8 @@ from dralloc.explain.offers import Variation
 from dralloc.explain.turn import Turn
 from dralloc.match import Criteria
 from dralloc.names import ClaimKey
-from dralloc.problem import Charge, Problem
+from dralloc.problem import Device as KnownDevice
+from dralloc.problem import Problem
 from dralloc.quantity import Quantity
 from dralloc.solution import Placement, Solution
 from dralloc.write import allocated_claims
@@ -58,14 +61,19 @@ class Editor:
         cluster = self.cluster(change, also)
         if node_like:
             cluster = with_node_like(cluster, node_like)
-        problem = compile_cluster(cluster, self.compiled.problem.features).problem
+        problem = compile_cluster(cluster, self.compiled.problem.features, caps=list(self.caps(change))).problem
         counters = (
             one._replace(free=MUCH) if (one.id.driver, one.id.counter) in change.counters else one
             for one in problem.counters
         )
-        problem = replace(problem, counters=tuple(counters))
-        unlimited = Unlimited(problem.eligibility, problem, change.capacities)
-        return replace(problem, eligibility=unlimited) if change.capacities else problem
+        devices = (unlimited(one, change.capacities) if one.shareable else one for one in problem.devices)
+        return replace(problem, counters=tuple(counters), devices=tuple(devices))
+
+    def caps(self, change: Change) -> Iterator[Cap]:
+        for one in self.compiled.problem.budgets:
+            name = Named(one.namespace, one.resource)
+            if name not in change.caps:
+                yield Cap(*name, Quantity(change.raised.get(name, one.most or 0)))
 
     def cluster(self, change: Change, also: Sequence[ClaimKey]) -> Cluster:
         cluster = self.compiled.cluster
@@ -220,29 +228,10 @@ def with_node_like(cluster: Cluster, name: str) -> Cluster:
     return replace(cluster, nodes=(*cluster.nodes, node), slices=(*cluster.slices, *slices))
 
 
-@dataclass(frozen=True)
-class Unlimited:
-    """An eligibility in which some capacities are not consumed."""
-
-    base: Any
-    problem: Problem
-    names: frozenset[tuple[str, str]]
-
-    def selects(self, alternative: int, device: int) -> Any:
-        return self.base.selects(alternative, device)
-
-    def admits(self, alternative: int, device: int) -> Any:
-        return self.base.admits(alternative, device)
-
-    def charge(self, alternative: int, device: int) -> Charge | None:
-        charge: Charge | None = self.base.charge(alternative, device)
-        if charge is None:
-            return None
-        driver = self.problem.devices[device].id.driver
-        return replace(charge, capacity=tuple(one for one in charge.capacity if (driver, one[0]) not in self.names))
-
-    def kind(self, alternative: int) -> Any:
-        return self.base.kind(alternative)
-
-    def look(self, device: int) -> Any:
-        return self.base.look(device)
+def unlimited(device: KnownDevice, names: frozenset[tuple[str, str]]) -> KnownDevice:
+    """The device with more of some capacities than anybody can ask for."""
+    capacity = {
+        name: replace(known, total=MUCH) if (device.id.driver, name) in names else known
+        for name, known in device.capacity.items()
+    }
+    return device._replace(capacity=capacity)

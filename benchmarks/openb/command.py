@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from benchmarks.export import export
 from benchmarks.openb.published import published
 from benchmarks.openb.run import POLICIES, Outcome, Scene, published_outcomes
+from benchmarks.openb.shown import tables
 from benchmarks.openb.trace import read_nodes, read_pods
 from dralloc.cli.console import Session, guarded
-from dralloc.report import Table, show
+from dralloc.report import show
 from dralloc.solvers.cpsat import Options
 
 __all__ = ["openb_command"]
@@ -60,22 +59,4 @@ def openb_command(  # noqa: PLR0913 - one parameter per option
                     if as_json:
                         typer.echo(json.dumps(outcome.to_dict()))
         if not as_json:
-            show(Console(highlight=False), [Table("openb", _COLUMNS, list(_rows(found)))])
-
-
-_COLUMNS = (">demand", "policy", ">GPUs allocated", ">bound", ">pods", ">placed", "status", ">s")
-
-
-def _rows(found: Sequence[Outcome]) -> Iterator[tuple[str, ...]]:
-    for one in found:
-        name = one.policy if one.source == "measured" else f"{one.policy} ({one.source})"
-        yield (
-            f"{100 * one.demand:g}%",
-            name,
-            f"{one.allocated_percent:.3f}%",
-            "" if one.bound_percent is None else f"{one.bound_percent:.3f}%",
-            "" if one.pods is None else str(one.pods),
-            "" if one.placed is None else str(one.placed),
-            one.status or "",
-            "" if one.seconds is None else f"{one.seconds:.1f}",
-        )
+            show(session.out, tables(found))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypedDict, Unpack
 
-from dralloc.budget import Cap
+from dralloc.budget import Cap, parsed
 from dralloc.check import check, violations
 from dralloc.cluster import Cluster
 from dralloc.comparison import Comparison
@@ -98,7 +98,7 @@ def allocate(  # noqa: PLR0913 - one parameter per choice
     """
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        compiled = compile_cluster(cluster, features, nodes, strict=strict, gang=gang, caps=_caps(caps), fair=fair)
+        compiled = compile_cluster(cluster, features, nodes, strict=strict, gang=gang, caps=parsed(caps), fair=fair)
     first = _first_fit(compiled, timings, pruning=pruning)
     if Mode(mode) is Mode.FIRST_FIT:
         return Plan(Mode.FIRST_FIT, compiled, first, timings)
@@ -122,7 +122,7 @@ def compare(  # noqa: PLR0913 - one parameter per choice
     """Answer in both modes. Parameters and errors are those of `allocate`."""
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        compiled = compile_cluster(cluster, features, nodes, strict=strict, gang=gang, caps=_caps(caps), fair=fair)
+        compiled = compile_cluster(cluster, features, nodes, strict=strict, gang=gang, caps=parsed(caps), fair=fair)
     first = _first_fit(compiled, timings, pruning=pruning)
     best = _optimum(compiled, first, Options(**options), progress, timings)
     return Comparison(
@@ -138,10 +138,6 @@ def _first_fit(compiled: Compiled, timings: dict[str, float], *, pruning: bool) 
     with phase(timings, "check"):
         check(replace(compiled.problem, budgets=()), solution)
     return solution
-
-
-def _caps(given: Sequence[Cap | str]) -> tuple[Cap, ...]:
-    return tuple(Cap.parse(one) if isinstance(one, str) else one for one in given)
 
 
 def _start(problem: Problem, hint: Solution) -> Solution | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dralloc.errors import DrallocError, QuantityError
 from dralloc.quantity import Quantity, parse_quantity
 
-__all__ = ["Budget", "Cap"]
+__all__ = ["Budget", "Cap", "parsed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,11 @@ class Cap:
         if most.nanos < 0:
             raise DrallocError(f"--cap {text}: the amount is negative")
         return cls(namespace, resource, most)
+
+
+def parsed(caps: Iterable[Cap | str]) -> tuple[Cap, ...]:
+    """The caps; those that are text are parsed."""
+    return tuple(Cap.parse(one) if isinstance(one, str) else one for one in caps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ itself. So an alternative is charged at what it uses (KEP-4816). Admin access us
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from dralloc.names import ClaimKey
 from dralloc.problem import Charge, Counter, Device, Problem
 from dralloc.solution import Placement
 
-__all__ = ["amount_used", "spent"]
+__all__ = ["amount_used", "spending", "spent"]
 
 
 def amount_used(resource: str, device: Device, charge: Charge, counters: tuple[Counter, ...]) -> int:
@@ -31,12 +32,17 @@ def amount_used(resource: str, device: Device, charge: Charge, counters: tuple[C
 def spent(problem: Problem, placements: Iterable[Placement], resource: str) -> dict[str, int]:
     """What placements use, by namespace, in nanos."""
     found: dict[str, int] = {}
+    for claim, amount in spending(problem, placements, resource):
+        found[claim.namespace] = found.get(claim.namespace, 0) + amount
+    return found
+
+
+def spending(problem: Problem, placements: Iterable[Placement], resource: str) -> Iterator[tuple[ClaimKey, int]]:
+    """What each grant of the placements uses, in nanos, with the claim that it is for."""
     for placement in placements:
         for claim, grants in zip(problem.demands[placement.demand].claims, placement.grants, strict=True):
             for grant in grants:
                 alternative = claim.requests[grant.request].alternatives[grant.alternative]
                 charge = problem.eligibility.charge(alternative.index, grant.device)
                 if charge is not None and not alternative.admin:
-                    amount = amount_used(resource, problem.devices[grant.device], charge, problem.counters)
-                    found[claim.key.namespace] = found.get(claim.key.namespace, 0) + amount
-    return found
+                    yield claim.key, amount_used(resource, problem.devices[grant.device], charge, problem.counters)

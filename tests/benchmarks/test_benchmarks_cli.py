@@ -10,10 +10,12 @@ from typer.testing import CliRunner
 
 from benchmarks.cli import app
 from benchmarks.measure import PHASES
-from benchmarks.openb.run import Scene
+from benchmarks.openb.run import POLICIES, Outcome, Scene, published_outcomes
 from benchmarks.openb.sample import sample
+from benchmarks.openb.shown import tables
 from benchmarks.registry import WORKLOADS
 from dralloc.load import load
+from dralloc.report import as_text
 from dralloc.solvers.cpsat import Options
 
 
@@ -47,3 +49,23 @@ def test_openb_never_falls_below_first_fit() -> None:
     first, best = scene.measure(1.0, ["first-fit", "optimal"], Options(time_limit=5), None)
     assert best.bound_percent is not None
     assert first.allocated_percent <= best.allocated_percent <= best.bound_percent
+
+
+def test_the_openb_table_fits_on_a_narrow_terminal() -> None:
+    outcomes = list(published_outcomes(0.9, {"03-GpuClustering": 89.981}))
+    outcomes += published_outcomes(1.3, {"03-GpuClustering": 91.878})
+    for policy in POLICIES:
+        outcomes.append(Outcome(1.3, policy, "measured", 94.25, 0, 12345, 11111, 96.874, "FEASIBLE", 1234.5))
+    assert as_text(tables(outcomes), width=80).splitlines() == [
+        "",
+        "GPUs allocated",
+        " demand  policy        GPUs    bound   pods  placed  status         s",
+        "   130%  first-fit  94.250%  96.874%  12345   11111  FEASIBLE  1234.5",
+        "         best-fit   94.250%  96.874%  12345   11111  FEASIBLE  1234.5",
+        "         fgd        94.250%  96.874%  12345   11111  FEASIBLE  1234.5",
+        "         optimal    94.250%  96.874%  12345   11111  FEASIBLE  1234.5",
+        "",
+        "The same as published, by demand",
+        " policy                90%     130%",
+        " 03-GpuClustering  89.981%  91.878%",
+    ]

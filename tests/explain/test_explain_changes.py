@@ -16,9 +16,12 @@ from itertools import count
 
 import pytest
 
-from brute_force import best, without_partial_defects
+from brute_force import best, every_solution, without_partial_defects
 from crowded import GANG, Crowd
 from dralloc.allocate import allocate
+from dralloc.budget import Cap
+from dralloc.check import violations
+from dralloc.cluster import Cluster
 from dralloc.explain.change import Change
 from dralloc.explain.conflict import find_conflict
 from dralloc.explain.excluded import Exclusions
@@ -30,6 +33,7 @@ from dralloc.explain.suggestions import Cost, Suggestion, find_suggestions
 from dralloc.explain.turn import placed_before, take_turn
 from dralloc.explain.wording import Wording
 from dralloc.plan import Mode
+from dralloc.problem import Problem
 from dralloc.solvers.first_fit import first_fit
 from wire_edits import Editor
 
@@ -54,11 +58,21 @@ def cases(seed: int) -> Iterator[Case]:
     crowd = Crowd(seed)
     cluster, features = crowd.cluster(), crowd.features()
     for mode in Mode:
-        plan = allocate(cluster, mode, gang=GANG, features=features)
+        caps = [cap for cap in crowd.caps() if mode is Mode.OPTIMAL and is_published(cap, cluster)]
+        plan = allocate(cluster, mode, gang=GANG, features=features, caps=caps)
         placed = {placement.demand for placement in plan.solution.placements}
         for number in range(len(plan.demands)):
             if number not in placed:
-                yield Case(f"cluster {seed}, {mode}", plan.compiled, number, mode, plan.solution.placements)
+                yield Case(f"cluster {seed}, {mode}, {caps}", plan.compiled, number, mode, plan.solution.placements)
+
+
+def is_published(cap: str, cluster: Cluster) -> bool:
+    """Whether a device has any of what is capped."""
+    name = Cap.parse(cap).resource
+    counters = (
+        one for each in cluster.slices for counter_set in each.spec.shared_counters for one in counter_set.counters
+    )
+    return name in counters or any(name in device.capacity for each in cluster.slices for device in each.spec.devices)
 
 
 class Case:
@@ -92,6 +106,7 @@ class Case:
                 assert self._feasible_with(others), f"{self.title}: infeasible without {member.title}, too"
         for suggestion in self.suggestions:
             assert self._holds(suggestion), f"{self.title}: does not admit it: {suggestion.text}"
+            assert self._is_least(suggestion), f"{self.title}: less would do: {suggestion.text}"
             seen[suggestion.cost.name] += 1
         self._verify_reasons()
         return seen
@@ -111,15 +126,28 @@ class Case:
         return self._feasible(Change.union(left_out))
 
     def _feasible(self, change: Change) -> bool:
-        problem = self.editor.problem(change)
-        return best(without_partial_defects(problem))[0] > 0
+        return most(self.editor.problem(change)) > 0
+
+    def _is_least(self, suggestion: Suggestion) -> bool:
+        """Whether no raised cap could be lower by the smallest amount."""
+        raised = suggestion.change.raised
+        return not any(self._feasible(Change(raised={**raised, cap: level - 1})) for cap, level in raised.items())
 
     def _holds(self, suggestion: Suggestion) -> bool:
         if suggestion.cost is Cost.MOVE:
             problem = self.editor.problem(suggestion.change, also=sorted(suggestion.change.released))
-            return best(without_partial_defects(problem))[0] == sum(demand.weight for demand in problem.demands)
+            return most(problem) == sum(demand.weight for demand in problem.demands)
         node_like = suggestion.text.rpartition(" ")[2] if suggestion.cost is Cost.NODE else ""
         problem = self.editor.problem(suggestion.change, node_like=node_like)
         if self.exact:
-            return best(without_partial_defects(problem))[0] > 0
+            return most(problem) > 0
         return bool(first_fit(problem).placements)
+
+
+def most(problem: Problem) -> int:
+    """The largest weight that can be placed, by trying everything."""
+    sound = without_partial_defects(problem)
+    if not sound.budgets:
+        return best(sound)[0]
+    allowed = (one for one in every_solution(sound) if not violations(sound, one))
+    return max(sum(sound.demands[placed.demand].weight for placed in one.placements) for one in allowed)

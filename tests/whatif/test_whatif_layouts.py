@@ -71,8 +71,10 @@ def test_one_layout_for_all(workload: tuple[Problem, list[Demand], list[int]]) -
     problem, demands, needs = workload
     found = compared(problem, demands, needs)
     assume(len(found.units) == 1)
-    [(example, size)] = found.units
-    served = max(served_by(problem, demands, needs, layout, size) for layout in together(problem, example))
+    [units] = found.units
+    numbers = {device.id: number for number, device in enumerate(problem.devices)}
+    layouts = together(problem, [numbers[device] for device in units.example])
+    served = max(served_by(problem, demands, needs, layout, units.size) for layout in layouts)
     assert found.plans[0].total == served
 
 

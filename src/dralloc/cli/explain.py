@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
+from dralloc.cli.answers import read, show_answer
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
     AsJson,
+    Caps,
+    Fair,
     FeatureSwitches,
     GangLabel,
     KubernetesVersion,
@@ -21,9 +23,7 @@ from dralloc.cli.options import (
     Workers,
 )
 from dralloc.explain import explain
-from dralloc.load import load
 from dralloc.plan import Mode
-from dralloc.report import show
 
 __all__ = ["explain_command"]
 
@@ -47,15 +47,15 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
     kubernetes: KubernetesVersion = None,
     feature: FeatureSwitches = None,
     gang: GangLabel = "",
+    cap: Caps = None,
+    fair: Fair = "",
     strict: Strict = False,
     quiet: Quiet = False,
 ) -> None:
     """Say why a claim is pending, with what it conflicts, and which changes would admit it."""
     with guarded():
         session = Session(quiet=quiet)
-        with session.busy("reading"):
-            cluster = load(*paths, strict=strict)
-        session.notices(cluster.findings)
+        cluster = read(session, paths, strict=strict)
         with session.busy("explaining"):
             found = explain(
                 cluster,
@@ -66,12 +66,11 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
                 features=features_from(feature, kubernetes),
                 strict=strict,
                 gang=gang,
+                caps=cap or (),
+                fair=fair,
                 suggest=not no_changes,
                 time_limit=time_limit,
                 seed=seed,
                 workers=workers,
             )
-        if as_json:
-            typer.echo(json.dumps(found.to_dict(), indent=2))
-        else:
-            show(session.out, found.parts())
+        show_answer(session, found, as_json=as_json)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import gc
-import json
 from enum import StrEnum
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from dralloc.allocate import JobOptions, allocate, compare
 from dralloc.api import to_wire
 from dralloc.backends import Backend
+from dralloc.cli.answers import read, show_answer
 from dralloc.cli.conformance import conformance
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.explain import explain_command
@@ -42,11 +41,8 @@ from dralloc.cli.snapshot import redact, snapshot
 from dralloc.cli.stranded import stranded_command
 from dralloc.cli.study import study_command
 from dralloc.cli.validate import validate
-from dralloc.cluster import Cluster
 from dralloc.dump import dump_yaml
-from dralloc.load import load
 from dralloc.plan import Mode, Plan
-from dralloc.report import show
 from dralloc.solvers.cpsat import Goal
 
 __all__ = ["app", "main"]
@@ -123,7 +119,7 @@ def allocate_command(  # noqa: PLR0913 - one parameter per option
             backend=backend,
         )
         features = features_from(feature, kubernetes)
-        cluster = _load(session, paths, strict=strict)
+        cluster = read(session, paths, strict=strict)
         with session.busy(f"{mode.value}: {len(cluster.claims)} claims"):
             plan = allocate(
                 cluster,
@@ -143,12 +139,10 @@ def allocate_command(  # noqa: PLR0913 - one parameter per option
 
 
 def _print_plan(session: Session, plan: Plan, output: Output) -> None:
-    if output is Output.TABLE:
-        show(session.out, plan.parts())
-    elif output is Output.JSON:
-        _print_json(plan.to_dict())
-    else:
+    if output is Output.YAML:
         typer.echo(dump_yaml(to_wire(claim) for claim in plan.claims), nl=False)
+    else:
+        show_answer(session, plan, as_json=output is Output.JSON)
 
 
 @app.command("compare")
@@ -185,7 +179,7 @@ def compare_command(  # noqa: PLR0913 - one parameter per option
             backend=backend,
         )
         features = features_from(feature, kubernetes)
-        cluster = _load(session, paths, strict=strict)
+        cluster = read(session, paths, strict=strict)
         with session.busy(f"comparing on {len(cluster.claims)} claims"):
             result = compare(
                 cluster,
@@ -200,18 +194,4 @@ def compare_command(  # noqa: PLR0913 - one parameter per option
                 **options,
             )
         session.notices(result.optimal.compiled.findings)
-        if as_json:
-            _print_json(result.to_dict())
-        else:
-            show(session.out, result.parts())
-
-
-def _load(session: Session, paths: list[Path], *, strict: bool) -> Cluster:
-    with session.busy("reading"):
-        cluster = load(*paths, strict=strict)
-    session.notices(cluster.findings)
-    return cluster
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    typer.echo(json.dumps(value, indent=2))
+        show_answer(session, result, as_json=as_json)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dralloc.allocate import SolveOptions, compare
+from dralloc.cli.answers import read
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
     FeatureSwitches,
@@ -27,7 +28,6 @@ from dralloc.cli.options import (
     Workers,
 )
 from dralloc.errors import DrallocError
-from dralloc.load import load
 from dralloc.save import write_text
 from dralloc.solvers.cpsat import Goal, Progress
 
@@ -66,9 +66,7 @@ def report(  # noqa: PLR0913 - one parameter per option
         session = Session(quiet=quiet)
         options = SolveOptions(time_limit=time_limit, seed=seed, workers=workers, goal=goal, strict_cel=strict_cel)
         features = features_from(feature, kubernetes)
-        with session.busy("reading"):
-            cluster = load(*paths, strict=strict)
-        session.notices(cluster.findings)
+        cluster = read(session, paths, strict=strict)
         records: list[Progress] = []
         with session.busy(f"comparing on {len(cluster.claims)} claims"):
             result = compare(

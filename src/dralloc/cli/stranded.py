@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
+from dralloc.cli.answers import read, show_answer
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import AsJson, FeatureSwitches, KubernetesVersion, Paths, Quiet, Strict
-from dralloc.load import load
-from dralloc.report import show
 from dralloc.stranded import stranded
 
 __all__ = ["stranded_command"]
@@ -34,9 +32,7 @@ def stranded_command(  # noqa: PLR0913 - one parameter per option
     """Say which free capacity a mix of claims cannot use, by pool and by kind of node, and what strands it."""
     with guarded():
         session = Session(quiet=quiet)
-        with session.busy("reading"):
-            cluster = load(*paths, strict=strict)
-        session.notices(cluster.findings)
+        cluster = read(session, paths, strict=strict)
         with session.busy("looking at what is free"):
             found = stranded(
                 cluster,
@@ -44,7 +40,4 @@ def stranded_command(  # noqa: PLR0913 - one parameter per option
                 features=features_from(feature, kubernetes),
                 strict=strict,
             )
-        if as_json:
-            typer.echo(json.dumps(found.to_dict(), indent=2))
-        else:
-            show(session.out, found.parts())
+        show_answer(session, found, as_json=as_json)

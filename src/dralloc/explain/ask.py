@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import Final, Unpack
 
 from dralloc.allocate import SolveOptions, allocate
+from dralloc.budget import Cap, parsed
 from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.errors import DrallocError
@@ -33,6 +34,8 @@ from dralloc.timing import phase
 
 __all__ = ["explain"]
 
+_UNMINDED: Final = "First fit looks neither at caps nor at fairness: mode optimal explains the answer that does."
+
 
 @without_garbage_collection()
 def explain(  # noqa: PLR0913 - one parameter per choice
@@ -45,6 +48,8 @@ def explain(  # noqa: PLR0913 - one parameter per choice
     features: Features = ALL_FEATURES,
     strict: bool = False,
     gang: str = "",
+    caps: Sequence[Cap | str] = (),
+    fair: str = "",
     suggest: bool = True,
     **options: Unpack[SolveOptions],
 ) -> Explanation:
@@ -59,25 +64,29 @@ def explain(  # noqa: PLR0913 - one parameter per choice
         out.
     nodes
         Names of the only nodes to show reasons for; all if there are none. They change nothing about who is placed.
-    features, strict, gang, options
-        As in `dralloc.allocate`.
+    features, strict, gang, caps, fair, options
+        As in `dralloc.allocate`. First fit does not look at caps and fairness: only ``"optimal"`` explains them.
     suggest
         Whether to look for a conflict and for changes that would admit the demand.
 
     Raises
     ------
     DrallocError
-        There is no such claim or pod, nothing of it is pending, or a named node does not exist.
+        There is no such claim or pod, nothing of it is pending, a named node does not exist, or nothing has the name
+        that a cap or fairness is about.
     """
     timings: dict[str, float] = {}
     if Mode(mode) is Mode.OPTIMAL:
-        plan = allocate(cluster, mode, features=features, strict=strict, gang=gang, **options)
+        plan = allocate(cluster, mode, features=features, strict=strict, gang=gang, caps=caps, fair=fair, **options)
         timings.update(plan.timings)
         question = _Question(plan.compiled, _number(plan.compiled, claim, pod), Mode.OPTIMAL, Options(**options))
         return question.of_optimum(plan.solution, timings, suggest=suggest)
     with phase(timings, "compile"):
-        compiled = compile_cluster(cluster, features, strict=strict, gang=gang)
-        question = _Question(compiled, _number(compiled, claim, pod), Mode.FIRST_FIT, Options(**options))
+        compiled = compile_cluster(cluster, features, strict=strict, gang=gang, caps=parsed(caps), fair=fair)
+        unminded = compiled.problem.budgets
+        compiled = replace(compiled, problem=replace(compiled.problem, budgets=()))
+        number = _number(compiled, claim, pod)
+        question = _Question(compiled, number, Mode.FIRST_FIT, Options(**options), bool(unminded))
     return question.of_first_fit(nodes, timings, suggest=suggest)
 
 
@@ -91,12 +100,13 @@ def _key(name: ClaimKey | str | None) -> ClaimKey | None:
 
 @dataclass(frozen=True)
 class _Question:
-    """One demand, one mode."""
+    """One demand, one mode. ``unminded``: whether there are caps or fairness that the mode does not look at."""
 
     compiled: Compiled
     number: int
     mode: Mode
     options: Options
+    unminded: bool = False
 
     def of_first_fit(self, nodes: Sequence[str], timings: dict[str, float], *, suggest: bool) -> Explanation:
         """Node by node."""
@@ -144,7 +154,8 @@ class _Question:
 
     def _base(self, timings: dict[str, float]) -> Explanation:
         demand = self.compiled.problem.demands[self.number]
-        remarks = (f"It is placed only together with all of gang {demand.gang}.",) if demand.gang else ()
+        gang = (f"It is placed only together with all of gang {demand.gang}.",) if demand.gang else ()
+        remarks = (*gang, _UNMINDED) if self.unminded else gang
         keys = tuple(claim.key for claim in demand.claims)
         return Explanation(self.mode, demand.key, keys, remarks=remarks, timings=timings)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
+from dralloc.budget import Budget
 from dralloc.explain.change import Change
 from dralloc.explain.situation import Situation
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Charge, Request
+from dralloc.spending import amount_used
 
 __all__ = ["Blockers"]
 
@@ -60,7 +63,7 @@ class Blockers:
         found: set[ClaimKey] = set()
         for request in self._requests:
             found |= self._of_request(request, node)
-        return found
+        return found | self._under_caps
 
     def _of_request(self, request: Request, node: int) -> set[ClaimKey]:
         devices = ((each, device) for each in request.alternatives for device in self._devices(each, node))
@@ -88,7 +91,25 @@ class Blockers:
             if not groups & books.compatibility().get(counter_set, groups):
                 users = books.users_of_set(counter_set)
                 found |= {key for key, theirs in users.items() if not groups & theirs} or users.keys()
-        return found - self._situation.lab.turn.own
+        return (found | self._over_cap(number, charge)) - self._situation.lab.turn.own
+
+    def _over_cap(self, number: int, charge: Charge) -> set[ClaimKey]:
+        """Who uses what is capped, if the device alone would take more than the cap leaves."""
+        device, counters, caps = self._scene.problem.devices[number], self._scene.problem.counters, self._caps
+        short = (one for one in caps if amount_used(one.resource, device, charge, counters) > (one.left or 0))
+        return {claim for budget in short for claim in self._situation.lab.turn.caps.users(budget)}
+
+    @cached_property
+    def _caps(self) -> tuple[Budget, ...]:
+        """The caps of the demand's namespace."""
+        namespaces = {claim.key.namespace for claim in self._situation.lab.turn.demand.claims}
+        return tuple(one for one in self._situation.lab.turn.caps.budgets if one.namespace in namespaces)
+
+    @cached_property
+    def _under_caps(self) -> set[ClaimKey]:
+        """Who uses what is capped for the demand."""
+        turn = self._situation.lab.turn
+        return {claim for budget in self._caps for claim in turn.caps.users(budget)} - turn.own
 
     def _full(self, number: int, charge: Charge) -> bool:
         device, books = self._scene.problem.devices[number], self._scene.books

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from dralloc.explain.offers import Offers, Variation
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Claim, Demand, Request
 
-__all__ = ["Change", "Place"]
+__all__ = ["Cap", "Change", "Place"]
 
 Place = tuple[int, int, int]
 """An alternative of a demand: index of the claim, of the request in it, of the alternative in that."""
+
+
+class Cap(NamedTuple):
+    """A cap by its name."""
+
+    namespace: str
+    resource: str
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,10 @@ class Change:
         Claims that give back what they hold.
     rules
         Rules about nodes that do not count.
+    caps
+        Caps that do not count.
+    raised
+        What caps allow in place of what they did, in nanos.
     """
 
     claims: frozenset[int] = frozenset()
@@ -45,6 +57,8 @@ class Change:
     groups: frozenset[str] = frozenset()
     released: frozenset[ClaimKey] = frozenset()
     rules: frozenset[str] = frozenset()
+    caps: frozenset[Cap] = frozenset()
+    raised: Mapping[Cap, int] = field(default_factory=dict)
 
     def of(self, demand: Demand, offers: Offers) -> Demand:
         """The changed demand, free to go to any node and without its gang."""
@@ -95,6 +109,8 @@ class Change:
                 groups=total.groups | one.groups,
                 released=total.released | one.released,
                 rules=total.rules | one.rules,
+                caps=total.caps | one.caps,
+                raised={**total.raised, **one.raised},
             )
         return total
 

@@ -22,7 +22,7 @@ from dralloc.names import ClaimKey
 from dralloc.plan import Mode
 from dralloc.problem import Demand, Problem
 from dralloc.solution import Grant, Solution
-from dralloc.solvers.cpsat import solve
+from dralloc.solvers.cpsat import solve, within_caps
 from dralloc.solvers.first_fit import first_fit
 
 __all__ = ["Lab", "Witness"]
@@ -99,12 +99,12 @@ class Lab:
         return Lift(change.counters, change.capacities, change.groups, lenient=self.exact)
 
     def scene(self, change: Change) -> Scene:
-        """The scene without the claims that are released."""
+        """The scene without the claims that are released, with the caps that are left."""
         if change.released not in self._books:
             books = self.turn.scene.books.copy()
             books.release(change.released)
             self._books[change.released] = books
-        return replace(self.turn.scene, books=self._books[change.released])
+        return replace(self.turn.scene, books=self._books[change.released], budgets=self.turn.caps.under(change))
 
     def rules(self, node: int) -> tuple[str, ...]:
         """The rules that leave a node out."""
@@ -126,7 +126,7 @@ class Lab:
 
     def within(self, part: Part, demand: Demand, lift: Lift) -> Witness | None:
         """An answer on the only node of a part of a scene, as `on` gives it."""
-        key = demand.claims, lift, part.signature()
+        key = demand.claims, lift, part.problem.budgets, part.signature()
         if key not in self._known:
             solution = self._solve(part)
             if solution is None:
@@ -139,6 +139,7 @@ class Lab:
         solution = first_fit(part.problem)
         if not self.exact and isinstance(solution.errors.get(0), FatalError):
             return None
+        solution = replace(solution, placements=tuple(within_caps(part.problem, solution.placements)))
         if not solution.placements and self.exact:
             solution = solve(part.problem)
         check(part.problem, solution)

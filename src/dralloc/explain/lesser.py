@@ -66,7 +66,7 @@ def _smaller(situation: Situation, place: Place, claim: Claim, alternative: Alte
 
 
 def _rooms(situation: Situation, alternative: Alternative) -> dict[str, set[int]]:
-    """For each capacity the amounts that some device has left."""
+    """For each capacity the amounts that some device, or a cap, has left."""
     scene = situation.lab.turn.scene
     asked = scene.offers.amounts(alternative.index)
     rooms: dict[str, set[int]] = {}
@@ -79,4 +79,7 @@ def _rooms(situation: Situation, alternative: Alternative) -> dict[str, set[int]
         elif asked and scene.offers.selects(alternative.index, number) is True:
             for name in asked.keys() & device.capacity.keys():
                 rooms.setdefault(name, set()).add(device.capacity[name].total)
+    for budget in scene.budgets:
+        if budget.resource in rooms and budget.left:
+            rooms[budget.resource].add(budget.left)
     return rooms

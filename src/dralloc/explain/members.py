@@ -9,7 +9,7 @@ from typing import Any
 
 from dralloc.api import DeviceTaint
 from dralloc.compiler import Compiled
-from dralloc.explain.change import Change, Place
+from dralloc.explain.change import Cap, Change, Place
 from dralloc.explain.lab import Lab
 from dralloc.explain.offers import Variation
 from dralloc.explain.wording import Wording, taint_text
@@ -31,6 +31,7 @@ class Kind(StrEnum):
     COUNTER = "counter"
     GROUPS = "compatibility groups"
     CAPACITY = "capacity"
+    CAP = "cap"
     TAINT = "taint"
     NODES = "nodes"
     AMOUNT = "amount"
@@ -66,7 +67,7 @@ class Member:
 def members_of(lab: Lab, problem: Problem, wording: Wording, compiled: Compiled | None) -> list[Member]:
     """Every rule that could be part of a conflict about the lab's demand."""
     found = _Members(lab, problem, wording, compiled)
-    amounts = (*found.counters(), *found.groups(), *found.capacities())
+    amounts = (*found.counters(), *found.groups(), *found.capacities(), *found.caps())
     members = [*found.holders(), *amounts, *found.taints(), *found.nodes(), *found.own()]
     return sorted(members, key=lambda member: list(Kind).index(member.kind))
 
@@ -188,6 +189,20 @@ class _Members:
         for (driver, name), held in consumed.items():
             change = Change(capacities=frozenset({(driver, name)}))
             yield Member(Kind.CAPACITY, f"capacity {name} of {driver}", change, self.wording.holders(held))
+
+    def caps(self) -> Iterator[Member]:
+        """The caps of the demand's namespace, with who uses how much."""
+        caps, namespaces = self.lab.turn.caps, {claim.key.namespace for claim in self.claims}
+        for budget in caps.budgets:
+            if budget.namespace in namespaces:
+                users = caps.users(budget)
+                who = f", {self.wording.holders(users)}" if users else ""
+                yield Member(
+                    Kind.CAP,
+                    f"cap {budget.namespace}={budget.resource}:{amount(budget.most or 0)}",
+                    Change(caps=frozenset({Cap(budget.namespace, budget.resource)})),
+                    f"{amount(budget.used)} used{who}",
+                )
 
     def holders(self) -> Iterator[Member]:
         """The claims that hold something; many are told apart by what they ask for."""

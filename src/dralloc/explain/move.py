@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dralloc.budget import Budget
 from dralloc.check import check
 from dralloc.explain.books import Books, holdings_of
+from dralloc.explain.caps import charged
 from dralloc.explain.change import Change
 from dralloc.explain.excluded import Exclusions
 from dralloc.explain.offers import TableOffers
@@ -17,6 +19,7 @@ from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand
 from dralloc.solution import Placement
+from dralloc.solvers.cpsat import within_caps
 from dralloc.solvers.first_fit import first_fit
 
 __all__ = ["Mover"]
@@ -29,6 +32,7 @@ class Mover:
         self._situation = situation
         self._scene = situation.lab.turn.scene
         self._exclusions = Exclusions(situation.compiled)
+        self._budgets: tuple[Budget, ...] = ()
 
     def homes(self, node: int, claims: Sequence[ClaimKey]) -> dict[ClaimKey, int] | None:
         """A node for each claim once the demand is on its node; None if one of them finds none."""
@@ -40,7 +44,9 @@ class Mover:
             return None
         books = lab.scene(change).books.copy()
         whole = replace(self._situation.problem, demands=(lab.wanted(change),), eligibility=self._scene.offers)
-        books.enter(holdings_of(whole, Placement(0, node, witness.grants)))
+        placement = Placement(0, node, witness.grants)
+        books.enter(holdings_of(whole, placement))
+        self._budgets = charged(lab.scene(change).budgets, whole, [placement])
         homes: dict[ClaimKey, int] = {}
         for key, demand in zip(claims, demands, strict=True):
             home = self._settle(demand, books) if demand is not None else None
@@ -77,7 +83,7 @@ class Mover:
 
     def _settle(self, demand: Demand, books: Books) -> int | None:
         """Place the claim on the first node that holds it, and enter that."""
-        scene = Scene(self._scene.problem, self._scene.offers, books)
+        scene = Scene(self._scene.problem, self._scene.offers, books, self._budgets)
         free = replace(demand, nodes=None)
         plausible = Plausible(scene, free, NO_LIFT)
         for node in demand.nodes or ():
@@ -85,13 +91,15 @@ class Mover:
                 continue
             part = scene.part([node], [free])
             solution = first_fit(part.problem)
-            if solution.placements:
+            if within_caps(part.problem, solution.placements):
                 check(part.problem, solution)
                 grants = tuple(
                     tuple(grant._replace(device=part.devices[grant.device]) for grant in claim)
                     for claim in solution.placements[0].grants
                 )
                 whole = replace(self._situation.problem, demands=(free,), eligibility=self._scene.offers)
-                books.enter(holdings_of(whole, Placement(0, node, grants)))
+                placement = Placement(0, node, grants)
+                books.enter(holdings_of(whole, placement))
+                self._budgets = charged(self._budgets, whole, [placement])
                 return node
         return None

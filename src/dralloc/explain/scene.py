@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from dralloc.budget import Budget
 from dralloc.errors import AllocationError
 from dralloc.explain.books import Books
 from dralloc.explain.offers import Offers
-from dralloc.problem import Charge, Demand, Device, Node, PoolAccess, Problem, Scalar, Usage
+from dralloc.problem import Capacity, Charge, Demand, Device, Node, PoolAccess, Problem, Scalar, Usage
 
 __all__ = ["NO_LIFT", "Lift", "Part", "Scene", "alternatives_in"]
 
@@ -32,6 +33,9 @@ class Lift:
 
 
 NO_LIFT = Lift()
+
+_MUCH = 10**30
+"""More than there is of anything, in nanos."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +103,14 @@ class Scene:
         Who may serve which alternative.
     books
         What is held.
+    budgets
+        Caps, and what is used of what they are about.
     """
 
     problem: Problem
     offers: Offers
     books: Books
+    budgets: tuple[Budget, ...] = ()
 
     def relevant(self, node: int, alternatives: Sequence[int]) -> list[int]:
         """The devices offered to a node that some of the alternatives select, or fail on."""
@@ -141,11 +148,15 @@ def alternatives_in(demands: Iterable[Demand]) -> list[int]:
 
 
 class _Cut:
-    """Renumbers nodes, devices and counters for a part."""
+    """Renumbers nodes, devices and counters for a part.
+
+    What does not count is left out. Only where a cap is about it, there is much of it instead: it is still used.
+    """
 
     def __init__(self, scene: Scene, offered: Mapping[int, Sequence[int]], lift: Lift) -> None:
         self.scene = scene
         self.lift = lift
+        self.capped = {budget.resource for budget in scene.budgets}
         self.nodes = tuple(offered)
         self.offered = offered
         seen = dict.fromkeys(device for devices in offered.values() for device in devices)
@@ -173,26 +184,25 @@ class _Cut:
             ),
             eligibility=eligibility,
             features=whole.features,
+            budgets=self.scene.budgets,
         )
         for alternative in alternatives_in(demands):
             for device in range(len(devices)):
                 eligibility.charge(alternative, device)
         self._overdrawn({device.group for device in devices if device.consumes})
-        counters = tuple(whole.counters[number]._replace(free=books.free[number]) for number in self.counters)
+        counters = tuple(
+            whole.counters[number]._replace(free=_MUCH if self._is_lifted(number) else books.free[number])
+            for number in self.counters
+        )
         return Part(replace(problem, counters=counters), self.devices, self.nodes, tuple(self.counters))
 
     def _device(self, device: Device) -> Device:
-        counters = self.scene.problem.counters
-        kept = [
-            (number, amount)
-            for number, amount in device.consumes
-            if (counters[number].id.driver, counters[number].id.counter) not in self.lift.counters
-        ]
         reach, nodes = device.nodes, None
         if reach is not None:
             nodes = frozenset(place for place, node in enumerate(self.nodes) if node in reach)
         return device._replace(
-            consumes=tuple((self.counter(number), amount) for number, amount in kept),
+            consumes=self.counted(device.consumes),
+            capacity=self._capacity(device),
             nodes=nodes,
             compatibility=() if device.id.driver in self.lift.groups else device.compatibility,
         )
@@ -206,6 +216,31 @@ class _Cut:
         )
         return Node(whole.name, pools)
 
+    def counted(self, draws: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+        """What is drawn from counters of the part."""
+        counters = self.scene.problem.counters
+        return tuple(
+            (self.counter(number), amount)
+            for number, amount in draws
+            if counters[number].id.counter in self.capped or not self._is_lifted(number)
+        )
+
+    def counts(self, driver: str, capacity: str) -> bool:
+        """Whether what is taken of a capacity matters."""
+        return capacity in self.capped or (driver, capacity) not in self.lift.capacities
+
+    def _capacity(self, device: Device) -> Mapping[str, Capacity]:
+        lifted = {name for driver, name in self.lift.capacities if driver == device.id.driver and name in self.capped}
+        if not device.shareable or not lifted:
+            return device.capacity
+        return {
+            name: replace(known, total=_MUCH) if name in lifted else known for name, known in device.capacity.items()
+        }
+
+    def _is_lifted(self, number: int) -> bool:
+        id_ = self.scene.problem.counters[number].id
+        return (id_.driver, id_.counter) in self.lift.counters
+
     def counter(self, number: int) -> int:
         """The number of a counter in the part."""
         return self.counters.setdefault(number, len(self.counters))
@@ -214,8 +249,7 @@ class _Cut:
         """Overdrawn counters matter to everything in their group, even if nobody here draws on them."""
         for number in self.scene.books.overdrawn():
             counter = self.scene.problem.counters[number]
-            lifted = (counter.id.driver, counter.id.counter) in self.lift.counters
-            if counter.group in groups and not lifted:
+            if counter.group in groups and not self._is_lifted(number):
                 self.counter(number)
 
 
@@ -246,15 +280,10 @@ class _Renumbered:
     def _here(self, charge: Charge, device: int) -> Charge:
         if not charge.capacity and not charge.counters:
             return charge
-        counters = self._cut.scene.problem.counters
         driver = self._cut.scene.problem.devices[device].id.driver
         return Charge(
-            tuple((name, amount) for name, amount in charge.capacity if (driver, name) not in self._lift.capacities),
-            tuple(
-                (self._cut.counter(number), amount)
-                for number, amount in charge.counters
-                if (counters[number].id.driver, counters[number].id.counter) not in self._lift.counters
-            ),
+            tuple((name, amount) for name, amount in charge.capacity if self._cut.counts(driver, name)),
+            self._cut.counted(charge.counters),
             charge.recorded,
         )
 

@@ -12,6 +12,7 @@ from dralloc.explain.lab import Lab
 from dralloc.explain.lesser import lesser_wishes
 from dralloc.explain.members import Kind, Member
 from dralloc.explain.others import other_wishes
+from dralloc.explain.raised import raised_caps
 from dralloc.explain.release import releases
 from dralloc.explain.rooms import new_nodes
 from dralloc.explain.situation import Situation
@@ -28,10 +29,11 @@ class Cost(IntEnum):
     LESS = 4
     OTHER = 5
     NODES = 6
-    MOVE = 7
-    RELEASE = 8
-    CLASS = 9
-    NODE = 10
+    CAP = 7
+    MOVE = 8
+    RELEASE = 9
+    CLASS = 10
+    NODE = 11
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ def find_suggestions(situation: Situation, members: Sequence[Member]) -> tuple[S
         *_relaxed(situation.lab, members),
         *_lesser(situation, members),
         *_others(situation),
+        *_raised(situation, members),
         *_releases(situation),
         *_new_nodes(situation),
     ]
@@ -116,6 +119,11 @@ def _lesser(situation: Situation, members: Sequence[Member]) -> Iterator[Suggest
 def _others(situation: Situation) -> Iterator[Suggestion]:
     for one in other_wishes(situation):
         yield Suggestion(one.text, _on(situation.lab, one.node), Cost.OTHER, one.amount, one.change)
+
+
+def _raised(situation: Situation, members: Sequence[Member]) -> Iterator[Suggestion]:
+    for one in raised_caps(situation, members):
+        yield Suggestion(one.text, _on(situation.lab, one.node), Cost.CAP, one.amount, one.change)
 
 
 def _releases(situation: Situation) -> Iterator[Suggestion]:

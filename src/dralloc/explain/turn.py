@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dralloc.compiler import Compiled
 from dralloc.explain.books import Books, Holding, holdings_of
+from dralloc.explain.caps import Caps
 from dralloc.explain.offers import Offers, TableOffers
 from dralloc.explain.scene import Scene
 from dralloc.explain.subject import pod_of
@@ -39,6 +40,8 @@ class Turn:
         The demands that have been placed, by the claims that they were granted.
     own
         The claims that the demand uses, also those that are allocated already: it cannot do without them.
+    caps
+        What namespaces may use; empty for first fit, which does not look at caps.
     """
 
     scene: Scene
@@ -48,6 +51,7 @@ class Turn:
     reachable: frozenset[int]
     placed: dict[ClaimKey, int]
     own: frozenset[ClaimKey] = frozenset()
+    caps: Caps = field(default_factory=Caps)
 
 
 def placed_before(problem: Problem, number: int) -> tuple[Placement, ...]:
@@ -100,7 +104,8 @@ def take_turn(problem: Problem, number: int, placements: Sequence[Placement], co
         Where the problem comes from: then its holders and selectors are known by name.
     """
     offers = Offers(problem.eligibility) if compiled is None else TableOffers(compiled)
-    books = Books(problem, () if compiled is None else allocated_holdings(compiled))
+    allocated = [] if compiled is None else list(allocated_holdings(compiled))
+    books = Books(problem, allocated)
     placed: dict[ClaimKey, int] = {}
     homes: dict[ClaimKey, tuple[int, list[int]]] = {}
     for placement in placements:
@@ -114,7 +119,9 @@ def take_turn(problem: Problem, number: int, placements: Sequence[Placement], co
     visited = [homes[claim.key] for claim in whole.claims if claim.key in homes]
     reachable = frozenset(node for node in problem.all_nodes if _usable(problem, visited, node))
     nodes = tuple(node for node in problem.candidate_nodes(whole) if node in reachable)
-    return Turn(Scene(problem, offers, books), number, demand, nodes, reachable, placed, _own(whole, compiled))
+    caps = Caps.at(problem, allocated, placements)
+    scene = Scene(problem, offers, books, caps.budgets)
+    return Turn(scene, number, demand, nodes, reachable, placed, _own(whole, compiled), caps)
 
 
 def _own(demand: Demand, compiled: Compiled | None) -> frozenset[ClaimKey]:

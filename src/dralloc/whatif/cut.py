@@ -6,14 +6,19 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dralloc.errors import AllocationError
-from dralloc.problem import Charge, Device, Eligibility, Node, Problem, Usage
+from dralloc.problem import Charge, Demand, Device, Eligibility, Node, Problem, Usage
 
-__all__ = ["cut"]
+__all__ = ["at_home", "cut"]
 
 
 def cut(problem: Problem, nodes: Sequence[int]) -> Problem:
     """The inventory of some islands (see `dralloc.whatif.alike`), without demands."""
     return _Cut(problem, nodes).problem()
+
+
+def at_home(demands: Sequence[Demand], node: int) -> list[Demand]:
+    """The demands as they are on this node cut out alone: without rules about nodes, or with nowhere to go."""
+    return [replace(one, nodes=None if one.nodes is None or node in one.nodes else ()) for one in demands]
 
 
 class _Cut:

@@ -9,6 +9,8 @@ from dralloc.problem import Demand, Problem
 from dralloc.solvers.cpsat import Options
 from dralloc.whatif.front import Vector, find_front
 from dralloc.whatif.mix import Mix
+from dralloc.whatif.queue import find_queue
+from dralloc.whatif.summed import find_sums
 
 __all__ = ["Joint", "Point", "join"]
 
@@ -28,7 +30,8 @@ class Joint:
     Parameters
     ----------
     points
-        Each has been placed, and the checker has accepted it.
+        Each has been placed, and the checker has accepted it; where nodes have nothing to do with each other, on one
+        node of each kind.
     complete
         Whether there is no other point.
     proven
@@ -50,6 +53,8 @@ def join(
 ) -> Joint:
     """Find the front, or so many points of it that lie well apart.
 
+    Where nodes have nothing to do with each other it is put together from those of single nodes, else of the whole.
+
     Parameters
     ----------
     problem
@@ -61,12 +66,20 @@ def join(
     limit
         The largest number of points; None for all.
     """
-    mix = Mix(problem, demands, most, options or Options())
+    chosen = options or Options()
+    mix = Mix(problem, demands, most, chosen)
+    sums = find_sums(problem, demands, most, chosen)
 
     def reach(least: Vector, last: int) -> Vector | None:
         crowd = mix.reach(least, last)
         return None if crowd is None else crowd.numbers
 
-    front = find_front(most, reach, limit)
-    points = tuple(Point(numbers, mix.first_fit(numbers)) for numbers in front.points)
-    return Joint(points, front.complete, mix.proven)
+    front = find_front(most, reach if sums is None else sums.reach, limit)
+    queue = find_queue(problem, demands, most)
+
+    def first_fit(numbers: Vector) -> Vector:
+        found = None if queue is None else queue.first_fit(numbers)
+        return mix.first_fit(numbers) if found is None else found
+
+    points = tuple(Point(numbers, first_fit(numbers)) for numbers in front.points)
+    return Joint(points, front.complete, mix.proven if sums is None else sums.proven)

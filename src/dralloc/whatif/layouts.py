@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 
 from dralloc.check import check
+from dralloc.names import DeviceID
 from dralloc.problem import Demand, Problem
 from dralloc.solution import Grant, Placement, Solution
 from dralloc.solvers.cpsat import Options, solve
@@ -14,27 +15,35 @@ from dralloc.solvers.cpsat.layouts import Choice, Units, choose_layouts
 from dralloc.whatif.copies import copies
 from dralloc.whatif.partitions import Layout, Single, Unit, Workshop
 
-__all__ = ["Comparison", "Plan", "compare"]
+__all__ = ["Comparison", "LayoutPlan", "UnitKind", "compare"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class UnitKind:
+    """So many equal units: GPUs that are partitioned, or devices that are not. ``example`` has the devices of one."""
+
+    size: int
+    example: tuple[DeviceID, ...]
+
+
+@dataclass(frozen=True)
+class LayoutPlan:
     """Fixed layouts for all units.
 
     Parameters
     ----------
     limit
-        How many different layouts equal units may have; None for any number.
+        How many different layouts equal units have at most; None if that is not limited.
     layouts
-        The layouts in use: the class of units, the partitions of one of them, and how many units get it.
+        The kind of unit, the partitions (as on the kind's example), and how many units get them.
     served
-        How many are served of each demand: placed, and accepted by the checker.
+        How many are served of each demand: placed, and accepted by the independent checker.
     bound
         No layouts serve more in sum.
     """
 
     limit: int | None
-    layouts: tuple[tuple[int, tuple[int, ...], int], ...]
+    layouts: tuple[tuple[int, tuple[DeviceID, ...], int], ...]
     served: tuple[int, ...]
     bound: int
 
@@ -51,18 +60,19 @@ class Comparison:
     Parameters
     ----------
     units
-        For each class of equal units the devices of one, and how many there are.
+        What there is.
     on_demand
-        How many are served of each demand if partitions are made as they are needed; and no way serves more than
-        ``bound``.
+        How many are served of each demand if partitions are made as they are needed.
+    bound
+        No way of making them serves more in sum.
     plans
-        One layout for all equal units first, then more of them, until nothing is gained.
+        With one layout for all equal units, with two, and so on until more do not help; the last is the best.
     """
 
-    units: tuple[tuple[tuple[int, ...], int], ...]
+    units: tuple[UnitKind, ...]
     on_demand: tuple[int, ...]
     bound: int
-    plans: tuple[Plan, ...]
+    plans: tuple[LayoutPlan, ...]
 
 
 def compare(
@@ -106,7 +116,7 @@ class _Comparing:
         self.classes = list(groups.values())
         self.layouts = [self.workshop.layouts(units[0]) for units in self.classes]
         on_demand, bound = self._on_demand()
-        units = tuple((members[0].devices, len(members)) for members in self.classes)
+        units = tuple(UnitKind(len(members), self._names(members[0].devices)) for members in self.classes)
         return Comparison(units, on_demand, bound, tuple(self._plans()))
 
     def _crowded(self) -> Problem:
@@ -124,7 +134,7 @@ class _Comparing:
         served = [owners[placement.demand] for placement in placements]
         return tuple(served.count(demand) for demand in range(len(self.needs)))
 
-    def _plans(self) -> Iterator[Plan]:
+    def _plans(self) -> Iterator[LayoutPlan]:
         """With one layout, with two, ... and with any number, as long as more are better."""
         every = self._plan(None)
         most = max((len(layouts) for layouts in self.layouts), default=0)
@@ -138,7 +148,7 @@ class _Comparing:
         if every:
             yield every
 
-    def _plan(self, limit: int | None) -> Plan | None:
+    def _plan(self, limit: int | None) -> LayoutPlan | None:
         units = [
             Units(len(members), tuple(layout.numbers for layout in layouts))
             for members, layouts in zip(self.classes, self.layouts, strict=True)
@@ -150,14 +160,17 @@ class _Comparing:
         placements = sorted(self._placements(choice), key=lambda placement: placement.demand)
         check(self._crowded(), Solution(tuple(placements)))
         used = (
-            (number, tuple(members[0].devices[place] for place in layout.places), times)
+            (number, self._names(members[0].devices[place] for place in layout.places), times)
             for number, (members, layouts, row) in enumerate(zip(self.classes, self.layouts, choice.times, strict=True))
             for layout, times in zip(layouts, row, strict=True)
             if times
         )
         served = self._counted(placements)
         assert list(served) == [sum(row) for row in choice.served], "every partition that serves is there"
-        return Plan(limit, tuple(sorted(used, key=lambda each: (each[0], -each[2]))), served, choice.bound)
+        return LayoutPlan(limit, tuple(sorted(used, key=lambda each: (each[0], -each[2]))), served, choice.bound)
+
+    def _names(self, devices: Iterable[int]) -> tuple[DeviceID, ...]:
+        return tuple(self.problem.devices[device].id for device in devices)
 
     def _placements(self, choice: Choice) -> Iterator[Placement]:
         """Lay the units out, and let their partitions serve."""

@@ -11,12 +11,11 @@ from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import DeviceID
-from dralloc.problem import Problem
 from dralloc.report import Line, Part, Table, as_text, folded, timing_line
 from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
 from dralloc.whatif.demanded import Demanded, demanded
-from dralloc.whatif.layouts import Comparison, Plan, compare
+from dralloc.whatif.layouts import Comparison, LayoutPlan, UnitKind, compare
 from dralloc.whatif.partitions import Single, read_single
 from dralloc.whatif.wishes import Wish
 
@@ -26,67 +25,20 @@ _RULE: Final = "layouts are found for claims of one device each, without admin a
 
 
 @dataclass(frozen=True)
-class UnitKind:
-    """So many equal units: GPUs that are partitioned, or devices that are not. ``example`` has the devices of one."""
-
-    size: int
-    example: tuple[DeviceID, ...]
-
-
-@dataclass(frozen=True)
-class LayoutPlan:
-    """Fixed layouts.
-
-    Parameters
-    ----------
-    limit
-        How many different layouts equal units have at most; None if that is not limited.
-    layouts
-        The kind of unit, the partitions (as on the kind's example), and how many units get them.
-    served
-        How many are served of each claim in the mix. The independent checker has accepted it.
-    bound
-        No layouts serve more in sum.
-    """
-
-    limit: int | None
-    layouts: tuple[tuple[int, tuple[DeviceID, ...], int], ...]
-    served: tuple[int, ...]
-    bound: int
-
-    @property
-    def total(self) -> int:
-        """How many claims are served in sum."""
-        return sum(self.served)
-
-
-@dataclass(frozen=True)
-class PartitionLayout:
+class PartitionLayout(Comparison):
     """Fixed layouts beside partitions on demand. ``print(partition_layout)`` is a readable report.
 
     Parameters
     ----------
     mix
         What is wanted, and how many of each.
-    units
-        What there is.
-    on_demand
-        How many are served of each if partitions are made as they are needed.
-    bound
-        No way of making them serves more in sum.
-    plans
-        With one layout for all equal units, with two, and so on until more do not help; the last is the best.
     left_out
         What is pending and does not count, with the reason.
     timings
         Seconds by phase.
     """
 
-    mix: tuple[tuple[str, int], ...]
-    units: tuple[UnitKind, ...]
-    on_demand: tuple[int, ...]
-    bound: int
-    plans: tuple[LayoutPlan, ...]
+    mix: tuple[tuple[str, int], ...] = ()
     left_out: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
 
@@ -174,7 +126,10 @@ def partition_layout(
     with phase(timings, "layouts"):
         mix, singles = _of_one_device(mix, strict=bool(asked))
         found = compare(mix.problem, mix.demands, singles, mix.numbers, options)
-    return _named(found, mix.problem, tuple(zip(mix.titles, mix.numbers, strict=True)), mix.left_out, timings)
+    wanted = tuple(zip(mix.titles, mix.numbers, strict=True))
+    return PartitionLayout(
+        found.units, found.on_demand, found.bound, found.plans, mix=wanted, left_out=mix.left_out, timings=timings
+    )
 
 
 def _of_one_device(mix: Demanded, *, strict: bool) -> tuple[Demanded, list[Single]]:
@@ -189,24 +144,6 @@ def _of_one_device(mix: Demanded, *, strict: bool) -> tuple[Demanded, list[Singl
             raise DrallocError(f"{mix.titles[place]}: {_RULE}")
         mix = mix.without(place, _RULE)
     return mix, singles
-
-
-def _named(
-    found: Comparison,
-    problem: Problem,
-    mix: tuple[tuple[str, int], ...],
-    left_out: tuple[str, ...],
-    timings: Mapping[str, float],
-) -> PartitionLayout:
-    def names(devices: tuple[int, ...]) -> tuple[DeviceID, ...]:
-        return tuple(problem.devices[device].id for device in devices)
-
-    def plan(each: Plan) -> LayoutPlan:
-        layouts = tuple((unit, names(devices), number) for unit, devices, number in each.layouts)
-        return LayoutPlan(each.limit, layouts, each.served, each.bound)
-
-    units = tuple(UnitKind(size, names(devices)) for devices, size in found.units)
-    return PartitionLayout(mix, units, found.on_demand, found.bound, tuple(map(plan, found.plans)), left_out, timings)
 
 
 def _names(devices: tuple[DeviceID, ...]) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dralloc.cli.answers import read, show_answer
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
     AsJson,
@@ -20,7 +21,6 @@ from dralloc.cli.options import (
     TimeLimit,
     Workers,
 )
-from dralloc.cli.plan.shared import read, show_answer
 from dralloc.solvers.cpsat import Options
 from dralloc.whatif import defragment
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from dralloc.cli.answers import read, show_answer
 from dralloc.cli.console import Exit, Session, features_from, guarded
 from dralloc.cli.options import AsJson, FeatureSwitches, KubernetesVersion, Quiet, Seed, Strict, TimeLimit, Workers
-from dralloc.cli.plan.shared import read, show_answer
 from dralloc.solvers.cpsat import Options
 from dralloc.whatif import drain
 

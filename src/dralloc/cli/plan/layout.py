@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dralloc.cli.answers import read, show_answer
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
     AsJson,
@@ -14,7 +15,7 @@ from dralloc.cli.options import (
     TimeLimit,
     Workers,
 )
-from dralloc.cli.plan.shared import Claims, Pods, Templates, read, show_answer, wishes_from
+from dralloc.cli.plan.wished import Claims, Pods, Templates, wishes_from
 from dralloc.solvers.cpsat import Options
 from dralloc.whatif import partition_layout
 

@@ -80,8 +80,13 @@ class Obstacle:
         return find_conflict(lab, members_of(lab, compiled.problem, Wording(turn.placed, compiled), compiled))
 
     def _staged(self, unit: Unit, moving: set[ClaimKey]) -> Compiled:
+        """The cluster in which a unit's pod is about to ask anew for what has to go, for extended resources, too."""
         part = replace(self.tenancy, units=(Unit(tuple(sorted(moving)), unit.pods),))
         whole = part.compiled.cluster
-        pods = {pod.key for pod in unit.pods}
-        cluster = replace(whole, pods=tuple(unbound(pod) if pod.key in pods else pod for pod in whole.pods))
+        mine = {pod.key: dict.fromkeys((*whole.pod_claims(pod), *sorted(moving))) for pod in unit.pods}
+        cluster = replace(
+            whole,
+            pods=tuple(unbound(pod) if pod.key in mine else pod for pod in whole.pods),
+            claims_of_pods={**whole.claims_of_pods, **{pod: tuple(claims) for pod, claims in mine.items()}},
+        )
         return compile_cluster(cluster, part.features, strict=part.strict)

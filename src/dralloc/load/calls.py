@@ -1,0 +1,111 @@
+"""The calls: everything is read without garbage collection, which would go through the objects again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Any
+
+from dralloc.api import ObjectReader
+from dralloc.cluster import Cluster
+from dralloc.errors import Finding, InputError
+from dralloc.garbage import without_garbage_collection
+from dralloc.load.loading import Loading, Reading
+
+__all__ = ["load", "load_documents", "load_objects", "load_text", "read", "read_documents"]
+
+
+@without_garbage_collection()
+def load(*paths: str | Path, strict: bool = False, stdin: IO[bytes] | None = None) -> Cluster:
+    """Read everything that is given and put it together.
+
+    Parameters
+    ----------
+    paths
+        Files, directories (all ``*.yaml``, ``*.yml`` and ``*.json`` in and below them, also with ``.gz``, in the order
+        of their names; what is no Kubernetes object there is skipped and counted), or ``-`` for standard input.
+    strict
+        Whether a field that is not known in an object of ``resource.k8s.io`` is an error.
+    stdin
+        What ``-`` reads; by default the standard input of the process.
+
+    Raises
+    ------
+    InputError
+        Something cannot be read or is not valid. It holds a finding for every defect in all of the input.
+    """
+    loading = Loading(ObjectReader(strict=strict))
+    loading.add_all(paths, stdin)
+    return loading.cluster()
+
+
+@without_garbage_collection()
+def load_objects(*paths: str | Path, stdin: IO[bytes] | None = None) -> list[dict[str, Any]]:
+    """Read what `load` reads, as plain data in the order in which it is given; kinds and fields are not looked at.
+
+    Raises
+    ------
+    InputError
+        Something cannot be read, or is no object of Kubernetes.
+    """
+    keeper = _Keeper()
+    loading = Loading(keeper)
+    loading.add_all(paths, stdin)
+    errors = keeper.errors or ([] if loading.documents else loading.empty)
+    if errors:
+        raise InputError(errors)
+    return keeper.kept
+
+
+class _Keeper(ObjectReader):
+    """Keeps objects as they were written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[dict[str, Any]] = []
+
+    def read(self, raw: dict[str, Any], source: str) -> None:
+        if isinstance(raw.get("kind"), str) and isinstance(raw.get("apiVersion"), str):
+            self.kept.append(raw)
+        else:
+            self.errors.append(Finding(source, "", "", "is no Kubernetes object: it needs apiVersion and kind"))
+
+
+@without_garbage_collection()
+def read(*paths: str | Path, stdin: IO[bytes] | None = None) -> Reading:
+    """As `load`, but objects that cannot be used are no obstacle to the others.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read, or there is nothing in any of them.
+    """
+    loading = Loading(ObjectReader())
+    loading.add_all(paths, stdin)
+    return loading.reading()
+
+
+@without_garbage_collection()
+def read_documents(documents: Iterable[Any], *, source: str = "") -> Reading:
+    """As `load_documents`, but objects that cannot be used are no obstacle to the others."""
+    loading = Loading(ObjectReader())
+    for document in documents:
+        loading.add_document(document, source)
+    return loading.reading()
+
+
+@without_garbage_collection()
+def load_text(text: str | bytes, *, source: str = "<text>", strict: bool = False) -> Cluster:
+    """Read YAML or JSON text; `source` names it in findings. Otherwise like `load`."""
+    loading = Loading(ObjectReader(strict=strict))
+    loading.add_text(text.encode() if isinstance(text, str) else text, source)
+    return loading.cluster()
+
+
+@without_garbage_collection()
+def load_documents(documents: Iterable[Any], *, source: str = "", strict: bool = False) -> Cluster:
+    """Read objects that are plain data already, in any supported version. Otherwise like `load`."""
+    loading = Loading(ObjectReader(strict=strict))
+    for document in documents:
+        loading.add_document(document, source)
+    return loading.cluster()

@@ -1,0 +1,98 @@
+"""Nodes taken apart: for demands of one device each, what shares nothing might as well be nodes of their own.
+
+A GPU with all its partitions draws on counters that no other GPU draws on. As long as every demand wants a single
+device, what is placed on the one has nothing to do with the other, so that equal GPUs stand for each other on whatever
+nodes they are (KEP-4815).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
+
+from dralloc.problem import Charge, Demand, Node, Problem
+from dralloc.whatif.partitions import read_single
+
+__all__ = ["divide"]
+
+
+def divide(problem: Problem, demands: Sequence[Demand]) -> tuple[Problem, list[Demand]] | None:
+    """The problem with a node for each part, and the demands there; None if a demand wants more than one device."""
+    if any(read_single(demand) is None for demand in demands):
+        return None
+    offers = _Offers(problem, demands)
+    nodes: list[Node] = []
+    homes: list[int] = []
+    for number, node in enumerate(problem.nodes):
+        for devices in offers.parts(node):
+            pools = (replace(pool, devices=tuple(one for one in pool.devices if one in devices)) for pool in node.pools)
+            nodes.append(Node(f"{node.name} #{len(nodes)}", tuple(pool for pool in pools if pool.devices)))
+            homes.append(number)
+    return replace(problem, nodes=tuple(nodes)), [_moved(demand, homes) for demand in demands]
+
+
+def _moved(demand: Demand, homes: Sequence[int]) -> Demand:
+    """The demand, which may go to the parts of the nodes that it may go to."""
+    if demand.nodes is None:
+        return demand
+    allowed = frozenset(demand.nodes)
+    return replace(demand, nodes=tuple(part for part, home in enumerate(homes) if home in allowed))
+
+
+class _Offers:
+    """The devices that demands could have, and what else depends on them."""
+
+    def __init__(self, problem: Problem, demands: Sequence[Demand]) -> None:
+        self.problem = problem
+        singles = (read_single(demand) for demand in demands)
+        self.alternatives = [one.index for single in singles if single is not None for one in single.alternatives]
+        self.known: dict[Hashable, tuple[bool, bool]] = {}
+
+    def parts(self, node: Node) -> Iterator[frozenset[int]]:
+        """The devices of a node that matter, those apart that share nothing."""
+        owner: dict[Hashable, int] = {}
+        parent: dict[int, int] = {}
+
+        def root(device: int) -> int:
+            while parent[device] != device:
+                device = parent[device]
+            return device
+
+        for device in node.devices():
+            if self._matters(device):
+                parent[device] = device
+                for key in self._keys(device):
+                    first = owner.setdefault(key, device)
+                    if first != device:
+                        parent[root(first)] = device
+        parts: dict[int, list[int]] = {}
+        for device in parent:
+            parts.setdefault(root(device), []).append(device)
+        return map(frozenset, parts.values())
+
+    def _matters(self, device: int) -> bool:
+        return self._look(device)[0]
+
+    def _look(self, device: int) -> tuple[bool, bool]:
+        """Whether some demand selects the device, and whether that charges counters by request."""
+        look = self.problem.eligibility.look(device)
+        if look not in self.known:
+            charges = list(self._charges(device))
+            self.known[look] = bool(charges), any(charge.counters for charge in charges)
+        return self.known[look]
+
+    def _charges(self, device: int) -> Iterator[Charge]:
+        offers = self.problem.eligibility
+        for alternative in self.alternatives:
+            charge = offers.charge(alternative, device) if offers.selects(alternative, device) is True else None
+            if charge is not None:
+                yield charge
+
+    def _keys(self, device: int) -> Iterator[Hashable]:
+        """What the device has in common with those that it is not apart from."""
+        known = self.problem.devices[device]
+        yield "slot", known.slot
+        yield from (("counter", number) for number, _ in known.consumes)
+        yield from (("set", number) for number, _ in known.compatibility)
+        if self._look(device)[1]:
+            yield from (("counter", number) for charge in self._charges(device) for number, _ in charge.counters)

@@ -1,0 +1,91 @@
+"""What fits together on nodes that have nothing to do with each other: sums of what fits on each.
+
+Of nodes that are alike (see `dralloc.whatif.alike`) one front is found, with all of its points. A point of the whole is
+a sum with one point for each node, so the best sum is found in numbers of nodes, however many there are (a Minkowski
+sum of fronts; Ehrgott, Multicriteria Optimization, 2005).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dralloc.problem import Demand, Problem
+from dralloc.solvers.cpsat import Options
+from dralloc.solvers.cpsat.sums import Summands, best_sum
+from dralloc.whatif.alike import find_islands
+from dralloc.whatif.cut import at_home, cut
+from dralloc.whatif.divide import divide
+from dralloc.whatif.fill import fill
+from dralloc.whatif.front import Vector, find_front
+from dralloc.whatif.mix import Mix
+
+__all__ = ["Sums", "find_sums"]
+
+_MOST_KINDS: Final = 64
+_MOST_POINTS: Final = 600
+"""With more kinds of nodes, or more points of them together, that is no less work than to look at the whole."""
+
+
+@dataclass
+class Sums:
+    """What fits on nodes of so many kinds together.
+
+    Parameters
+    ----------
+    sets
+        By kind of node, how many there are, and the points that fit on one; each has been placed and checked.
+    proven
+        Whether everything that was said so far is proven.
+    """
+
+    sets: tuple[Summands, ...]
+    most: Vector
+    options: Options
+    proven: bool = True
+
+    def reach(self, least: Vector, last: int = 0) -> Vector | None:
+        """The most of each beyond so many, each before the one that comes last; None if that is too many."""
+        extra = self.most[last] - least[last]
+        worth = [1 if place == last else extra + 1 for place in range(len(least))]
+        found, proven = best_sum(self.sets, least, worth, self.options)
+        self.proven &= proven
+        return found
+
+
+def find_sums(problem: Problem, demands: Sequence[Demand], most: Vector, options: Options) -> Sums | None:
+    """Find the points of each kind of node; None if nodes have to do with each other, or are of too many kinds."""
+    whole, wanted = divide(problem, demands) or (problem, list(demands))
+    islands = find_islands(whole, wanted)
+    if islands is None or len(islands.groups) > _MOST_KINDS:
+        return None
+    fronts: Counter[tuple[Vector, ...]] = Counter()
+    left = _MOST_POINTS
+    for group in islands.groups:
+        points = _points(whole, wanted, group[0], left, options)
+        if points is None:
+            return None
+        fronts[points] += len(group)
+        left -= len(points)
+    return Sums(tuple(Summands(times, points) for points, times in fronts.items()), most, options)
+
+
+def _points(
+    problem: Problem, demands: Sequence[Demand], node: int, limit: int, options: Options
+) -> tuple[Vector, ...] | None:
+    """All points of a node; None if there are more than so many, or one of them is not proven."""
+    part = cut(problem, [node])
+    here = at_home(demands, node)
+    alone = [fill(part, demand, options) for demand in here]
+    mix = Mix(part, here, tuple(found.bound or 0 for found in alone), options)
+    if not any(mix.most):
+        return (mix.most,)
+
+    def reach(least: Vector, last: int) -> Vector | None:
+        crowd = mix.reach(least, last)
+        return None if crowd is None else crowd.numbers
+
+    front = find_front(mix.most, reach, limit)
+    return front.points if front.complete and mix.proven else None

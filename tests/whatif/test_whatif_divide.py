@@ -1,0 +1,139 @@
+"""Nodes taken apart, and fronts put together from their parts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import strategies
+from crowd_strategies import crowds
+from dralloc.cluster import Cluster
+from dralloc.compiler import compile_cluster
+from dralloc.problem import Demand, Problem
+from dralloc.solvers.cpsat import Options
+from dralloc.whatif.divide import divide
+from dralloc.whatif.fill import fill
+from dralloc.whatif.front import Vector, find_front
+from dralloc.whatif.mix import Mix
+from dralloc.whatif.queue import find_queue
+from dralloc.whatif.summed import find_sums
+from whatif_apart import apart
+from wire import (
+    Json,
+    allocated,
+    claim,
+    cluster,
+    consumes,
+    counters,
+    device,
+    device_class,
+    node,
+    request,
+    resource_slice,
+)
+
+EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "10"))
+MANY = 12
+"""Fronts of the whole take long for more copies."""
+THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+def cards(*objects: Json, cards: int = 2, nodes: int = 2) -> Cluster:
+    """Nodes with cards that are a whole or two halves."""
+    found: list[Json] = []
+    for name in (f"node-{number}" for number in range(nodes)):
+        numbers = range(cards)
+        halves = [("half-0", "2Gi"), ("half-1", "2Gi"), ("whole", "4Gi")]
+        devices = [
+            device(f"card-{card}-{part}", {"part": part[:4]}, consumesCounters=consumes(f"card-{card}", memory=size))
+            for card in numbers
+            for part, size in halves
+        ]
+        sets = [counters(f"card-{card}", memory="4Gi") for card in numbers]
+        found += [
+            node(name),
+            resource_slice(name=f"{name}-sets", pool=name, count=2, nodeName=name, sharedCounters=sets),
+            resource_slice(devices, name=name, pool=name, count=2, nodeName=name),
+        ]
+    return cluster(device_class(), found, *objects)
+
+
+def part(name: str, of: str, **fields: Any) -> Json:
+    return claim(name, request("gpu", f"device.attributes['gpu.example.com'].part == '{of}'", **fields))
+
+
+def compiled(whole: Cluster) -> tuple[Problem, tuple[Demand, ...]]:
+    problem = compile_cluster(whole).problem
+    return problem, problem.demands
+
+
+def test_cards_are_nodes_of_their_own() -> None:
+    problem, demands = compiled(cards(part("small", "half"), part("large", "whol")))
+    found = divide(problem, demands)
+    assert found is not None
+    parts = [[problem.devices[device].id.device for device in node.devices()] for node in found[0].nodes]
+    names = ["half-0", "half-1", "whole"]
+    assert parts == [[f"card-{card}-{name}" for name in names] for _ in range(2) for card in range(2)]
+
+
+def test_what_nobody_wants_is_left_out() -> None:
+    problem, demands = compiled(cards(part("small", "half")))
+    found = divide(problem, demands)
+    assert found is not None
+    assert [len(list(node.devices())) for node in found[0].nodes] == [2, 2, 2, 2]
+
+
+def test_demands_for_several_devices_need_the_node_as_a_whole() -> None:
+    problem, demands = compiled(cards(part("small", "half"), part("pair", "whol", count=2)))
+    assert divide(problem, demands) is None
+    sums = find_sums(problem, demands, (8, 2), Options())
+    assert sums is not None
+    assert [(each.times, each.vectors) for each in sums.sets] == [(2, ((4, 0), (0, 1)))]
+
+
+def test_equal_cards_are_solved_once() -> None:
+    held = allocated("held", {"device": "card-0-whole", "pool": "node-0"})
+    problem, demands = compiled(cards(part("small", "half"), part("large", "whol"), held, cards=3, nodes=3))
+    sums = find_sums(problem, demands, (16, 8), Options())
+    assert sums is not None
+    assert [(each.times, each.vectors) for each in sums.sets] == [(8, ((2, 0), (0, 1)))]
+
+
+def front_of_the_whole(mix: Mix) -> tuple[Vector, ...]:
+    def reach(least: Vector, last: int) -> Vector | None:
+        crowd = mix.reach(least, last)
+        return None if crowd is None else crowd.numbers
+
+    return find_front(mix.most, reach).points
+
+
+def agree(problem: Problem, demands: Sequence[Demand]) -> None:
+    """Sums over nodes give what the whole gives, in the best case and by first fit."""
+    alone = [fill(problem, demand).bound for demand in demands]
+    most = tuple(number for number in alone if number is not None)
+    assume(len(most) == len(demands) > 1 and sum(most) <= MANY)
+    mix, sums = Mix(problem, demands, most), find_sums(problem, demands, most, Options())
+    assume(sums is not None)
+    assert sums is not None
+    points = find_front(most, sums.reach).points
+    assert points == front_of_the_whole(mix)
+    queue = find_queue(problem, demands, most)
+    for numbers in points if queue is not None else ():
+        greedy = queue.first_fit(numbers) if queue is not None else None
+        assert greedy is None or greedy == mix.first_fit(numbers)
+
+
+@THOROUGH
+@given(strategies.problems(max_demands=3, max_devices=5))
+def test_any_problem(problem: Problem) -> None:
+    agree(problem, [apart(demand, number) for number, demand in enumerate(problem.demands)])
+
+
+@THOROUGH
+@given(crowds(), st.integers(2, 3))
+def test_equal_nodes(problem: Problem, number: int) -> None:
+    agree(problem, [apart(demand, place) for place, demand in enumerate(problem.demands[:number])])
