@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
+from networkx.utils import UnionFind
+
 from dralloc.problem import Charge, Demand, Node, Problem
 from dralloc.whatif.partitions import read_single
 
@@ -50,28 +52,14 @@ class _Offers:
 
     def parts(self, node: Node) -> Iterator[frozenset[int]]:
         """The devices of a node that matter, those apart that share nothing."""
-        owner: dict[Hashable, int] = {}
-        parent: dict[int, int] = {}
-
-        def root(device: int) -> int:
-            while parent[device] != device:
-                device = parent[device]
-            return device
-
-        for device in node.devices():
-            if self._matters(device):
-                parent[device] = device
-                for key in self._keys(device):
-                    first = owner.setdefault(key, device)
-                    if first != device:
-                        parent[root(first)] = device
-        parts: dict[int, list[int]] = {}
-        for device in parent:
-            parts.setdefault(root(device), []).append(device)
+        forest: UnionFind[Hashable] = UnionFind()
+        devices = [device for device in node.devices() if self._look(device)[0]]
+        for device in devices:
+            forest.union(device, *self._keys(device))
+        parts: dict[Hashable, list[int]] = {}
+        for device in devices:
+            parts.setdefault(forest[device], []).append(device)
         return map(frozenset, parts.values())
-
-    def _matters(self, device: int) -> bool:
-        return self._look(device)[0]
 
     def _look(self, device: int) -> tuple[bool, bool]:
         """Whether some demand selects the device, and whether that charges counters by request."""
