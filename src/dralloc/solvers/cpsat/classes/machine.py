@@ -168,17 +168,22 @@ class Machine:
             They are too many to look at.
         """
         seen: set[State] = set()
-        for place, sets in enumerate(self.sets_of_place):
-            if need.nodes in sets:
-                for blocks, takes in _Embedding(self, need, place, effort or Effort(None)).run(state):
-                    after, order = self._settle(blocks)
-                    if after not in seen:
-                        seen.add(after)
-                        yield after, Step(number, place, takes, order)
+        for place, blocks, takes in self._ways(need, state, effort or Effort(None)):
+            after, order = self._settle(blocks)
+            if after not in seen:
+                seen.add(after)
+                yield after, Step(number, place, takes, order)
 
     def serves(self, need: Need) -> bool:
         """Whether a need can be served while all is there."""
-        return any(True for _ in self.embeddings(0, need, self.start))
+        return any(True for _ in self._ways(need, self.start, Effort(None)))
+
+    def _ways(self, need: Need, state: State, effort: Effort) -> Iterator[tuple[int, State, tuple[Take, ...]]]:
+        """Every way to serve a need: from where, what is left, and what is taken."""
+        for place, sets in enumerate(self.sets_of_place):
+            if need.nodes in sets:
+                for blocks, takes in _Embedding(self, need, place, effort).run(state):
+                    yield place, blocks, takes
 
     def _settle(self, blocks: State) -> tuple[State, tuple[int, ...]]:
         """Count what cannot be taken as taken, and sort equal units."""
