@@ -19,7 +19,7 @@ from dralloc.names import ClaimKey
 from dralloc.problem import Problem
 from dralloc.quantity import parse_quantity
 
-MODELS = sorted(path.parent for path in (ROOT / "models").rglob("expected.yaml.txt"))
+MODELS = sorted(path.parent for path in (ROOT / "models").rglob("expected.yaml"))
 Json = dict[str, Any]
 
 
@@ -29,7 +29,7 @@ def name_of(model: Path) -> str:
 
 @cache
 def expected(model: Path) -> Json:
-    content: Json = yaml.safe_load((model / "expected.yaml.txt").read_text())
+    content: Json = yaml.safe_load((model / "expected.yaml").read_text())
     return content
 
 

@@ -1,7 +1,7 @@
 """Write the YAML files of this model.
 
 Run ``python models/gpu-nic/generate.py``. The result depends on nothing but the constants below. The files
-``expected.yaml.txt`` and ``README.md`` are written by hand and stay untouched.
+``expected.yaml`` and ``README.md`` are written by hand and stay untouched.
 """
 
 from __future__ import annotations

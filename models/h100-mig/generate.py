@@ -1,7 +1,7 @@
 """Write the YAML files of this model and the cluster of its smallest form, ../h100-mig-smallest.
 
 Run ``python models/h100-mig/generate.py``. The result depends on nothing but the constants below. The files
-``expected.yaml.txt`` and ``README.md`` are written by hand and stay untouched.
+``expected.yaml`` and ``README.md`` are written by hand and stay untouched.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from dralloc.snapshot import is_read
 from redact.clusters import clusters
 from wire import Json
 
-MODELS = sorted({path.parent for path in (ROOT / "models").rglob("expected.yaml.txt")})
+MODELS = sorted({path.parent for path in (ROOT / "models").rglob("expected.yaml")})
 
 
 def redacted(objects: list[Json]) -> tuple[list[Json], Redaction]:

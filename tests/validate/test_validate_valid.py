@@ -12,7 +12,7 @@ from dralloc.conformance import Json, read_lines
 from dralloc.load import read, read_documents
 from dralloc.validate import Level, Violation, validate_reading
 
-MODELS = sorted({path.parent for path in (ROOT / "models").rglob("expected.yaml.txt")})
+MODELS = sorted({path.parent for path in (ROOT / "models").rglob("expected.yaml")})
 
 CASES = ROOT / "tests" / "data" / "recorded_cases.jsonl.gz"
 

@@ -25,6 +25,8 @@ from dralloc.errors import Finding
 __all__ = ["ObjectReader"]
 
 _GROUP: Final = "resource.k8s.io"
+_OURS: Final = "dralloc"
+"""The group of what models hold beside objects, such as the outcome that is expected of them."""
 _RESOURCE_KINDS: Final[Mapping[str, type[ResourceObject]]] = {
     model.kind: model for model in (DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice)
 }
@@ -104,7 +106,8 @@ class ObjectReader:
             return None
         model = _OTHER_KINDS.get((api_version, kind))
         if model is None:
-            self.skipped[kind] += 1
+            if group != _OURS:
+                self.skipped[kind] += 1
             return None
         return self._validated(model, _without_nulls(_body(raw)), raw, source)
 
