@@ -15,7 +15,7 @@ from dralloc.solution import Status
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.classes import divide as division
-from dralloc.solvers.cpsat.packing import units
+from dralloc.solvers.cpsat.packing import dive, part, units
 
 EXAMPLES = int(os.environ.get("DRALLOC_PACKING_EXAMPLES", "80"))
 THOROUGH = settings(
@@ -26,12 +26,19 @@ THOROUGH = settings(
 )
 
 
-@pytest.fixture(scope="module", autouse=True, params=[8, 0], ids=["patterns", "amounts"])
+WAYS = {"patterns": {}, "amounts": {(units, "_FEW_AMOUNTS"): 0}, "dives": {(part, "_FIRST"): 0, (dive, "_FEW"): 1}}
+
+
+@pytest.fixture(scope="module", autouse=True, params=list(WAYS))
 def too_many_patterns(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No cell's patterns are listed, as if they were too many; nor, in turn, those of shared devices."""
+    """No cell's patterns are listed, as if they were too many.
+
+    In turn: nor are those of shared devices; and there are no fillings, so that columns come from pricing alone.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(division, "_MOST_EFFORT", 0)
-        patch.setattr(units, "_FEW_AMOUNTS", request.param)
+        for (module, name), value in WAYS[request.param].items():
+            patch.setattr(module, name, value)
         yield
 
 

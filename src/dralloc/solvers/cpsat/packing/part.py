@@ -13,13 +13,15 @@ from dralloc.solvers.cpsat.interrupt import Interrupted
 from dralloc.solvers.cpsat.objective import Objective, Part
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.automaton import Automaton
+from dralloc.solvers.cpsat.packing.dive import Aim, Dive
 from dralloc.solvers.cpsat.packing.exact import ExactModel
 from dralloc.solvers.cpsat.packing.expand import placements as expand
 from dralloc.solvers.cpsat.packing.filling import Filler, Targets
+from dralloc.solvers.cpsat.packing.pricing import Pricer
 from dralloc.solvers.cpsat.packing.relaxation import Prices, Relaxation, guide
 from dralloc.solvers.cpsat.packing.search import Clock, Search
 from dralloc.solvers.cpsat.packing.store import Store
-from dralloc.solvers.cpsat.search import Watch, limit_cost, minimise
+from dralloc.solvers.cpsat.search import Limit, Watch, limit_cost, minimise
 
 __all__ = ["PackedComponent"]
 
@@ -27,7 +29,7 @@ _ROUNDS: Final = 6
 """Without a better answer in so many rounds the search gives up."""
 
 _BEGIN: Final = 1.0
-"""Seconds for the bound that guides the first fillings, and for putting them together."""
+"""What the bound that guides the first fillings may cost (see `Limit.effort`)."""
 
 _FIRST: Final = 2
 """Fillings to begin with, and of the first round."""
@@ -67,6 +69,7 @@ class PackedComponent(BestOfClasses):
         self.store = store
         self.options = options
         self._targets: Targets = {}
+        self._cells = sum(len(bay.slots) for bay in store.bays)
 
     @cached_property
     def _search(self) -> Search:
@@ -74,18 +77,22 @@ class PackedComponent(BestOfClasses):
         fillers = [self._filler(guide(self.store, prices)) for prices in ({}, shadow)]
         return Search(self.store, fillers, self.options)
 
+    @cached_property
+    def _pricer(self) -> Pricer:
+        return Pricer(self.store, self.options)
+
     def _filler(self, prices: Prices) -> Filler:
         return Filler(self.store, Automaton(self.store.kinds, len(self.store.areas), self.store.types[-1] + 1, prices))
 
     def begin(self) -> None:
         """Find the answer that is there in no time: the best of what few fillings did."""
         with suppress(Interrupted):
-            self._relax(0, self.options, Clock(_BEGIN))
+            self._relax(0, self.options, Limit(None, _BEGIN))
             if not self._targets:
                 self._search.fill_densely()
             for _ in range(_FIRST):
                 self._search.fill(self._targets)
-            self._search.combine(None, Clock(_BEGIN))
+            self._search.combine(None, Clock(None))
         self._learn_best()
 
     def improve(self, level: int, options: Options, limit: float | None, watch: Watch | None) -> bool:
@@ -99,7 +106,7 @@ class PackedComponent(BestOfClasses):
         return False
 
     def _solve(self, level: int, options: Options, clock: Clock, watch: Watch | None) -> None:
-        self._relax(level, options, clock)
+        self._relax(level, options, Limit(clock.left()))
         if watch:
             watch(self.cost(level), self.bounds[level])
         for _ in self._rounds(level, clock):
@@ -109,13 +116,13 @@ class PackedComponent(BestOfClasses):
                 return
         self._prove(level, options, clock, watch)
 
-    def _relax(self, level: int, options: Options, clock: Clock) -> None:
+    def _relax(self, level: int, options: Options, limit: Limit) -> None:
         """Bound the tier, and find out how often each way should be served."""
         relaxation = Relaxation(self.store)
         if level:
             limit_cost(relaxation.cp, relaxation.missed_weight(), self.cost(0))
         cost = relaxation.ranks() if level else relaxation.missed_weight()
-        outcome = minimise(relaxation.cp, cost, options, clock.left())
+        outcome = minimise(relaxation.cp, cost, options, limit)
         self._raise_bound(level, outcome.bound)
         if outcome.values is not None:
             self._targets = relaxation.targets(outcome.values)
@@ -125,8 +132,7 @@ class PackedComponent(BestOfClasses):
     def _rounds(self, level: int, clock: Clock) -> Iterator[bool]:
         """Whether each step found a better answer; ends when that becomes too rare for what the exact model can do."""
         in_vain, fillings = 0, _FIRST
-        cells = sum(len(bay.slots) for bay in self.store.bays)
-        while in_vain < _ROUNDS or not (clock.end is None or cells <= _SMALL):
+        while in_vain < _ROUNDS or not (clock.end is None or self._cells <= _SMALL):
             better = False
             for step in self._steps(level, clock, fillings):
                 better |= step
@@ -139,8 +145,18 @@ class PackedComponent(BestOfClasses):
         for _ in range(fillings):
             yield self._search.fill(self._targets)
         yield self._search.combine(self.cost(0) if level else None, clock)
-        for _ in range(_POLISHED):
-            yield self._search.polish(clock)
+        if self._cells <= _SMALL:
+            yield from self._dive(level, clock)
+        else:
+            for _ in range(_POLISHED):
+                yield self._search.polish(clock)
+
+    def _dive(self, level: int, clock: Clock) -> Iterator[bool]:
+        """The same with columns that are priced."""
+        aim = Aim(level, self.bounds[level], self.cost(level), self.cost(0))
+        dive = Dive(self._search.columns, self._pricer, self.options, aim)
+        order = self._search.random.permutation(len(self.store.bays)).tolist()
+        yield from map(self._search.consider, dive.run(order, clock))
 
     def _prove(self, level: int, options: Options, clock: Clock, watch: Watch | None) -> None:
         """Let the exact model decide."""
