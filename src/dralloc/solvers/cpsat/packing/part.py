@@ -40,6 +40,9 @@ _MOST: Final = 64
 _POLISHED: Final = 4
 """Integer masters of a round."""
 
+_MANY: Final = 512
+"""With more cells, pricing columns for them takes longer than it is worth, unless nothing else helps."""
+
 _SMALL: Final = 64
 """Up to so many cells the exact model may come to an end within a time limit."""
 
@@ -134,25 +137,26 @@ class PackedComponent(BestOfClasses):
         in_vain, fillings = 0, _FIRST
         while in_vain < _ROUNDS or not (clock.end is None or self._cells <= _SMALL):
             better = False
-            for step in self._steps(level, clock, fillings):
+            dive = self._cells <= _MANY or in_vain > 0
+            for step in self._steps(level, clock, fillings, dive=dive):
                 better |= step
                 yield step
             fillings = min(2 * fillings, _MOST)
             in_vain = 0 if better else in_vain + 1
 
-    def _steps(self, level: int, clock: Clock, fillings: int) -> Iterator[bool]:
-        """A round: fillings, the linear master, and some integer ones."""
+    def _steps(self, level: int, clock: Clock, fillings: int, *, dive: bool) -> Iterator[bool]:
+        """A round: fillings, the linear master, and a dive or some integer ones."""
         for _ in range(fillings):
             yield self._search.fill(self._targets)
         yield self._search.combine(self.cost(0) if level else None, clock)
-        if self._cells <= _SMALL:
+        if dive:
             yield from self._dive(level, clock)
         else:
             for _ in range(_POLISHED):
                 yield self._search.polish(clock)
 
     def _dive(self, level: int, clock: Clock) -> Iterator[bool]:
-        """The same with columns that are priced."""
+        """The answers of a dive."""
         aim = Aim(level, self.bounds[level], self.cost(level), self.cost(0))
         dive = Dive(self._search.columns, self._pricer, self.options, aim)
         order = self._search.random.permutation(len(self.store.bays)).tolist()
