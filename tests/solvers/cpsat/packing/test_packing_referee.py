@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
+import brute_force
 from crowd_strategies import crowds
 from dralloc.check import check
 from dralloc.problem import Problem
@@ -17,7 +18,10 @@ from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.classes import divide as division
 from dralloc.solvers.cpsat.packing import dive, part, units
 
-EXAMPLES = int(os.environ.get("DRALLOC_PACKING_EXAMPLES", "80"))
+EXAMPLES = int(os.environ.get("DRALLOC_PACKING_EXAMPLES", "40"))
+FEW = 4
+"""So many demands, or fewer, are tried in every way."""
+
 THOROUGH = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -55,6 +59,13 @@ def test_packing_is_as_good_as_devices(problem: Problem) -> None:
     one_by_one = solve(problem, Options(per_device=True))
     assert found.status is Status.OPTIMAL
     assert [tier.value for tier in found.tiers] == [tier.value for tier in one_by_one.tiers]
+
+
+@THOROUGH
+@given(crowds().filter(lambda problem: len(problem.demands) <= FEW))
+def test_packing_is_as_good_as_anything(problem: Problem) -> None:
+    assume(packed(problem))
+    assert tuple(tier.value for tier in solve(problem, Options()).tiers) == brute_force.best(problem)
 
 
 @THOROUGH
