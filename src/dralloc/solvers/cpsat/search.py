@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil, gcd, isfinite
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Final
+from typing import Final, NamedTuple
 
 from ortools.sat.python import cp_model
 
@@ -17,7 +17,7 @@ from dralloc.solvers.cpsat.interrupt import asked_to_stop
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import Term
 
-__all__ = ["EXACT_FLOAT", "Outcome", "Watch", "limit_cost", "minimise", "most_of"]
+__all__ = ["EXACT_FLOAT", "Limit", "Outcome", "Watch", "as_one", "limit_cost", "minimise", "most_of"]
 
 EXACT_FLOAT: Final = 2**53
 """CP-SAT reports objective values as floats, which are exact up to here."""
@@ -27,6 +27,13 @@ _LISTEN: Final = 0.1
 
 Watch = Callable[[int, int], None]
 """Called with the best cost so far and its lower bound."""
+
+
+class Limit(NamedTuple):
+    """When to stop: after seconds; and after as much work as takes about a second, always at the same point."""
+
+    seconds: float | None
+    effort: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +46,18 @@ class Outcome:
 
 
 def minimise(
-    cp: cp_model.CpModel, terms: Sequence[Term], options: Options, limit: float | None, watch: Watch | None = None
+    cp: cp_model.CpModel,
+    terms: Sequence[Term],
+    options: Options,
+    limit: float | Limit | None,
+    watch: Watch | None = None,
 ) -> Outcome:
     """Minimise the cost, starting from the model's hint. The objective stays in the model.
+
+    Parameters
+    ----------
+    limit
+        Seconds, if that is all; None for no limit.
 
     Raises
     ------
@@ -53,7 +69,7 @@ def minimise(
         raise ModelError("weights of the demands: their sum after removing common factors is beyond 2**53")
     literals = [literal for literal, _ in terms]
     cp.minimize(cp_model.LinearExpr.weighted_sum(literals, [coefficient // unit for _, coefficient in terms]))
-    run = _Run(cp, _solver(options, limit), unit)
+    run = _Run(cp, _solver(options, limit if isinstance(limit, Limit) else Limit(limit)), unit)
     interrupted = run.wait(watch)
     return _outcome(run, unit, interrupted)
 
@@ -64,12 +80,19 @@ def limit_cost(cp: cp_model.CpModel, terms: Sequence[Term], most: int) -> None:
     cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) <= most)
 
 
+def as_one(first: Sequence[Term], second: Sequence[Term]) -> Sequence[Term]:
+    """Two tiers as one cost: nothing in the second is worth the first. Only that if the numbers would be too large."""
+    factor = 1 + most_of(second)
+    both = [*((variable, cost * factor) for variable, cost in first), *second]
+    return both if most_of(both) <= EXACT_FLOAT else first
+
+
 def most_of(terms: Sequence[Term]) -> int:
     """The most that a cost can be."""
     return sum(coefficient * variable.domain.max() for variable, coefficient in terms)
 
 
-def _solver(options: Options, limit: float | None) -> cp_model.CpSolver:
+def _solver(options: Options, limit: Limit) -> cp_model.CpSolver:
     solver = cp_model.CpSolver()
     parameters = solver.parameters
     parameters.random_seed = options.seed
@@ -77,8 +100,10 @@ def _solver(options: Options, limit: float | None) -> cp_model.CpSolver:
     parameters.interleave_search = options.workers > 1
     parameters.linearization_level = 2
     parameters.catch_sigint_signal = False
-    if limit is not None:
-        parameters.max_time_in_seconds = limit
+    if limit.seconds is not None:
+        parameters.max_time_in_seconds = limit.seconds
+    if limit.effort is not None:
+        parameters.max_deterministic_time = limit.effort
     return solver
 
 

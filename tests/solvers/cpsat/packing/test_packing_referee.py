@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
+import brute_force
 from crowd_strategies import crowds
 from dralloc.check import check
 from dralloc.problem import Problem
@@ -15,9 +16,12 @@ from dralloc.solution import Status
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.classes import divide as division
-from dralloc.solvers.cpsat.packing import units
+from dralloc.solvers.cpsat.packing import dive, part, units
 
-EXAMPLES = int(os.environ.get("DRALLOC_PACKING_EXAMPLES", "80"))
+EXAMPLES = int(os.environ.get("DRALLOC_PACKING_EXAMPLES", "40"))
+FEW = 4
+"""So many demands, or fewer, are tried in every way."""
+
 THOROUGH = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -26,12 +30,19 @@ THOROUGH = settings(
 )
 
 
-@pytest.fixture(scope="module", autouse=True, params=[8, 0], ids=["patterns", "amounts"])
+WAYS = {"patterns": {}, "amounts": {(units, "_FEW_AMOUNTS"): 0}, "dives": {(part, "_FIRST"): 0, (dive, "_FEW"): 1}}
+
+
+@pytest.fixture(scope="module", autouse=True, params=list(WAYS))
 def too_many_patterns(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No cell's patterns are listed, as if they were too many; nor, in turn, those of shared devices."""
+    """No cell's patterns are listed, as if they were too many.
+
+    In turn: nor are those of shared devices; and there are no fillings, so that columns come from pricing alone.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(division, "_MOST_EFFORT", 0)
-        patch.setattr(units, "_FEW_AMOUNTS", request.param)
+        for (module, name), value in WAYS[request.param].items():
+            patch.setattr(module, name, value)
         yield
 
 
@@ -48,6 +59,13 @@ def test_packing_is_as_good_as_devices(problem: Problem) -> None:
     one_by_one = solve(problem, Options(per_device=True))
     assert found.status is Status.OPTIMAL
     assert [tier.value for tier in found.tiers] == [tier.value for tier in one_by_one.tiers]
+
+
+@THOROUGH
+@given(crowds().filter(lambda problem: len(problem.demands) <= FEW))
+def test_packing_is_as_good_as_anything(problem: Problem) -> None:
+    assume(packed(problem))
+    assert tuple(tier.value for tier in solve(problem, Options()).tiers) == brute_force.best(problem)
 
 
 @THOROUGH

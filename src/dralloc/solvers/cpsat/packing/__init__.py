@@ -8,6 +8,7 @@ give pieces without regard to each other, so a unit is easy to know completely, 
 - the *master* puts an answer together from what many fillings did with each cell: a linear program, in which hardly
   more cells are split between several columns than there are demand classes (as many as it has rows beside those of
   the cells), and then the same in integers over those cells;
+- *dives* give the master the columns that it lacks: each is the best that a cell can serve at the master's prices;
 - the *exact model* decides over pieces and cells at once, for what is left to prove.
 
 Every answer is built from fillings and therefore keeps the rules; only the relaxation and the exact model prove bounds.

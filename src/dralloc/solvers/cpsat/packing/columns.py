@@ -11,7 +11,7 @@ import numpy as np
 from dralloc.solvers.cpsat.packing.filling import Deal, Filling
 from dralloc.solvers.cpsat.packing.store import Store
 
-__all__ = ["Answer", "Column", "Columns", "Costs", "costs_of", "served"]
+__all__ = ["Answer", "Column", "Columns", "Costs", "costs_of", "left_of", "served"]
 
 
 class Column(NamedTuple):
@@ -56,6 +56,11 @@ class Columns:
             for columns, each in zip(self.of_bay, copies, strict=True)
         ]
 
+    def offer(self, bay: int, column: Column) -> bool:
+        """Add a column. Whether it is new."""
+        key = np.array(column.counts, dtype=np.int64).tobytes()
+        return self.of_bay[bay].setdefault(key, column) is column
+
 
 def served(store: Store, answer: Answer) -> list[int]:
     """How often each way is served in all cells together; it can be more than there are demands."""
@@ -65,6 +70,14 @@ def served(store: Store, answer: Answer) -> list[int]:
             for way, count in enumerate(column.counts):
                 total[way] += count * number
     return total
+
+
+def left_of(store: Store, answer: Answer) -> list[int]:
+    """By demand class, how many are not served."""
+    left = [len(each.members) for each in store.classes]
+    for way, number in enumerate(served(store, answer)):
+        left[store.ways[way].cls] -= number
+    return [max(0, each) for each in left]
 
 
 def costs_of(store: Store, answer: Answer) -> Costs:

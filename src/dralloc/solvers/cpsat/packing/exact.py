@@ -21,6 +21,7 @@ from dralloc.solvers.cpsat.packing.filling import Filling
 from dralloc.solvers.cpsat.packing.kinds import Supplied
 from dralloc.solvers.cpsat.packing.store import Bay, Store
 from dralloc.solvers.cpsat.rows import Term
+from dralloc.solvers.cpsat.search import as_one
 
 __all__ = ["ExactModel"]
 
@@ -84,6 +85,15 @@ class ExactModel:
             for way, variable in cell.placed.items()
             if self.store.ways[way].mode.rank
         ]
+
+    def miss_at_least(self, weight: int) -> None:
+        """Let the model know that so much will be missed, so that it does not look for less."""
+        variables, weights = zip(*self.missed_weight(), strict=True)
+        self.cp.add(cp_model.LinearExpr.weighted_sum(variables, weights) >= weight)
+
+    def both(self) -> Sequence[Term]:
+        """Both tiers as one cost."""
+        return as_one(self.missed_weight(), self.ranks())
 
     def hint(self, answer: Answer) -> None:
         """Start from an answer."""

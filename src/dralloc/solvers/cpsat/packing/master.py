@@ -21,7 +21,7 @@ from dralloc.solvers.cpsat.linear import Linear, solve_linear
 from dralloc.solvers.cpsat.packing.columns import Column
 from dralloc.solvers.cpsat.packing.store import Store
 from dralloc.solvers.cpsat.rows import Term
-from dralloc.solvers.cpsat.search import EXACT_FLOAT, most_of
+from dralloc.solvers.cpsat.search import as_one
 
 __all__ = ["Master", "Offer"]
 
@@ -89,12 +89,9 @@ class Master:
             (served, way.mode.rank) for way, served in zip(self.store.ways, self.served, strict=True) if way.mode.rank
         ]
 
-    def both(self) -> list[Term]:
-        """Both tiers as one cost: no rank is worth a demand. Only the first if the numbers would be too large."""
-        weights, ranks = self.missed_weight(), self.ranks()
-        factor = 1 + most_of(ranks)
-        both = [(missed, weight * factor) for missed, weight in weights] + ranks
-        return both if most_of(both) <= EXACT_FLOAT else weights
+    def both(self) -> Sequence[Term]:
+        """Both tiers as one cost."""
+        return as_one(self.missed_weight(), self.ranks())
 
     def fractional(self, cost: Sequence[Term], limit: float | None) -> Linear | None:
         """The best copies with fractions allowed."""

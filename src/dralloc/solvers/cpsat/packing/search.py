@@ -14,11 +14,11 @@ import numpy as np
 from dralloc.solvers.cpsat.interrupt import Interrupted, asked_to_stop
 from dralloc.solvers.cpsat.linear import Linear
 from dralloc.solvers.cpsat.options import Options
-from dralloc.solvers.cpsat.packing.columns import Answer, Column, Columns, Costs, costs_of, served
+from dralloc.solvers.cpsat.packing.columns import Answer, Column, Columns, Costs, costs_of, left_of
 from dralloc.solvers.cpsat.packing.filling import Filler, Filling, Targets
 from dralloc.solvers.cpsat.packing.master import Master, Offer
 from dralloc.solvers.cpsat.packing.store import Store
-from dralloc.solvers.cpsat.search import limit_cost, minimise
+from dralloc.solvers.cpsat.search import Limit, limit_cost, minimise
 
 __all__ = ["Clock", "Search"]
 
@@ -41,10 +41,9 @@ class Clock:
     def __init__(self, limit: float | None) -> None:
         self.end = None if limit is None else perf_counter() + limit
 
-    def left(self, most: float | None = None) -> float | None:
-        """Seconds, at most so many; None for no limit."""
-        left = None if self.end is None else max(0.0, self.end - perf_counter())
-        return min((each for each in (left, most) if each is not None), default=None)
+    def left(self) -> float | None:
+        """Seconds; None for no limit."""
+        return None if self.end is None else max(0.0, self.end - perf_counter())
 
     def over(self) -> bool:
         """Whether it has run out, or the search was asked to stop."""
@@ -106,7 +105,7 @@ class Search:
         offers = {
             bay: Offer(list(columns.values()), sizes[bay]) for bay, columns in enumerate(self.columns.of_bay) if columns
         }
-        master = Master(self.store, offers, self._demand())
+        master = Master(self.store, offers, left_of(self.store, []))
         cost = master.missed_weight()
         if missed is not None:
             limit_cost(master.cp, cost, missed)
@@ -135,9 +134,6 @@ class Search:
     def _complete(self, whole: Answer, clock: Clock) -> bool:
         """Choose columns for the cells that have none, for the demand that is left."""
         left = [len(bay.slots) - sum(n for _, n in chosen) for bay, chosen in zip(self.store.bays, whole, strict=True)]
-        demand = self._demand()
-        for way, number in enumerate(served(self.store, whole)):
-            demand[self.store.ways[way].cls] -= number
         offers = {
             bay: Offer(self._choice(bay), left[bay])
             for bay, columns in enumerate(self.columns.of_bay)
@@ -145,8 +141,8 @@ class Search:
         }
         if not offers:
             return self.consider(whole)
-        master = Master(self.store, offers, [max(0, each) for each in demand])
-        outcome = minimise(master.cp, master.both(), self.options, clock.left(1.0 + sum(left) / 100))
+        master = Master(self.store, offers, left_of(self.store, whole))
+        outcome = minimise(master.cp, master.both(), self.options, Limit(clock.left(), 1.0 + sum(left) / 100))
         answer = list(whole)
         if outcome.values is not None:
             for bay, chosen in master.read(outcome.values).items():
@@ -160,9 +156,6 @@ class Search:
         """The columns that lose least, and those of the best answer."""
         columns = [*list(self.columns.of_bay[bay].values())[:_CHOICE], *(column for column, _ in self.best[bay])]
         return list({column.counts: column for column in columns}.values())
-
-    def _demand(self) -> list[int]:
-        return [len(each.members) for each in self.store.classes]
 
     def _rank_columns(self, master: Master, found: Linear) -> None:
         """Put the columns of a bay in the order of what they lose at the shadow prices of the linear master."""

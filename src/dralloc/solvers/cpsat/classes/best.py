@@ -1,0 +1,80 @@
+"""The best answer of demand classes that are solved together, and what is proven about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from dralloc.solution import Placement
+from dralloc.solvers.cpsat.classes.needs import DemandClass
+from dralloc.solvers.cpsat.objective import Objective, Part
+
+__all__ = ["BestOfClasses"]
+
+Names = Callable[[], Iterable[Placement]]
+"""Gives names to an answer: which demand goes where."""
+
+
+class BestOfClasses:
+    """What `dralloc.solvers.cpsat.parts.Component` knows, over classes: answers are counts until names are asked for.
+
+    Parameters
+    ----------
+    part
+        The demands, without sites.
+    tiers
+        The objective: weight and alternatives.
+    classes
+        The demands, as they are counted.
+    placements
+        An answer to begin with.
+    """
+
+    def __init__(
+        self,
+        part: Part,
+        tiers: Sequence[Objective],
+        classes: Iterable[DemandClass],
+        placements: Sequence[Placement],
+    ) -> None:
+        self.part = part
+        self.tiers = tiers
+        self.size = len(part.demands)
+        self.bounds = [0] * len(tiers)
+        self._costs = [tier.cost(part, placements) for tier in tiers]
+        self._least_rank = sum(each.modes[0].rank * len(each.members) for each in classes)
+        self._names: Names | None = None
+        self.placements = tuple(placements)
+        self._raise_bound(0, 0)
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """The best answer."""
+        if self._names:
+            self.placements = tuple(self._names())
+        return self._placements
+
+    @placements.setter
+    def placements(self, placements: tuple[Placement, ...]) -> None:
+        self._placements, self._names = placements, None
+
+    def cost(self, level: int) -> int:
+        """What the best answer costs in a tier."""
+        return self._costs[level]
+
+    def is_proven(self, level: int) -> bool:
+        """Whether no answer is better in this tier, given the tiers before it."""
+        return self._costs[level] == self.bounds[level]
+
+    def _learn(self, costs: Sequence[int], names: Names) -> bool:
+        """Keep an answer if it is the best."""
+        if list(costs) >= self._costs:
+            return False
+        self._costs, self._names = list(costs), names
+        self._raise_bound(0, 0)
+        return True
+
+    def _raise_bound(self, level: int, bound: int) -> None:
+        """No answer costs less in a tier; and with everything placed, each demand has at least its best mode's rank."""
+        self.bounds[level] = max(self.bounds[level], bound)
+        if self._costs[0] == 0:
+            self.bounds[1] = max(self.bounds[1], self._least_rank)

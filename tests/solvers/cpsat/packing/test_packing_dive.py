@@ -1,0 +1,72 @@
+"""Columns that are priced, and where they lead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from crowd_strategies import crowds
+from dralloc.problem import Problem
+from dralloc.solvers.cpsat import Options, solve
+from dralloc.solvers.cpsat.candidates import survey
+from dralloc.solvers.cpsat.classes import divide as division
+from dralloc.solvers.cpsat.packing.automaton import Automaton
+from dralloc.solvers.cpsat.packing.columns import Columns, costs_of
+from dralloc.solvers.cpsat.packing.dive import Aim, Dive
+from dralloc.solvers.cpsat.packing.filling import Filler
+from dralloc.solvers.cpsat.packing.pricing import Pricer
+from dralloc.solvers.cpsat.packing.relaxation import guide
+from dralloc.solvers.cpsat.packing.search import Clock
+from dralloc.solvers.cpsat.packing.store import Store
+
+BRIEF = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def too_many_patterns() -> Iterator[None]:
+    """No cell's patterns are listed, as if they were too many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(division, "_MOST_EFFORT", 0)
+        yield
+
+
+def store_of(problem: Problem) -> Store:
+    """All of the problem, if it is packed as a whole."""
+    packed = division.divide(problem, lambda demands: survey(problem, demands)).packed
+    assume(len(packed) == 1 and len(packed[0].demands) == len(problem.demands))
+    return packed[0]
+
+
+@BRIEF
+@given(crowds(), st.data())
+def test_no_filling_is_worth_more_than_what_is_priced(problem: Problem, data: st.DataObject) -> None:
+    store = store_of(problem)
+    prices = data.draw(st.lists(st.integers(0, 9), min_size=len(store.ways), max_size=len(store.ways)))
+    automaton = Automaton(store.kinds, len(store.areas), store.types[-1] + 1, guide(store, {}))
+    columns = Columns(store)
+    columns.add(Filler(store, automaton).fill_densely(np.random.default_rng(0)))
+    for bay, known in enumerate(columns.of_bay):
+        best = Pricer(store, Options()).best(bay, prices, None)
+        assert best
+        worth = np.dot(best.counts, prices)
+        assert all(np.dot(column.counts, prices) <= worth for column in known.values())
+
+
+@BRIEF
+@given(crowds())
+def test_dives_from_nothing_reach_the_optimum_of_small_problems(problem: Problem) -> None:
+    store = store_of(problem)
+    weight = sum(demand.weight for demand in problem.demands)
+    least = weight - solve(problem, Options(per_device=True)).tiers[0].value
+    dive = Dive(Columns(store), Pricer(store, Options()), Options(), Aim(0, least, weight + 1, weight))
+    found = [costs_of(store, answer)[0] for answer in dive.run(range(len(store.bays)), Clock(None))]
+    assert min(found) == least
