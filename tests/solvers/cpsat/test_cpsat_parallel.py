@@ -31,7 +31,7 @@ from dralloc.solvers.first_fit import first_fit
 from solvers.cpsat.scene import Ask, Scene
 from solvers.cpsat.test_cpsat_solve import in_order, islands, weight
 
-EXAMPLES = int(os.environ.get("DRALLOC_PARALLEL_EXAMPLES", "15"))
+EXAMPLES = int(os.environ.get("DRALLOC_PARALLEL_EXAMPLES", "10"))
 THOROUGH = settings(
     max_examples=10 * EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
@@ -152,8 +152,14 @@ def test_another_backend_gives_the_same_answer(backend: str) -> None:
     assert "components" in there.timings
 
 
-@pytest.mark.parametrize("limit", [0.001, 0.5])
-def test_short_of_time_it_is_no_worse_than_the_hint(limit: float) -> None:
+def test_with_hardly_any_time_nobody_is_sent_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "work_out", lambda *_: pytest.fail("not worth it"))
+    solve(islands(3, pods=40, gpus=6), Options(time_limit=0.1, jobs=2, per_device=True))
+
+
+@pytest.mark.parametrize("limit", [0.001, 0.5, 3.0])
+def test_short_of_time_it_is_no_worse_than_the_hint(limit: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "_START", 0.0)
     problem = islands(3, pods=40, gpus=6)
     hint = in_order(problem)
     solution = solve(problem, Options(time_limit=limit, jobs=2, per_device=True), hint)
@@ -161,6 +167,7 @@ def test_short_of_time_it_is_no_worse_than_the_hint(limit: float) -> None:
     first = solution.tiers[0]
     assert weight(problem, hint) <= first.value < first.bound
     assert solution.status is Status.FEASIBLE
+    assert "components" in solution.timings
     assert working() == []
 
 

@@ -20,6 +20,7 @@ from time import perf_counter
 from typing import Final, NamedTuple
 
 from dralloc.backends import backend_named, run_all, shield_children, stop_processes
+from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.part import CountedComponent
@@ -138,6 +139,7 @@ class _Batch:
     deadline: float | None
     stop: Path
 
+    @without_garbage_collection()
     def run(self) -> list[_Result]:
         end = None if self.deadline is None else perf_counter() + self.deadline - time.time()
         tiers = range(len(self.parts[0].bounds))

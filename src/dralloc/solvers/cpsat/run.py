@@ -31,6 +31,9 @@ __all__ = ["solve"]
 _FEWEST: Final = 2
 """A single component is not worth sending to another process."""
 
+_START: Final = 5.0
+"""With less seconds than these, starting processes would take too many of them."""
+
 
 def solve(
     problem: Problem,
@@ -100,13 +103,14 @@ class _Solve:
 
     def _work(self) -> None:
         """Here, or in other processes if there is something for more than one."""
-        levels = range(len(self.tiers))
-        todo = [place for place, part in enumerate(self.components) if any(is_next(part, level) for level in levels)]
-        if len(todo) >= _FEWEST and is_elsewhere(backend_named(self.options.backend), self.options.jobs):
-            with phase(self.timings, "components"):
-                self._work_elsewhere(todo)
-        else:
-            self._work_here()
+        if is_elsewhere(backend_named(self.options.backend), self.options.jobs):
+            levels = range(len(self.tiers))
+            todo = [place for place, part in enumerate(self.components) if any(is_next(part, each) for each in levels)]
+            left = self._left()
+            if len(todo) >= _FEWEST and (left is None or left >= _START):
+                with phase(self.timings, "components"):
+                    return self._work_elsewhere(todo)
+        return self._work_here()
 
     def _work_here(self) -> None:
         for part in self.components:
