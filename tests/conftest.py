@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,3 +28,15 @@ def shared() -> Path:
     if not path.is_dir():
         pytest.skip("the shared material is not beside this checkout")
     return path
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Hear Ctrl-C, as programs do that are started at a terminal; in the background they, and theirs, would not.
+
+    Whoever handles it otherwise for a while puts the usual handler back.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    after = signal.signal(signal.SIGINT, before)
+    assert after is signal.default_int_handler

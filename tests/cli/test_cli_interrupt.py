@@ -7,13 +7,19 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
 from benchmarks.export import export
 from benchmarks.registry import WORKLOADS
 from benchmarks.workloads import bundles
+
+PATIENCE = 300
+"""Seconds."""
 
 pty = pytest.importorskip("pty", reason="no pseudo-terminals here")
 
@@ -33,6 +39,18 @@ def watch(terminal: int, run: subprocess.Popen[bytes]) -> str:
             pressed = True
 
 
+@contextmanager
+def ended(run: subprocess.Popen[bytes]) -> Iterator[None]:
+    """A program that does not end would never let the test end."""
+    timer = Timer(PATIENCE, run.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_returns_the_best_answer_so_far(tmp_path: Path) -> None:
     assert bundles
     # So many bundles are far beyond what the model of single devices can prove.
@@ -43,6 +61,7 @@ def test_ctrl_c_returns_the_best_answer_so_far(tmp_path: Path) -> None:
     with (
         answer.open("wb") as out,
         subprocess.Popen(command, stdout=out, stderr=theirs, env={**os.environ, "COLUMNS": "200"}) as run,
+        ended(run),
     ):
         os.close(theirs)
         shown = watch(terminal, run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
@@ -22,14 +22,7 @@ from dralloc.solvers.cpsat import Options, Progress, solve
 from dralloc.solvers.first_fit import first_fit
 from solvers.cpsat.test_cpsat_solve import hard, in_order, weight
 
-
-@pytest.fixture(autouse=True)
-def usual_handler() -> Iterator[None]:
-    """What a program starts with, and gets back from every solve."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    after = signal.signal(signal.SIGINT, before)
-    assert after is signal.default_int_handler
+pytestmark = pytest.mark.usefixtures("ctrl_c")
 
 
 def press(times: int = 1) -> Callable[[Progress], None]:

@@ -171,10 +171,10 @@ def test_short_of_time_it_is_no_worse_than_the_hint(limit: float, monkeypatch: p
     assert working() == []
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_all_of_them() -> None:
     problem = islands(3, pods=40, gpus=6)
     hint = in_order(problem)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
     try:
         solution = solve(
@@ -182,13 +182,13 @@ def test_ctrl_c_ends_all_of_them() -> None:
         )
     finally:
         timer.cancel()
-        signal.signal(signal.SIGINT, before)
     check(problem, solution)
     first = solution.tiers[0]
     assert weight(problem, hint) <= first.value < first.bound
     assert working() == []
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="no process groups here")
 @pytest.mark.parametrize("seconds", [0.3, 2.0], ids=["at the start", "while searching"])
 def test_ctrl_c_on_a_terminal_reaches_the_workers_too(seconds: float) -> None:
@@ -205,7 +205,7 @@ def test_ctrl_c_on_a_terminal_reaches_the_workers_too(seconds: float) -> None:
         assert program.stdout.readline() == "searching\n"
         time.sleep(seconds)
         os.killpg(program.pid, signal.SIGINT)
-        out, errors = program.communicate()
+        out, errors = program.communicate(timeout=300)
     status, value, bound = out.split()[-3:]
     assert (program.returncode, errors) == (0, "")
     assert (status, int(value) < int(bound)) == ("FEASIBLE", True)
