@@ -67,6 +67,6 @@ def test_dives_from_nothing_reach_the_optimum_of_small_problems(problem: Problem
     store = store_of(problem)
     weight = sum(demand.weight for demand in problem.demands)
     least = weight - solve(problem, Options(per_device=True)).tiers[0].value
-    dive = Dive(Columns(store), Pricer(store, Options()), Options(), Aim(0, least, weight + 1, weight))
+    dive = Dive(Columns(store), Pricer(store, Options()), Options(), Aim(0, least, lambda: weight + 1, weight))
     found = [costs_of(store, answer)[0] for answer in dive.run(range(len(store.bays)), Clock(None))]
     assert min(found) == least

@@ -7,7 +7,7 @@ that the exact model can decide about them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import cycle, islice
 from math import floor
 from typing import Final, NamedTuple
@@ -38,11 +38,11 @@ _WHOLE: Final = 1e-6
 
 
 class Aim(NamedTuple):
-    """A tier, what any answer costs in it, what the best one costs, and the weight that may be missed."""
+    """A tier, what any answer costs in it, what the best one so far costs, and the weight that may be missed."""
 
     level: int
     bound: int
-    best: int
+    best: Callable[[], int]
     missed: int
 
 
@@ -97,7 +97,7 @@ class Dive:
             if found is None:
                 return None
             if cost <= self.aim.bound + _WHOLE or idle >= len(cells):
-                return master.read(found.values) if cost <= self.aim.best - 1 + _WHOLE else None
+                return master.read(found.values) if cost <= self.aim.best() - 1 + _WHOLE else None
             prices = [abs(found.duals[row]) for row in master.rows_of_ways]
             for bay in islice(bays, -(-len(cells) // _TURNS)):
                 idle = 0 if self._price(bay, prices, clock) else idle + 1

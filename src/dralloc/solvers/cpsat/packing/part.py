@@ -157,7 +157,7 @@ class PackedComponent(BestOfClasses):
 
     def _dive(self, level: int, clock: Clock) -> Iterator[bool]:
         """The answers of a dive."""
-        aim = Aim(level, self.bounds[level], self.cost(level), self.cost(0))
+        aim = Aim(level, self.bounds[level], lambda: self.cost(level), self.cost(0))
         dive = Dive(self._search.columns, self._pricer, self.options, aim)
         order = self._search.random.permutation(len(self.store.bays)).tolist()
         yield from map(self._search.consider, dive.run(order, clock))
