@@ -28,9 +28,6 @@ _NOISES: Final = (0.2, 0.1, 0.4, 0.0)
 _CELLS: Final = 60
 """So many cells are decided anew at once."""
 
-_EFFORT: Final = 0.02
-"""How hard the integer master may try for each cell."""
-
 _CHOICE: Final = 60
 """So many columns of a bay are enough to choose from."""
 
@@ -145,7 +142,7 @@ class Search:
         if not offers:
             return self.consider(whole)
         master = Master(self.store, offers, left_of(self.store, whole))
-        outcome = minimise(master.cp, master.both(), self.options, Limit(clock.left(), _EFFORT * sum(left)))
+        outcome = minimise(master.cp, master.both(), self.options, Limit(clock.left(), 1.0 + sum(left) / 100))
         answer = list(whole)
         if outcome.values is not None:
             for bay, chosen in master.read(outcome.values).items():
