@@ -7,7 +7,7 @@ and what cannot be taken any more counts as taken, so that states with the same 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
@@ -21,6 +21,9 @@ __all__ = ["Block", "Effort", "Machine", "State", "Step", "Take", "TooMuchEffort
 
 Block = tuple[int, ...]
 """Of a unit: devices left per group (see `_Group`), then what is left of counters, then of capacities."""
+
+Amounts = tuple[tuple[int, int], ...]
+"""What is taken from a block, by place."""
 
 State = tuple[Block, ...]
 """Of a cell: its units."""
@@ -47,16 +50,21 @@ class Step(NamedTuple):
 class _Group:
     """Equal devices of a unit; a shareable one is alone. Amounts are listed with their places in the block.
 
-    ``opens``: what the first use draws; ``uses``: by type, what each use takes.
+    ``opens``: what the first use draws; ``uses``: by type, what each use takes; ``first``: both together.
     """
 
     members: tuple[int, ...]
     shareable: bool
-    opens: tuple[tuple[int, int], ...]
-    uses: Mapping[int, tuple[tuple[int, int], ...]]
+    opens: Amounts
+    uses: Mapping[int, Amounts]
+    first: Mapping[int, Amounts]
     values: tuple[frozenset[int] | None, ...]
     places: frozenset[int]
     flag: int = -1
+
+    def takes(self, block: Block) -> Mapping[int, Amounts]:
+        """By type, what one more use takes."""
+        return self.first if self.flag < 0 or block[self.flag] else self.uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +141,18 @@ class Machine:
                 flag = len(left)
                 left.append(1)
             uses = {
-                type_: (
-                    *((at[name], amount) for name, amount in charge.capacity),
-                    *((counters[named[counter]], amount) for counter, amount in charge.counters),
+                type_: _summed(
+                    (
+                        *((at[name], amount) for name, amount in charge.capacity),
+                        *((counters[named[counter]], amount) for counter, amount in charge.counters),
+                    )
                 )
                 for type_, charge in self.profiles[device.profile]
             }
             opens = tuple((counters[counter], amount) for counter, amount in device.draws)
-            groups.append(
-                _Group(tuple(start + member for member in members), device.shareable, opens, uses, values, places, flag)
-            )
+            first = {type_: _summed((*opens, *amounts)) for type_, amounts in uses.items()}
+            here = tuple(start + member for member in members)
+            groups.append(_Group(here, device.shareable, opens, uses, first, values, places, flag))
         look = unit, tuple((group.values, group.places) for group in groups)
         return _Layout(tuple(groups), tuple(left), self._looks.setdefault(look, len(self._looks)))
 
@@ -207,25 +217,33 @@ def _without_rest(layout: _Layout, block: Block) -> Block:
     """Nothing left of a group that cannot be opened or used, and of what no group that is left could use."""
     settled = [0] * len(block)
     for number, group in enumerate(layout.groups):
-        opens = group.opens if group.flag < 0 or block[group.flag] else ()
-        usable = [uses for uses in group.uses.values() if _fits(block, (*opens, *uses))]
-        if not block[number] or not usable:
+        if not block[number]:
+            continue
+        usable = [amounts for amounts in group.takes(block).values() if _fits(block, amounts)]
+        if not usable:
             continue
         settled[number] = block[number]
         if group.flag >= 0:
             settled[group.flag] = block[group.flag]
-        for place, _ in (*opens, *(use for uses in usable for use in uses)):
-            settled[place] = block[place]
+        for amounts in usable:
+            for place, _ in amounts:
+                settled[place] = block[place]
     return tuple(settled)
 
 
-def _fits(block: Sequence[int], amounts: Sequence[tuple[int, int]]) -> bool:
-    if len(amounts) < 2:
-        return not amounts or block[amounts[0][0]] >= amounts[0][1]
-    needed: dict[int, int] = {}
+def _summed(amounts: Iterable[tuple[int, int]]) -> Amounts:
+    """The amounts, each place once."""
+    sums: dict[int, int] = {}
     for place, amount in amounts:
-        needed[place] = needed.get(place, 0) + amount
-    return all(block[place] >= amount for place, amount in needed.items())
+        sums[place] = sums.get(place, 0) + amount
+    return tuple(sums.items())
+
+
+def _fits(block: Block, amounts: Amounts) -> bool:
+    for place, amount in amounts:  # noqa: SIM110 - as a loop, for it is the hottest place of the room
+        if block[place] < amount:
+            return False
+    return True
 
 
 class _Embedding:
@@ -282,7 +300,7 @@ class _Embedding:
             if same in tried:
                 continue
             tried.add(same)
-            taken = _take(block, place, group, group.uses[type_])
+            taken = _take(block, place, group, type_)
             if taken is None or not self._agrees(ask, group, takes):
                 continue
             after = (*state[:unit], taken, *state[unit + 1 :])
@@ -306,12 +324,12 @@ class _Embedding:
         return True
 
 
-def _take(block: Block, place: int, group: _Group, uses: Sequence[tuple[int, int]]) -> Block | None:
-    opens = group.opens if group.flag < 0 or block[group.flag] else ()
-    if not _fits(block, (*opens, *uses)):
+def _take(block: Block, place: int, group: _Group, type_: int) -> Block | None:
+    amounts = group.takes(block)[type_]
+    if not _fits(block, amounts):
         return None
     left = list(block)
-    for at, amount in (*opens, *uses):
+    for at, amount in amounts:
         left[at] -= amount
     if not group.shareable:
         left[place] -= 1
