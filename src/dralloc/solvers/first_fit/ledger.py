@@ -63,13 +63,17 @@ class Ledger:
         opening = not self._shares.get(device.slot, 0)
         if opening and device.consumes and self._overdrawn[device.group]:
             return False
-        if opening and not all(self._is_compatible(number, groups) for number, groups in device.compatibility):
+        if opening and device.compatibility and not self._is_compatible(device):
             return False
-        return all(amount <= self._free[index] for index, amount in self._needed(device, charge, opening=opening))
+        free = self._free
+        for index, amount in self._needed(device, charge, opening=opening):  # noqa: SIM110 - asked for every device
+            if amount > free[index]:
+                return False
+        return True
 
-    def _is_compatible(self, number: int, groups: frozenset[str]) -> bool:
-        """Whether everything in use on a counter set has one of these groups in common (KEP-5963)."""
-        return bool(groups.intersection(*self._together.get(number, ())))
+    def _is_compatible(self, device: Device) -> bool:
+        """Whether everything in use on its counter sets has a group in common with the device (KEP-5963)."""
+        return all(groups.intersection(*self._together.get(number, ())) for number, groups in device.compatibility)
 
     def is_in_use_before(self, device: Device) -> bool:
         """Whether the device was taken before the current demand, for somebody without admin access."""
