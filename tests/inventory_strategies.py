@@ -112,7 +112,7 @@ def _editions(draw: st.DrawFn, pool: PoolID, slots: range, nodes: int, first: tu
         for index, slot in enumerate(slots)
     )
     if draw(rarely()) and counters:
-        devices = tuple(device._replace(compatibility=((group, draw(st.sampled_from(GROUPS))),)) for device in devices)
+        devices = tuple(replace(device, compatibility=((group, draw(st.sampled_from(GROUPS))),)) for device in devices)
     old = Edition(pool, reach, devices, counters)
     if len(reach) < 2 or draw(st.integers(0, 2)) < 2:
         return [old]
@@ -123,7 +123,8 @@ def _updated(old: Edition, node: int) -> list[Edition]:
     """The pool while it is updated: the node sees the next generation, with less capacity and other counters."""
     shift = len(old.counters)
     devices = tuple(
-        device._replace(
+        replace(
+            device,
             group=device.group + 1,
             capacity={name: replace(known, total=max(1, known.total - 1)) for name, known in device.capacity.items()},
             consumes=tuple((counter + shift, amount) for counter, amount in device.consumes),
@@ -131,7 +132,7 @@ def _updated(old: Edition, node: int) -> list[Edition]:
         )
         for device in old.devices
     )
-    counters = tuple(counter._replace(group=counter.group + 1) for counter in old.counters)
+    counters = tuple(replace(counter, group=counter.group + 1) for counter in old.counters)
     return [old._replace(seen_by=old.seen_by - {node}), Edition(old.pool, frozenset({node}), devices, counters)]
 
 
@@ -228,4 +229,4 @@ def _left(
             free[counter] -= amount
         if index in driven:
             free[driven[index]] -= draw(st.integers(1, 2))
-    return tuple(counter._replace(free=left) for counter, left in zip(counters, free, strict=True))
+    return tuple(replace(counter, free=left) for counter, left in zip(counters, free, strict=True))

@@ -151,8 +151,8 @@ def test_a_shared_claim_is_allocated_once_wherever_all_can_use_it() -> None:
     apart = replace(first, nodes=(0,)), replace(first, nodes=(1,))
     (net,) = gpus(1)
     assert best(problem((net,), *apart, nodes=2)) == (2, 0)
-    assert best(problem((net._replace(binds_to_node=True),), *apart, nodes=2)) == (1, 0)
-    assert best(problem((net._replace(nodes=frozenset({0})),), *apart, nodes=2)) == (1, 0)
+    assert best(problem((replace(net, binds_to_node=True),), *apart, nodes=2)) == (1, 0)
+    assert best(problem((replace(net, nodes=frozenset({0})),), *apart, nodes=2)) == (1, 0)
 
 
 def test_a_shared_claim_can_be_granted_with_the_later_demand() -> None:

@@ -63,7 +63,7 @@ class Editor:
             cluster = with_node_like(cluster, node_like)
         problem = compile_cluster(cluster, self.compiled.problem.features, caps=list(self.caps(change))).problem
         counters = (
-            one._replace(free=MUCH) if (one.id.driver, one.id.counter) in change.counters else one
+            replace(one, free=MUCH) if (one.id.driver, one.id.counter) in change.counters else one
             for one in problem.counters
         )
         devices = (unlimited(one, change.capacities) if one.shareable else one for one in problem.devices)
@@ -234,4 +234,4 @@ def unlimited(device: KnownDevice, names: frozenset[tuple[str, str]]) -> KnownDe
         name: replace(known, total=MUCH) if (device.id.driver, name) in names else known
         for name, known in device.capacity.items()
     }
-    return device._replace(capacity=capacity)
+    return replace(device, capacity=capacity)

@@ -16,13 +16,14 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from dralloc.budget import Budget
 from dralloc.errors import AllocationError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.names import ClaimKey, CounterID, DeviceID, PoolID, RequestName
 from dralloc.quantity import Quantity
+from dralloc.record import record
 
 __all__ = [
     "MAX_RESULTS",
@@ -57,7 +58,8 @@ Scalar = tuple[str, bool | int | str]
 """One attribute value with the name of its type, so that ``True``, ``1`` and ``"1"`` stay different."""
 
 
-class Counter(NamedTuple):
+@record
+class Counter:
     """A shared counter as one set of slices publishes it.
 
     Parameters
@@ -88,7 +90,8 @@ class Capacity:
     consumable: bool = True
 
 
-class Device(NamedTuple):
+@record
+class Device:
     """A device as one slice publishes it.
 
     Parameters

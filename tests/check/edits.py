@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from check.scene import BASE, Edit, Scene
 from dralloc.check import violations
 from dralloc.errors import AllocationError
-from dralloc.problem import Charge, Counter, Device
+from dralloc.problem import Charge
 from dralloc.solution import Grant, Placement
 from strategies import TableEligibility
 
@@ -120,10 +119,10 @@ def problem(**changes: Any) -> Edit:
     return lambda scene: Scene(replace(scene.problem, **changes), scene.solution)
 
 
-def _element(field: str, index: int, changes: dict[str, Any], change: Callable[..., Any] = replace) -> Edit:
+def _element(field: str, index: int, changes: dict[str, Any]) -> Edit:
     def edit(scene: Scene) -> Scene:
         elements = list(getattr(scene.problem, field))
-        elements[index] = change(elements[index], **changes)
+        elements[index] = replace(elements[index], **changes)
         return scene.edited(problem(**{field: tuple(elements)}))
 
     return edit
@@ -131,12 +130,12 @@ def _element(field: str, index: int, changes: dict[str, Any], change: Callable[.
 
 def device(index: int, **changes: Any) -> Edit:
     """Change fields of a device."""
-    return _element("devices", index, changes, Device._replace)
+    return _element("devices", index, changes)
 
 
 def counter(index: int, **changes: Any) -> Edit:
     """Change fields of a counter."""
-    return _element("counters", index, changes, Counter._replace)
+    return _element("counters", index, changes)
 
 
 def watts(free: int) -> Edit:

@@ -233,7 +233,7 @@ def test_valid_claim_is_accepted(edits: tuple[Edit, ...]) -> None:
 def test_a_claim_gets_no_more_devices_than_its_status_can_list(more: int) -> None:
     number = MAX_RESULTS + more
     gpus = tuple(
-        BASE.problem.devices[0]._replace(id=BASE.problem.devices[0].id._replace(device=f"gpu-{slot}"), slot=slot)
+        replace(BASE.problem.devices[0], id=BASE.problem.devices[0].id._replace(device=f"gpu-{slot}"), slot=slot)
         for slot in range(10, 10 + number)
     )
     indices = range(7, 7 + number)

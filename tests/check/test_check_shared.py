@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from check.edits import (
@@ -30,7 +32,7 @@ def link_takes(bandwidth: int, index: int = NIC_0) -> Edit:
 
 
 SECOND_GPU_0 = (
-    problem(devices=(*BASE.problem.devices, BASE.problem.devices[0]._replace(group=1, consumes=((1, 1),)))),
+    problem(devices=(*BASE.problem.devices, replace(BASE.problem.devices[0], group=1, consumes=((1, 1),)))),
     pool(0, 1, devices=(0, 1, 2)),
 )
 """While node-a's pool is updated, gpu-0 has a second version, which takes one of node-b's slices."""
@@ -43,7 +45,7 @@ SECOND_NIC_0 = (
     gets(LINK, (0, 0, 7)),
 )
 """While the fabric's pool is updated, node-b sees a version of nic-0 with less bandwidth, and link gets that."""
-OVERDRAWN = problem(counters=(*BASE.problem.counters, BASE.problem.counters[2]._replace(free=-1)))
+OVERDRAWN = problem(counters=(*BASE.problem.counters, replace(BASE.problem.counters[2], free=-1)))
 """One more counter in the fabric's group, of which allocated claims hold more than there is."""
 
 DEVICES = {

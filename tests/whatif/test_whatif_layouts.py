@@ -28,7 +28,7 @@ def workloads(draw: st.DrawFn) -> tuple[Problem, list[Demand], list[int]]:
     """An empty crowd without devices that are shared, and demands for one device each, with numbers."""
     crowd = draw(crowds())
     assume(not any(device.shareable for device in crowd.devices))
-    counters = tuple(counter._replace(free=counter.total) for counter in crowd.counters)
+    counters = tuple(replace(counter, free=counter.total) for counter in crowd.counters)
     problem = replace(crowd, usage=Usage(frozenset(), {}, {}), counters=counters)
     demands = [single(demand) for demand in crowd.demands[:3]]
     return problem, demands, [draw(st.integers(1, 5)) for _ in demands]

@@ -28,7 +28,7 @@ THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, supp
 
 
 def emptied(problem: Problem) -> Problem:
-    counters = tuple(counter._replace(free=counter.total) for counter in problem.counters)
+    counters = tuple(replace(counter, free=counter.total) for counter in problem.counters)
     return replace(problem, usage=Usage(frozenset(), {}, {}), counters=counters)
 
 

@@ -191,7 +191,7 @@ class _Cut:
                 eligibility.charge(alternative, device)
         self._overdrawn({device.group for device in devices if device.consumes})
         counters = tuple(
-            whole.counters[number]._replace(free=_MUCH if self._is_lifted(number) else books.free[number])
+            replace(whole.counters[number], free=_MUCH if self._is_lifted(number) else books.free[number])
             for number in self.counters
         )
         return Part(replace(problem, counters=counters), self.devices, self.nodes, tuple(self.counters))
@@ -200,7 +200,8 @@ class _Cut:
         reach, nodes = device.nodes, None
         if reach is not None:
             nodes = frozenset(place for place, node in enumerate(self.nodes) if node in reach)
-        return device._replace(
+        return replace(
+            device,
             consumes=self.counted(device.consumes),
             capacity=self._capacity(device),
             nodes=nodes,

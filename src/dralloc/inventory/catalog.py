@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
-from typing import NamedTuple
 
 from dralloc.api import AttributeValue, ResourceSlice
 from dralloc.api import Counter as ApiCounter
@@ -18,6 +17,7 @@ from dralloc.inventory.reach import NodeIndex
 from dralloc.inventory.values import comparable
 from dralloc.names import CounterID, DeviceID, PoolID
 from dralloc.problem import Capacity, Counter, Device, Scalar
+from dralloc.record import record
 
 __all__ = ["Catalog", "Source"]
 
@@ -25,7 +25,8 @@ __all__ = ["Catalog", "Source"]
 _NOTHING: Mapping[str, frozenset[Scalar]] = {}
 
 
-class Source(NamedTuple):
+@record
+class Source:
     """Where a device was published.
 
     ``requested_counters``: index of each counter that is consumed by request, with the key of the capacity request that
@@ -114,7 +115,7 @@ class Catalog:
         self.published += layout.counters
         totals = [counter.value.nanos for counter in layout.counters]
         ids = [CounterID(*pool, counter_set, name) for counter_set, name in layout.names]
-        self.counters += map(Counter._make, zip(ids, totals, totals, repeat(group), strict=False))
+        self.counters += map(Counter, ids, totals, totals, repeat(group))
 
     def _enter_devices(
         self, slice_: ResourceSlice, group: int, counters: CounterGroup, grouped: Mapping[str, int]

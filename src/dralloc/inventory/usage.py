@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dralloc.api import DeviceRequestAllocationResult, ResourceClaim
 from dralloc.features import Features
@@ -100,5 +100,5 @@ def counters_left(
                 taken[index] += amount
     left = list(counters)
     for index, amount in taken.items():
-        left[index] = left[index]._replace(free=left[index].total - amount)
+        left[index] = replace(left[index], free=left[index].total - amount)
     return tuple(left)

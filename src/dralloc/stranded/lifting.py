@@ -99,7 +99,7 @@ class LiftedOffers(Offers):
             for index, one in ((index, inventory.published[index]) for index, _ in source.requested_counters)
         }
         asked = dict(self._table.criteria[alternative].amounts)
-        free = source._replace(device=replace(source.device, capacity=capacity))
+        free = replace(source, device=replace(source.device, capacity=capacity))
         return charge_for(asked, free, counters, shareable=inventory.devices[device].shareable)
 
 

@@ -55,7 +55,7 @@ class _Cut:
         )
 
     def _device(self, device: Device) -> Device:
-        return device._replace(consumes=_renumbered(device.consumes, self.counters)) if device.consumes else device
+        return replace(device, consumes=_renumbered(device.consumes, self.counters)) if device.consumes else device
 
     def _node(self, node: Node) -> Node:
         pools = (replace(pool, devices=tuple(self.place[one] for one in pool.devices)) for pool in node.pools)

@@ -73,7 +73,8 @@ class _Copies:
         self.nodes.append(Node(_again(node.name, copy), tuple(pools)))
 
     def _device(self, device: Device, copy: int, counters: int) -> Device:
-        return device._replace(
+        return replace(
+            device,
             id=DeviceID(device.id.driver, _again(device.id.pool, copy), device.id.device),
             slot=self._number("slot", copy, device.slot),
             group=self._number("group", copy, device.group),

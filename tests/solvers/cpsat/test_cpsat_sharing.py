@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dralloc.problem import Claim
 from dralloc.solution import Grant, Placement, Solution, Status
 from dralloc.solvers.cpsat import solve
@@ -36,7 +38,7 @@ def test_the_others_go_where_its_devices_are_in_reach() -> None:
 def test_a_device_can_be_bound_to_the_node_of_its_claim() -> None:
     scene = Scene(nodes=2)
     scene.device(None)
-    scene.devices[0] = scene.devices[0]._replace(binds_to_node=True)
+    scene.devices[0] = replace(scene.devices[0], binds_to_node=True)
     shared(scene, scene.claim(Ask()), 0, 1)
     assert len(placed(answer(scene))) == 1
 
@@ -44,7 +46,7 @@ def test_a_device_can_be_bound_to_the_node_of_its_claim() -> None:
 def test_a_claim_is_granted_with_a_demand_that_can_have_it() -> None:
     scene = Scene(nodes=2)
     scene.device(None)
-    scene.devices[0] = scene.devices[0]._replace(nodes=frozenset({1}))
+    scene.devices[0] = replace(scene.devices[0], nodes=frozenset({1}))
     shared(scene, scene.claim(Ask()), 0, 1)
     assert placed(answer(scene)) == [1]
 

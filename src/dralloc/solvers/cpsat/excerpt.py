@@ -142,7 +142,7 @@ class _Cut:
         if not device.consumes and device.nodes is None:
             return device
         nodes = None if device.nodes is None else frozenset(self._at(self.node_at, device.nodes))
-        return device._replace(consumes=self._amounts(device.consumes), nodes=nodes)
+        return replace(device, consumes=self._amounts(device.consumes), nodes=nodes)
 
     def _node(self, node: Node) -> Node:
         """With pools only where it matters from where an allocated device can be used."""

@@ -107,7 +107,7 @@ def in_use(problem: Problem, books: Books) -> Problem:
         compatibility=common_groups(taken) if problem.has_compatibility_groups else {},
     )
     counters = tuple(
-        counter if counter.free == free else counter._replace(free=free)
+        counter if counter.free == free else replace(counter, free=free)
         for counter, free in zip(problem.counters, books.free, strict=True)
     )
     return replace(problem, usage=usage, counters=counters)
