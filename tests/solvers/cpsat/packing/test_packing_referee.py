@@ -30,7 +30,11 @@ THOROUGH = settings(
 )
 
 
-WAYS = {"patterns": {}, "amounts": {(units, "_FEW_AMOUNTS"): 0}, "dives": {(part, "_FIRST"): 0, (dive, "_FEW"): 1}}
+WAYS = {
+    "patterns": {},
+    "amounts": {(units, "_FEW_AMOUNTS"): 0},
+    "dives": {(part, "_ALWAYS"): 0, (part, "_FIRST"): 0, (dive, "_FEW"): 1},
+}
 
 
 @pytest.fixture(scope="module", autouse=True, params=list(WAYS))

@@ -31,8 +31,11 @@ _ROUNDS: Final = 6
 _BEGIN: Final = 1.0
 """What the bound that guides the first fillings may cost (see `Limit.effort`)."""
 
+_ALWAYS: Final = 4
+"""Fillings that are made however short the time is."""
+
 _FIRST: Final = 2
-"""Fillings to begin with, and of the first round."""
+"""Fillings of the first round."""
 
 _MOST: Final = 64
 """Fillings of a round."""
@@ -93,7 +96,7 @@ class PackedComponent(BestOfClasses):
             self._relax(0, self.options, Limit(None, _BEGIN))
             if not self._targets:
                 self._search.fill_densely()
-            for _ in range(_FIRST):
+            for _ in range(_ALWAYS):
                 self._search.fill(self._targets)
             self._search.combine(None, Clock(None))
         self._learn_best()
