@@ -5,5 +5,18 @@ from __future__ import annotations
 from dralloc.inventory.catalog import Source
 from dralloc.inventory.drift import Drift, find_drift
 from dralloc.inventory.inventory import Inventory, take_inventory
+from dralloc.inventory.reach import NodeIndex, find_reach
+from dralloc.inventory.usage import held_results
+from dralloc.inventory.values import compared_values
 
-__all__ = ["Drift", "Inventory", "Source", "find_drift", "take_inventory"]
+__all__ = [
+    "Drift",
+    "Inventory",
+    "NodeIndex",
+    "Source",
+    "compared_values",
+    "find_drift",
+    "find_reach",
+    "held_results",
+    "take_inventory",
+]

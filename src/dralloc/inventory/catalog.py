@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 
-from dralloc.api import AttributeValue, ResourceSlice
 from dralloc.api import Counter as ApiCounter
 from dralloc.api import Device as ApiDevice
+from dralloc.api import ResourceSlice
 from dralloc.features import Features
 from dralloc.inventory.consumption import Consumption, CounterGroup, Layout
 from dralloc.inventory.groups import compatibility, grouped_sets
 from dralloc.inventory.pools import PoolView
 from dralloc.inventory.reach import NodeIndex
-from dralloc.inventory.values import comparable
+from dralloc.inventory.values import compared_values
 from dralloc.names import CounterID, DeviceID, PoolID
 from dralloc.problem import Capacity, Counter, Device, Scalar
 from dralloc.record import record
@@ -132,7 +132,9 @@ class Catalog:
             [features.ConsumableCapacity and device.allow_multiple_allocations for device in devices],
             [self._capacity(device) for device in devices],
             fixed,
-            [self._constrained(device, driver) for device in devices] if self.attributes else repeat(_NOTHING),
+            [compared_values(device, driver, self.attributes, features) for device in devices]
+            if self.attributes
+            else repeat(_NOTHING),
             [self.nodes.of_device(device) for device in devices] if per_device else repeat(None),
             [device.binds_to_node for device in devices],
             [compatibility(device, grouped) for device in devices] if grouped else repeat(()),
@@ -150,19 +152,3 @@ class Catalog:
                 for name, capacity in device.capacity.items()
             }
         return self._capacities[key]
-
-    def _constrained(self, device: ApiDevice, driver: str) -> Mapping[str, frozenset[Scalar]]:
-        found = ((name, _look_up(name, device, driver)) for name in self.attributes)
-        return {name: comparable(value, self.features) for name, value in found if value is not None}
-
-
-def _look_up(attribute: str, device: ApiDevice, driver: str) -> AttributeValue | None:
-    """The device's attribute of that name; the driver's domain may be left out on either side (KEP-4381)."""
-    value = device.attributes.get(attribute)
-    if value is None:
-        domain, _, name = attribute.rpartition("/")
-        if domain == driver:
-            value = device.attributes.get(name)
-        elif not domain:
-            value = device.attributes.get(f"{driver}/{attribute}")
-    return value

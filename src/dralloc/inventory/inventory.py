@@ -14,7 +14,7 @@ from dralloc.inventory.catalog import Catalog, Source
 from dralloc.inventory.charges import counters_charged
 from dralloc.inventory.groups import Skipped
 from dralloc.inventory.pools import PoolView, PoolViews
-from dralloc.inventory.reach import NodeIndex, find_reach, pool_of
+from dralloc.inventory.reach import NodeIndex, find_reach
 from dralloc.inventory.usage import allocated_devices, counters_left, read_holdings
 from dralloc.names import DeviceID, PoolID
 from dralloc.problem import Counter, Device, Node, PoolAccess, PoolState, Usage
@@ -101,7 +101,7 @@ def _visit_nodes(
     views = PoolViews(slices, features)
     pools: dict[PoolID, list[int]] = defaultdict(list)
     for number, slice_ in enumerate(slices):
-        pools[pool_of(slice_)].append(number)
+        pools[slice_.pool_id].append(number)
     reach = find_reach(slices, index, len(nodes), features)
     accesses: dict[tuple[PoolID, tuple[int, ...]], _Access | None] = {}
 
@@ -139,7 +139,7 @@ def _search_order(access: _Access) -> tuple[bool, PoolID]:
 
 
 def _access(pool: PoolID, view: PoolView, catalog: Catalog) -> _Access:
-    offered = catalog.offer(pool, view) if view.state is PoolState.USABLE else ()
+    offered = catalog.offer(pool, view) if view.offered else ()
     conditional = any(
         device.binding_conditions is not None for index in view.offered for device in catalog.slices[index].spec.devices
     )

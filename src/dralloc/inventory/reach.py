@@ -15,12 +15,7 @@ from dralloc.features import Features
 from dralloc.inventory.nodes import selector_matches
 from dralloc.names import PoolID
 
-__all__ = ["NodeIndex", "Reach", "find_reach", "pool_of"]
-
-
-def pool_of(slice_: ResourceSlice) -> PoolID:
-    """The pool that a slice belongs to."""
-    return PoolID(slice_.spec.driver, slice_.spec.pool.name)
+__all__ = ["NodeIndex", "Reach", "find_reach"]
 
 
 class NodeIndex:
@@ -81,9 +76,9 @@ def find_reach(slices: Sequence[ResourceSlice], nodes: NodeIndex, count: int, fe
         if not features.PartitionableDevices and _is_partitionable(slice_):
             continue
         if slice_.spec.shared_counters:
-            reach.everywhere[pool_of(slice_)].append(index)
+            reach.everywhere[slice_.pool_id].append(index)
         else:
-            _add(reach.by_node, nodes.of_slice(slice_), pool_of(slice_), index)
+            _add(reach.by_node, nodes.of_slice(slice_), slice_.pool_id, index)
     return reach
 
 

@@ -13,7 +13,7 @@ from dralloc.names import DeviceID
 from dralloc.problem import Counter, Device, Usage
 from dralloc.quantity import Quantity
 
-__all__ = ["Holdings", "allocated_devices", "counters_left", "read_holdings"]
+__all__ = ["Holdings", "allocated_devices", "counters_left", "held_results", "read_holdings"]
 
 
 @dataclass
@@ -46,7 +46,7 @@ def read_holdings(claims: Iterable[ResourceClaim], slots: Mapping[DeviceID, int]
     others the whole device (KEP-5075).
     """
     holdings = Holdings()
-    for result in _results(claims):
+    for result in held_results(claims):
         slot = slots.get(result.device_id)
         if slot is None:
             continue
@@ -61,10 +61,11 @@ def read_holdings(claims: Iterable[ResourceClaim], slots: Mapping[DeviceID, int]
 
 def allocated_devices(claims: Iterable[ResourceClaim]) -> frozenset[DeviceID]:
     """The devices that claims hold, alone or with others, whether or not they are published."""
-    return frozenset(result.device_id for result in _results(claims))
+    return frozenset(result.device_id for result in held_results(claims))
 
 
-def _results(claims: Iterable[ResourceClaim]) -> Iterator[DeviceRequestAllocationResult]:
+def held_results(claims: Iterable[ResourceClaim]) -> Iterator[DeviceRequestAllocationResult]:
+    """What allocated claims hold: everything but what they have by admin access."""
     for claim in claims:
         if claim.status.allocation is not None:
             yield from (result for result in claim.status.allocation.devices.results if not result.admin_access)

@@ -10,10 +10,9 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from dralloc.api import AttributeValue, DeviceTaint
+from dralloc.api import AttributeValue, Device, DeviceTaint
 from dralloc.errors import CelCompileError
 from dralloc.features import Features
-from dralloc.inventory.catalog import Source
 from dralloc.match.cel import compile_selector
 
 __all__ = ["Looks"]
@@ -50,16 +49,13 @@ class Looks:
             self.everything |= reads.everything
             self._read |= reads.attributes
 
-    def of(self, source: Source, taints: tuple[DeviceTaint, ...]) -> Hashable:
-        """The look of a published device.
+    def of(self, driver: str, device: Device, taints: tuple[DeviceTaint, ...]) -> int:
+        """The look of a device that a driver publishes, with the taints that count.
 
-        A device that is charged by request has a look of its own, as the counters are its own. Capacities are kept
-        as they are: equal ones are one object after loading. An attribute that no selector reads still matters if it
-        could fail to convert.
+        Capacities are kept as they are: equal ones are one object after loading. An attribute that no selector reads
+        still matters if it could fail to convert. Counters are not looked at: who asks about devices that charge them
+        by request has to tell those apart.
         """
-        if source.requested_counters:
-            return id(source)
-        device, driver = source.device, source.slice.spec.driver
         known = self._known.get(driver)
         if known is None:
             known = self._known[driver] = {}
@@ -69,7 +65,7 @@ class Looks:
             if read is None:
                 read = known[name] = self._find_read(driver, name)
             if read or not ((type(value) is str and value.isascii()) or _converts(value)):
-                attributes.append((name, type(value), value))
+                attributes.append((name, _type(value), value))
         look = (
             driver,
             tuple(attributes),
@@ -89,6 +85,11 @@ class Looks:
         if not slash:
             domain, identifier = driver, name
         return (domain, identifier) in self._read or (domain, _EVERY) in self._read
+
+
+def _type(value: AttributeValue) -> type | tuple[type, ...]:
+    """Its type; of a list those of its items, as ``True`` equals 1 there, too."""
+    return tuple(map(type, value)) if isinstance(value, tuple) else type(value)
 
 
 def _converts(value: AttributeValue) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-from dralloc.api import DeviceClass, DeviceTaint, DeviceTaintRule, DeviceToleration
+from dralloc.api import Device, DeviceClass, DeviceTaint, DeviceTaintRule, DeviceToleration
 from dralloc.errors import AllocationError, CelCompileError, CelRuntimeError, FatalError
 from dralloc.features import Features
 from dralloc.inventory import Inventory
@@ -23,9 +23,15 @@ from dralloc.names import ClaimKey, DeviceID
 from dralloc.problem import Charge
 from dralloc.quantity import Quantity
 
-__all__ = ["Criteria", "MatchTable"]
+__all__ = ["Criteria", "MatchTable", "cel_device"]
 
 Amounts = tuple[tuple[str, Quantity], ...]
+
+
+def cel_device(driver: str, device: Device) -> CelDevice:
+    """A device that a driver publishes, as selectors are shown it."""
+    capacity = {name: capacity.value for name, capacity in device.capacity.items()}
+    return convert_device(driver, device.attributes, capacity, device.allow_multiple_allocations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +104,23 @@ class MatchTable:
         """A number for all that some class or request can tell about a device (see `Looks`)."""
         known = self._look_of[device]
         if known is None:
-            known = self._look_of[device] = self._looks.of(self.inventory.sources[device], self._taints_on(device))
+            known = self._look_of[device] = self._look_at(device)
         return known
+
+    def _look_at(self, device: int) -> Hashable:
+        source = self.inventory.sources[device]
+        if source.requested_counters:
+            # What such a device gives depends on its counters, which are its own.
+            return id(source)
+        return self.looks.of(source.slice.spec.driver, source.device, self._taints_on(device))
 
     @cached_property
     def _look_of(self) -> list[Hashable]:
         return [None] * len(self.inventory.devices)
 
     @cached_property
-    def _looks(self) -> Looks:
+    def looks(self) -> Looks:
+        """What the alternatives can tell apart."""
         return Looks(dict.fromkeys(self._expressions()), self.features)
 
     def _expressions(self) -> Iterator[str]:
@@ -206,12 +220,7 @@ class MatchTable:
     def _cel_device(self, device: int) -> CelDevice:
         if device not in self._devices:
             source = self.inventory.sources[device]
-            self._devices[device] = convert_device(
-                source.slice.spec.driver,
-                source.device.attributes,
-                {name: capacity.value for name, capacity in source.device.capacity.items()},
-                source.device.allow_multiple_allocations,
-            )
+            self._devices[device] = cel_device(source.slice.spec.driver, source.device)
         return self._devices[device]
 
     def _error(self, criteria: Criteria, device: int, failure: _Failure) -> FatalError:

@@ -11,14 +11,14 @@ that choose their own nodes are on no island.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dralloc.errors import AllocationError
-from dralloc.problem import Alternative, Charge, Demand, Device, PoolState, Problem
+from dralloc.problem import Alternative, Charge, Demand, Device, PoolState, Problem, Scalar
 from dralloc.solvers.cpsat.stock import Stock
 
-__all__ = ["Islands", "find_islands"]
+__all__ = ["Islands", "Recurrence", "find_islands"]
 
 _NOTHING = Charge()
 
@@ -52,17 +52,35 @@ def find_islands(problem: Problem, demands: Sequence[Demand]) -> Islands | None:
 
 
 @dataclass(slots=True)
+class Recurrence:
+    """Tells where values of the named attributes recur, whatever they are: they are numbered as they appear."""
+
+    names: Sequence[str]
+    _numbers: dict[tuple[str, Scalar], int] = field(default_factory=dict)
+
+    def of(self, attributes: Mapping[str, frozenset[Scalar]]) -> tuple[frozenset[int] | None, ...]:
+        """The values of a device by name, None for one that it lacks."""
+        return tuple(self._numbered(name, attributes.get(name)) for name in self.names)
+
+    def _numbered(self, name: str, values: frozenset[Scalar] | None) -> frozenset[int] | None:
+        if values is None:
+            return None
+        numbers = self._numbers
+        return frozenset(numbers.setdefault((name, value), len(numbers)) for value in sorted(values, key=repr))
+
+
+@dataclass(slots=True)
 class _Sight:
     """What is seen of one node. Counters and values are numbered as they appear."""
 
     closed: bool
+    values: Recurrence
     chosen: bool = False
     devices: list[Hashable] = field(default_factory=list)
     slots: set[int] = field(default_factory=set)
     sets: dict[int, int] = field(default_factory=dict)
     counters: dict[int, int] = field(default_factory=dict)
     free: list[int] = field(default_factory=list)
-    values: dict[Hashable, int] = field(default_factory=dict)
 
     def key(self) -> tuple[Hashable, ...]:
         return self.closed, tuple(self.devices), tuple(self.free)
@@ -110,7 +128,8 @@ class _Survey:
     def look_at(self, node: int) -> _Sight:
         """See a node."""
         view = self.problem.nodes[node]
-        sight = _Sight(self.every and any(pool.state is not PoolState.USABLE for pool in view.pools))
+        closed = self.every and any(pool.state is not PoolState.USABLE for pool in view.pools)
+        sight = _Sight(closed, Recurrence(self.compared))
         look_of, offers = self.problem.eligibility.look, self.offers
         for device in view.devices():
             look = look_of(device)
@@ -140,7 +159,7 @@ class _Survey:
         live = free and self.stock.has_counters(device, _NOTHING)
         if live or self.minds_all or offer.failing:
             status = live, free, offer.failing, view.slot in usage.shares
-            seen = self._served(sight, offer), *self._left(sight, view), *self._values(sight, view)
+            seen = self._served(sight, offer), *self._left(sight, view), *sight.values.of(view.attributes)
             if view.compatibility:
                 seen = *seen, *self._groups(sight, view)
             sight.devices.append((status, *seen))
@@ -180,15 +199,6 @@ class _Survey:
         in_use = self.problem.usage.compatibility
         for number, groups in view.compatibility:
             yield sight.sets.setdefault(number, len(sight.sets)), groups, in_use.get(number)
-
-    def _values(self, sight: _Sight, view: Device) -> Iterator[Hashable]:
-        for name in self.compared:
-            values = view.attributes.get(name)
-            if values is None:
-                yield None
-            else:
-                new = sorted(values, key=repr)
-                yield frozenset(sight.values.setdefault((name, value), len(sight.values)) for value in new)
 
 
 def _alternatives(demands: Sequence[Demand]) -> Iterator[Alternative]:

@@ -25,6 +25,8 @@ MOST = 1_000_000
 _TRIES = (32, 512, 10_000)
 """Where nothing tells how many there could be, so many are tried: more as long as all of them fit."""
 
+_ONCE: Mapping[int, int] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class Fill:
@@ -59,16 +61,22 @@ class Fill:
         return self.number == self.bound
 
 
-def fill(problem: Problem, demand: Demand, options: Options | None = None) -> Fill:
+def fill(problem: Problem, demand: Demand, options: Options | None = None, times: Mapping[int, int] = _ONCE) -> Fill:
     """Find out how many more of a demand fit into a problem, of which only the inventory is looked at.
 
     Of equal nodes one is solved for all. The independent checker has accepted both answers.
+
+    Parameters
+    ----------
+    times
+        How often nodes count, if not once. Such nodes share nothing with others. If the answer has a ``reason``, an
+        error has ended first fit, and what it has placed before on nodes that are left out is not counted.
     """
     islands = find_islands(problem, [demand])
     if islands is None:
-        return _Filling(problem, demand, {}).run(options or Options())
-    part, alone, times = _one_of_each(problem, demand, islands)
-    found = _Filling(part, alone, times).run(options or Options())
+        return _Filling(problem, demand, times).run(options or Options())
+    part, alone, counts = _one_of_each(problem, demand, islands, times)
+    found = _Filling(part, alone, counts).run(options or Options())
     if found.reason and found.first_fit is not None:
         # An error on one node ends the attempt, and leaves nothing for the nodes behind it.
         whole = _Filling(problem, demand, {}).first_fit(found.per_device)
@@ -76,10 +84,12 @@ def fill(problem: Problem, demand: Demand, options: Options | None = None) -> Fi
     return found
 
 
-def _one_of_each(problem: Problem, demand: Demand, islands: Islands) -> tuple[Problem, Demand, dict[int, int]]:
+def _one_of_each(
+    problem: Problem, demand: Demand, islands: Islands, times: Mapping[int, int]
+) -> tuple[Problem, Demand, dict[int, int]]:
     """The problem with one node of each kind, the demand there, and how often each of these nodes counts."""
-    times = {place: len(group) for place, group in enumerate(islands.groups)}
-    return cut(problem, [group[0] for group in islands.groups]), replace(demand, nodes=None), times
+    counts = {place: sum(times.get(node, 1) for node in group) for place, group in enumerate(islands.groups)}
+    return cut(problem, [group[0] for group in islands.groups]), replace(demand, nodes=None), counts
 
 
 @dataclass(frozen=True)

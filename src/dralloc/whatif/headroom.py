@@ -153,10 +153,18 @@ def headroom(  # noqa: PLR0913 - everything has a default
     if len(asked) > MOST_WISHES:
         raise DrallocError(f"headroom for {len(asked)} claims: fronts are found for {MOST_WISHES} at most")
     timings: dict[str, float] = {}
-    with phase(timings, "compile"):
-        staged = stage(cluster, asked, nodes=nodes, features=features, strict=strict)
-    with phase(timings, "headroom"):
-        alone = tuple(fill(staged.compiled.problem, demand, options) for demand in staged.demands)
+
+    def fill_up(*, once: bool) -> tuple[Stage, tuple[Fill, ...]]:
+        with phase(timings, "compile"):
+            staged = stage(cluster, asked, nodes=nodes, features=features, strict=strict, once=once)
+        with phase(timings, "headroom"):
+            filled = (fill(staged.compiled.problem, demand, options, staged.times) for demand in staged.demands)
+            return staged, tuple(filled)
+
+    # What one kind of claim leaves for the next depends on the order of all nodes.
+    staged, alone = fill_up(once=len(asked) == 1)
+    if staged.times and alone[0].reason:
+        staged, alone = fill_up(once=False)
     with phase(timings, "together"):
         joint = _joint(staged, alone, points, options)
     left_out = sum(claim.status.allocation is None for claim in cluster.claims)

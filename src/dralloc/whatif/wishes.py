@@ -7,8 +7,8 @@ quotas say, does not count.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -19,6 +19,7 @@ from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand
+from dralloc.whatif.twins import one_of_each
 
 __all__ = ["Source", "Stage", "Wish", "only_allocated", "stage"]
 
@@ -66,10 +67,14 @@ class Wish:
 
 @dataclass(frozen=True)
 class Stage:
-    """A compiled cluster in which nothing is pending but one copy of each wish: ``demands`` in the order of these."""
+    """A compiled cluster in which nothing is pending but one copy of each wish: ``demands`` in the order of these.
+
+    ``times``: for how many equal nodes a node stands, by its index, if for more than itself.
+    """
 
     compiled: Compiled
     demands: tuple[Demand, ...]
+    times: Mapping[int, int] = field(default_factory=dict)
 
 
 def stage(  # noqa: PLR0913 - everything has a default
@@ -80,6 +85,7 @@ def stage(  # noqa: PLR0913 - everything has a default
     features: Features = ALL_FEATURES,
     strict: bool = False,
     empty: bool = False,
+    once: bool = False,
 ) -> Stage:
     """Compile a cluster with one copy of each wish.
 
@@ -87,6 +93,8 @@ def stage(  # noqa: PLR0913 - everything has a default
     ----------
     empty
         Whether to leave out what is allocated, too.
+    once
+        Whether to compile one of equal nodes for all.
     nodes, features, strict
         As in `dralloc.allocate`.
 
@@ -100,12 +108,15 @@ def stage(  # noqa: PLR0913 - everything has a default
             raise DrallocError(f"{wish.title}: is asked for {times} times; give it once, with a number")
     director = _Director(cluster, empty=empty)
     cast = [director.enter(wish) for wish in wishes]
-    compiled = compile_cluster(director.cluster(), features, nodes, strict=strict)
+    staged = director.cluster()
+    kinds = one_of_each(staged, nodes, features, strict=strict) if once else {}
+    compiled = compile_cluster(staged, features, tuple(kinds) or nodes, strict=strict)
     by_key = {demand.key: demand for demand in compiled.problem.demands}
     for wish, key in zip(wishes, cast, strict=True):
         if key not in by_key:
             raise DrallocError(f"{wish.title}: uses no claims")
-    return Stage(compiled, tuple(by_key[key] for key in cast))
+    counts = {place: number for place, number in enumerate(kinds.values()) if number > 1}
+    return Stage(compiled, tuple(by_key[key] for key in cast), counts)
 
 
 def only_allocated(cluster: Cluster) -> Cluster:
