@@ -14,7 +14,19 @@ from dralloc.check import violations
 from dralloc.cli import app
 from dralloc.errors import DrallocError
 from dralloc.quantity import parse_quantity
-from wire import Json, claim, cluster, consumes, counters, device, device_class, node, request, resource_slice
+from wire import (
+    Json,
+    allocated,
+    claim,
+    cluster,
+    consumes,
+    counters,
+    device,
+    device_class,
+    node,
+    request,
+    resource_slice,
+)
 
 MODEL = ROOT / "models" / "fair-share"
 
@@ -76,6 +88,29 @@ def dralloc_wire(one: object) -> Json:
     assert isinstance(one, ApiObject)
     wire: Json = to_wire(one)
     return wire
+
+
+@pytest.mark.parametrize("drawing", [True, False], ids=["counters", "capacity"])
+def test_what_is_used_on_other_nodes_counts(drawing: bool) -> None:
+    fields: Json = (
+        {"consumesCounters": consumes("set", memory="1Gi")} if drawing else {"capacity": {"memory": {"value": "1Gi"}}}
+    )
+    objects: list[Json] = [device_class(), claim("wish", request())]
+    for name in ("here", "there"):
+        common: Json = {"pool": name, "nodeName": name, "count": 1 + drawing}
+        objects += [node(name), resource_slice([device("card", **fields)], name=f"{name}-cards", **common)]
+        if drawing:
+            sets = [counters("set", memory="1Gi")]
+            objects.append(resource_slice(name=f"{name}-sets", sharedCounters=sets, **common))
+    objects.append(allocated("held", {"pool": "there", "device": "card"}))
+    whole = cluster(*objects)
+    assert dralloc.allocate(whole, nodes=["here"], caps=["default=memory:1Gi"]).metrics.placed == 0
+    assert dralloc.allocate(whole, nodes=["here"], caps=["default=memory:2Gi"]).metrics.placed == 1
+
+
+def test_a_cap_on_a_namespace_without_anything_is_a_remark(model: dralloc.Cluster) -> None:
+    found = dralloc.allocate(model, caps=["blu=memory:40Gi", "green=memory:1Gi"]).compiled.findings
+    assert [str(one) for one in found] == ['--cap blu=memory:40Gi: there is no claim and no pod in namespace "blu"']
 
 
 def test_a_device_without_counters_uses_its_capacity() -> None:

@@ -55,12 +55,13 @@ class Comparison:
             Table("Only the optimum places", ("demand", "node", "devices"), self._gains()),
             Table("Only first fit places", ("demand",), [(str(key),) for key in self.only_first_fit]),
         ]
-        found += (Line(f"first fit exceeds a cap: {text}", "yellow") for text in self._exceeded())
+        found += (Line(f"first fit exceeds a cap: {text}", "yellow") for text in self.exceeded())
         found += (Line(f"warning: {warning}", "yellow") for warning in self.optimal.solution.warnings)
         found.append(timing_line(self.timings))
         return found
 
-    def _exceeded(self) -> Iterator[str]:
+    def exceeded(self) -> Iterator[str]:
+        """The caps that first fit, which does not look at them, exceeds."""
         for row in self.first_fit.metrics.spending:
             if row.exceeded and row.most is not None:
                 yield f"{row.namespace} uses {amount(row.used)} of {row.resource}, allowed are {amount(row.most)}"

@@ -12,7 +12,20 @@ from rich.text import Text
 
 from dralloc.quantity import Format, Quantity
 
-__all__ = ["Line", "Part", "Table", "amount", "as_text", "duration", "folded", "percent", "show", "timing_line"]
+__all__ = [
+    "Line",
+    "Part",
+    "Table",
+    "amount",
+    "as_text",
+    "counts_amounts",
+    "duration",
+    "folded",
+    "percent",
+    "show",
+    "tier_text",
+    "timing_line",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +90,16 @@ def duration(seconds: float) -> str:
 def amount(nanos: int) -> str:
     """An amount in decimal or binary units, whichever is shorter."""
     return min(str(Quantity(nanos)), str(Quantity(nanos, Format.BINARY)), key=len)
+
+
+def counts_amounts(tier: str) -> bool:
+    """Whether a tier of the objective sums up amounts, in nanos, as fairness does; the others just count."""
+    return tier.startswith("fairness-")
+
+
+def tier_text(tier: str, value: int) -> str:
+    """A value or bound of a tier."""
+    return amount(value) if counts_amounts(tier) else str(value)
 
 
 def folded(rows: Sequence[tuple[str, ...]], columns: int) -> list[tuple[str, ...]]:

@@ -30,6 +30,19 @@ def test_a_page_is_written(tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["page.html"]
 
 
+def test_caps_and_fairness_are_on_the_page(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    arguments = ("--cap", "blue=memory:40Gi", "--fair", "memory")
+    assert report(ROOT / "models" / "fair-share", "-o", path, *arguments).exit_code == Exit.DONE
+    text = path.read_text()
+    assert '<a href="#namespaces">Namespaces</a>' in text
+    assert "First fit exceeds a cap: blue uses 160Gi of memory, allowed are 40Gi." in text
+    assert "what the 2 poorest namespaces use together, the more the better" in text
+    assert "The best value goes from" in text
+    assert "0000000000" not in text
+    assert "<dt>caps</dt><dd>blue=memory:40Gi</dd>" in text
+
+
 def test_without_timings_the_page_is_the_same_again(tmp_path: Path) -> None:
     for name in ("a.html", "b.html"):
         assert report(MODEL, "-o", tmp_path / name, "--no-timings", "-q").stderr == ""

@@ -13,7 +13,7 @@ from rich.status import Status
 
 from dralloc.errors import CheckError, DrallocError, Finding
 from dralloc.features import ALL_FEATURES, Features
-from dralloc.report import percent
+from dralloc.report import percent, tier_text
 from dralloc.solvers.cpsat import Progress
 
 __all__ = ["Exit", "Session", "features_from", "guarded"]
@@ -74,7 +74,8 @@ class Session:
         """Show how far the search for the optimum is."""
         if self._status is not None:
             gap = percent(progress.gap)
-            state = f"best {progress.best}, bound {progress.bound}, gap {gap}, {progress.seconds:.0f} s"
+            best, bound = (tier_text(progress.phase, value) for value in (progress.best, progress.bound))
+            state = f"best {best}, bound {bound}, gap {gap}, {progress.seconds:.0f} s"
             self._status.update(f"optimum, {progress.phase}: {state}")
 
 

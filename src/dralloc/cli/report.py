@@ -9,13 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from dralloc.allocate import SolveOptions, compare
+from dralloc.allocate import JobOptions, compare
+from dralloc.backends import Backend
 from dralloc.cli.answers import read
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
+    BackendOption,
+    Caps,
+    Fair,
     FeatureSwitches,
     GangLabel,
     GoalOption,
+    Jobs,
     KubernetesVersion,
     Nodes,
     Paths,
@@ -48,10 +53,14 @@ def report(  # noqa: PLR0913 - one parameter per option
     time_limit: TimeLimit = None,
     seed: Seed = 0,
     workers: Workers = 1,
+    jobs: Jobs = 1,
+    backend: BackendOption = Backend.LOKY,
     goal: GoalOption = Goal.NONE,
     kubernetes: KubernetesVersion = None,
     feature: FeatureSwitches = None,
     gang: GangLabel = "",
+    cap: Caps = None,
+    fair: Fair = "",
     strict: Strict = False,
     strict_cel: StrictCel = False,
     pruning: Pruning = True,
@@ -64,7 +73,15 @@ def report(  # noqa: PLR0913 - one parameter per option
         if not output.parent.is_dir():
             raise DrallocError(f"{output}: cannot be written: there is no directory {output.parent}")
         session = Session(quiet=quiet)
-        options = SolveOptions(time_limit=time_limit, seed=seed, workers=workers, goal=goal, strict_cel=strict_cel)
+        options = JobOptions(
+            time_limit=time_limit,
+            seed=seed,
+            workers=workers,
+            goal=goal,
+            strict_cel=strict_cel,
+            jobs=jobs,
+            backend=backend,
+        )
         features = features_from(feature, kubernetes)
         cluster = read(session, paths, strict=strict)
         records: list[Progress] = []
@@ -75,12 +92,23 @@ def report(  # noqa: PLR0913 - one parameter per option
                 features=features,
                 strict=strict,
                 gang=gang,
+                caps=cap or (),
+                fair=fair,
                 pruning=pruning,
                 progress=_both(records.append, session.progress),
                 **options,
             )
         session.notices(result.optimal.compiled.findings)
-        said = {**options, "nodes": node, "kubernetes": kubernetes, "features": feature, "gang": gang, "strict": strict}
+        said = {
+            **options,
+            "nodes": node,
+            "kubernetes": kubernetes,
+            "features": feature,
+            "gang": gang,
+            "caps": cap,
+            "fair": fair,
+            "strict": strict,
+        }
         remarks = [str(one) for one in (*cluster.findings, *result.optimal.compiled.findings)]
         with session.busy("drawing"):
             about = page.Circumstances(" ".join(map(str, paths)), dict(_said(said)), records, remarks, timings)

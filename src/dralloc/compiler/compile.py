@@ -13,7 +13,7 @@ from dralloc.compiler.demands import Demands
 from dralloc.compiler.extended import with_extended_resources
 from dralloc.compiler.gangs import find_gangs
 from dralloc.compiler.quota import check_quotas
-from dralloc.compiler.remarks import drift_remarks, eviction_remarks, group_remarks
+from dralloc.compiler.remarks import cap_remarks, drift_remarks, eviction_remarks, group_remarks
 from dralloc.errors import DrallocError, Finding
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
@@ -81,6 +81,12 @@ def compile_cluster(  # noqa: PLR0913 - one parameter per choice
     table = MatchTable(inventory, features, TaintRules(rules, cluster.classes))
     quotas = check_quotas(cluster, features)
     gangs = find_gangs(cluster, features, gang)
+    # What a namespace has on other nodes counts, too.
+    everything = (
+        take_inventory(cluster.slices, cluster.nodes, cluster.claims, frozenset(), features)
+        if nodes and (caps or fair)
+        else inventory
+    )
     demands = Demands(cluster, chosen, table, extended.elsewhere, quotas.defects, gangs)
     wanted = demands.in_order()
     problem = Problem(
@@ -91,13 +97,14 @@ def compile_cluster(  # noqa: PLR0913 - one parameter per choice
         usage=inventory.usage,
         eligibility=table,
         features=features,
-        budgets=find_budgets(cluster, inventory, wanted, caps, fair),
+        budgets=find_budgets(cluster, everything, wanted, caps, fair),
     )
     findings = (
         *extended.findings,
         *drift_remarks(cluster, drifts),
         *eviction_remarks(cluster, table),
         *group_remarks(cluster, features),
+        *cap_remarks(cluster, caps),
         *quotas.findings,
         *gangs.findings,
         *demands.findings,

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from dralloc.api import ApiObject, DeviceRequestAllocationResult, DeviceTaint
+from dralloc.budget import Cap
 from dralloc.cluster import Cluster
 from dralloc.errors import Finding
 from dralloc.features import Features
@@ -14,7 +15,7 @@ from dralloc.match import MatchTable
 from dralloc.match.taints import all_tolerated
 from dralloc.names import ClaimKey
 
-__all__ = ["drift_remarks", "eviction_remarks", "group_remarks"]
+__all__ = ["cap_remarks", "drift_remarks", "eviction_remarks", "group_remarks"]
 
 _NAMED = 3
 
@@ -22,6 +23,17 @@ _NAMED = 3
 def drift_remarks(cluster: Cluster, drifts: Iterable[Drift]) -> Iterator[Finding]:
     """Where claims and the newest slices contradict each other."""
     return (cluster.remark(drift.claim, drift.path, drift.rule) for drift in drifts)
+
+
+def cap_remarks(cluster: Cluster, caps: Iterable[Cap]) -> Iterator[Finding]:
+    """Caps of namespaces in which nothing is."""
+    claims, pods = ({one.key.namespace for one in every} for every in (cluster.claims, cluster.pods))
+    known = claims | pods | cluster.namespaces.keys()
+    for cap in caps:
+        if cap.namespace not in known:
+            name = cap.namespace
+            rule = f'--cap {name}={cap.resource}:{cap.most}: there is no claim and no pod in namespace "{name}"'
+            yield Finding("", "", "", rule)
 
 
 def group_remarks(cluster: Cluster, features: Features) -> Iterator[Finding]:

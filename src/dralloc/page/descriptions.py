@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from dralloc.comparison import Comparison
 from dralloc.plan import Plan
 from dralloc.plot.gains import Gain
-from dralloc.report import percent
+from dralloc.report import percent, tier_text
 from dralloc.solvers.cpsat import Progress
 
 __all__ = ["of_gains", "of_map", "of_progress", "of_ranks", "of_utilisation"]
@@ -76,10 +77,11 @@ def of_ranks(first: Sequence[int], best: Sequence[int]) -> str:
 def of_progress(records: Sequence[Progress]) -> str:
     """How best and bound met."""
     start, end = records[0], records[-1]
+    text = partial(tier_text, start.phase)
     return _sentences(
         [
-            f"the best value goes from {start.best} to {end.best}",
-            f"the bound from {start.bound} to {end.bound}",
+            f"the best value goes from {text(start.best)} to {text(end.best)}",
+            f"the bound from {text(start.bound)} to {text(end.bound)}",
             f"between {start.seconds:.2f} and {end.seconds:.2f} seconds",
         ]
     )

@@ -50,6 +50,7 @@ def sections(comparison: Comparison, about: Circumstances) -> Iterator[tuple[str
         ("gains", "What only the optimum places"): _gains(comparison),
         ("maps", "Where everything is"): _maps(comparison),
         ("use", "Utilisation"): _use(comparison),
+        ("namespaces", "Namespaces"): _namespaces(comparison),
         ("choices", "Alternatives"): _choices(comparison),
         ("unplaced", "Not placed"): _unplaced(comparison),
         ("proof", "What is proven"): _proof(comparison, about),
@@ -116,6 +117,13 @@ def _use(comparison: Comparison) -> Iterator[Html]:
     if listed.rows:
         yield pictures.utilisation_picture(comparison)
         yield folding("Utilisation as a table", table(listed, "use-table"))
+
+
+def _namespaces(comparison: Comparison) -> Iterator[Html]:
+    listed = tables.titled(comparison, "Namespaces")
+    if listed.rows:
+        yield table(replace(listed, title="What namespaces use"), "namespaces-table")
+        yield from (note(f"First fit exceeds a cap: {text}.") for text in comparison.exceeded())
 
 
 def _choices(comparison: Comparison) -> Iterator[Html]:

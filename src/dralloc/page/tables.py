@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dralloc.comparison import Comparison
 from dralloc.names import ClaimKey
 from dralloc.plan import Plan
-from dralloc.report import Table, duration, percent
+from dralloc.report import Table, counts_amounts, duration, percent, tier_text
+from dralloc.solution import Tier
 
 __all__ = ["placements", "tiers", "timings", "titled", "unplaced"]
 
@@ -70,9 +71,9 @@ def tiers(plan: Plan) -> Table:
     rows = [
         (
             tier.name,
-            _TIERS.get(tier.name, "the more the better" if tier.sense > 0 else "the less the better"),
-            str(tier.value),
-            str(tier.bound),
+            _counted(tier),
+            tier_text(tier.name, tier.value),
+            tier_text(tier.name, tier.bound),
             percent(tier.gap),
             "proven" if tier.proven else "not proven",
         )
@@ -80,6 +81,14 @@ def tiers(plan: Plan) -> Table:
     ]
     columns = ("tier", "what it counts", ">value", ">bound", ">gap", "status")
     return Table("Tiers of the objective, the most important first", columns, rows)
+
+
+def _counted(tier: Tier) -> str:
+    if counts_amounts(tier.name):
+        number = tier.name.rpartition("-")[2]
+        poorest = "the poorest namespace uses" if number == "1" else f"the {number} poorest namespaces use together"
+        return f"what {poorest}, the more the better"
+    return _TIERS.get(tier.name, "the more the better" if tier.sense > 0 else "the less the better")
 
 
 def timings(seconds: Mapping[str, float]) -> Table:

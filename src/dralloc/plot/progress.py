@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from dralloc.plot.canvas import WIDTH, axes
 from dralloc.plot.palette import theme
 from dralloc.plot.styling import TEXT, tidy
+from dralloc.report import counts_amounts, tier_text
 from dralloc.solvers.cpsat import Progress
 
 __all__ = ["progress"]
@@ -37,7 +38,8 @@ def progress(
     name = phase if phase is not None else next((one.phase for one in records), "")
     found = [one for one in records if one.phase == name]
     seconds = [one.seconds for one in found]
-    best, bound = [one.best for one in found], [one.bound for one in found]
+    # Amounts are larger than what matplotlib takes for integers.
+    best, bound = [float(one.best) for one in found], [float(one.bound) for one in found]
     steps = ax.step(seconds, bound, where="post", color=colours.bound, lw=1.6, ls="--", marker="s", ms=4, label="bound")
     steps += ax.step(seconds, best, where="post", color=colours.optimum, lw=2, marker="o", ms=4.5, label="best")
     if found:
@@ -52,7 +54,7 @@ def progress(
     )
     ax.set_xlabel("seconds", size=TEXT, color=colours.ink)
     ax.margins(x=0.06, y=0.18)
-    ax.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    ax.yaxis.set_major_locator(NullLocator() if counts_amounts(name) else MaxNLocator("auto", integer=True))
     return ax
 
 
@@ -63,5 +65,11 @@ def _name_ends(ax: Axes, last: Progress, ink: str) -> None:
         values = {max(last.best, last.bound): "bottom", min(last.best, last.bound): "top"}
     for value, side in values.items():
         ax.annotate(
-            str(value), (last.seconds, value), xytext=(6, 0), textcoords="offset points", size=TEXT, color=ink, va=side
+            tier_text(last.phase, value),
+            (last.seconds, float(value)),
+            xytext=(6, 0),
+            textcoords="offset points",
+            size=TEXT,
+            color=ink,
+            va=side,
         )
