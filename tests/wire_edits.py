@@ -30,6 +30,7 @@ from dralloc.explain.clauses import Clause, clauses_of
 from dralloc.explain.excluded import CORDONED, SHARED
 from dralloc.explain.offers import Variation
 from dralloc.explain.turn import Turn
+from dralloc.features import Features
 from dralloc.match import Criteria
 from dralloc.names import ClaimKey
 from dralloc.problem import Device as KnownDevice
@@ -68,6 +69,20 @@ class Editor:
         )
         devices = (unlimited(one, change.capacities) if one.shareable else one for one in problem.devices)
         return replace(problem, counters=tuple(counters), devices=tuple(devices))
+
+    def problem_of(self, pods: Sequence[ClaimKey], change: Change) -> Problem:
+        """These pods, none of which is in a gang, beside all that is placed, with the caps of the change."""
+        cluster = self.compiled.cluster
+        placed = {claim.key: claim for claim in allocated_claims(self.compiled, Solution(tuple(self.placements)))}
+        wanted = {key for pod in pods for key in cluster.claims_of_pods[pod]}
+        claims = (placed.get(claim.key, claim) for claim in cluster.claims)
+        kept = replace(
+            cluster,
+            claims=tuple(one for one in claims if one.status.allocation is not None or one.key in wanted),
+            pods=tuple(pod for pod in cluster.pods if pod.key in pods),
+            claims_of_pods={pod: cluster.claims_of_pods[pod] for pod in pods},
+        )
+        return compile_cluster(kept, self.compiled.problem.features, caps=list(self.caps(change))).problem
 
     def caps(self, change: Change) -> Iterator[Cap]:
         for one in self.compiled.problem.budgets:
@@ -121,11 +136,11 @@ class Editor:
         return changed(pod, spec=changed(pod.spec, node_selector=selector, affinity=affinity))
 
     def slice(self, one: ResourceSlice, change: Change) -> ResourceSlice:
-        free = one.spec.driver in change.groups
+        free, features = one.spec.driver in change.groups, self.compiled.problem.features
         unasked = {name for variation in change.variations.values() for name in variation.unasked}
         devices = []
         for device in one.spec.devices:
-            missing = {name: DeviceCapacity(Quantity(0)) for name in unasked - published(device)}
+            missing = {name: DeviceCapacity(Quantity(0)) for name in unasked - published(device, features)}
             uses = tuple(replace(use, compatibility_groups=()) if free else use for use in device.consumes_counters)
             devices.append(replace(device, capacity={**device.capacity, **missing}, consumes_counters=uses))
         return changed(one, spec=changed(one.spec, devices=tuple(devices)))
@@ -190,9 +205,10 @@ class Editor:
         return relaxed
 
 
-def published(device: Device) -> set[str]:
+def published(device: Device, features: Features) -> set[str]:
     """What can be asked of a device: its capacities, and counters that it draws on by request."""
-    consumed = (one for use in device.consumes_counters for one in use.counters.values())
+    uses = device.consumes_counters if features.SharedConsumableCapacity else ()
+    consumed = (one for use in uses for one in use.counters.values())
     return {*device.capacity, *(one.value_from.capacity_key for one in consumed if one.value_from is not None)}
 
 

@@ -12,7 +12,7 @@ reach (KEP-4381 leaves this to the allocator; upstream evaluates on the way).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -319,6 +319,15 @@ class Usage:
     shares: Mapping[int, int]
     consumed: Mapping[int, Mapping[str, int]]
     compatibility: Mapping[int, frozenset[str]] = field(default_factory=dict)
+
+    def of(self, slots: Set[int]) -> Usage:
+        """What is held of these slots."""
+        return Usage(
+            self.held & slots,
+            {slot: self.shares[slot] for slot in self.shares.keys() & slots},
+            {slot: self.consumed[slot] for slot in self.consumed.keys() & slots},
+            self.compatibility,
+        )
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from dralloc.cluster import Cluster
 from dralloc.explain.change import Change
 from dralloc.explain.conflict import find_conflict
 from dralloc.explain.excluded import Exclusions
+from dralloc.explain.gang import Gathering, gather
 from dralloc.explain.lab import Lab
 from dralloc.explain.members import Member, members_of
 from dralloc.explain.nodes import Diagnosis
@@ -34,6 +35,7 @@ from dralloc.explain.turn import placed_before, take_turn
 from dralloc.explain.wording import Wording
 from dralloc.plan import Mode
 from dralloc.problem import Problem
+from dralloc.solvers.cpsat import Options
 from dralloc.solvers.first_fit import first_fit
 from wire_edits import Editor
 
@@ -91,6 +93,8 @@ class Case:
         rules = self.members if self.conflict is None else self.conflict.members
         lab = model if self.exact else Lab(turn, problem, exclusions, mode)
         self.suggestions = find_suggestions(Situation(lab, problem, wording, compiled), rules)
+        gang = self.exact and self.conflict is None and problem.demands[number].gang
+        self.gathered = gather(turn, problem, Options()) if gang else None
         self.editor = Editor(compiled, turn, found)
         self.diagnosis = Diagnosis(turn, problem, exclusions, wording)
 
@@ -108,8 +112,20 @@ class Case:
             assert self._holds(suggestion), f"{self.title}: does not admit it: {suggestion.text}"
             assert self._is_least(suggestion), f"{self.title}: less would do: {suggestion.text}"
             seen[suggestion.cost.name] += 1
+        if self.gathered is not None:
+            gathering, raises = self.gathered
+            assert gathering.number == gathering.bound == self._together(gathering, Change()), self.title
+            assert gathering.number < len(gathering.members), f"{self.title}: the whole gang fits"
+            for one in raises:
+                assert self._together(gathering, one.change) == len(gathering.members), f"{self.title}: {one.text}"
+            seen.update(gangs=1, raises=len(raises))
         self._verify_reasons()
         return seen
+
+    def _together(self, gathering: Gathering, change: Change) -> int:
+        """How many members of a gang fit, by trying everything."""
+        problem = self.editor.problem_of(gathering.members, change)
+        return most(replace(problem, demands=tuple(replace(one, weight=1) for one in problem.demands)))
 
     def _verify_reasons(self) -> None:
         problem = self.editor.problem(Change())

@@ -15,6 +15,7 @@ from dralloc.explain.competition import compete
 from dralloc.explain.conflict import find_conflict
 from dralloc.explain.excluded import Exclusions
 from dralloc.explain.explanation import Explanation
+from dralloc.explain.gang import gather
 from dralloc.explain.lab import Lab
 from dralloc.explain.members import members_of
 from dralloc.explain.nodes import Diagnosis
@@ -167,19 +168,26 @@ class _Question:
         with phase(timings, "conflict"):
             members = members_of(exact, problem, wording, self.compiled)
             conflict = find_conflict(exact, members)
+        if conflict is None and self.mode is Mode.OPTIMAL and problem.demands[self.number].gang:
+            with phase(timings, "gang"):
+                return self._with_gang(base, turn)
         if conflict is None:
-            gang = problem.demands[self.number].gang
-            remark = (
-                "It would fit alone: its gang is in its way. Explain the other members of the gang."
-                if gang
-                else "Only an error is in its way: the optimal mode, which leaves failing devices out, would place it."
-            )
+            remark = "Only an error is in its way: the optimal mode, which leaves failing devices out, would place it."
             base = replace(base, remarks=(*base.remarks, remark))
         lab = exact if self.mode is Mode.OPTIMAL else Lab(turn, problem, exclusions, Mode.FIRST_FIT)
         with phase(timings, "suggestions"):
             situation = Situation(lab, problem, wording, self.compiled)
             suggestions = find_suggestions(situation, members if conflict is None else conflict.members)
         return replace(base, conflict=conflict, suggestions=suggestions)
+
+    def _with_gang(self, base: Explanation, turn: Turn) -> Explanation:
+        """It would fit: its gang does not."""
+        found = gather(turn, self.compiled.problem, self.options)
+        if found is None:
+            remark = "It would fit alone: its gang is in its way. Explain the other members of the gang."
+            return replace(base, remarks=(*base.remarks, remark))
+        gathering, suggestions = found
+        return replace(base, gathering=gathering, suggestions=suggestions)
 
 
 def _first_fitting(turn: Turn, reasons: Sequence[NodeReason]) -> str:

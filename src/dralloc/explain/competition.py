@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dralloc.explain.gang import mates
 from dralloc.names import ClaimKey
 from dralloc.problem import Problem
 from dralloc.report import Line, Part, Table
@@ -28,6 +29,8 @@ class Competition:
         The weight that the answer with the demand places, and that of the optimum.
     proven
         Whether no answer with the demand places more.
+    gang
+        Whether the demand needs others of its gang beside it.
     """
 
     possible: bool
@@ -36,6 +39,7 @@ class Competition:
     weight: int
     best: int
     proven: bool
+    gang: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The competition as plain data."""
@@ -51,7 +55,8 @@ class Competition:
     def parts(self) -> list[Part]:
         """The competition as tables and lines."""
         if not self.possible:
-            return [Line("Not even alone would it fit beside what is allocated already.")]
+            who = "its gang alone would" if self.gang else "alone would it"
+            return [Line(f"Not even {who} fit beside what is allocated already.")]
         verdict = "proven" if self.proven else "not proven"
         cost = f"With it, at most weight {self.weight} can be placed ({verdict}); the optimum places {self.best}."
         rows = [(str(key), "is left out") for key in self.displaced]
@@ -62,9 +67,9 @@ class Competition:
 def compete(problem: Problem, number: int, optimum: Solution, options: Options) -> Competition:
     """Solve the problem again with a demand that is worth more than all others together."""
     total = sum(demand.weight for demand in problem.demands)
-    mates = _mates(problem, number)
+    members = set(mates(problem, number))
     demands = tuple(
-        replace(demand, weight=demand.weight + total + 1) if index in mates else demand
+        replace(demand, weight=demand.weight + total + 1) if index in members else demand
         for index, demand in enumerate(problem.demands)
     )
     forced = solve(replace(problem, demands=demands), options, hint=optimum)
@@ -80,13 +85,9 @@ def compete(problem: Problem, number: int, optimum: Solution, options: Options) 
     return Competition(
         possible=number in after,
         displaced=keys(before - after),
-        gained=keys(after - before - mates),
+        gained=keys(after - before - members),
         weight=weight(after),
         best=weight(before),
         proven=forced.status is Status.OPTIMAL,
+        gang=len(members) > 1,
     )
-
-
-def _mates(problem: Problem, number: int) -> set[int]:
-    gang = problem.demands[number].gang
-    return {index for index, demand in enumerate(problem.demands) if index == number or (gang and demand.gang == gang)}

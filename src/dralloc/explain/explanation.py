@@ -10,6 +10,7 @@ from typing import Any
 from dralloc.explain.advice import ADVICE
 from dralloc.explain.competition import Competition
 from dralloc.explain.conflict import Conflict
+from dralloc.explain.gang import Gathering
 from dralloc.explain.reasons import Group, NodeReason, grouped
 from dralloc.explain.suggestions import Suggestion
 from dralloc.names import ClaimKey
@@ -39,6 +40,8 @@ class Explanation:
         For each node what first fit finds there at the demand's turn (mode first-fit).
     conflict
         A minimal set of rules that cannot hold together; None if the demand is placed, or was not asked for.
+    gathering
+        How many members of its gang fit at once, if it would fit alone (mode optimal).
     competition
         What the optimum would have to give up for the demand (mode optimal).
     suggestions
@@ -55,6 +58,7 @@ class Explanation:
     node: str = ""
     reasons: tuple[NodeReason, ...] = ()
     conflict: Conflict | None = None
+    gathering: Gathering | None = None
     competition: Competition | None = None
     suggestions: tuple[Suggestion, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -80,6 +84,7 @@ class Explanation:
             "groups": [group.to_dict() for group in self.groups],
             "nodes": [reason.to_dict() for reason in self.reasons],
             "conflict": self.conflict.to_dict() if self.conflict else None,
+            "gang": self.gathering.to_dict() if self.gathering else None,
             "competition": self.competition.to_dict() if self.competition else None,
             "suggestions": [one.to_dict() for one in self.suggestions],
             "remarks": list(self.remarks),
@@ -96,6 +101,8 @@ class Explanation:
         found.append(Table("On the first of these nodes", ("node", "what is in the way"), list(self._detail_rows())))
         if self.conflict is not None:
             found += self.conflict.parts()
+        if self.gathering is not None:
+            found.append(self.gathering.line())
         if self.competition is not None:
             found += self.competition.parts()
         changes = [(str(place), one.text, one.outcome) for place, one in enumerate(self.suggestions, 1)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from dralloc.explain.caps import charged
 from dralloc.explain.change import Cap, Change
@@ -13,7 +14,11 @@ from dralloc.explain.situation import Situation, Wish
 from dralloc.report import amount
 from dralloc.solution import Placement
 
-__all__ = ["raised_caps"]
+__all__ = ["least_raise", "raise_text", "raised_caps"]
+
+_Answer = TypeVar("_Answer")
+Raise = tuple[dict[Cap, int], _Answer]
+Attempt = Callable[[Mapping[Cap, int | None]], tuple[Mapping[Cap, int], _Answer] | None]
 
 
 def raised_caps(situation: Situation, members: Sequence[Member]) -> Iterator[Wish]:
@@ -27,24 +32,57 @@ def raised_caps(situation: Situation, members: Sequence[Member]) -> Iterator[Wis
     yield from alone if together is None else [together]
 
 
-def _raised(lab: Lab, caps: Sequence[Cap]) -> Wish | None:
-    """Raise caps to what some answer needs, then lower one after the other as long as there is an answer."""
-    witness = lab.admit(Change(caps=frozenset(caps)))
-    if witness is None:
+def least_raise(caps: Sequence[Cap], before: Mapping[Cap, int], attempt: Attempt[_Answer]) -> Raise[_Answer] | None:
+    """Raise caps to what some answer needs, then lower one after the other as long as there is an answer.
+
+    Parameters
+    ----------
+    before
+        What they are now, in nanos.
+    attempt
+        What an answer under these caps uses of each, and the answer; None as a cap means without it.
+
+    Returns
+    -------
+    tuple or None
+        The caps that have to be raised with what they are raised to, and the answer; None if caps do not help.
+    """
+    found = attempt(dict.fromkeys(caps))
+    if found is None:
         return None
-    before = {Cap(one.namespace, one.resource): one.most or 0 for one in lab.turn.caps.budgets}
-    levels = {cap: max(before[cap], needed) for cap, needed in _needed(lab, witness).items() if cap in caps}
+    used, answer = found
+    levels = {cap: max(before[cap], used[cap]) for cap in caps}
     for cap in caps:
         while levels[cap] > before[cap]:
-            found = lab.admit(Change(raised={**levels, cap: levels[cap] - 1}))
+            found = attempt({**levels, cap: levels[cap] - 1})
             if found is None:
                 break
-            levels[cap], witness = max(before[cap], _needed(lab, found)[cap]), found
-    raised = {cap: level for cap, level in levels.items() if level > before[cap]}
-    text = ", ".join(
+            used, answer = found
+            levels[cap] = max(before[cap], used[cap])
+    return {cap: level for cap, level in levels.items() if level > before[cap]}, answer
+
+
+def raise_text(before: Mapping[Cap, int], raised: Mapping[Cap, int]) -> str:
+    """What to do, in words."""
+    return "raise cap " + ", ".join(
         f"{cap.namespace}={cap.resource} from {amount(before[cap])} to {amount(level)}" for cap, level in raised.items()
     )
-    return Wish(f"raise cap {text}", Change(raised=raised), len(raised), witness.node)
+
+
+def _raised(lab: Lab, caps: Sequence[Cap]) -> Wish | None:
+    def attempt(levels: Mapping[Cap, int | None]) -> tuple[Mapping[Cap, int], Witness] | None:
+        lifted = frozenset(cap for cap, level in levels.items() if level is None)
+        witness = lab.admit(
+            Change(caps=lifted, raised={cap: level for cap, level in levels.items() if level is not None})
+        )
+        return None if witness is None else (_needed(lab, witness), witness)
+
+    before = {Cap(one.namespace, one.resource): one.most or 0 for one in lab.turn.caps.budgets}
+    found = least_raise(caps, before, attempt)
+    if found is None:
+        return None
+    raised, witness = found
+    return Wish(raise_text(before, raised), Change(raised=raised), len(raised), witness.node)
 
 
 def _needed(lab: Lab, witness: Witness) -> Mapping[Cap, int]:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dralloc.errors import AllocationError
-from dralloc.problem import Charge, Demand, Device, Eligibility, Node, Problem, Usage
+from dralloc.problem import Charge, Demand, Device, Eligibility, Node, Problem
 
 __all__ = ["at_home", "cut"]
 
@@ -36,20 +36,13 @@ class _Cut:
         return {number: place for place, number in enumerate(found)}
 
     def problem(self) -> Problem:
-        usage = self.whole.usage
         devices = tuple(self._device(self.whole.devices[device]) for device in self.devices)
-        slots = [device.slot for device in devices]
         return Problem(
             demands=(),
             nodes=tuple(self._node(node) for node in self.nodes),
             devices=devices,
             counters=tuple(self.whole.counters[number] for number in self.counters),
-            usage=Usage(
-                held=usage.held.intersection(slots),
-                shares={slot: usage.shares[slot] for slot in slots if slot in usage.shares},
-                consumed={slot: usage.consumed[slot] for slot in slots if slot in usage.consumed},
-                compatibility=usage.compatibility,
-            ),
+            usage=self.whole.usage.of({device.slot for device in devices}),
             eligibility=_Renumbered(self.whole.eligibility, self.devices, self.counters),
             features=self.whole.features,
         )

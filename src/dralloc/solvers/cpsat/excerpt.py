@@ -119,19 +119,14 @@ class _Cut:
         self.shared = any(site.shared for site in every)
 
     def excerpt(self) -> Excerpt:
-        whole, usage = self.whole, self.whole.usage
+        whole = self.whole
         slots = {whole.devices[device].slot for device in self.devices}
         problem = Problem(
             demands=tuple(replace(whole.demands[demand], nodes=None) for demand in self.demands),
             nodes=tuple(self._node(whole.nodes[node]) for node in self.nodes),
             devices=tuple(self._device(whole.devices[device]) for device in self.devices),
             counters=tuple(whole.counters[counter] for counter in self.counters),
-            usage=Usage(
-                held=usage.held & slots,
-                shares={slot: usage.shares[slot] for slot in usage.shares.keys() & slots},
-                consumed={slot: usage.consumed[slot] for slot in usage.consumed.keys() & slots},
-                compatibility=usage.compatibility,
-            ),
+            usage=whole.usage.of(slots),
             eligibility=_Known(self.charges),
             features=whole.features,
             budgets=whole.budgets,
