@@ -74,8 +74,7 @@ def compiled(whole: Cluster) -> tuple[Problem, tuple[Demand, ...]]:
 def test_cards_are_nodes_of_their_own() -> None:
     problem, demands = compiled(cards(part("small", "half"), part("large", "whol")))
     found = divide(problem, demands)
-    assert found is not None
-    parts = [[problem.devices[device].id.device for device in node.devices()] for node in found[0].nodes]
+    parts = [[problem.devices[device].id.device for device in node.devices()] for node in found.problem.nodes]
     names = ["half-0", "half-1", "whole"]
     assert parts == [[f"card-{card}-{name}" for name in names] for _ in range(2) for card in range(2)]
 
@@ -83,13 +82,13 @@ def test_cards_are_nodes_of_their_own() -> None:
 def test_what_nobody_wants_is_left_out() -> None:
     problem, demands = compiled(cards(part("small", "half")))
     found = divide(problem, demands)
-    assert found is not None
-    assert [len(list(node.devices())) for node in found[0].nodes] == [2, 2, 2, 2]
+    assert [len(list(node.devices())) for node in found.problem.nodes] == [2, 2, 2, 2]
+    assert list(found.homes) == [0, 0, 1, 1]
 
 
 def test_demands_for_several_devices_need_the_node_as_a_whole() -> None:
     problem, demands = compiled(cards(part("small", "half"), part("pair", "whol", count=2)))
-    assert divide(problem, demands) is None
+    assert divide(problem, demands).problem is problem
     sums = find_sums(problem, demands, (8, 2), Options())
     assert sums is not None
     assert [(each.times, each.vectors) for each in sums.sets] == [(2, ((4, 0), (0, 1)))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
@@ -18,6 +19,8 @@ from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES
 from dralloc.whatif import Wish, headroom
 from dralloc.whatif.fill import fill
+from dralloc.whatif.headroom import POINTS
+from dralloc.whatif.joint import join
 from dralloc.whatif.wishes import Source, stage
 from inventory_strategies import rarely
 from wire import (
@@ -134,7 +137,22 @@ def test_it_makes_no_difference(objects: list[Json], strict: bool) -> None:
     counted = stage(whole, [wish], strict=strict, once=True)
     compiled = counted.compiled.problem.nodes
     event(f"{len(compiled)} of {len(whole.nodes)} nodes")
-    assert sum(counted.times.get(place, 1) for place in range(len(compiled))) == len(whole.nodes)
+    assert len(counted.order) == len(whole.nodes)
+    assert [compiled[place].name for place in dict.fromkeys(counted.order)] == [one.name for one in compiled]
+
+
+@THOROUGH
+@given(crowded(), st.data())
+def test_nor_for_several(objects: list[Json], data: st.DataObject) -> None:
+    whole = cluster([*objects, *data.draw(pods("other"))])
+    wishes = [Wish.parse(f"default/{name}", Source.POD) for name in ("wish", "other")]
+    found = headroom(whole, *wishes)
+    staged = stage(whole, wishes)
+    alone = tuple(fill(staged.compiled.problem, demand) for demand in staged.demands)
+    assert found.alone == alone
+    most = tuple(one.bound for one in alone if one.bound is not None)
+    joint = join(staged.compiled.problem, staged.demands, most, limit=POINTS) if len(most) == len(alone) else None
+    assert found.joint == joint
 
 
 def gpus(name: str, *, kind: str = "small", units: str = "2", uuids: str = "xx", **fields: Any) -> list[Json]:
@@ -165,8 +183,7 @@ NUMBERED = claim("wish", request(), request("more"), constraints=[{"matchAttribu
 
 def times(whole: Cluster, wish: Wish = WISH, **options: Any) -> dict[str, int]:
     staged = stage(whole, [wish], once=True, **options)
-    nodes = staged.compiled.problem.nodes
-    return {one.name: staged.times.get(place, 1) for place, one in enumerate(nodes)}
+    return Counter(staged.compiled.problem.nodes[place].name for place in staged.order)
 
 
 def held(name: str, half: int) -> Json:

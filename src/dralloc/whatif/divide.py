@@ -8,20 +8,29 @@ nodes they are (KEP-4815).
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from networkx.utils import UnionFind
 
 from dralloc.problem import Charge, Demand, Node, Problem
 from dralloc.whatif.partitions import read_single
 
-__all__ = ["divide"]
+__all__ = ["Divided", "divide"]
 
 
-def divide(problem: Problem, demands: Sequence[Demand]) -> tuple[Problem, list[Demand]] | None:
-    """The problem with a node for each part, and the demands there; None if a demand wants more than one device."""
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """The problem with a node for each part, the demands there, and for each part the node that it is of."""
+
+    problem: Problem
+    demands: Sequence[Demand]
+    homes: Sequence[int]
+
+
+def divide(problem: Problem, demands: Sequence[Demand]) -> Divided:
+    """Take nodes apart; they stay whole if a demand wants more than one device."""
     if any(read_single(demand) is None for demand in demands):
-        return None
+        return Divided(problem, demands, problem.all_nodes)
     offers = _Offers(problem, demands)
     nodes: list[Node] = []
     homes: list[int] = []
@@ -30,7 +39,7 @@ def divide(problem: Problem, demands: Sequence[Demand]) -> tuple[Problem, list[D
             pools = (replace(pool, devices=tuple(one for one in pool.devices if one in devices)) for pool in node.pools)
             nodes.append(Node(f"{node.name} #{len(nodes)}", tuple(pool for pool in pools if pool.devices)))
             homes.append(number)
-    return replace(problem, nodes=tuple(nodes)), [_moved(demand, homes) for demand in demands]
+    return Divided(replace(problem, nodes=tuple(nodes)), [_moved(demand, homes) for demand in demands], homes)
 
 
 def _moved(demand: Demand, homes: Sequence[int]) -> Demand:

@@ -15,6 +15,7 @@ from dralloc.whatif.alike import Islands, find_islands
 from dralloc.whatif.copies import copies, takes_nothing
 from dralloc.whatif.cut import cut
 from dralloc.whatif.naive import Estimate
+from dralloc.whatif.twins import EveryNodeCountsError
 
 __all__ = ["MOST", "Fill", "fill"]
 
@@ -69,19 +70,23 @@ def fill(problem: Problem, demand: Demand, options: Options | None = None, times
     Parameters
     ----------
     times
-        How often nodes count, if not once. Such nodes share nothing with others. If the answer has a ``reason``, an
-        error has ended first fit, and what it has placed before on nodes that are left out is not counted.
+        How often nodes count, if not once (see `dralloc.whatif.twins`).
+
+    Raises
+    ------
+    EveryNodeCountsError
+        An error ends first fit, so that the order of nodes matters, and some count more than once.
     """
     islands = find_islands(problem, [demand])
-    if islands is None:
-        return _Filling(problem, demand, times).run(options or Options())
-    part, alone, counts = _one_of_each(problem, demand, islands, times)
-    found = _Filling(part, alone, counts).run(options or Options())
-    if found.reason and found.first_fit is not None:
-        # An error on one node ends the attempt, and leaves nothing for the nodes behind it.
-        whole = _Filling(problem, demand, {}).first_fit(found.per_device)
-        return replace(found, first_fit=len(whole.placements), reason=_first_error(whole))
-    return found
+    part = (problem, demand, times) if islands is None else _one_of_each(problem, demand, islands, times)
+    found = _Filling(*part).run(options or Options())
+    if not found.reason or found.first_fit is None:
+        return found
+    if any(number > 1 for number in times.values()):
+        raise EveryNodeCountsError
+    # An error on one node ends the attempt, and leaves nothing for the nodes behind it.
+    whole = _Filling(problem, demand, {}).first_fit(found.per_device)
+    return replace(found, first_fit=len(whole.placements), reason=_first_error(whole))
 
 
 def _one_of_each(

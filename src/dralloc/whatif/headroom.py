@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,6 +16,7 @@ from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
 from dralloc.whatif.fill import Fill, fill
 from dralloc.whatif.joint import Joint, join
+from dralloc.whatif.twins import EveryNodeCountsError
 from dralloc.whatif.wishes import Stage, Wish, stage
 
 __all__ = ["POINTS", "Headroom", "headroom"]
@@ -154,19 +156,19 @@ def headroom(  # noqa: PLR0913 - everything has a default
         raise DrallocError(f"headroom for {len(asked)} claims: fronts are found for {MOST_WISHES} at most")
     timings: dict[str, float] = {}
 
-    def fill_up(*, once: bool) -> tuple[Stage, tuple[Fill, ...]]:
+    def find(*, once: bool) -> tuple[tuple[Fill, ...], Joint | None]:
         with phase(timings, "compile"):
             staged = stage(cluster, asked, nodes=nodes, features=features, strict=strict, once=once)
         with phase(timings, "headroom"):
-            filled = (fill(staged.compiled.problem, demand, options, staged.times) for demand in staged.demands)
-            return staged, tuple(filled)
+            problem, times = staged.compiled.problem, Counter(staged.order)
+            alone = tuple(fill(problem, demand, options, times) for demand in staged.demands)
+        with phase(timings, "together"):
+            return alone, _joint(staged, alone, points, options)
 
-    # What one kind of claim leaves for the next depends on the order of all nodes.
-    staged, alone = fill_up(once=len(asked) == 1)
-    if staged.times and alone[0].reason:
-        staged, alone = fill_up(once=False)
-    with phase(timings, "together"):
-        joint = _joint(staged, alone, points, options)
+    try:
+        alone, joint = find(once=True)
+    except EveryNodeCountsError:
+        alone, joint = find(once=False)
     left_out = sum(claim.status.allocation is None for claim in cluster.claims)
     return Headroom(asked, alone, joint, left_out, timings)
 
@@ -175,7 +177,7 @@ def _joint(staged: Stage, alone: Sequence[Fill], points: int | None, options: Op
     most = tuple(found.bound for found in alone if found.bound is not None)
     if len(staged.demands) < 2 or len(most) < len(alone):
         return None
-    return join(staged.compiled.problem, staged.demands, most, limit=points, options=options)
+    return join(staged.compiled.problem, staged.demands, most, order=staged.order, limit=points, options=options)
 
 
 def _count(number: int | None) -> str:

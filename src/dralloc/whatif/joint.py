@@ -11,6 +11,7 @@ from dralloc.whatif.front import Vector, find_front
 from dralloc.whatif.mix import Mix
 from dralloc.whatif.queue import find_queue
 from dralloc.whatif.summed import find_sums
+from dralloc.whatif.twins import EveryNodeCountsError
 
 __all__ = ["Joint", "Point", "join"]
 
@@ -43,11 +44,12 @@ class Joint:
     proven: bool
 
 
-def join(
+def join(  # noqa: PLR0913 - the last ones have defaults
     problem: Problem,
     demands: Sequence[Demand],
     most: Vector,
     *,
+    order: Sequence[int] | None = None,
     limit: int | None = None,
     options: Options | None = None,
 ) -> Joint:
@@ -63,22 +65,34 @@ def join(
         None of them can be had without end.
     most
         How many of each fit alone, at most.
+    order
+        For each node in search order the one of the problem that stands for it; None if they all stand for themselves.
     limit
         The largest number of points; None for all.
+
+    Raises
+    ------
+    EveryNodeCountsError
+        Some stand for others, and have to do with each other.
     """
     chosen = options or Options()
     mix = Mix(problem, demands, most, chosen)
-    sums = find_sums(problem, demands, most, chosen)
+    sums = find_sums(problem, demands, most, chosen, order)
+    queue = find_queue(problem, demands, most, order)
+    alone = order is None or len(order) == len(problem.nodes)
+    if not alone and (sums is None or queue is None):
+        raise EveryNodeCountsError
 
     def reach(least: Vector, last: int) -> Vector | None:
         crowd = mix.reach(least, last)
         return None if crowd is None else crowd.numbers
 
     front = find_front(most, reach if sums is None else sums.reach, limit)
-    queue = find_queue(problem, demands, most)
 
     def first_fit(numbers: Vector) -> Vector:
         found = None if queue is None else queue.first_fit(numbers)
+        if found is None and not alone:
+            raise EveryNodeCountsError
         return mix.first_fit(numbers) if found is None else found
 
     points = tuple(Point(numbers, first_fit(numbers)) for numbers in front.points)

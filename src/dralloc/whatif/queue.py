@@ -26,13 +26,22 @@ class _EndedError(Exception):
     """An error on a node ends the attempt for every node."""
 
 
-def find_queue(problem: Problem, demands: Sequence[Demand], most: Vector) -> Queue | None:
-    """Sort the nodes by what they are like; None if they have to do with each other."""
+def find_queue(
+    problem: Problem, demands: Sequence[Demand], most: Vector, order: Sequence[int] | None = None
+) -> Queue | None:
+    """Sort the nodes by what they are like; None if they have to do with each other.
+
+    Parameters
+    ----------
+    order
+        For each node in search order the one of the problem that stands for it; None if they all stand for themselves.
+    """
     islands = find_islands(problem, demands)
     if islands is None:
         return None
     kinds = {node: group[0] for group in islands.groups for node in group}
-    return Queue(problem, demands, most, tuple(kinds[node] for node in sorted(kinds)))
+    nodes = problem.all_nodes if order is None else order
+    return Queue(problem, demands, most, tuple(kinds[node] for node in nodes if node in kinds))
 
 
 @dataclass

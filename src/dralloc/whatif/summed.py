@@ -55,19 +55,28 @@ class Sums:
         return found
 
 
-def find_sums(problem: Problem, demands: Sequence[Demand], most: Vector, options: Options) -> Sums | None:
-    """Find the points of each kind of node; None if nodes have to do with each other, or are of too many kinds."""
-    whole, wanted = divide(problem, demands) or (problem, list(demands))
-    islands = find_islands(whole, wanted)
+def find_sums(
+    problem: Problem, demands: Sequence[Demand], most: Vector, options: Options, order: Sequence[int] | None = None
+) -> Sums | None:
+    """Find the points of each kind of node; None if nodes have to do with each other, or are of too many kinds.
+
+    Parameters
+    ----------
+    order
+        As in `dralloc.whatif.queue.find_queue`.
+    """
+    divided = divide(problem, demands)
+    times = Counter(problem.all_nodes if order is None else order)
+    islands = find_islands(divided.problem, divided.demands)
     if islands is None or len(islands.groups) > _MOST_KINDS:
         return None
     fronts: Counter[tuple[Vector, ...]] = Counter()
     left = _MOST_POINTS
     for group in islands.groups:
-        points = _points(whole, wanted, group[0], left, options)
+        points = _points(divided.problem, divided.demands, group[0], left, options)
         if points is None:
             return None
-        fronts[points] += len(group)
+        fronts[points] += sum(times[divided.homes[part]] for part in group)
         left -= len(points)
     return Sums(tuple(Summands(times, points) for points, times in fronts.items()), most, options)
 

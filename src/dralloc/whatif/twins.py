@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from dralloc.api import Device, DeviceRequestAllocationResult, DeviceTaint, ResourceClaim, ResourceSlice
@@ -25,13 +25,31 @@ from dralloc.match import cel_device
 from dralloc.names import DeviceID, PoolID
 from dralloc.whatif.alike import Recurrence
 
-__all__ = ["one_of_each"]
+__all__ = ["EveryNodeCountsError", "Twins", "find_twins"]
 
 
-def one_of_each(
-    cluster: Cluster, nodes: Sequence[str], features: Features, *, strict: bool = False
-) -> Mapping[str, int]:
-    """The first of each kind of nodes, in search order, with how many nodes it stands for.
+class EveryNodeCountsError(Exception):
+    """What was found on one of equal nodes does not tell about the others: all have to be compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """One node of each kind for all of them.
+
+    Parameters
+    ----------
+    names
+        The first node of each kind, in search order.
+    order
+        For each node in search order the index of the name that stands for it.
+    """
+
+    names: tuple[str, ...]
+    order: tuple[int, ...]
+
+
+def find_twins(cluster: Cluster, nodes: Sequence[str], features: Features, *, strict: bool = False) -> Twins:
+    """Group the nodes by what they publish.
 
     Parameters
     ----------
@@ -50,7 +68,10 @@ def one_of_each(
     # What is found out in no time comes first, so that a node which has no twin is not looked at any closer.
     for key in (census.outline, census.devices):
         groups = _refined(groups, key)
-    return {chosen[group[0]].name: len(group) for group in sorted(groups) if group}
+    kinds = sorted(groups)
+    kind_of = {node: kind for kind, group in enumerate(kinds) for node in group}
+    names = tuple(chosen[group[0]].name for group in kinds)
+    return Twins(names, tuple(kind_of[node] for node in range(len(chosen))))
 
 
 def _refined(groups: Iterable[list[int]], key: Callable[[int], Hashable]) -> Iterator[list[int]]:

@@ -7,8 +7,8 @@ quotas say, does not count.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -19,7 +19,7 @@ from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand
-from dralloc.whatif.twins import one_of_each
+from dralloc.whatif.twins import find_twins
 
 __all__ = ["Source", "Stage", "Wish", "only_allocated", "stage"]
 
@@ -69,12 +69,12 @@ class Wish:
 class Stage:
     """A compiled cluster in which nothing is pending but one copy of each wish: ``demands`` in the order of these.
 
-    ``times``: for how many equal nodes a node stands, by its index, if for more than itself.
+    ``order``: for each node in search order the index of the node that is compiled for it.
     """
 
     compiled: Compiled
     demands: tuple[Demand, ...]
-    times: Mapping[int, int] = field(default_factory=dict)
+    order: Sequence[int]
 
 
 def stage(  # noqa: PLR0913 - everything has a default
@@ -109,14 +109,13 @@ def stage(  # noqa: PLR0913 - everything has a default
     director = _Director(cluster, empty=empty)
     cast = [director.enter(wish) for wish in wishes]
     staged = director.cluster()
-    kinds = one_of_each(staged, nodes, features, strict=strict) if once else {}
-    compiled = compile_cluster(staged, features, tuple(kinds) or nodes, strict=strict)
+    twins = find_twins(staged, nodes, features, strict=strict) if once else None
+    compiled = compile_cluster(staged, features, twins.names if twins else nodes, strict=strict)
     by_key = {demand.key: demand for demand in compiled.problem.demands}
     for wish, key in zip(wishes, cast, strict=True):
         if key not in by_key:
             raise DrallocError(f"{wish.title}: uses no claims")
-    counts = {place: number for place, number in enumerate(kinds.values()) if number > 1}
-    return Stage(compiled, tuple(by_key[key] for key in cast), counts)
+    return Stage(compiled, tuple(by_key[key] for key in cast), twins.order if twins else compiled.problem.all_nodes)
 
 
 def only_allocated(cluster: Cluster) -> Cluster:
