@@ -59,7 +59,8 @@ def least_raise(caps: Sequence[Cap], before: Mapping[Cap, int], attempt: Attempt
                 break
             used, answer = found
             levels[cap] = max(before[cap], used[cap])
-    return {cap: level for cap, level in levels.items() if level > before[cap]}, answer
+    raised = {cap: level for cap, level in levels.items() if level > before[cap]}
+    return (raised, answer) if raised else None
 
 
 def raise_text(before: Mapping[Cap, int], raised: Mapping[Cap, int]) -> str:
