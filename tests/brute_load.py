@@ -25,7 +25,8 @@ Full = frozenset[tuple[CapacityOf, int]]
 class Load(NamedTuple):
     """What grants take together.
 
-    ``held``: slots of dedicated devices. ``opened``: shareable devices in use. ``amounts``: what these consume.
+    ``held``: slots of dedicated devices. ``owned``: these devices in the version that is taken. ``opened``: shareable
+    devices in use. ``amounts``: what these consume.
 
     ``admin``: shareable devices granted with admin access, and ``admin_amounts``: what these consume; only known as
     long as their demand is not complete, because nobody else minds them.
@@ -35,6 +36,7 @@ class Load(NamedTuple):
     """
 
     held: frozenset[int] = frozenset()
+    owned: frozenset[int] = frozenset()
     opened: frozenset[int] = frozenset()
     amounts: Amounts = frozenset()
     admin: frozenset[int] = frozenset()
@@ -60,7 +62,7 @@ def taken(problem: Problem, alternative: Alternative, device: int) -> Load:
         amounts[counter] += amount
     if known.shareable:
         return Load(opened=frozenset({device}), amounts=frozenset(amounts.items()))
-    return Load(held=frozenset({known.slot}), amounts=frozenset(amounts.items()))
+    return Load(held=frozenset({known.slot}), owned=frozenset({device}), amounts=frozenset(amounts.items()))
 
 
 def left_out(problem: Problem, alternative: Alternative, devices: Iterable[int]) -> Load:
@@ -99,6 +101,7 @@ def joined(problem: Problem, first: Load, second: Load) -> Load | None:
     """What both take; None if they cannot both have it."""
     load = Load(
         held=first.held | second.held,
+        owned=first.owned | second.owned,
         opened=first.opened | second.opened,
         amounts=_sum(first.amounts, second.amounts),
         admin=first.admin | second.admin,
@@ -177,27 +180,28 @@ def _counters_fit(problem: Problem, load: Load) -> bool:
     if shared & load.held:
         return False
     counters = Counter({key: amount for key, amount in load.amounts if isinstance(key, int)})
-    for counter, amount in chain.from_iterable(_consumed(problem, (shared | load.held) - problem.usage.shares.keys())):
+    minded = list(_minded(problem, load))
+    for counter, amount in chain.from_iterable(problem.devices[version].consumes for version in minded):
         counters[counter] += amount
-    return all(amount <= problem.counters[counter].free for counter, amount in counters.items()) and _compatible(
-        problem, (shared | load.held) - problem.usage.shares.keys()
-    )
+    fits = all(amount <= problem.counters[counter].free for counter, amount in counters.items())
+    return fits and _compatible(problem, minded)
 
 
-def _compatible(problem: Problem, slots: Iterable[int]) -> bool:
+def _minded(problem: Problem, load: Load) -> Iterator[int]:
+    """The devices that come into use, in the versions that are taken."""
+    devices = load.owned | load.opened
+    return (device for device in devices if problem.devices[device].slot not in problem.usage.shares)
+
+
+def _compatible(problem: Problem, versions: Iterable[int]) -> bool:
     """What is in use on a counter set has a compatibility group in common."""
     common = dict(problem.usage.compatibility)
-    for version in chain.from_iterable(problem.versions[slot] for slot in slots):
+    for version in versions:
         for number, groups in problem.devices[version].compatibility:
             common[number] = common.get(number, groups) & groups
             if not common[number]:
                 return False
     return True
-
-
-def _consumed(problem: Problem, slots: Iterable[int]) -> Iterator[tuple[tuple[int, int], ...]]:
-    for slot in slots:
-        yield from (problem.devices[version].consumes for version in problem.versions[slot])
 
 
 def _reach(problem: Problem, load: Load) -> bool:

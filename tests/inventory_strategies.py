@@ -120,20 +120,21 @@ def _editions(draw: st.DrawFn, pool: PoolID, slots: range, nodes: int, first: tu
 
 
 def _updated(old: Edition, node: int) -> list[Edition]:
-    """The pool while it is updated: the node sees the next generation, with less capacity and other counters."""
-    shift = len(old.counters)
+    """The pool while it is updated: the node sees the next generation, with less capacity and without counters.
+
+    Slices with counters matter to every node, so as soon as a generation has some, nobody is offered an older one.
+    """
     devices = tuple(
         replace(
             device,
             group=device.group + 1,
             capacity={name: replace(known, total=max(1, known.total - 1)) for name, known in device.capacity.items()},
-            consumes=tuple((counter + shift, amount) for counter, amount in device.consumes),
-            compatibility=tuple((number + 1, groups) for number, groups in device.compatibility),
+            consumes=(),
+            compatibility=(),
         )
         for device in old.devices
     )
-    counters = tuple(replace(counter, group=counter.group + 1) for counter in old.counters)
-    return [old._replace(seen_by=old.seen_by - {node}), Edition(old.pool, frozenset({node}), devices, counters)]
+    return [old._replace(seen_by=old.seen_by - {node}), Edition(old.pool, frozenset({node}), devices, ())]
 
 
 @st.composite

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from cluster_strategies import DRIVERS, pools
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.inventory import Inventory, take_inventory
 from dralloc.problem import PoolState
@@ -194,3 +200,22 @@ def test_partitionable_slices_are_ignored_when_the_feature_is_off() -> None:
         features=off,
     )
     assert offered(found, "node-0") == ["two"]
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.data())
+def test_at_most_one_generation_of_a_device_draws_on_counters(data: st.DataObject) -> None:
+    """Slices with counters matter to every node, so nobody is offered an older generation than theirs."""
+    objects: list[Json] = [node(f"node-{number}") for number in range(3)]
+    for number in range(3):
+        generation = data.draw(st.integers(1, 3))
+        slices = data.draw(pools(DRIVERS[0], "both", {"nodeName": f"node-{number}"}, generation))
+        objects += [one | {"metadata": {"name": f"{one['metadata']['name']}-{number}"}} for one in slices]
+    for one in objects:
+        if one["kind"] == "ResourceSlice" and data.draw(st.booleans()):
+            one["spec"]["pool"]["resourceSliceCount"] = data.draw(st.integers(1, 4))
+    found = inventory(*objects)
+    versions = Counter(device.slot for device in found.devices)
+    drawing = Counter(device.slot for device in found.devices if device.consumes)
+    event(f"{max(versions.values(), default=0)} versions, {max(drawing.values(), default=0)} with counters")
+    assert max(drawing.values(), default=0) <= 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -11,11 +12,13 @@ from hypothesis import strategies as st
 import brute_force
 import strategies
 from crowd_strategies import crowds
+from dralloc.compiler import compile_cluster
 from dralloc.problem import Demand, Problem
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.whatif.copies import copies, takes_nothing
-from dralloc.whatif.fill import fill
+from dralloc.whatif.fill import Fill, fill
+from wire import claim, cluster, device, device_class, node, request, resource_slice
 
 EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "50"))
 MANY = 4
@@ -34,7 +37,8 @@ def test_any_demand(problem: Problem) -> None:
     demand = problem.demands[0]
     found = fill(problem, demand)
     if found.number is None:
-        assert takes_nothing(problem, demand)
+        many = replace(problem, demands=tuple(copies(demand, MANY)))
+        assert takes_nothing(problem, demand) or len(solve(many).placements) == MANY
         return
     assert found.exact
     assume(found.number < MANY)
@@ -42,6 +46,25 @@ def test_any_demand(problem: Problem) -> None:
     assert found.first_fit is not None
     assert found.first_fit <= found.number
     assert found.per_device is None or found.number <= found.per_device
+
+
+def nics(**second: Any) -> Problem:
+    """A claim that takes all devices: a NIC that anybody can share, and another one."""
+    free = device("free", allowMultipleAllocations=True)
+    whole = resource_slice([free, device("other", allowMultipleAllocations=True, **second)])
+    return compile_cluster(cluster(node(), device_class(), whole, claim("all", request(allocationMode="All")))).problem
+
+
+def test_all_of_what_is_left_can_go_on_for_ever() -> None:
+    """Once the second NIC is full, all devices are the first one, which takes any number."""
+    problem = nics(capacity={"bandwidth": {"value": "4", "requestPolicy": {"default": "1"}}})
+    assert fill(problem, problem.demands[0]) == Fill(None, None, None, None)
+
+
+def test_many_copies_of_all_are_not_tried() -> None:
+    problem = nics(capacity={"bandwidth": {"value": "1M", "requestPolicy": {"default": "1"}}})
+    found = fill(problem, problem.demands[0])
+    assert (found.number, found.bound, found.first_fit) == (512, None, 512)
 
 
 @THOROUGH

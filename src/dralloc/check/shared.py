@@ -78,15 +78,14 @@ def _charged(uses: list[Use]) -> list[str]:
 def counters_suffice(view: View) -> Iterator[str]:
     """No counter is charged more than is free.
 
-    A device charges its counters once, when it comes into use, and those of all its versions (KEP-4815); what is
-    charged by request counts for every grant (KEP-5941). Admin access charges nothing.
+    A device charges its counters once, when it comes into use (KEP-4815); what is charged by request counts for every
+    grant (KEP-5941). Admin access charges nothing.
     """
     charges: dict[int, list[tuple[int, DeviceID]]] = defaultdict(list)
-    for slot in view.opened:
-        for version in view.problem.versions[slot]:
-            device = view.problem.devices[version]
-            for counter, nanos in device.consumes:
-                charges[counter].append((nanos, device.id))
+    for version in view.minded:
+        device = view.problem.devices[version]
+        for counter, nanos in device.consumes:
+            charges[counter].append((nanos, device.id))
     for uses in view.by_slot.values():
         for use in uses:
             if not use.alternative.admin and use.charge is not None:
@@ -112,11 +111,10 @@ def overdrawn_groups_are_closed(view: View) -> Iterator[str]:
 def counter_sets_are_compatible(view: View) -> Iterator[str]:
     """What is in use on a counter set has a compatibility group in common (KEP-5963)."""
     members: dict[int, list[tuple[frozenset[str], DeviceID]]] = defaultdict(list)
-    for slot in view.opened:
-        for version in view.problem.versions[slot]:
-            device = view.problem.devices[version]
-            for number, groups in device.compatibility:
-                members[number].append((groups, device.id))
+    for version in view.minded:
+        device = view.problem.devices[version]
+        for number, groups in device.compatibility:
+            members[number].append((groups, device.id))
     for number, joined in members.items():
         before = view.problem.usage.compatibility.get(number)
         if not frozenset.intersection(*(groups for groups, _ in joined), *([] if before is None else [before])):

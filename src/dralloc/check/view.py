@@ -124,6 +124,16 @@ class View:
         )
 
     @cached_property
+    def minded(self) -> tuple[int, ...]:
+        """Devices that come into use, by index: each in the versions that some node sees, which are those it minds.
+
+        While a pool is updated, only one of the generations that nodes see has counters (slices with counters matter to
+        every node, KEP-4815). So nobody stands in another's way if the grants there come first.
+        """
+        uses = (use for slot in self.opened for use in self.by_slot[slot] if not use.alternative.admin)
+        return tuple(dict.fromkeys(use.device_index for use in uses))
+
+    @cached_property
     def offered(self) -> Mapping[int, frozenset[int]]:
         """The devices in usable pools of each node with a placement."""
         nodes = {award.node: self.problem.nodes[award.node] for award in self.awards}

@@ -30,7 +30,7 @@ class Islands:
     Parameters
     ----------
     groups
-        The nodes of each kind, in search order; nodes without any device for the demands are in none.
+        The nodes of each kind, in search order; nodes where nothing can happen to the demands are in none.
     """
 
     groups: tuple[tuple[int, ...], ...]
@@ -46,7 +46,8 @@ def find_islands(problem: Problem, demands: Sequence[Demand]) -> Islands | None:
             sight = survey.look_at(node)
             if not survey.is_apart(sight):
                 return None
-            if sight.devices:
+            # Where a pool cannot be used, a request for all devices is an error, whatever there is.
+            if sight.devices or sight.closed:
                 groups.setdefault((allowed, *sight.key()), []).append(node)
     return Islands(tuple(tuple(members) for members in groups.values()))
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from dralloc.errors import AllocationError
 from dralloc.names import ClaimKey
 from dralloc.problem import Charge, Claim, Demand, Eligibility, Problem
+from dralloc.solution import Placement
 from dralloc.solvers.cpsat import solve
 
-__all__ = ["copies", "takes_nothing"]
+__all__ = ["copies", "is_for_nothing", "takes_nothing"]
 
 
 def copies(demand: Demand, number: int) -> Iterator[Demand]:
@@ -44,6 +45,23 @@ def takes_nothing(problem: Problem, demand: Demand) -> bool:
     return bool(solve(replace(problem, demands=(demand,), eligibility=_ForNothing(problem, demand))).placements)
 
 
+def is_for_nothing(problem: Problem, placement: Placement) -> bool:
+    """Whether another copy could always be placed beside this one, in the same way: what it has costs nothing."""
+    demand = problem.demands[placement.demand]
+    for claim, grants in zip(demand.claims, placement.grants, strict=True):
+        for grant in grants:
+            alternative = claim.requests[grant.request].alternatives[grant.alternative]
+            charge = problem.eligibility.charge(alternative.index, grant.device)
+            if not (alternative.admin or _is_free(problem, grant.device, charge)):
+                return False
+    return True
+
+
+def _is_free(problem: Problem, device: int, charge: Charge | None) -> bool:
+    shareable = problem.devices[device].shareable
+    return shareable and charge is not None and not any(each for _, each in (*charge.capacity, *charge.counters))
+
+
 @dataclass(frozen=True)
 class _ForNothing:
     """The eligibility of a problem, where only what takes nothing is let in."""
@@ -60,12 +78,8 @@ class _ForNothing:
 
     def admits(self, alternative: int, device: int) -> bool:
         return self._whole.admits(alternative, device) and (
-            alternative in self._admin or self._is_free(device, self.charge(alternative, device))
+            alternative in self._admin or _is_free(self.problem, device, self.charge(alternative, device))
         )
-
-    def _is_free(self, device: int, charge: Charge | None) -> bool:
-        shareable = self.problem.devices[device].shareable
-        return shareable and charge is not None and not any(each for _, each in (*charge.capacity, *charge.counters))
 
     @property
     def _admin(self) -> frozenset[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dralloc.check import check
@@ -12,7 +12,7 @@ from dralloc.solution import Solution
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.whatif.alike import Islands, find_islands
-from dralloc.whatif.copies import copies, takes_nothing
+from dralloc.whatif.copies import copies, is_for_nothing, takes_nothing
 from dralloc.whatif.cut import cut
 from dralloc.whatif.naive import Estimate
 from dralloc.whatif.twins import EveryNodeCountsError
@@ -112,14 +112,18 @@ class _Filling:
         if per_device is None and takes_nothing(self.problem, self.demand):
             greedy = self.first_fit(1)
             return Fill(None, None, None if greedy.placements else 0, None, _first_error(greedy))
-        for tried in _TRIES if most is None else (most,):
+        for tried in self._tries() if most is None else (most,):
             problem = self._crowded(tried)
             greedy = first_fit(problem)
             best = solve(problem, options, hint=greedy)
-            if best.tiers[0].value < tried:
+            if best.tiers[0].value < tried or self._is_endless(problem, best):
                 break
         check(problem, greedy)
         check(problem, best)
+        if self._is_endless(problem, best):
+            ends = not self._is_endless(problem, greedy)
+            number = self._count(greedy) if ends else None
+            return Fill(None, None, number, None, _first_error(greedy), best.warnings)
         number, tier = self._count(best), best.tiers[0]
         # What is open could be open on nodes of the most frequent kind; if no copy is left, there could be more.
         open_ended = tier.value == len(problem.demands) != most
@@ -132,6 +136,17 @@ class _Filling:
             reason=_first_error(greedy),
             warnings=best.warnings,
         )
+
+    def _tries(self) -> Sequence[int]:
+        """Models of many copies that take all there is grow with the square of their number."""
+        requests = [request for claim in self.demand.claims for request in claim.requests]
+        for_all = any(each.count is None for request in requests for each in request.alternatives)
+        return _TRIES[:-1] if for_all else _TRIES
+
+    def _is_endless(self, problem: Problem, solution: Solution) -> bool:
+        """Whether all copies are placed, one of them for nothing, so that there is always room for another one."""
+        placed = solution.placements
+        return len(placed) == len(problem.demands) and any(is_for_nothing(problem, one) for one in placed)
 
     def first_fit(self, most: int | None) -> Solution:
         """What first fit makes of so many copies."""

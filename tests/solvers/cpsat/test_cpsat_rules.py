@@ -180,13 +180,26 @@ def test_admin_access_charges_no_counters() -> None:
     assert placed(answer(scene)) == [0]
 
 
-def test_every_version_of_a_device_is_charged() -> None:
+def test_a_grant_minds_the_counters_of_the_version_that_its_node_sees() -> None:
+    for node, found in ((0, []), (1, [0])):
+        scene = Scene(nodes=2)
+        scene.device(0, slot=0, consumes={scene.counter(1, free=0, group=1): 1})
+        scene.device(1, slot=0)
+        scene.pod(scene.claim(Ask()), nodes=(node,))
+        assert placed(answer(scene)) == found
+
+
+def test_shares_of_two_versions_mind_the_counters_of_their_own() -> None:
     scene = Scene(nodes=2)
-    old, new = scene.counter(1, free=0, group=1), scene.counter(1, group=2)
-    scene.device(0, slot=0, consumes={old: 1})
-    scene.device(1, slot=0, consumes={new: 1})
-    scene.pod(scene.claim(Ask()), nodes=(1,))
-    assert placed(answer(scene)) == []
+    counter = scene.counter(1, free=1, group=1)
+    scene.device(0, slot=0, consumes={counter: 1}, capacity={"memory": 2})
+    scene.device(1, slot=0, capacity={"memory": 2})
+    scene.device(0, slot=1, consumes={counter: 1})
+    scene.pod(scene.claim(Ask(only=[2])), nodes=(0,))
+    scene.pod(scene.claim(Ask(only=[1], capacity={"memory": 1})), nodes=(1,))
+    assert placed(answer(scene)) == [0, 1]
+    scene.pod(scene.claim(Ask(only=[0], capacity={"memory": 1})), nodes=(0,), weight=2)
+    assert placed(answer(scene)) == [1, 2]
 
 
 def test_an_overdrawn_group_is_closed_but_what_is_open_stays_open() -> None:

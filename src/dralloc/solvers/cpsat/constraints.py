@@ -111,10 +111,13 @@ def one_use_in_a_claim(model: Model) -> None:
 
 
 def opened_by_any_share(model: Model) -> None:
-    """A shareable device is in use from its first share on (KEP-5075)."""
+    """A shareable device is in use from its first share on (KEP-5075), in each version that is taken."""
     for slot, take in takes_by_slot(model):
         if not take.admin and slot in model.variables.opened and is_shareable(model, take):
-            model.cp.add_implication(take.literal, model.variables.opened[slot])
+            opened, minded = model.variables.opened[slot], model.variables.minded[take.device]
+            model.cp.add_implication(take.literal, opened)
+            if minded is not opened:
+                model.cp.add_implication(take.literal, minded)
 
 
 def counters(model: Model) -> None:
@@ -169,10 +172,9 @@ def _amount(charge: Charge, name: str) -> int | None:
 def compatible_groups(model: Model) -> None:
     """Whatever is in use on a counter set has a compatibility group in common (KEP-5963)."""
     members: dict[int, list[tuple[Literal, frozenset[str]]]] = defaultdict(list)
-    for slot, user in first_users(model):
-        for version in model.problem.versions[slot]:
-            for number, groups in model.problem.devices[version].compatibility:
-                members[number].append((user, groups))
+    for device, user in first_users(model):
+        for number, groups in model.problem.devices[device].compatibility:
+            members[number].append((user, groups))
     for number, users in sorted(members.items()):
         in_use = model.problem.usage.compatibility.get(number)
         every = frozenset[str]().union(*(groups for _, groups in users)) if in_use is None else in_use

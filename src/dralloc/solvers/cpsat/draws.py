@@ -41,10 +41,15 @@ def dedicated_users(model: Model) -> dict[int, list[Literal]]:
 
 
 def first_users(model: Model) -> Iterator[tuple[int, Literal]]:
-    """What brings a device into use, by slot: whoever takes it for itself, or any share of it."""
-    for slot, users in dedicated_users(model).items():
-        yield from ((slot, user) for user in users)
-    yield from model.variables.opened.items()
+    """What brings a device into use, and minds what it draws on: who takes it for itself, or the first of its shares.
+
+    While a pool is updated, only one of the generations that nodes see has counters, and a grant minds only what the
+    version draws on that its node sees (upstream behaviour): there is an order in which those grants come first.
+    """
+    for _, take in takes_by_slot(model):
+        if not take.admin and not is_shareable(model, take):
+            yield take.device, take.literal
+    yield from model.variables.minded.items()
 
 
 def counter_terms(model: Model) -> dict[int, list[Term]]:
@@ -54,8 +59,7 @@ def counter_terms(model: Model) -> dict[int, list[Term]]:
         if not take.admin:
             for counter, amount in take.charge.counters:
                 drawn[counter].append((take.literal, amount))
-    for slot, user in first_users(model):
-        for version in model.problem.versions[slot]:
-            for counter, amount in model.problem.devices[version].consumes:
-                drawn[counter].append((user, amount))
+    for device, user in first_users(model):
+        for counter, amount in model.problem.devices[device].consumes:
+            drawn[counter].append((user, amount))
     return dict(sorted(drawn.items()))

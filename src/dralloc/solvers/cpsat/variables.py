@@ -84,6 +84,9 @@ class Variables:
         By demand: its claims, by index, that other demands list too.
     opened
         By slot of a shareable device that nobody uses yet: an allocation without admin access takes it.
+    minded
+        By shareable device that nobody uses yet, in each version that can be taken: who takes it there minds what it
+        draws on.
     """
 
     miss: dict[int, Literal] = field(default_factory=dict)
@@ -93,6 +96,7 @@ class Variables:
     homes: dict[tuple[int, int, int], Literal] = field(default_factory=dict)
     shared: dict[int, tuple[int, ...]] = field(default_factory=dict)
     opened: dict[int, Literal] = field(default_factory=dict)
+    minded: dict[int, Literal] = field(default_factory=dict)
 
     def every_serving(self) -> Iterator[Serving]:
         """Each serving, in the order of creation."""
@@ -191,5 +195,11 @@ class _Creator:
         devices, shares = self.problem.devices, self.problem.usage.shares
         for take in self.variables.takes():
             view = devices[take.device]
-            if view.shareable and not take.admin and view.slot not in shares | self.variables.opened.keys():
-                self.variables.opened[view.slot] = self._boolean("open", view.id)
+            if view.shareable and not take.admin and view.slot not in shares:
+                if view.slot not in self.variables.opened:
+                    self.variables.opened[view.slot] = self._boolean("open", view.id)
+                several = view.slot in self.problem.several_versions
+                if take.device not in self.variables.minded:
+                    opened = self.variables.opened[view.slot]
+                    literal = self._boolean("mind", view.id, view.group) if several else opened
+                    self.variables.minded[take.device] = literal
