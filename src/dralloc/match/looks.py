@@ -65,7 +65,9 @@ class Looks:
             if read is None:
                 read = known[name] = self._find_read(driver, name)
             if read or not ((type(value) is str and value.isascii()) or _converts(value)):
-                attributes.append((name, _type(value), value))
+                # One equals True, in lists as well.
+                kind = tuple(map(type, value)) if isinstance(value, tuple) else type(value)
+                attributes.append((name, kind, value))
         look = (
             driver,
             tuple(attributes),
@@ -85,11 +87,6 @@ class Looks:
         if not slash:
             domain, identifier = driver, name
         return (domain, identifier) in self._read or (domain, _EVERY) in self._read
-
-
-def _type(value: AttributeValue) -> type | tuple[type, ...]:
-    """Its type; of a list those of its items, as ``True`` equals 1 there, too."""
-    return tuple(map(type, value)) if isinstance(value, tuple) else type(value)
 
 
 def _converts(value: AttributeValue) -> bool:

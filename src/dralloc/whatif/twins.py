@@ -155,8 +155,14 @@ class _Census:
 
     def _column(self, slice_: ResourceSlice, recurrence: Recurrence) -> Hashable:
         driver, devices, look = slice_.spec.driver, slice_.spec.devices, self.table.looks.of
+        published = self.features.DeviceTaints and not self.table.taint_rules.rules
         return (
-            tuple([look(driver, device, self._taints(slice_, device)) for device in devices]),
+            tuple(
+                [
+                    look(driver, device, device.taints if published else self._taints(slice_, device))
+                    for device in devices
+                ]
+            ),
             tuple([id(device.consumes_counters) for device in devices]),
             tuple([device.binds_to_node for device in devices]),
             tuple(
@@ -169,8 +175,6 @@ class _Census:
         """The taints that count."""
         if not self.features.DeviceTaints:
             return ()
-        if not self.table.taint_rules.rules:
-            return device.taints
         id_ = DeviceID(*slice_.pool_id, device.name)
         by_rules = self.table.taint_rules.taints(id_, partial(cel_device, slice_.spec.driver, device))
         return (*device.taints, *by_rules)
