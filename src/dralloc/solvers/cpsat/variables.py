@@ -192,14 +192,14 @@ class _Creator:
         return tuple(takes)
 
     def _opened(self) -> None:
-        devices, shares = self.problem.devices, self.problem.usage.shares
+        shares, several = self.problem.usage.shares, self.problem.several_versions
+        opened, minded = self.variables.opened, self.variables.minded
         for take in self.variables.takes():
-            view = devices[take.device]
-            if view.shareable and not take.admin and view.slot not in shares:
-                if view.slot not in self.variables.opened:
-                    self.variables.opened[view.slot] = self._boolean("open", view.id)
-                several = view.slot in self.problem.several_versions
-                if take.device not in self.variables.minded:
-                    opened = self.variables.opened[view.slot]
-                    literal = self._boolean("mind", view.id, view.group) if several else opened
-                    self.variables.minded[take.device] = literal
+            view = self.problem.devices[take.device]
+            if not view.shareable or take.admin or view.slot in shares:
+                continue
+            if view.slot not in opened:
+                opened[view.slot] = self._boolean("open", view.id)
+            if take.device not in minded:
+                own = view.slot in several
+                minded[take.device] = self._boolean("mind", view.id, view.group) if own else opened[view.slot]
