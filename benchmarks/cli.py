@@ -16,8 +16,8 @@ from benchmarks.headroom import measure_headroom
 from benchmarks.measure import Measurement, measure, middle
 from benchmarks.openb.command import openb_command
 from benchmarks.registry import WORKLOADS
+from dralloc.choices import Mode
 from dralloc.cli.console import Session
-from dralloc.plan import Mode
 from dralloc.report import Line, Part, Table, show
 from dralloc.solvers.cpsat import Options
 

@@ -11,9 +11,9 @@ from benchmarks.export import export
 from benchmarks.measure import peak_rss_mib
 from benchmarks.registry import WORKLOADS
 from benchmarks.workloads.pending import PENDING
+from dralloc.choices import Mode
 from dralloc.explain import explain
 from dralloc.load import load
-from dralloc.plan import Mode
 from dralloc.timing import phase
 
 __all__ = ["Explained", "measure_explain"]

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from cluster_strategies import clusters
 from dralloc.api import ResourceClaim, to_wire
 from dralloc.check import check
+from dralloc.choices import Mode
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.dump import dump_yaml
 from dralloc.load import load_documents, load_text
 from dralloc.names import CounterID, DeviceID
-from dralloc.plan import Mode
 from dralloc.problem import Problem
 from dralloc.solution import Solution
 from dralloc.solvers.cpsat import Options, solve

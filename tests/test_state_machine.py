@@ -22,10 +22,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from cluster_strategies import CLASSES, DRIVERS, pods, pools, taint_rules
 from dralloc.api import to_wire
 from dralloc.check import check
+from dralloc.choices import Mode
 from dralloc.compiler import compile_cluster
 from dralloc.dump import dump_yaml
 from dralloc.load import load_documents, load_text
-from dralloc.plan import Mode
 from dralloc.quantity import parse_quantity
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit

@@ -8,14 +8,15 @@ from typing import TypedDict, Unpack
 
 from dralloc.budget import Cap, parsed
 from dralloc.check import check, violations
+from dralloc.choices import Goal, Mode
 from dralloc.cluster import Cluster
 from dralloc.comparison import Comparison
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.features import ALL_FEATURES, Features
-from dralloc.plan import Mode, Plan
+from dralloc.plan import Plan
 from dralloc.problem import Problem
 from dralloc.solution import Solution
-from dralloc.solvers.cpsat import Goal, Options, Progress, solve, within_caps
+from dralloc.solvers.cpsat import Options, Progress, solve, within_caps
 from dralloc.solvers.first_fit import first_fit
 from dralloc.timing import phase
 

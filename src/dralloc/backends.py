@@ -7,29 +7,16 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, suppress
-from enum import StrEnum
 from multiprocessing import resource_tracker
 from typing import Any, Final, Protocol, TypeVar
 
+from dralloc.choices import Backend
 from dralloc.errors import DrallocError
 
-__all__ = ["Backend", "Task", "backend_named", "is_elsewhere", "run_all", "shield_children", "stop_processes"]
+__all__ = ["Task", "backend_named", "is_elsewhere", "run_all", "shield_children", "stop_processes"]
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
-
-
-class Backend(StrEnum):
-    """What does the work.
-
-    ``LOKY``: processes on this machine. ``DASK``: the Dask cluster of the current ``distributed.Client``, or of Dask's
-    configured scheduler address, or one on this machine. ``RAY``: the Ray cluster that is initialised or that
-    ``RAY_ADDRESS`` names, or one on this machine.
-    """
-
-    LOKY = "loky"
-    DASK = "dask"
-    RAY = "ray"
 
 
 class Task(Protocol[T_co]):

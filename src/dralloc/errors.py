@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 __all__ = [
     "AllocationError",
@@ -33,6 +34,7 @@ __all__ = [
     "FatalError",
     "Finding",
     "InputError",
+    "Level",
     "ModelError",
     "NodeError",
     "QuantityError",
@@ -42,6 +44,26 @@ __all__ = [
 
 class DrallocError(Exception):
     """Base of every error that dralloc raises on purpose."""
+
+
+class Level(StrEnum):
+    """How bad a violation is; the levels compare by `rank`."""
+
+    ERROR = "error"
+    """The API server refuses the object."""
+    WARNING = "warning"
+    """The object is accepted and will hurt."""
+    INFO = "info"
+    """Worth knowing."""
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst level."""
+        return list(Level).index(self)
+
+    def reaches(self, other: Level) -> bool:
+        """Whether this level is at least as bad as the other."""
+        return self.rank <= other.rank
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dralloc.api import AllocationResult, ResourceClaim
+from dralloc.choices import Mode
 from dralloc.compiler import Compiled
 from dralloc.metrics import Metrics, Spending, Utilisation, measure
 from dralloc.names import ClaimKey
@@ -20,14 +20,7 @@ from dralloc.write import allocated_claims, allocations
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Mode", "Plan", "Unplaced"]
-
-
-class Mode(StrEnum):
-    """How to answer: as upstream's scheduler would, or as well as possible."""
-
-    FIRST_FIT = "first-fit"
-    OPTIMAL = "optimal"
+__all__ = ["Plan", "Unplaced"]
 
 
 @dataclass(frozen=True, slots=True)

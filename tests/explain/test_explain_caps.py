@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from conftest import ROOT
+from dralloc.choices import Mode
 from dralloc.cli import app
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.explain import Explanation, explain
-from dralloc.plan import Mode
 from wire import (
     Json,
     allocated,

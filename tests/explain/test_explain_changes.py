@@ -21,6 +21,7 @@ from crowded import GANG, Crowd
 from dralloc.allocate import allocate
 from dralloc.budget import Cap
 from dralloc.check import violations
+from dralloc.choices import Mode
 from dralloc.cluster import Cluster
 from dralloc.explain.change import Change
 from dralloc.explain.conflict import find_conflict
@@ -33,7 +34,6 @@ from dralloc.explain.situation import Situation
 from dralloc.explain.suggestions import Cost, Suggestion, find_suggestions
 from dralloc.explain.turn import placed_before, take_turn
 from dralloc.explain.wording import Wording
-from dralloc.plan import Mode
 from dralloc.problem import Problem
 from dralloc.solvers.cpsat import Options
 from dralloc.solvers.first_fit import first_fit

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from dralloc.choices import Mode
 from dralloc.cluster import Cluster
 from dralloc.explain import Explanation, explain
 from dralloc.explain.clauses import split
 from dralloc.load import load
-from dralloc.plan import Mode
 from wire import (
     DRIVER,
     Json,

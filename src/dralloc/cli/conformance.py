@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from dralloc.choices import Mode
 from dralloc.cli.console import Exit, Session, guarded
 from dralloc.cli.options import AsJson, Pruning, Quiet
 from dralloc.conformance import (
@@ -22,7 +23,6 @@ from dralloc.conformance import (
     run_first_fit,
     run_optimal,
 )
-from dralloc.plan import Mode
 from dralloc.report import Line, Part, Table, show
 
 __all__ = ["conformance"]

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dralloc.choices import Mode
 from dralloc.cli.answers import read, show_answer
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
@@ -23,7 +24,6 @@ from dralloc.cli.options import (
     Workers,
 )
 from dralloc.explain import explain
-from dralloc.plan import Mode
 
 __all__ = ["explain_command"]
 

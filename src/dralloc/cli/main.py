@@ -10,7 +10,7 @@ import typer
 
 from dralloc.allocate import JobOptions, allocate, compare
 from dralloc.api import to_wire
-from dralloc.backends import Backend
+from dralloc.choices import Backend, Goal, Mode
 from dralloc.cli.answers import read, show_answer
 from dralloc.cli.conformance import conformance
 from dralloc.cli.console import Session, features_from, guarded
@@ -42,8 +42,7 @@ from dralloc.cli.stranded import stranded_command
 from dralloc.cli.study import study_command
 from dralloc.cli.validate import validate
 from dralloc.dump import dump_yaml
-from dralloc.plan import Mode, Plan
-from dralloc.solvers.cpsat import Goal
+from dralloc.plan import Plan
 
 __all__ = ["app", "main"]
 

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dralloc.backends import Backend
-from dralloc.solvers.cpsat import Goal
+from dralloc.choices import Backend, Goal
 
 __all__ = [
     "AsJson",

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dralloc.allocate import JobOptions, compare
-from dralloc.backends import Backend
+from dralloc.choices import Backend, Goal
 from dralloc.cli.answers import read
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
@@ -34,7 +34,7 @@ from dralloc.cli.options import (
 )
 from dralloc.errors import DrallocError
 from dralloc.save import write_text
-from dralloc.solvers.cpsat import Goal, Progress
+from dralloc.solvers.cpsat import Progress
 
 __all__ = ["report"]
 

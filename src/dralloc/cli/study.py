@@ -8,6 +8,7 @@ from typing import Annotated, Final, TypeVar
 
 import typer
 
+from dralloc.choices import Goal
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
     FeatureSwitches,
@@ -21,7 +22,6 @@ from dralloc.cli.options import (
 )
 from dralloc.errors import DrallocError
 from dralloc.save import write_text
-from dralloc.solvers.cpsat import Goal
 from dralloc.solvers.policies import POLICIES
 from dralloc.study import study
 

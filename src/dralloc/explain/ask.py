@@ -8,6 +8,7 @@ from typing import Final, Unpack
 
 from dralloc.allocate import SolveOptions, allocate
 from dralloc.budget import Cap, parsed
+from dralloc.choices import Mode
 from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.errors import DrallocError
@@ -28,7 +29,6 @@ from dralloc.explain.wording import Wording
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
-from dralloc.plan import Mode
 from dralloc.solution import Placement, Solution
 from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from dralloc.choices import Mode
 from dralloc.explain.advice import ADVICE
 from dralloc.explain.competition import Competition
 from dralloc.explain.conflict import Conflict
@@ -14,7 +15,6 @@ from dralloc.explain.gang import Gathering
 from dralloc.explain.reasons import Group, NodeReason, grouped
 from dralloc.explain.suggestions import Suggestion
 from dralloc.names import ClaimKey
-from dralloc.plan import Mode
 from dralloc.report import Line, Part, Table, as_text, timing_line
 
 __all__ = ["Explanation"]

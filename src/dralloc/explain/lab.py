@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dralloc.check import check
+from dralloc.choices import Mode
 from dralloc.errors import FatalError
 from dralloc.explain.books import Books
 from dralloc.explain.change import Change
@@ -19,7 +20,6 @@ from dralloc.explain.plausible import Plausible
 from dralloc.explain.scene import Lift, Part, Scene
 from dralloc.explain.turn import Turn
 from dralloc.names import ClaimKey
-from dralloc.plan import Mode
 from dralloc.problem import Demand, Problem
 from dralloc.solution import Grant, Solution
 from dralloc.solvers.cpsat import solve, within_caps

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from matplotlib.axes import Axes
 
+from dralloc.choices import Mode
 from dralloc.names import ClaimKey
-from dralloc.plan import Mode, Plan
+from dralloc.plan import Plan
 from dralloc.plot.canvas import axes
 from dralloc.plot.holdings import Holding, holdings
 from dralloc.plot.kinds import Kind, Kinds

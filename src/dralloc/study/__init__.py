@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dralloc.backends import Backend
+from dralloc.choices import Backend
 from dralloc.study.run import study
 from dralloc.study.trial import MODES
 

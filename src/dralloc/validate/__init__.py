@@ -6,9 +6,10 @@ level and words about it. Errors follow ``pkg/apis/resource/validation`` of Kube
 
 from __future__ import annotations
 
+from dralloc.errors import Level
 from dralloc.validate.rule import Rule
 from dralloc.validate.run import RULES, validate, validate_reading
 from dralloc.validate.sarif import as_sarif
-from dralloc.validate.violation import Level, Violation
+from dralloc.validate.violation import Violation
 
 __all__ = ["RULES", "Level", "Rule", "Violation", "as_sarif", "validate", "validate_reading"]

@@ -9,8 +9,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from dralloc.api import ApiObject
 from dralloc.cluster import Cluster
+from dralloc.errors import Level
 from dralloc.features import Features
-from dralloc.validate.violation import Level
 
 __all__ = [
     "Issue",

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dralloc.api import ApiObject
 from dralloc.cluster import Cluster
-from dralloc.errors import Finding
+from dralloc.errors import Finding, Level
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.load import Reading
@@ -33,7 +33,7 @@ from dralloc.validate import (
     wishes,
 )
 from dralloc.validate.rule import Issue, Part, Rule, Scene
-from dralloc.validate.violation import Level, Violation
+from dralloc.validate.violation import Violation
 
 __all__ = ["RULES", "SCHEMA", "UNKNOWN_FIELD", "validate", "validate_reading"]
 

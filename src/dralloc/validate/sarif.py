@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
+from dralloc.errors import Level
 from dralloc.validate.rule import Rule
-from dralloc.validate.violation import Level, Violation
+from dralloc.validate.violation import Violation
 
 __all__ = ["as_sarif"]
 

@@ -3,32 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
-from dralloc.errors import Finding
+from dralloc.errors import Finding, Level
 
-__all__ = ["Level", "Violation"]
-
-
-class Level(StrEnum):
-    """How bad a violation is; the levels compare by `rank`."""
-
-    ERROR = "error"
-    """The API server refuses the object."""
-    WARNING = "warning"
-    """The object is accepted and will hurt."""
-    INFO = "info"
-    """Worth knowing."""
-
-    @property
-    def rank(self) -> int:
-        """0 for the worst level."""
-        return list(Level).index(self)
-
-    def reaches(self, other: Level) -> bool:
-        """Whether this level is at least as bad as the other."""
-        return self.rank <= other.rank
+__all__ = ["Violation"]
 
 
 @dataclass(frozen=True, slots=True)

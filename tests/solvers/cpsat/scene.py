@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from dralloc.check import check
+from dralloc.choices import Goal
 from dralloc.errors import AllocationError
 from dralloc.names import ClaimKey, DeviceID, PoolID, RequestName
 from dralloc.problem import (
@@ -27,7 +28,7 @@ from dralloc.problem import (
     Usage,
 )
 from dralloc.solution import Solution, Status
-from dralloc.solvers.cpsat import Goal, Options, solve
+from dralloc.solvers.cpsat import Options, solve
 from strategies import TableEligibility
 
 __all__ = ["Ask", "Scene", "answer", "devices_of", "placed"]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dralloc.solvers.cpsat import Goal
+from dralloc.choices import Goal
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.components import components
 from solvers.cpsat.scene import Ask, Scene, answer

@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 import strategies
 from crowd_strategies import crowds
 from dralloc.check import check
+from dralloc.choices import Goal
 from dralloc.errors import DrallocError, ModelError
 from dralloc.problem import Problem
 from dralloc.solution import Solution, Status
-from dralloc.solvers.cpsat import Goal, Options, Progress, parallel, run, solve
+from dralloc.solvers.cpsat import Options, Progress, parallel, run, solve
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.classes import divide as division
 from dralloc.solvers.cpsat.excerpt import Excerpts

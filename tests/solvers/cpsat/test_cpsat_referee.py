@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 import brute_force
 import strategies
 from dralloc.check import check
+from dralloc.choices import Goal
 from dralloc.problem import Problem
 from dralloc.solution import Placement, Status
-from dralloc.solvers.cpsat import Goal, Options, solve
+from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.cpsat.goals import opened_slots, touched_units
 
 THOROUGH = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from dralloc.check import check
+from dralloc.choices import Goal
 from dralloc.errors import ModelError
 from dralloc.problem import Problem
 from dralloc.solution import Grant, Placement, Solution, Status
-from dralloc.solvers.cpsat import Goal, Options, Progress, build, solve
+from dralloc.solvers.cpsat import Options, Progress, build, solve
 from solvers.cpsat.scene import Ask, Scene, answer
 
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from dralloc.choices import Goal
 from dralloc.problem import Usage
 from dralloc.solution import Tier
-from dralloc.solvers.cpsat import Goal
 from solvers.cpsat.scene import Ask, Scene, answer, devices_of, placed
 
 

@@ -7,7 +7,7 @@ appears in what `solve` takes and returns.
 from dralloc.solvers.cpsat.assemble import build
 from dralloc.solvers.cpsat.budgets import within_caps
 from dralloc.solvers.cpsat.model import Model
-from dralloc.solvers.cpsat.options import Goal, Options, Progress
+from dralloc.solvers.cpsat.options import Options, Progress
 from dralloc.solvers.cpsat.run import solve
 
-__all__ = ["Goal", "Model", "Options", "Progress", "build", "solve", "within_caps"]
+__all__ = ["Model", "Options", "Progress", "build", "solve", "within_caps"]

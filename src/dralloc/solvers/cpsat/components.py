@@ -6,9 +6,9 @@ from collections.abc import Hashable, Iterator
 
 from networkx.utils import UnionFind
 
+from dralloc.choices import Goal
 from dralloc.problem import Problem
 from dralloc.solvers.cpsat.candidates import Candidate, Site, Survey
-from dralloc.solvers.cpsat.options import Goal
 from dralloc.solvers.cpsat.units import units
 
 __all__ = ["components", "touched"]

@@ -9,12 +9,12 @@ from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dralloc.choices import Goal
 from dralloc.problem import Problem
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat import goals
 from dralloc.solvers.cpsat.candidates import Choice, Site
 from dralloc.solvers.cpsat.model import Model
-from dralloc.solvers.cpsat.options import Goal
 from dralloc.solvers.cpsat.rows import Term
 
 __all__ = ["Objective", "Part", "objectives"]

@@ -3,39 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
-from dralloc.backends import Backend, backend_named
+from dralloc.backends import backend_named
+from dralloc.choices import Backend, Goal
 from dralloc.errors import ModelError
 from dralloc.solution import relative_gap
 
-__all__ = ["Goal", "Options", "Progress"]
+__all__ = ["Options", "Progress"]
 
 _MAX_SEED: Final = 2**31 - 1
 """CP-SAT's seed is an int32."""
-
-
-class Goal(StrEnum):
-    """What to prefer among the answers that place the most demands with the best alternatives.
-
-    ``FEWEST_NODES``: the smallest number of nodes that get a placement.
-    ``FEWEST_DEVICES``: the smallest number of devices that were free and no longer are; one more share of a device
-    that is already shared costs nothing, nor does admin access.
-    ``LEAST_FRAGMENTATION``: the smallest number of untouched units that get touched. A unit is a counter set (the GPU
-    that partitions are cut from, KEP-4815), or a device that draws on no counters. It is untouched as long as no
-    allocation without admin access draws on it. Fewer touched units leave more of them whole for later requests that
-    need a whole one.
-    ``SPREAD``: the smallest largest number of demands on one node, so that the loss of any node costs as few demands
-    as possible. (The number of used nodes would not tell 10 + 10 from 19 + 1.)
-    ``NONE``: no preference.
-    """
-
-    FEWEST_NODES = "fewest-nodes"
-    FEWEST_DEVICES = "fewest-devices"
-    LEAST_FRAGMENTATION = "least-fragmentation"
-    SPREAD = "spread"
-    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from time import perf_counter
 
 from ortools.sat.python import cp_model
 
+from dralloc.choices import Goal
 from dralloc.problem import Problem
 from dralloc.solution import Placement, Solution, Status, Tier
 from dralloc.solvers.cpsat.assemble import build_for
@@ -25,7 +26,7 @@ from dralloc.solvers.cpsat.constraints import add_capacity
 from dralloc.solvers.cpsat.draws import is_shareable
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.objective import Objective, Part, objectives
-from dralloc.solvers.cpsat.options import Goal, Options
+from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.parts import Component
 from dralloc.solvers.cpsat.rows import Literal, SignedTerm, Term, add_at_most
 from dralloc.solvers.cpsat.search import minimise

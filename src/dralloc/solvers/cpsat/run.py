@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Final
 
 from dralloc.backends import backend_named, is_elsewhere
+from dralloc.choices import Goal
 from dralloc.errors import ModelError
 from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
@@ -20,7 +21,7 @@ from dralloc.solvers.cpsat.classes.part import CountedComponent
 from dralloc.solvers.cpsat.components import components
 from dralloc.solvers.cpsat.interrupt import asked_to_stop, heeding_interrupts
 from dralloc.solvers.cpsat.objective import Objective, Part, objectives
-from dralloc.solvers.cpsat.options import Goal, Options, Progress
+from dralloc.solvers.cpsat.options import Options, Progress
 from dralloc.solvers.cpsat.packing.part import PackedComponent
 from dralloc.solvers.cpsat.parallel import work_out
 from dralloc.solvers.cpsat.parts import Answered, Component, Solvable, improve_all, is_next

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dralloc.choices import Mode
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.explain.conflict import Conflict, find_conflict
 from dralloc.explain.excluded import Exclusions
@@ -14,7 +15,6 @@ from dralloc.explain.subject import find_demand
 from dralloc.explain.turn import take_turn
 from dralloc.explain.wording import Wording
 from dralloc.names import ClaimKey
-from dralloc.plan import Mode
 from dralloc.solvers.cpsat import Options
 from dralloc.whatif.moves.rearrange import rearrange
 from dralloc.whatif.moves.tenancy import Tenancy, unbound

@@ -1,0 +1,49 @@
+"""What users choose from, by name; nothing heavy, because the command line shows it before it does anything."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["Backend", "Goal", "Mode"]
+
+
+class Mode(StrEnum):
+    """How to answer: as upstream's scheduler would, or as well as possible."""
+
+    FIRST_FIT = "first-fit"
+    OPTIMAL = "optimal"
+
+
+class Goal(StrEnum):
+    """What to prefer among the answers that place the most demands with the best alternatives.
+
+    ``FEWEST_NODES``: the smallest number of nodes that get a placement.
+    ``FEWEST_DEVICES``: the smallest number of devices that were free and no longer are; one more share of a device
+    that is already shared costs nothing, nor does admin access.
+    ``LEAST_FRAGMENTATION``: the smallest number of untouched units that get touched. A unit is a counter set (the GPU
+    that partitions are cut from, KEP-4815), or a device that draws on no counters. It is untouched as long as no
+    allocation without admin access draws on it. Fewer touched units leave more of them whole for later requests that
+    need a whole one.
+    ``SPREAD``: the smallest largest number of demands on one node, so that the loss of any node costs as few demands
+    as possible. (The number of used nodes would not tell 10 + 10 from 19 + 1.)
+    ``NONE``: no preference.
+    """
+
+    FEWEST_NODES = "fewest-nodes"
+    FEWEST_DEVICES = "fewest-devices"
+    LEAST_FRAGMENTATION = "least-fragmentation"
+    SPREAD = "spread"
+    NONE = "none"
+
+
+class Backend(StrEnum):
+    """What does the work.
+
+    ``LOKY``: processes on this machine. ``DASK``: the Dask cluster of the current ``distributed.Client``, or of Dask's
+    configured scheduler address, or one on this machine. ``RAY``: the Ray cluster that is initialised or that
+    ``RAY_ADDRESS`` names, or one on this machine.
+    """
+
+    LOKY = "loky"
+    DASK = "dask"
+    RAY = "ray"
