@@ -72,6 +72,14 @@ def two_cards(*objects: Json, **amounts: str) -> dralloc.Cluster:
     return cluster(node(), device_class(), sets, resource_slice(cards, count=2), *objects)
 
 
+def test_what_is_capped_may_have_run_out() -> None:
+    sets = resource_slice(name="sets", count=2, sharedCounters=[counters("set", memory="0")])
+    card = device("card", consumesCounters=consumes("set", memory="1Gi"))
+    found = cluster(node(), device_class(), sets, resource_slice([card], count=2), claim("a", request()))
+    (row,) = dralloc.allocate(found, caps=["default=memory:1Gi"], fair="memory").metrics.spending
+    assert (row.total, row.used) == (0, 0)
+
+
 def test_what_is_allocated_counts() -> None:
     whole = two_cards(claim("a", request()), claim("b", request()), memory="1Gi")
     plan = dralloc.allocate(whole)

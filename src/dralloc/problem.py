@@ -46,6 +46,7 @@ __all__ = [
     "Request",
     "Scalar",
     "Usage",
+    "counter_draws",
 ]
 
 MAX_RESULTS: Final = 32
@@ -285,6 +286,26 @@ class Charge:
     capacity: tuple[tuple[str, int], ...] = ()
     counters: tuple[tuple[int, int], ...] = ()
     recorded: tuple[tuple[str, Quantity], ...] = ()
+
+
+def counter_draws(device: Device, charge: Charge, *, opening: bool) -> Iterable[tuple[int, int]]:
+    """How much one allocation of a device draws on each counter, by index and in nanos.
+
+    Parameters
+    ----------
+    charge
+        What the alternative takes by request (KEP-5941).
+    opening
+        Whether it brings the device into use, which draws the fixed amounts (KEP-4815). A counter can be drawn on both
+        ways; the amounts add up.
+    """
+    fixed = device.consumes if opening else ()
+    if not charge.counters:
+        return fixed
+    drawn = dict(fixed)
+    for index, amount in charge.counters:
+        drawn[index] = drawn.get(index, 0) + amount
+    return drawn.items()
 
 
 class Eligibility(Protocol):

@@ -92,6 +92,7 @@ class Case:
         self.conflict = find_conflict(model, self.members)
         rules = self.members if self.conflict is None else self.conflict.members
         lab = model if self.exact else Lab(turn, problem, exclusions, mode)
+        self.makes_room = lab.admit(Change(released=frozenset(turn.scene.books.by_claim) - turn.own)) is not None
         self.suggestions = find_suggestions(Situation(lab, problem, wording, compiled), rules)
         gang = self.exact and self.conflict is None and problem.demands[number].gang
         self.gathered = gather(turn, problem, Options()) if gang else None
@@ -112,6 +113,9 @@ class Case:
             assert self._holds(suggestion), f"{self.title}: does not admit it: {suggestion.text}"
             assert self._is_least(suggestion), f"{self.title}: less would do: {suggestion.text}"
             seen[suggestion.cost.name] += 1
+        releases = [one for one in self.suggestions if one.cost is Cost.RELEASE]
+        if self.exact and self.conflict is not None:
+            assert bool(releases) is self.makes_room, f"{self.title}: who holds what is in the way"
         if self.gathered is not None:
             gathering, raises = self.gathered
             assert gathering.number == gathering.bound == self._together(gathering, Change()), self.title

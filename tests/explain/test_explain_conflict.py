@@ -108,6 +108,65 @@ def test_a_counter_with_who_holds_it() -> None:
     assert details[f"counter memory of {DRIVER}"] == "10Gi free of 40Gi, held by default/held 30Gi"
 
 
+def test_what_is_drawn_from_one_counter_always_and_by_request_is_added() -> None:
+    memory = {"value": "15Gi", "valueFrom": {"capacityKey": "memory"}}
+    drawing = device("vf", consumesCounters=[{"counterSet": "card", "counters": {"memory": memory}}])
+    found = explain(
+        cluster(
+            node(),
+            device_class(),
+            resource_slice(name="counters", count=2, sharedCounters=[counters("card", memory="40Gi")]),
+            resource_slice([device("part", consumesCounters=consumes("card", memory="20Gi")), drawing], count=2),
+            allocated("held", {"device": "part"}),
+            claim("wanted", request(capacity={"requests": {"memory": "10Gi"}})),
+        ),
+        "default/wanted",
+    )
+    assert "allocated claim default/held" in rules(found)
+    assert "release claim default/held (priority 0)" in changes(found)
+
+
+def test_who_overdraws_a_counter_of_the_group_is_released() -> None:
+    found = explain(
+        cluster(
+            node(),
+            device_class(),
+            resource_slice(
+                name="counters", count=2, sharedCounters=[counters("card", memory="40Gi"), counters("links", lanes="1")]
+            ),
+            resource_slice(
+                [
+                    device("wide", consumesCounters=consumes("links", lanes="2")),
+                    device("part", consumesCounters=consumes("card", memory="20Gi")),
+                ],
+                count=2,
+            ),
+            allocated("held", {"device": "wide"}),
+            claim("wanted", request()),
+        ),
+        "default/wanted",
+    )
+    assert "release claim default/held (priority 0)" in changes(found)
+
+
+def test_who_leaves_too_little_for_two_devices_is_released() -> None:
+    devices = [device("small", {"model": "small"}, consumesCounters=consumes("card", memory="5Gi"))]
+    large = consumes("card", memory="10Gi")
+    devices += [device(f"part-{number}", {"model": "large"}, consumesCounters=large) for number in range(2)]
+    found = explain(
+        cluster(
+            node(),
+            device_class(),
+            resource_slice(name="counters", count=2, sharedCounters=[counters("card", memory="20Gi")]),
+            resource_slice(devices, count=2),
+            allocated("held", {"device": "small"}),
+            claim("wanted", request("gpu", f"{MODEL} == 'large'", count=2)),
+        ),
+        "default/wanted",
+    )
+    assert "release claim default/held (priority 0)" in changes(found)
+
+
 def test_compatibility_groups_with_who_uses_the_counter_set() -> None:
     def grouped(name: str, group: str) -> Json:
         (use,) = consumes("card", memory="1Gi")

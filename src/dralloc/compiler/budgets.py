@@ -34,10 +34,10 @@ def find_budgets(
     for namespace in sorted(waiting):
         wanted.setdefault((namespace, fair), None)
     totals = {
-        resource: sum(_totals(inventory, resource)) for resource in {*(cap.resource for cap in caps), fair} - {""}
+        resource: list(_totals(inventory, resource)) for resource in {*(cap.resource for cap in caps), fair} - {""}
     }
-    for resource, total in totals.items():
-        if not total:
+    for resource, found in totals.items():
+        if not found:
             option = "--fair" if resource == fair else "--cap"
             raise DrallocError(f'{option}: no counter and no capacity of a device is named "{resource}"')
     return tuple(
@@ -45,7 +45,7 @@ def find_budgets(
             namespace=namespace,
             resource=resource,
             used=sum(_used(cluster, inventory, namespace, resource)),
-            total=totals[resource],
+            total=sum(totals[resource]),
             most=None if cap is None else cap.most.nanos,
             fair=resource == fair and namespace in waiting,
         )

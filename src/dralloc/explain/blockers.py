@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from dralloc.budget import Budget
 from dralloc.explain.change import Change
 from dralloc.explain.situation import Situation
 from dralloc.names import ClaimKey
-from dralloc.problem import Alternative, Charge, Request
+from dralloc.problem import Alternative, Charge, counter_draws
 from dralloc.spending import amount_used
 
 __all__ = ["Blockers"]
@@ -60,14 +60,26 @@ class Blockers:
 
     def every(self, node: int) -> set[ClaimKey]:
         """The claims in the way of any device that the demand could use."""
-        found: set[ClaimKey] = set()
-        for request in self._requests:
-            found |= self._of_request(request, node)
-        return found | self._under_caps
+        return self._under_caps.union(*(self._of_device(each, device) for each, device in self._options(node)))
 
-    def _of_request(self, request: Request, node: int) -> set[ClaimKey]:
-        devices = ((each, device) for each in request.alternatives for device in self._devices(each, node))
-        return set().union(*(self._of_device(each, device) for each, device in devices))
+    def users(self, node: int) -> set[ClaimKey]:
+        """The claims that use anything of what the demand could use, even if enough of it is left for one device."""
+        return self.every(node).union(*(self._beside(each, device) for each, device in self._options(node)))
+
+    def _options(self, node: int) -> Iterator[tuple[Alternative, int]]:
+        for request in self._requests:
+            for each in request.alternatives:
+                for device in self._devices(each, node):
+                    yield each, device
+
+    def _beside(self, alternative: Alternative, number: int) -> set[ClaimKey]:
+        """The claims that share a device, or what it draws on."""
+        device, books = self._scene.problem.devices[number], self._scene.books
+        charge = self._scene.offers.charge(alternative.index, number) or Charge()
+        users: list[Iterable[ClaimKey]] = [books.holders_of_slot(device.slot)]
+        users += (books.holders_of_counter(counter) for counter, _ in counter_draws(device, charge, opening=True))
+        users += (books.users_of_set(counter_set) for counter_set, _ in device.compatibility)
+        return set().union(*users) - self._situation.lab.turn.own
 
     def _devices(self, alternative: Alternative, node: int) -> list[int]:
         offers, problem = self._scene.offers, self._scene.problem
@@ -84,9 +96,8 @@ class Blockers:
         device, books = self._scene.problem.devices[number], self._scene.books
         charge = self._scene.offers.charge(alternative.index, number) or Charge()
         found = set(books.holders_of_slot(device.slot)) if self._full(number, charge) else set()
-        for counter, amount in (*device.consumes, *charge.counters):
-            if amount > books.free[counter]:
-                found |= books.holders_of_counter(counter).keys()
+        for counter, _ in books.shortages(device, charge):
+            found |= books.holders_of_counter(counter).keys()
         for counter_set, groups in device.compatibility:
             if not groups & books.compatibility().get(counter_set, groups):
                 users = books.users_of_set(counter_set)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dralloc.inventory.groups import common_groups
 from dralloc.names import ClaimKey
-from dralloc.problem import Charge, Problem
+from dralloc.problem import Charge, Device, Problem, counter_draws
 from dralloc.solution import Placement
 
 __all__ = ["Books", "Holding", "holdings_of"]
@@ -83,7 +83,7 @@ class Books:
     def _forget(self) -> None:
         """Forget what has been worked out, after a change."""
         self._drawn: dict[int, dict[ClaimKey, int]] | None = None
-        self._overdrawn: tuple[int, ...] | None = None
+        self._overdrawn: Mapping[int, list[int]] | None = None
         self._common: Mapping[int, frozenset[str]] | None = None
 
     def _note(self, holding: Holding) -> None:
@@ -150,11 +150,28 @@ class Books:
             for counter, amount in self._problem.devices[version].consumes:
                 self.free[counter] -= sign * amount
 
-    def overdrawn(self) -> tuple[int, ...]:
-        """The counters of which more is held than there is."""
+    def overdrawn(self) -> Mapping[int, list[int]]:
+        """By group, the counters of which more is held than there is."""
         if self._overdrawn is None:
-            self._overdrawn = tuple(number for number, left in enumerate(self.free) if left < 0)
+            self._overdrawn = defaultdict(list)
+            for number, left in enumerate(self.free):
+                if left < 0:
+                    self._overdrawn[self._problem.counters[number].group].append(number)
         return self._overdrawn
+
+    def shortages(self, device: Device, charge: Charge) -> Iterator[tuple[int, int]]:
+        """The counters that keep a device from whoever would be charged so, with what is needed of each.
+
+        A device that is not in use yet does not come into use while a counter of its group is overdrawn, even if it
+        needs nothing of it.
+        """
+        opening = device.slot not in self.shares
+        needed = dict(counter_draws(device, charge, opening=opening))
+        closed = self.overdrawn().get(device.group, ()) if opening and device.consumes else ()
+        for counter in dict.fromkeys((*closed, *needed)):
+            amount = needed.get(counter, 0)
+            if counter in closed or amount > self.free[counter]:
+                yield counter, amount
 
     def compatibility(self) -> Mapping[int, frozenset[str]]:
         """By counter set in use, the groups that everything in use there has in common (KEP-5963)."""

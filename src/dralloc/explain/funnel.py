@@ -140,18 +140,8 @@ class Funnel:
         return Exclusion(Code.FEATURE, "consumes counters, and DRAPartitionableDevices is off")
 
     def _counters(self, device: Device, charge: Charge) -> Iterator[Exclusion]:
-        books, counters = self._scene.books, self._scene.problem.counters
-        opening = not books.shares.get(device.slot, 0)
-        if opening and device.consumes:
-            for index in books.overdrawn():
-                if counters[index].group == device.group:
-                    yield self._short(device, index, 0)
-        needed: dict[int, int] = {}
-        for index, wanted in (*(device.consumes if opening else ()), *charge.counters):
-            needed[index] = needed.get(index, 0) + wanted
-        for index, wanted in needed.items():
-            if wanted > books.free[index]:
-                yield self._short(device, index, wanted)
+        for index, wanted in self._scene.books.shortages(device, charge):
+            yield self._short(device, index, wanted)
 
     def _short(self, device: Device, index: int, wanted: int) -> Exclusion:
         counter = self._scene.problem.counters[index].id.counter

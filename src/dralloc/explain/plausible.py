@@ -20,9 +20,6 @@ class Plausible:
         self._lift = lift
         self._requests = [request for claim in demand.claims for request in claim.requests]
         self._by_look: dict[int, dict[Hashable, bool]] = defaultdict(dict)
-        self._closed = frozenset(
-            scene.problem.counters[number].group for number in scene.books.overdrawn() if not self._is_lifted(number)
-        )
 
     def on(self, node: int) -> bool:
         """Whether the node might serve every request."""
@@ -85,12 +82,7 @@ class Plausible:
         )
 
     def _has_counters(self, device: Device, charge: Charge) -> bool:
-        opening = device.slot not in self._scene.books.shares
-        if opening and device.consumes and device.group in self._closed:
-            return False
-        free = self._scene.books.free
-        draws = (*device.consumes, *charge.counters) if opening else charge.counters
-        return all(amount <= free[number] or self._is_lifted(number) for number, amount in draws)
+        return all(self._is_lifted(number) for number, _ in self._scene.books.shortages(device, charge))
 
     def _is_compatible(self, device: Device) -> bool:
         if not device.compatibility or device.slot in self._scene.books.shares or device.id.driver in self._lift.groups:

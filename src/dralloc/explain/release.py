@@ -60,7 +60,8 @@ def _rooms(situation: Situation) -> Iterator[_Room]:
     """For the nodes where the least seems to be in the way, claims of which none can stay."""
     blockers = Blockers(situation)
     for node in blockers.order()[:_NODES_TRIED]:
-        for tried in (blockers.cheapest(node), blockers.every(node)):
+        for candidates in (blockers.cheapest, blockers.every, blockers.users):
+            tried = candidates(node)
             if tried and _admits(situation, node, tried):
                 kept = _needed(situation, node, blockers.by_priority(tried))
                 kept = _fewer(situation, node, blockers.every(node), kept) or kept

@@ -150,7 +150,8 @@ def alternatives_in(demands: Iterable[Demand]) -> list[int]:
 class _Cut:
     """Renumbers nodes, devices and counters for a part.
 
-    What does not count is left out. Only where a cap is about it, there is much of it instead: it is still used.
+    What does not count is left out. Only where a cap is about it, or whoever draws on it must not come into use anyway,
+    there is much of it instead.
     """
 
     def __init__(self, scene: Scene, offered: Mapping[int, Sequence[int]], lift: Lift) -> None:
@@ -165,6 +166,10 @@ class _Cut:
         self.devices = tuple(dict.fromkeys((*seen, *others)))
         self.place = {device: number for number, device in enumerate(self.devices)}
         self.counters: dict[int, int] = {}
+        self.closing = {
+            group: [number for number in numbers if not self._is_lifted(number)]
+            for group, numbers in scene.books.overdrawn().items()
+        }
 
     def part(self, demands: Sequence[Demand]) -> Part:
         whole, books = self.scene.problem, self.scene.books
@@ -189,7 +194,9 @@ class _Cut:
         for alternative in alternatives_in(demands):
             for device in range(len(devices)):
                 eligibility.charge(alternative, device)
-        self._overdrawn({device.group for device in devices if device.consumes})
+        for group in {device.group for device in devices if device.consumes}:
+            for number in self.closing.get(group, ()):
+                self.counter(number)
         counters = tuple(
             replace(whole.counters[number], free=_MUCH if self._is_lifted(number) else books.free[number])
             for number in self.counters
@@ -219,12 +226,11 @@ class _Cut:
 
     def counted(self, draws: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
         """What is drawn from counters of the part."""
-        counters = self.scene.problem.counters
-        return tuple(
-            (self.counter(number), amount)
-            for number, amount in draws
-            if counters[number].id.counter in self.capped or not self._is_lifted(number)
-        )
+        return tuple((self.counter(number), amount) for number, amount in draws if self._counts(number))
+
+    def _counts(self, number: int) -> bool:
+        counter = self.scene.problem.counters[number]
+        return counter.id.counter in self.capped or bool(self.closing.get(counter.group)) or not self._is_lifted(number)
 
     def counts(self, driver: str, capacity: str) -> bool:
         """Whether what is taken of a capacity matters."""
@@ -245,13 +251,6 @@ class _Cut:
     def counter(self, number: int) -> int:
         """The number of a counter in the part."""
         return self.counters.setdefault(number, len(self.counters))
-
-    def _overdrawn(self, groups: set[int]) -> None:
-        """Overdrawn counters matter to everything in their group, even if nobody here draws on them."""
-        for number in self.scene.books.overdrawn():
-            counter = self.scene.problem.counters[number]
-            if counter.group in groups and not self._is_lifted(number):
-                self.counter(number)
 
 
 class _Renumbered:

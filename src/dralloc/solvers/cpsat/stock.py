@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter as Tally
-
-from dralloc.problem import Charge, Device, Problem
+from dralloc.problem import Charge, Device, Problem, counter_draws
 
 __all__ = ["Stock"]
 
@@ -32,12 +30,12 @@ class Stock:
     def has_counters(self, device: int, charge: Charge) -> bool:
         """Whether the device leaves its counters within what is free."""
         if charge.counters:
-            return self._may_draw(device, charge.counters)
+            return self._may_draw(device, charge)
         if device not in self._may_open:
-            self._may_open[device] = self._may_draw(device, ())
+            self._may_open[device] = self._may_draw(device, charge)
         return self._may_open[device]
 
-    def _may_draw(self, device: int, charged: tuple[tuple[int, int], ...]) -> bool:
+    def _may_draw(self, device: int, charge: Charge) -> bool:
         """Nothing of a group with an overdrawn counter is opened; what is shared already is charged already."""
         view, free = self.problem.devices[device], self._free
         opens = view.slot not in self.problem.usage.shares
@@ -45,15 +43,10 @@ class Stock:
             return False
         if opens and view.compatibility and not self._is_compatible(view):
             return False
-        if not charged:
-            for counter, amount in view.consumes if opens else ():  # noqa: SIM110  (an inner loop)
-                if amount > free[counter]:
-                    return False
-            return True
-        needed: Tally[int] = Tally()
-        for counter, amount in (*view.consumes, *charged) if opens else charged:
-            needed[counter] += amount
-        return all(amount <= free[counter] for counter, amount in needed.items())
+        for counter, amount in counter_draws(view, charge, opening=opens):  # noqa: SIM110 - an inner loop
+            if amount > free[counter]:
+                return False
+        return True
 
     def _is_compatible(self, view: Device) -> bool:
         """Whether it has a group in common with whatever is in use on its counter sets (KEP-5963)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
 
-from dralloc.problem import Alternative, Charge, Device, Problem
+from dralloc.problem import Alternative, Charge, Device, Problem, counter_draws
 
 __all__ = ["Ledger"]
 
@@ -66,7 +66,7 @@ class Ledger:
         if opening and device.compatibility and not self._is_compatible(device):
             return False
         free = self._free
-        for index, amount in self._needed(device, charge, opening=opening):  # noqa: SIM110 - asked for every device
+        for index, amount in counter_draws(device, charge, opening=opening):  # noqa: SIM110 - asked for every device
             if amount > free[index]:
                 return False
         return True
@@ -100,15 +100,6 @@ class Ledger:
         slot = device.slot
         consumed = frozenset(self._consumed.get(slot, {}).items())
         return slot in self._held, self._shares.get(slot, 0) > 0, tuple(self._taking.get(slot, ())), consumed
-
-    def _needed(self, device: Device, charge: Charge, *, opening: bool) -> Iterable[tuple[int, int]]:
-        fixed = device.consumes if opening else ()
-        if not charge.counters:
-            return fixed
-        needed: dict[int, int] = defaultdict(int)
-        for index, amount in (*fixed, *charge.counters):
-            needed[index] += amount
-        return needed.items()
 
     def take(self, number: int, alternative: Alternative, claim: int, charge: Charge) -> None:
         """Enter that the claim of the current demand takes the device with that number."""
