@@ -7,20 +7,27 @@
 
 from __future__ import annotations
 
-from dralloc.allocate import allocate, compare
-from dralloc.budget import Cap
-from dralloc.choices import Goal, Mode
-from dralloc.cluster import Cluster
-from dralloc.comparison import Comparison
-from dralloc.errors import DrallocError, InputError
-from dralloc.explain import Explanation, explain
-from dralloc.features import Features
-from dralloc.load import load
-from dralloc.plan import Plan
-from dralloc.solvers.cpsat import Options
-from dralloc.stranded import Stranding, stranded
-from dralloc.study import study
-from dralloc.validate import Violation, validate
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from dralloc.allocate import allocate, compare
+    from dralloc.budget import Cap
+    from dralloc.choices import Goal, Mode
+    from dralloc.cluster import Cluster
+    from dralloc.comparison import Comparison
+    from dralloc.errors import DrallocError, InputError
+    from dralloc.explain import Explanation, explain
+    from dralloc.features import Features
+    from dralloc.load import load
+    from dralloc.plan import Plan
+    from dralloc.solvers.cpsat import Options
+    from dralloc.stranded import Stranding, stranded
+    from dralloc.study import study
+    from dralloc.validate import Violation, validate
+    from dralloc.whatif import defragment, drain, fewest_nodes, headroom, partition_layout
 
 __all__ = [
     "Cap",
@@ -38,9 +45,65 @@ __all__ = [
     "Violation",
     "allocate",
     "compare",
+    "defragment",
+    "drain",
     "explain",
+    "fewest_nodes",
+    "headroom",
     "load",
+    "partition_layout",
     "stranded",
     "study",
     "validate",
 ]
+
+__version__: str
+
+_NAMES: Final = {
+    "allocate": ("allocate", "compare"),
+    "budget": ("Cap",),
+    "choices": ("Goal", "Mode"),
+    "cluster": ("Cluster",),
+    "comparison": ("Comparison",),
+    "errors": ("DrallocError", "InputError"),
+    "explain": ("Explanation", "explain"),
+    "features": ("Features",),
+    "load": ("load",),
+    "plan": ("Plan",),
+    "solvers.cpsat": ("Options",),
+    "stranded": ("Stranding", "stranded"),
+    "study": ("study",),
+    "validate": ("Violation", "validate"),
+    "whatif": ("defragment", "drain", "fewest_nodes", "headroom", "partition_layout"),
+}
+"""What each submodule offers here."""
+
+_HOMES: Final = {name: module for module, names in _NAMES.items() for name in names}
+
+
+class _Package(ModuleType):
+    """Imports what it offers when that is first used: the solver and the grammar of CEL take seconds.
+
+    Importing a submodule sets it as an attribute of its package. Where a function has the same name, as in
+    ``dralloc.load``, the function is meant.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__version__":
+            value: object = import_module("importlib.metadata").version(__name__)
+        elif name in _HOMES:
+            value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        setattr(self, name, value)
+        return value
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *__all__})
+
+
+sys.modules[__name__].__class__ = _Package

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from dralloc.budget import Cap, parsed
 from dralloc.check import check, violations
-from dralloc.choices import Goal, Mode
+from dralloc.choices import JobOptions, Mode
 from dralloc.cluster import Cluster
 from dralloc.comparison import Comparison
 from dralloc.compiler import Compiled, compile_cluster
@@ -20,26 +20,9 @@ from dralloc.solvers.cpsat import Options, Progress, solve, within_caps
 from dralloc.solvers.first_fit import first_fit
 from dralloc.timing import phase
 
-__all__ = ["JobOptions", "OnProgress", "SolveOptions", "allocate", "compare"]
+__all__ = ["OnProgress", "allocate", "compare"]
 
 OnProgress = Callable[[Progress], None]
-
-
-class SolveOptions(TypedDict, total=False):
-    """Choices for the optimal mode; see `dralloc.solvers.cpsat.Options`."""
-
-    time_limit: float | None
-    seed: int
-    workers: int
-    goal: Goal
-    strict_cel: bool
-
-
-class JobOptions(SolveOptions, total=False):
-    """The same, and how many processes work on it, and where."""
-
-    jobs: int
-    backend: str
 
 
 def allocate(  # noqa: PLR0913 - one parameter per choice

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TypedDict
 
-__all__ = ["Backend", "Goal", "Mode"]
+__all__ = ["Backend", "Goal", "JobOptions", "Mode", "SolveOptions"]
 
 
 class Mode(StrEnum):
@@ -47,3 +48,20 @@ class Backend(StrEnum):
     LOKY = "loky"
     DASK = "dask"
     RAY = "ray"
+
+
+class SolveOptions(TypedDict, total=False):
+    """Choices for the optimal mode; see `dralloc.solvers.cpsat.Options`."""
+
+    time_limit: float | None
+    seed: int
+    workers: int
+    goal: Goal
+    strict_cel: bool
+
+
+class JobOptions(SolveOptions, total=False):
+    """The same, and how many processes work on it, and where."""
+
+    jobs: int
+    backend: str

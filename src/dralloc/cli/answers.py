@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
+import dralloc
 from dralloc.cli.console import Session
-from dralloc.cluster import Cluster
-from dralloc.load import load
 from dralloc.report import Part, show
+
+if TYPE_CHECKING:
+    from dralloc.cluster import Cluster
 
 __all__ = ["read", "show_answer"]
 
@@ -25,7 +27,7 @@ class _Answer(Protocol):
 def read(session: Session, paths: list[Path], *, strict: bool) -> Cluster:
     """Load the cluster, and say what is remarkable about it."""
     with session.busy("reading"):
-        cluster = load(*paths, strict=strict)
+        cluster = dralloc.load(*paths, strict=strict)
     session.notices(cluster.findings)
     return cluster
 

@@ -7,23 +7,17 @@ from collections import Counter
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dralloc.choices import Mode
 from dralloc.cli.console import Exit, Session, guarded
 from dralloc.cli.options import AsJson, Pruning, Quiet
-from dralloc.conformance import (
-    Json,
-    Outcome,
-    read_allocation_case,
-    read_lines,
-    run_cel,
-    run_first_fit,
-    run_optimal,
-)
 from dralloc.report import Line, Part, Table, show
+
+if TYPE_CHECKING:
+    from dralloc.conformance import Json, Outcome
 
 __all__ = ["conformance"]
 
@@ -70,6 +64,8 @@ def conformance(  # noqa: PLR0913 - one parameter per option
 
 
 def _named(paths: list[Path]) -> Iterator[tuple[str, Json]]:
+    from dralloc.conformance import read_lines
+
     for path in paths:
         for file in sorted(path.glob("*.jsonl*")) if path.is_dir() else [path]:
             for number, case in enumerate(read_lines(file), 1):
@@ -81,6 +77,8 @@ def _kind(case: Json) -> Kind:
 
 
 def _run(case: Json, mode: Mode, *, pruning: bool) -> Outcome:
+    from dralloc.conformance import read_allocation_case, run_cel, run_first_fit, run_optimal
+
     if _kind(case) is Kind.CEL:
         return run_cel(case)
     read = read_allocation_case(case)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -14,7 +15,9 @@ from rich.status import Status
 from dralloc.errors import CheckError, DrallocError, Finding
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.report import percent, tier_text
-from dralloc.solvers.cpsat import Progress
+
+if TYPE_CHECKING:
+    from dralloc.solvers.cpsat import Progress
 
 __all__ = ["Exit", "Session", "features_from", "guarded"]
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import dralloc
 from dralloc.choices import Mode
 from dralloc.cli.answers import read, show_answer
 from dralloc.cli.console import Session, features_from, guarded
@@ -23,7 +24,6 @@ from dralloc.cli.options import (
     TimeLimit,
     Workers,
 )
-from dralloc.explain import explain
 
 __all__ = ["explain_command"]
 
@@ -57,7 +57,7 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
         session = Session(quiet=quiet)
         cluster = read(session, paths, strict=strict)
         with session.busy("explaining"):
-            found = explain(
+            found = dralloc.explain(
                 cluster,
                 claim,
                 pod,

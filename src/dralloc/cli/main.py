@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gc
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dralloc.allocate import JobOptions, allocate, compare
-from dralloc.api import to_wire
-from dralloc.choices import Backend, Goal, Mode
+import dralloc
+from dralloc.choices import Backend, Goal, JobOptions, Mode
 from dralloc.cli.answers import read, show_answer
 from dralloc.cli.conformance import conformance
 from dralloc.cli.console import Session, features_from, guarded
@@ -41,8 +40,9 @@ from dralloc.cli.snapshot import redact, snapshot
 from dralloc.cli.stranded import stranded_command
 from dralloc.cli.study import study_command
 from dralloc.cli.validate import validate
-from dralloc.dump import dump_yaml
-from dralloc.plan import Plan
+
+if TYPE_CHECKING:
+    from dralloc.plan import Plan
 
 __all__ = ["app", "main"]
 
@@ -51,8 +51,8 @@ app = typer.Typer(
     help="Allocates devices to Kubernetes ResourceClaims, many at once, and proves how good the answer is.\n\n"
     "Exit codes: 0 done, 1 failures found, 2 unusable input or command line, 3 internal error.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 app.command()(conformance)
 app.command("explain")(explain_command)
@@ -120,7 +120,7 @@ def allocate_command(  # noqa: PLR0913 - one parameter per option
         features = features_from(feature, kubernetes)
         cluster = read(session, paths, strict=strict)
         with session.busy(f"{mode.value}: {len(cluster.claims)} claims"):
-            plan = allocate(
+            plan = dralloc.allocate(
                 cluster,
                 mode,
                 nodes=node or (),
@@ -138,6 +138,9 @@ def allocate_command(  # noqa: PLR0913 - one parameter per option
 
 
 def _print_plan(session: Session, plan: Plan, output: Output) -> None:
+    from dralloc.api import to_wire
+    from dralloc.dump import dump_yaml
+
     if output is Output.YAML:
         typer.echo(dump_yaml(to_wire(claim) for claim in plan.claims), nl=False)
     else:
@@ -180,7 +183,7 @@ def compare_command(  # noqa: PLR0913 - one parameter per option
         features = features_from(feature, kubernetes)
         cluster = read(session, paths, strict=strict)
         with session.busy(f"comparing on {len(cluster.claims)} claims"):
-            result = compare(
+            result = dralloc.compare(
                 cluster,
                 nodes=node or (),
                 features=features,

@@ -32,7 +32,9 @@ __all__ = [
 
 Paths = Annotated[
     list[Path],
-    typer.Argument(help="Files or directories with YAML or JSON; - reads standard input.", show_default=False),
+    typer.Argument(
+        metavar="PATH...", help="Files or directories with YAML or JSON; - reads standard input.", show_default=False
+    ),
 ]
 Nodes = Annotated[
     list[str] | None, typer.Option("--node", metavar="NAME", help="Use only this node; may be given several times.")

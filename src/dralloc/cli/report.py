@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dralloc.allocate import JobOptions, compare
-from dralloc.choices import Backend, Goal
+import dralloc
+from dralloc.choices import Backend, Goal, JobOptions
 from dralloc.cli.answers import read
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
@@ -33,8 +33,9 @@ from dralloc.cli.options import (
     Workers,
 )
 from dralloc.errors import DrallocError
-from dralloc.save import write_text
-from dralloc.solvers.cpsat import Progress
+
+if TYPE_CHECKING:
+    from dralloc.solvers.cpsat import Progress
 
 __all__ = ["report"]
 
@@ -68,6 +69,8 @@ def report(  # noqa: PLR0913 - one parameter per option
     quiet: Quiet = False,
 ) -> None:
     """Write both answers as one HTML page with pictures. It needs nothing else to be read."""
+    from dralloc.save import write_text
+
     with guarded():
         page = _page()
         if not output.parent.is_dir():
@@ -86,7 +89,7 @@ def report(  # noqa: PLR0913 - one parameter per option
         cluster = read(session, paths, strict=strict)
         records: list[Progress] = []
         with session.busy(f"comparing on {len(cluster.claims)} claims"):
-            result = compare(
+            result = dralloc.compare(
                 cluster,
                 nodes=node or (),
                 features=features,
@@ -121,7 +124,7 @@ def report(  # noqa: PLR0913 - one parameter per option
 def _page() -> ModuleType:
     """The package that writes the page; it needs what not everybody has installed."""
     try:
-        import dralloc.page as page  # noqa: PLC0415, PLR0402 - an optional dependency
+        import dralloc.page as page  # noqa: PLR0402 - the package, not its parts
     except ModuleNotFoundError as error:
         if error.name != "matplotlib":
             raise

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dralloc.cli.console import Session, guarded
 from dralloc.cli.options import Paths, Quiet
-from dralloc.load import STDIN, load_objects
-from dralloc.redact import plan_redaction
-from dralloc.save import save, write_objects
-from dralloc.snapshot import Snapshot, connect, is_read, take_snapshot
+
+if TYPE_CHECKING:
+    from dralloc.snapshot import Snapshot
 
 __all__ = ["redact", "snapshot"]
 
@@ -43,6 +42,8 @@ def snapshot(  # noqa: PLR0913 - one parameter per option
     quiet: Quiet = False,
 ) -> None:
     """Read what dralloc uses from a live cluster into a file."""
+    from dralloc.snapshot import connect, take_snapshot
+
     with guarded():
         session = Session(quiet=quiet)
         with session.busy("connecting"), connect(kubeconfig, context) as server:
@@ -58,6 +59,9 @@ def snapshot(  # noqa: PLR0913 - one parameter per option
 
 def redact(paths: Paths, output: Output = _STDOUT, quiet: Quiet = False) -> None:
     """Replace the names in a cluster's objects, so that they can be shared and still give the same answer."""
+    from dralloc.load import load_objects
+    from dralloc.snapshot import is_read
+
     with guarded():
         session = Session(quiet=quiet)
         with session.busy("reading"):
@@ -71,10 +75,13 @@ def redact(paths: Paths, output: Output = _STDOUT, quiet: Quiet = False) -> None
 
 
 def _write(session: Session, objects: Snapshot | list[dict[str, Any]], output: Path, *, redacted: bool) -> None:
+    from dralloc.redact import plan_redaction
+    from dralloc.save import save, write_objects
+
     with session.busy("writing"):
         redaction = plan_redaction(objects) if redacted else None
         written = map(redaction.apply, objects) if redaction else iter(objects)
-        if str(output) == STDIN:
+        if output == _STDOUT:
             write_objects(written, typer.get_binary_stream("stdout"))
         else:
             save(written, output)

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+import dralloc
 from dralloc.cli.answers import read, show_answer
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import AsJson, FeatureSwitches, KubernetesVersion, Paths, Quiet, Strict
-from dralloc.stranded import stranded
 
 __all__ = ["stranded_command"]
 
@@ -34,7 +34,7 @@ def stranded_command(  # noqa: PLR0913 - one parameter per option
         session = Session(quiet=quiet)
         cluster = read(session, paths, strict=strict)
         with session.busy("looking at what is free"):
-            found = stranded(
+            found = dralloc.stranded(
                 cluster,
                 claim or (),
                 features=features_from(feature, kubernetes),

@@ -8,6 +8,7 @@ from typing import Annotated, Final, TypeVar
 
 import typer
 
+import dralloc
 from dralloc.choices import Goal
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
@@ -21,9 +22,6 @@ from dralloc.cli.options import (
     Workers,
 )
 from dralloc.errors import DrallocError
-from dralloc.save import write_text
-from dralloc.solvers.policies import POLICIES
-from dralloc.study import study
 
 __all__ = ["study_command"]
 
@@ -48,7 +46,7 @@ def study_command(  # noqa: PLR0913 - one parameter per option
     paths: Paths,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="How many seeds: 0, 1, ...")] = 1,
     modes: Annotated[
-        str, typer.Option(metavar="A,B", help=f"What to compare: optimal, {', '.join(POLICIES)}.")
+        str, typer.Option(metavar="A,B", help="What to compare: optimal, and policies; another name lists them all.")
     ] = ",".join(_MODES),
     demand: Annotated[
         str, typer.Option(metavar="X,Y", help="How many times as many pods and claims to place, e.g. 0.9,1.0,1.1.")
@@ -65,11 +63,13 @@ def study_command(  # noqa: PLR0913 - one parameter per option
     quiet: Quiet = False,
 ) -> None:
     """Answer for many seeds, demands and modes, and write a table."""
+    from dralloc.save import write_text
+
     with guarded():
         session = Session(quiet=quiet)
         to_file = output != _STDOUT
         with session.busy("study"):
-            table = study(
+            table = dralloc.study(
                 paths,
                 seeds=seeds,
                 modes=_split(modes, str),

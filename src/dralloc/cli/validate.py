@@ -6,15 +6,17 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dralloc.cli.console import Exit, Session, features_from, guarded
 from dralloc.cli.options import AsJson, FeatureSwitches, KubernetesVersion, Paths, Quiet
-from dralloc.load import read
+from dralloc.errors import Level
 from dralloc.report import Line, Part, Table, show
-from dralloc.validate import RULES, Level, Violation, as_sarif, validate_reading
+
+if TYPE_CHECKING:
+    from dralloc.validate import Violation
 
 __all__ = ["validate"]
 
@@ -34,6 +36,9 @@ def validate(  # noqa: PLR0913 - one parameter per option
     quiet: Quiet = False,
 ) -> None:
     """Check objects as the API server does, and for what it cannot see."""
+    from dralloc.load import read
+    from dralloc.validate import RULES, as_sarif, validate_reading
+
     with guarded():
         session = Session(quiet=quiet)
         features = features_from(feature, kubernetes)

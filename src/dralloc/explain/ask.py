@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Unpack
 
-from dralloc.allocate import SolveOptions, allocate
+from dralloc.allocate import allocate
 from dralloc.budget import Cap, parsed
-from dralloc.choices import Mode
+from dralloc.choices import Mode, SolveOptions
 from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.errors import DrallocError

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Unpack
 
 import orjson
 
-from dralloc.allocate import SolveOptions
 from dralloc.backends import backend_named, run_all
-from dralloc.choices import Backend
+from dralloc.choices import Backend, SolveOptions
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.solvers.cpsat import Options

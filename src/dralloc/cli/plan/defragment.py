@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import dralloc
 from dralloc.cli.answers import read, show_answer
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
@@ -21,8 +22,6 @@ from dralloc.cli.options import (
     TimeLimit,
     Workers,
 )
-from dralloc.solvers.cpsat import Options
-from dralloc.whatif import defragment
 
 __all__ = ["defragment_command"]
 
@@ -47,13 +46,13 @@ def defragment_command(  # noqa: PLR0913 - one parameter per option
         features = features_from(feature, kubernetes)
         cluster = read(session, paths, strict=strict)
         with session.busy("looking for moves"):
-            found = defragment(
+            found = dralloc.defragment(
                 cluster,
                 moves,
                 nodes=node or (),
                 features=features,
                 strict=strict,
                 gang=gang,
-                options=Options(time_limit=time_limit, seed=seed, workers=workers),
+                options=dralloc.Options(time_limit=time_limit, seed=seed, workers=workers),
             )
         show_answer(session, found, as_json=as_json)

@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
+import dralloc
 from dralloc.cli.answers import read, show_answer
 from dralloc.cli.console import Exit, Session, features_from, guarded
 from dralloc.cli.options import AsJson, FeatureSwitches, KubernetesVersion, Quiet, Seed, Strict, TimeLimit, Workers
-from dralloc.solvers.cpsat import Options
-from dralloc.whatif import drain
 
 __all__ = ["drain_command"]
 
@@ -39,12 +38,12 @@ def drain_command(  # noqa: PLR0913 - one parameter per option
         features = features_from(feature, kubernetes)
         cluster = read(session, filename, strict=strict)
         with session.busy("draining"):
-            found = drain(
+            found = dralloc.drain(
                 cluster,
                 *nodes,
                 features=features,
                 strict=strict,
-                options=Options(time_limit=time_limit, seed=seed, workers=workers),
+                options=dralloc.Options(time_limit=time_limit, seed=seed, workers=workers),
             )
         show_answer(session, found, as_json=as_json)
     if not found.possible:

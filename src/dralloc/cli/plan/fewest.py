@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Annotated
 
 import typer
 
+import dralloc
 from dralloc.cli.answers import read, show_answer
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
@@ -22,9 +24,6 @@ from dralloc.cli.options import (
 )
 from dralloc.cli.plan.wished import Claims, Pods, Templates, wishes_from
 from dralloc.errors import DrallocError
-from dralloc.solvers.cpsat import Options
-from dralloc.whatif import fewest_nodes
-from dralloc.whatif.nodekinds import parse_price
 
 __all__ = ["fewest_command"]
 
@@ -63,17 +62,17 @@ def fewest_command(  # noqa: PLR0913 - one parameter per option
         session = Session(quiet=quiet)
         wishes = wishes_from(claim, template, pod)
         features = features_from(feature, kubernetes)
-        kinds, prices = _kinds(kind or ()), dict(parse_price(text) for text in price or ())
+        kinds, prices = _kinds(kind or ()), _prices(price or ())
         cluster = read(session, paths, strict=strict)
         with session.busy("looking for the fewest nodes"):
-            found = fewest_nodes(
+            found = dralloc.fewest_nodes(
                 cluster,
                 *wishes,
                 kinds=kinds,
                 prices=prices,
                 features=features,
                 strict=strict,
-                options=Options(time_limit=time_limit, seed=seed, workers=workers),
+                options=dralloc.Options(time_limit=time_limit, seed=seed, workers=workers),
             )
         show_answer(session, found, as_json=as_json)
 
@@ -86,3 +85,9 @@ def _kinds(texts: Sequence[str]) -> dict[str, str]:
             raise DrallocError(f"--kind {text}: expected NAME=NODE or NAME=LABEL=VALUE")
         found[name] = what
     return found
+
+
+def _prices(texts: Sequence[str]) -> dict[str, Fraction]:
+    from dralloc.whatif.nodekinds import parse_price
+
+    return dict(map(parse_price, texts))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import dralloc
 from dralloc.cli.answers import read, show_answer
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
@@ -22,9 +23,6 @@ from dralloc.cli.options import (
 )
 from dralloc.cli.plan.wished import Claims, Pods, Templates, wishes_from
 from dralloc.errors import DrallocError
-from dralloc.solvers.cpsat import Options
-from dralloc.whatif import headroom
-from dralloc.whatif.headroom import POINTS
 
 __all__ = ["headroom_command"]
 
@@ -38,7 +36,7 @@ def headroom_command(  # noqa: PLR0913 - one parameter per option
     claim: Claims = None,
     template: Templates = None,
     pod: Pods = None,
-    points: Points = POINTS,
+    points: Points = 25,
     node: Nodes = None,
     as_json: AsJson = False,
     time_limit: TimeLimit = None,
@@ -58,13 +56,13 @@ def headroom_command(  # noqa: PLR0913 - one parameter per option
         features = features_from(feature, kubernetes)
         cluster = read(session, paths, strict=strict)
         with session.busy("looking for headroom"):
-            found = headroom(
+            found = dralloc.headroom(
                 cluster,
                 *wishes,
                 nodes=node or (),
                 points=points or None,
                 features=features,
                 strict=strict,
-                options=Options(time_limit=time_limit, seed=seed, workers=workers),
+                options=dralloc.Options(time_limit=time_limit, seed=seed, workers=workers),
             )
         show_answer(session, found, as_json=as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dralloc
 from dralloc.cli.answers import read, show_answer
 from dralloc.cli.console import Session, features_from, guarded
 from dralloc.cli.options import (
@@ -16,8 +17,6 @@ from dralloc.cli.options import (
     Workers,
 )
 from dralloc.cli.plan.wished import Claims, Pods, Templates, wishes_from
-from dralloc.solvers.cpsat import Options
-from dralloc.whatif import partition_layout
 
 __all__ = ["layout_command"]
 
@@ -43,11 +42,11 @@ def layout_command(  # noqa: PLR0913 - one parameter per option
         features = features_from(feature, kubernetes)
         cluster = read(session, paths, strict=strict)
         with session.busy("looking for layouts"):
-            found = partition_layout(
+            found = dralloc.partition_layout(
                 cluster,
                 *wishes,
                 features=features,
                 strict=strict,
-                options=Options(time_limit=time_limit, seed=seed, workers=workers),
+                options=dralloc.Options(time_limit=time_limit, seed=seed, workers=workers),
             )
         show_answer(session, found, as_json=as_json)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dralloc.whatif import Source, Wish
+if TYPE_CHECKING:
+    from dralloc.whatif import Wish
 
 __all__ = ["Claims", "Pods", "Templates", "wishes_from"]
 
@@ -29,5 +30,7 @@ def wishes_from(
     claims: Sequence[str] | None, templates: Sequence[str] | None, pods: Sequence[str] | None
 ) -> list[Wish]:
     """What the options wish for, in that order; may be nothing."""
+    from dralloc.whatif import Source, Wish
+
     given = ((Source.CLAIM, claims), (Source.TEMPLATE, templates), (Source.POD, pods))
     return [Wish.parse(text, source) for source, texts in given for text in texts or ()]

@@ -1,0 +1,63 @@
+"""What is only looked at, as help and the package's names, does not wait for the solver."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import dralloc
+
+HEAVY = (
+    "celpy",
+    "google.protobuf",
+    "joblib",
+    "lark",
+    "matplotlib",
+    "networkx",
+    "numpy",
+    "ortools",
+    "pandas",
+    "pydantic",
+)
+"""What takes its time to be imported."""
+
+HELP = """
+from dralloc.cli import app
+try:
+    app(["--help"])
+except SystemExit as end:
+    assert end.code == 0
+"""
+
+
+def imported(code: str) -> set[str]:
+    """The modules that a program has imported at its end."""
+    told = "import sys; print(*sys.modules, sep='\\n', file=sys.stderr)"
+    run = subprocess.run([sys.executable, "-c", f"{code}\n{told}"], capture_output=True, text=True, check=True)
+    return set(run.stderr.split())
+
+
+@pytest.mark.parametrize("code", ["import dralloc", HELP], ids=["import", "help"])
+def test_nothing_heavy_is_imported_before_it_is_needed(code: str) -> None:
+    modules = imported(code)
+    assert "dralloc" in modules
+    assert modules.isdisjoint(HEAVY)
+
+
+def test_submodules_do_not_hide_what_is_offered() -> None:
+    for module in ("allocate", "explain", "load", "stranded", "study", "validate"):
+        assert isinstance(importlib.import_module(f"dralloc.{module}"), ModuleType)
+        assert callable(getattr(dralloc, module))
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert dralloc.__version__ == importlib.metadata.version("dralloc")
+
+
+def test_a_name_that_is_not_offered_is_none() -> None:
+    with pytest.raises(AttributeError, match="module 'dralloc' has no attribute 'nonsense'"):
+        _ = dralloc.nonsense  # type: ignore[attr-defined]
