@@ -105,7 +105,7 @@ def test_the_cheapest_kinds_of_nodes(halves: Path) -> None:
         (["--price", "b=2"], "--price b: there is no such kind of node, only"),
         (["--price", "small=2"], "node kind large: has no price; give all kinds one with --price, or none"),
         (["--price", "small=0"], "--price small=0: expected KIND=AMOUNT, with an amount above 0"),
-        (["--claim", "none"], "ResourceClaim or ResourceClaimTemplate default/none: was not given"),
+        (["--claim", "none"], "ResourceClaim or ResourceClaimTemplate default/none: not found"),
     ],
 )
 def test_what_fewest_nodes_cannot_use(halves: Path, arguments: list[str], message: str) -> None:

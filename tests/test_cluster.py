@@ -4,9 +4,10 @@ import pytest
 
 from dralloc.api import Device, ObjectMeta, Pod, ResourcePool, ResourceSlice, ResourceSliceSpec
 from dralloc.cluster import SYNTHETIC_NODE, Cluster, Located
-from dralloc.errors import InputError
+from dralloc.errors import DrallocError, InputError
 from dralloc.load import load_text
 from dralloc.names import ClaimKey
+from dralloc.unasked import Unasked
 
 CLASS = """
 ---
@@ -144,11 +145,11 @@ def test_pods_share_a_claim_by_name() -> None:
     [
         (
             "{name: gpu, resourceClaimTemplateName: none}",
-            'spec.resourceClaims[0].resourceClaimTemplateName: ResourceClaimTemplate "none" was not given',
+            'spec.resourceClaims[0].resourceClaimTemplateName: ResourceClaimTemplate "none" not found',
         ),
         (
             "{name: gpu, resourceClaimName: none}",
-            'spec.resourceClaims[0].resourceClaimName: ResourceClaim "none" was not given',
+            'spec.resourceClaims[0].resourceClaimName: ResourceClaim "none" not found',
         ),
         ("{name: gpu}", "spec.resourceClaims[0]: needs resourceClaimName or resourceClaimTemplateName"),
     ],
@@ -165,7 +166,7 @@ def test_a_missing_class_is_one_finding() -> None:
     cluster = load_text(TEMPLATE + CLAIM, source="a.yaml")
     assert texts(cluster) == [
         "a.yaml: document 1: ResourceClaimTemplate team/one-gpu: "
-        'spec.spec.devices.requests[0].exactly.deviceClassName: DeviceClass "gpu" was not given; 2 requests name it'
+        'spec.spec.devices.requests[0].exactly.deviceClassName: DeviceClass "gpu" not found; 2 requests name it'
     ]
 
 
@@ -233,10 +234,7 @@ def test_priorities() -> None:
     assert priority("{}", default) == (7, [])
     assert priority("{priorityClassName: low}") == (
         None,
-        [
-            "a.yaml: document 2: Pod a: spec.priorityClassName: "
-            'PriorityClass "low" was not given, its priority counts as 0'
-        ],
+        ['a.yaml: document 2: Pod a: spec.priorityClassName: PriorityClass "low" not found, its priority counts as 0'],
     )
 
 
@@ -298,3 +296,84 @@ def test_namespaces_keep_names_apart_and_default_is_one_of_them() -> None:
     assert [pod.key.namespace for pod in cluster.pods] == ["one", "two", "default"]
     with pytest.raises(InputError, match="different content"):
         Cluster.of([pod(""), pod("default")])
+
+
+KUEUE = """
+---
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: Workload
+metadata: {name: web, namespace: team}
+spec:
+  podSets:
+  - name: main
+    count: 2
+    template: {spec: {containers: [], resourceClaims: [{name: gpu, resourceClaimTemplateName: one-gpu}]}}
+status: {conditions: [{type: Admitted, status: "True"}]}
+"""
+OWNED = KUEUE.replace("{name: web,", "{name: web, ownerReferences: [{kind: Job, name: job}],")
+
+
+def pod_names(*texts: str) -> list[str]:
+    return [pod.name for pod in load_text(CLASS + TEMPLATE + PRIORITY + "".join(texts)).pods]
+
+
+def test_a_workload_that_kueue_admitted_has_pods() -> None:
+    assert pod_names(KUEUE) == ["web-main-0", "web-main-1"]
+
+
+def test_a_workload_whose_owner_is_given_is_not_counted_twice() -> None:
+    job = owner("Job", "batch/v1", name="job", extra="parallelism: 2")
+    assert pod_names(OWNED) == ["web-main-0", "web-main-1"]
+    assert pod_names(OWNED, job) == ["job-0", "job-1"]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        "{ownerReferences: [{kind: Job, name: job}], name: pod0,",
+        "{annotations: {kueue.x-k8s.io/workload: web}, name: pod0,",
+    ],
+)
+def test_a_workload_whose_pods_are_given_is_not_counted_twice(metadata: str) -> None:
+    assert pod_names(OWNED, POD.replace("{name: pod0,", metadata)) == ["pod0"]
+
+
+def test_a_workload_of_kueue_and_one_of_the_scheduler_may_have_one_name() -> None:
+    other = "\n---\n{apiVersion: scheduling.k8s.io/v1alpha1, kind: Workload, metadata: {name: web, namespace: team}}\n"
+    assert pod_names(KUEUE, other) == ["web-main-0", "web-main-1"]
+
+
+def test_suspended_finished_and_leaving_owners_make_no_pods() -> None:
+    suspended = owner("Job", "batch/v1", name="later", extra="suspend: true")
+    complete = '\nstatus: {conditions: [{type: Complete, status: "True"}]}'
+    done = owner("Job", "batch/v1", name="done", extra="parallelism: 1") + complete
+    going = owner("Job", "batch/v1", name="going", extra="parallelism: 1").replace(
+        "{name: going,", '{name: going, deletionTimestamp: "2026-01-01T00:00:00Z",'
+    )
+    cluster = load_text(CLASS + TEMPLATE + PRIORITY + suspended + done + going)
+    assert (cluster.pods, cluster.claims) == ((), ())
+    assert [pod.name for pod in cluster.suspended] == ["later-0"]
+    assert cluster.gone == {ClaimKey("team", "done-0"): Unasked.FINISHED, ClaimKey("team", "going-0"): Unasked.DELETED}
+
+
+def test_suspended_pods_can_be_included_with_their_claims() -> None:
+    cluster = load_text(
+        CLASS + TEMPLATE + PRIORITY + POD + owner("Job", "batch/v1", name="later", extra="suspend: true")
+    )
+    included = cluster.including("suspended")
+    assert [pod.name for pod in included.pods] == ["pod0", "later-0"]
+    assert len(included.claims) == len(included.made) == 2
+    assert included.suspended == ()
+    assert cluster.including("gated").pods == cluster.pods
+
+
+def test_gates_can_be_lifted() -> None:
+    gated = POD + "\n  schedulingGates: [{name: kueue.x-k8s.io/admission}]\n"
+    cluster = load_text(CLASS + TEMPLATE + gated)
+    assert cluster.pods[0].spec.scheduling_gates
+    assert not cluster.including(["gated", "suspended"]).pods[0].spec.scheduling_gates
+
+
+def test_what_can_be_included_is_known() -> None:
+    with pytest.raises(DrallocError, match='include: "done" is not one of gated, suspended'):
+        load_text(POD).including("gated,done")

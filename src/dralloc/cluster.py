@@ -2,55 +2,35 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, NamedTuple, TypeVar
-
-from pydantic import BaseModel
+from itertools import starmap
 
 from dralloc.api import (
     ApiObject,
     DeviceClass,
     DeviceTaintRule,
-    Job,
     Namespace,
     Node,
-    ObjectMeta,
     Pod,
     PodGroup,
-    PodOwner,
-    PodResourceClaim,
-    PriorityClass,
-    ReplicaSet,
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceQuota,
     ResourceSlice,
     Workload,
 )
-from dralloc.api.expansion import POD_CLAIM_ANNOTATION, claim_for, claim_name, generated_name, pods_of
-from dralloc.api.node_names import HOSTNAME_LABEL, named_nodes
-from dralloc.errors import Finding, InputError
+from dralloc.assembly.claims import Claiming
+from dralloc.assembly.classes import missing_classes
+from dralloc.assembly.nodes import SYNTHETIC_NODE, assumed_nodes
+from dralloc.assembly.objects import Located, Objects, identity
+from dralloc.assembly.pods import Population, changed
+from dralloc.errors import Finding
 from dralloc.names import ClaimKey
+from dralloc.unasked import Include, Unasked
 
 __all__ = ["SYNTHETIC_NODE", "Cluster", "Located"]
-
-SYNTHETIC_NODE: Final = "node"
-"""Name of the only node when neither nodes are given nor slices name any."""
-
-_BUILTIN_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-
-T = TypeVar("T", bound=ApiObject)
-M = TypeVar("M", bound=BaseModel)
-
-
-class Located(NamedTuple):
-    """An object and where it was read."""
-
-    object: ApiObject
-    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,8 +48,7 @@ class Cluster:
     claims
         Given claims in order, then those made from templates in the order of their pods.
     pods
-        Pods in order, with those of a Deployment, ReplicaSet, StatefulSet or Job in its place. No pods that have run
-        to their end or are being deleted.
+        Pods in order, with those that a controller would make of a Deployment, Job or another owner in its place.
     findings
         Remarks about the input, none of which makes it unusable.
     skipped
@@ -92,6 +71,10 @@ class Cluster:
         Claims that were made for pods which have ended or are being deleted: nobody waits for them.
     group_claims
         The PodGroup for which a claim is reserved as a whole, by claim (KEP-5729).
+    suspended
+        Pods that suspended owners would make; no claims are made for them.
+    gone
+        Pods that have run to their end or are being deleted, and why they are not among the others.
     """
 
     slices: tuple[ResourceSlice, ...] = ()
@@ -113,6 +96,8 @@ class Cluster:
     made: frozenset[ClaimKey] = frozenset()
     abandoned: frozenset[ClaimKey] = frozenset()
     group_claims: Mapping[ClaimKey, PodGroup] = field(default_factory=dict)
+    suspended: tuple[Pod, ...] = ()
+    gone: Mapping[ClaimKey, Unasked] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -132,9 +117,72 @@ class Cluster:
         InputError
             The same object is given twice with different content.
         """
-        builder = _Builder(objects)
-        notice = _skipped_notice(skipped or {})
-        return builder.cluster((*findings, *notice), dict(skipped or {}))
+        given = Objects(objects)
+        slices, nodes, assumed = tuple(given.of(ResourceSlice)), tuple(given.of(Node)), ""
+        if slices and not nodes:
+            nodes, assumed = assumed_nodes(slices)
+        population = Population(given, nodes)
+        cluster = cls(
+            slices=slices,
+            classes={one.name: one for one in given.of(DeviceClass)},
+            nodes=nodes,
+            claims=tuple(given.of(ResourceClaim)),
+            templates=tuple(given.of(ResourceClaimTemplate)),
+            skipped=dict(skipped or {}),
+            namespaces={one.name: one for one in given.of(Namespace)},
+            sources=given.sources,
+            taint_rules=tuple(given.of(DeviceTaintRule)),
+            quotas=tuple(given.of(ResourceQuota)),
+            pod_groups={one.key: one for one in given.of(PodGroup)},
+            workloads={one.key: one for one in given.of(Workload)},
+            suspended=tuple(population.suspended),
+            gone=population.gone,
+        )
+        leaving = {pod.key for pod in given.of(Pod) if pod.key in population.gone}
+        cluster = replace(cluster, abandoned=frozenset(cluster._owned_by_pods(leaving)))._with_pods(population.pods)
+        remarks = (*population.remarks, *missing_classes(given, cluster.classes))
+        said = (*findings, *_skipped_notice(cluster.skipped), *given.findings, *starmap(cluster.remark, remarks))
+        assumption = [Finding("", "", "", assumed)] if assumed else []
+        return replace(cluster, findings=(*said, *cluster.findings, *assumption))
+
+    def including(self, include: str | Iterable[str]) -> Cluster:
+        """The cluster as if these pods were to be scheduled: ``"gated"`` ones, and those of ``"suspended"`` owners.
+
+        Raises
+        ------
+        DrallocError
+            Something else is to be included.
+        """
+        wanted = Include.parse(include)
+        pods = [_ungated(pod) if Include.GATED in wanted else pod for pod in self.pods]
+        cluster = replace(self, pods=tuple(pods))
+        if Include.SUSPENDED not in wanted:
+            return cluster
+        more = [_ungated(pod) if Include.GATED in wanted else pod for pod in self.suspended]
+        return replace(cluster, suspended=())._with_pods(more)
+
+    def _with_pods(self, pods: Iterable[Pod]) -> Cluster:
+        """The cluster with more pods, and the claims that they need."""
+        more = tuple(pods)
+        claiming = Claiming(self.claims, self.templates, self.pod_groups)
+        claims_of_pods = {pod.key: tuple(claiming.of(pod)) for pod in more}
+        return replace(
+            self,
+            claims=tuple(claiming.claims.values()),
+            pods=(*self.pods, *more),
+            findings=(*self.findings, *starmap(self.remark, claiming.remarks)),
+            claims_of_pods={**self.claims_of_pods, **claims_of_pods},
+            unresolved={**self.unresolved, **claiming.unresolved},
+            made=self.made | (claiming.claims.keys() - {claim.key for claim in self.claims}),
+            group_claims={**self.group_claims, **claiming.group_claims},
+        )
+
+    def _owned_by_pods(self, pods: Collection[ClaimKey]) -> Iterator[ClaimKey]:
+        """The claims that were made for some of these pods."""
+        for claim in self.claims:
+            owners = (one for one in claim.metadata.owner_references if one.kind == Pod.kind)
+            if any(ClaimKey(claim.key.namespace, owner.name) in pods for owner in owners):
+                yield claim.key
 
     def pod_claims(self, pod: Pod) -> tuple[ClaimKey, ...]:
         """The keys of the claims that a pod uses, in the order of its specification; missing claims are named too."""
@@ -146,232 +194,15 @@ class Cluster:
 
     def remark(self, about: ApiObject, path: str, rule: str) -> Finding:
         """A finding about an object, with the place where it was read."""
-        return Finding(self.sources.get((about.kind, about.key), ""), about.title, path, rule)
+        return Finding(self.sources.get(identity(about), ""), about.title, path, rule)
 
     @cached_property
     def _claims_by_key(self) -> Mapping[ClaimKey, ResourceClaim]:
         return {claim.key: claim for claim in self.claims}
 
 
-class _Builder:
-    """Puts a cluster together. Findings name where the object that they are about was read."""
-
-    def __init__(self, objects: Iterable[ApiObject | Located]) -> None:
-        self.findings: list[Finding] = []
-        self.sources: dict[tuple[str, ClaimKey], str] = {}
-        self.objects = self._distinct(objects)
-        self.claims = {claim.key: claim for claim in self._all(ResourceClaim)}
-        self.templates = {template.key: template for template in self._all(ResourceClaimTemplate)}
-        self.classes = {one.name: one for one in self._all(DeviceClass)}
-        self.made_for = {
-            (
-                owner.kind,
-                claim.key.namespace,
-                owner.name,
-                claim.metadata.annotations.get(POD_CLAIM_ANNOTATION),
-            ): claim.name
-            for claim in self.claims.values()
-            for owner in claim.metadata.owner_references
-        }
-        self.priorities = dict(_BUILTIN_PRIORITIES)
-        for one in self._all(PriorityClass):
-            self.priorities.update({one.name: one.value, **({"": one.value} if one.global_default else {})})
-        self.unresolved: dict[ClaimKey, list[str]] = {}
-        self.groups = {group.key: group for group in self._all(PodGroup)}
-        self.group_claims: dict[ClaimKey, PodGroup] = {}
-        self.given = frozenset(self.claims)
-
-    def cluster(self, findings: Iterable[Finding], skipped: Mapping[str, int]) -> Cluster:
-        """The whole cluster."""
-        pods = tuple(self._pods())
-        claims_of_pods = {pod.key: tuple(self._claims_of(pod)) for pod in pods}
-        self._check_classes()
-        slices = tuple(self._all(ResourceSlice))
-        nodes = self._nodes(slices)
-        return Cluster(
-            slices=slices,
-            classes=self.classes,
-            nodes=nodes,
-            claims=tuple(self.claims.values()),
-            templates=tuple(self.templates.values()),
-            pods=pods,
-            findings=(*findings, *self.findings),
-            skipped=skipped,
-            claims_of_pods=claims_of_pods,
-            unresolved={key: tuple(reasons) for key, reasons in self.unresolved.items()},
-            namespaces={one.name: one for one in self._all(Namespace)},
-            sources=self.sources,
-            taint_rules=tuple(self._all(DeviceTaintRule)),
-            quotas=tuple(self._all(ResourceQuota)),
-            pod_groups=self.groups,
-            workloads={one.key: one for one in self._all(Workload)},
-            made=frozenset(self.claims) - self.given,
-            abandoned=frozenset(self._abandoned()),
-            group_claims=self.group_claims,
-        )
-
-    def _abandoned(self) -> Iterator[ClaimKey]:
-        leaving = {pod.key for pod in self._all(Pod) if pod.leaving}
-        for claim in self.claims.values():
-            owners = (one for one in claim.metadata.owner_references if one.kind == Pod.kind)
-            if any(ClaimKey(claim.key.namespace, owner.name) in leaving for owner in owners):
-                yield claim.key
-
-    def _all(self, kind: type[T]) -> Iterator[T]:
-        return (one for one in self.objects if isinstance(one, kind))
-
-    def _remark(self, about: ApiObject, path: str, rule: str) -> None:
-        source = self.sources.get((about.kind, about.key), "")
-        self.findings.append(Finding(source, about.title, path, rule))
-
-    def _distinct(self, objects: Iterable[ApiObject | Located]) -> list[ApiObject]:
-        found: dict[tuple[str, ClaimKey], ApiObject] = {}
-        conflicts: list[Finding] = []
-        for item in objects:
-            one, source = item if isinstance(item, Located) else Located(item)
-            identity = (one.kind, one.key)
-            first = found.setdefault(identity, one)
-            if first is one:
-                self.sources[identity] = source
-                continue
-            where = f" in {self.sources[identity]}" if self.sources[identity] else ""
-            if first == one:
-                self.findings.append(Finding(source, one.title, "", f"is the same as{where or ' before'}, kept once"))
-            else:
-                conflicts.append(Finding(source, one.title, "", f"was given before{where} with different content"))
-        if conflicts:
-            raise InputError(conflicts)
-        return list(found.values())
-
-    def _pods(self) -> Iterator[Pod]:
-        controlled = {
-            (owner.kind, one.key.namespace, owner.name)
-            for one in self.objects
-            if isinstance(one, Pod | ReplicaSet | Job)
-            for owner in one.metadata.owner_references
-        }
-        taken = {pod.key for pod in self._all(Pod)}
-        for one in self.objects:
-            if isinstance(one, Pod):
-                yield from () if one.leaving else (self._with_priority(one),)
-            elif isinstance(one, PodOwner) and (one.kind, *one.key) not in controlled:
-                for pod in pods_of(one):
-                    made = self._with_priority(_renamed(pod, one.kind) if pod.key in taken else pod)
-                    taken.add(made.key)
-                    self.sources[made.kind, made.key] = self.sources[one.kind, one.key]
-                    yield made
-
-    def _with_priority(self, pod: Pod) -> Pod:
-        """The pod with the priority that admission would give it."""
-        if pod.spec.priority is not None:
-            return pod
-        name = pod.spec.priority_class_name
-        if name and name not in self.priorities:
-            self._remark(
-                pod, "spec.priorityClassName", f'PriorityClass "{name}" was not given, its priority counts as 0'
-            )
-        priority = self.priorities.get(name)
-        return pod if priority is None else _changed(pod, spec=_changed(pod.spec, priority=priority))
-
-    def _claims_of(self, pod: Pod) -> Iterator[ClaimKey]:
-        group = self.groups.get(ClaimKey(pod.key.namespace, pod.pod_group or ""))
-        for number, entry in enumerate(pod.spec.resource_claims):
-            owner = group if group is not None and entry in group.spec.resource_claims else pod
-            key = self._claim_of(pod, owner, entry, f"spec.resourceClaims[{number}]")
-            if key is not None:
-                if isinstance(owner, PodGroup):
-                    self.group_claims[key] = owner
-                yield key
-
-    def _claim_of(self, pod: Pod, owner: Pod | PodGroup, entry: PodResourceClaim, path: str) -> ClaimKey | None:
-        """The claim of one entry of a pod: an entry that its PodGroup has too is the group's (KEP-5729)."""
-        if entry.resource_claim_name is not None:
-            key = ClaimKey(pod.key.namespace, entry.resource_claim_name)
-            if key not in self.claims:
-                self._missing(pod, f"{path}.resourceClaimName", f'ResourceClaim "{key.name}" was not given')
-            return key
-        if entry.resource_claim_template_name is None:
-            self._missing(pod, path, "needs resourceClaimName or resourceClaimTemplateName")
-            return None
-        statuses = (*pod.status.resource_claim_statuses, *owner.status.resource_claim_statuses)
-        status = next((one for one in statuses if one.name == entry.name), None)
-        if status is not None and status.resource_claim_name is None:
-            return None
-        name = status.resource_claim_name if status else self.made_for.get((owner.kind, *owner.key, entry.name))
-        return self._claim_from_template(pod, owner, entry, path, name or claim_name(owner, entry.name))
-
-    def _claim_from_template(
-        self, pod: Pod, owner: Pod | PodGroup, entry: PodResourceClaim, path: str, name: str
-    ) -> ClaimKey:
-        namespace = pod.key.namespace
-        key = ClaimKey(namespace, name)
-        if key in self.claims:
-            return key
-        template = self.templates.get(ClaimKey(namespace, str(entry.resource_claim_template_name)))
-        if template is None:
-            missing = f'ResourceClaimTemplate "{entry.resource_claim_template_name}" was not given'
-            self._missing(pod, f"{path}.resourceClaimTemplateName", missing)
-        else:
-            self.claims[key] = claim_for(owner, entry.name, template, name)
-        return key
-
-    def _missing(self, pod: Pod, path: str, rule: str) -> None:
-        self.unresolved.setdefault(pod.key, []).append(f"{path}: {rule}")
-        self._remark(pod, path, f"{rule}; the pod cannot be placed")
-
-    def _check_classes(self) -> None:
-        """Remark each class that is missing once, at the first request that names it."""
-        missing: dict[str, tuple[ApiObject, str]] = {}
-        times: Counter[str] = Counter()
-        for one in self.objects:
-            for name, path in _classes_named_by(one):
-                if name not in self.classes:
-                    missing.setdefault(name, (one, path))
-                    times[name] += 1
-        for name, (one, path) in missing.items():
-            more = f"; {times[name]} requests name it" if times[name] > 1 else ""
-            self._remark(one, path, f'DeviceClass "{name}" was not given{more}')
-
-    def _nodes(self, slices: tuple[ResourceSlice, ...]) -> tuple[Node, ...]:
-        given = tuple(self._all(Node))
-        if given or not slices:
-            return given
-        named = named_nodes(slices)
-        if named:
-            self.findings.append(Finding("", "", "", f"no Node was given: assuming the {len(named)} that slices name"))
-            return named
-        everywhere = any(one.spec.all_nodes or any(device.all_nodes for device in one.spec.devices) for one in slices)
-        if not everywhere:
-            self.findings.append(Finding("", "", "", "no Node was given, and slices name none: nothing can be placed"))
-            return ()
-        self.findings.append(Finding("", "", "", f'no Node was given: assuming one, "{SYNTHETIC_NODE}"'))
-        return (Node(metadata=ObjectMeta(name=SYNTHETIC_NODE, labels={HOSTNAME_LABEL: SYNTHETIC_NODE})),)
-
-
-def _classes_named_by(one: ApiObject) -> Iterator[tuple[str, str]]:
-    """The classes that something unallocated asks for, with the paths of their names."""
-    if isinstance(one, ResourceClaim) and one.status.allocation is None:
-        spec, path = one.spec, "spec"
-    elif isinstance(one, ResourceClaimTemplate):
-        spec, path = one.spec.spec, "spec.spec"
-    else:
-        return
-    for number, request in enumerate(spec.devices.requests):
-        at = f"{path}.devices.requests[{number}]"
-        if request.exactly:
-            yield request.exactly.device_class_name, f"{at}.exactly.deviceClassName"
-        for rank, alternative in enumerate(request.first_available):
-            yield alternative.device_class_name, f"{at}.firstAvailable[{rank}].deviceClassName"
-
-
-def _changed(model: M, **update: object) -> M:
-    return model.model_copy(update=update)
-
-
-def _renamed(pod: Pod, kind: str) -> Pod:
-    """The pod under a name that no pod of an owner of another kind has."""
-    name = generated_name(f"{pod.name}-", pod.key.namespace, kind)
-    return _changed(pod, metadata=_changed(pod.metadata, name=name))
+def _ungated(pod: Pod) -> Pod:
+    return changed(pod, spec=changed(pod.spec, scheduling_gates=())) if pod.spec.scheduling_gates else pod
 
 
 def _skipped_notice(skipped: Mapping[str, int]) -> Iterator[Finding]:

@@ -3,31 +3,31 @@
 import re
 
 from dralloc.api import (
-    Deployment,
     DeviceClaim,
     DeviceRequest,
     ExactDeviceRequest,
     ObjectMeta,
     Pod,
+    PodSet,
     PodSpec,
     PodTemplate,
-    ReplicaSpec,
     ResourceClaimSpec,
     ResourceClaimTemplate,
     ResourceClaimTemplateSpec,
 )
 from dralloc.api.expansion import claim_for, claim_name, generated_name, pods_of
+from dralloc.api.owners import OWNERS
 
 POD = Pod(metadata=ObjectMeta(name="web-0", namespace="team", creation_timestamp="2026-01-01T00:00:00Z"))
 
 
 def test_pods_of_a_deployment() -> None:
     template = PodTemplate(metadata=ObjectMeta(labels={"app": "web"}), spec=PodSpec(priority=7))
-    deployment = Deployment(
+    deployment = OWNERS["apps", "Deployment"](
         metadata=ObjectMeta(name="web", namespace="team", creation_timestamp="2026-01-01T00:00:00Z"),
-        spec=ReplicaSpec(replicas=2, template=template),
+        sets=(PodSet(ranges=((0, 2),), template=template),),
     )
-    pods = pods_of(deployment)
+    pods = list(pods_of(deployment, ()))
     assert [pod.name for pod in pods] == ["web-0", "web-1"]
     for pod in pods:
         assert pod.metadata.namespace == "team"

@@ -14,17 +14,18 @@ from dralloc.api import (
     DeviceRequest,
     DeviceToleration,
     ExactDeviceRequest,
-    Job,
     Node,
     ObjectMeta,
     ObjectReader,
     Pod,
+    PodOwner,
     ResourceClaim,
     ResourcePool,
     ResourceSlice,
     ResourceSliceSpec,
     to_wire,
 )
+from dralloc.api.expansion import pods_of
 from dralloc.names import ClaimKey, DeviceID, PoolID
 from dralloc.quantity import parse_quantity
 
@@ -178,7 +179,7 @@ def test_results_name_their_device() -> None:
 
 
 def test_how_many_pods_a_job_has_at_a_time() -> None:
-    def pods(**spec: object) -> int:
+    def pods(**spec: object) -> tuple[int, bool]:
         job = read(
             {
                 "apiVersion": "batch/v1",
@@ -187,13 +188,13 @@ def test_how_many_pods_a_job_has_at_a_time() -> None:
                 "spec": {"template": {"spec": {"containers": []}}, **spec},
             }
         )
-        assert isinstance(job, Job)
-        return job.spec.pods
+        assert isinstance(job, PodOwner)
+        return len(list(pods_of(job, ()))), job.suspended
 
-    assert pods() == 1
-    assert pods(parallelism=4) == 4
-    assert pods(parallelism=4, completions=2) == 2
-    assert pods(parallelism=4, suspend=True) == 0
+    assert pods() == (1, False)
+    assert pods(parallelism=4) == (4, False)
+    assert pods(parallelism=4, completions=2) == (2, False)
+    assert pods(parallelism=4, suspend=True) == (4, True)
 
 
 def test_managed_fields_are_dropped_and_the_input_stays_as_it_is() -> None:

@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from dralloc.api import (
-    Deployment,
     ObjectReader,
     Pod,
+    PodOwner,
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
@@ -296,7 +296,8 @@ def test_other_groups_are_read_in_their_stable_version() -> None:
     pod = read("{apiVersion: v1, kind: Pod, metadata: {name: a}}")
     deployment = read("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {}}}")
     assert isinstance(pod, Pod)
-    assert isinstance(deployment, Deployment)
+    assert isinstance(deployment, PodOwner)
+    assert deployment.kind == "Deployment"
     reader = ObjectReader()
-    assert reader.read({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}, "") is None
+    assert reader.read({"apiVersion": "batch.example.com/v1", "kind": "Job"}, "") is None
     assert reader.skipped == {"Job": 1}

@@ -65,7 +65,7 @@ def test_a_group_that_is_missing_counts_as_a_gang() -> None:
     assert placed(compiled) == []
     assert rules(compiled) == [
         "Pod default/p: spec.schedulingGroup.podGroupName: "
-        "the group default/group was not given; its 2 pods are placed all or none"
+        "the group default/group was not found; its 2 pods are placed all or none"
     ]
 
 

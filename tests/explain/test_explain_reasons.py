@@ -370,9 +370,9 @@ def labelled(wire: Json) -> Json:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"claim": "default/none"}, "ResourceClaim default/none: was not given"),
+        ({"claim": "default/none"}, "ResourceClaim default/none: not found"),
         ({"claim": "default/held"}, "ResourceClaim default/held: status.allocation: is allocated already"),
-        ({"pod": "default/none"}, "Pod default/none: was not given"),
+        ({"pod": "default/none"}, "Pod default/none: not found"),
         ({"pod": "default/idle"}, "Pod default/idle: spec.resourceClaims: has no pending claims"),
         ({"pod": "default/gated"}, "Pod default/gated: spec.schedulingGates: is not to be scheduled yet"),
         ({"claim": "default/later"}, "Pod default/gated: spec.schedulingGates"),

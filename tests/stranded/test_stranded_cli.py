@@ -48,4 +48,4 @@ def test_it_prints_json(odd: Path) -> None:
 def test_what_it_refuses(odd: Path) -> None:
     result = dralloc(odd, "--claim", "default/none")
     assert result.exit_code == Exit.INPUT
-    assert "ResourceClaim or ResourceClaimTemplate default/none: was not given" in result.stderr
+    assert "ResourceClaim or ResourceClaimTemplate default/none: not found" in result.stderr

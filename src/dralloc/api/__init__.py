@@ -65,8 +65,10 @@ from dralloc.api.nodes import (
     NodeSelectorTerm,
     NodeSpec,
     NodeStatus,
+    Taint,
 )
 from dralloc.api.objects import DEFAULT_NAMESPACE, ApiObject, PartialObject, ResourceObject, to_wire
+from dralloc.api.owners import PodOwner, PodSet
 from dralloc.api.quotas import ResourceQuota, ResourceQuotaSpec
 from dralloc.api.reading import ObjectReader
 from dralloc.api.slices import Device, DeviceTaint, ResourcePool, ResourceSlice, ResourceSliceSpec
@@ -77,12 +79,8 @@ from dralloc.api.workloads import (
     Container,
     ContainerClaim,
     ContainerResources,
-    Deployment,
-    Job,
-    JobSpec,
     NodeAffinity,
     Pod,
-    PodOwner,
     PodResourceClaim,
     PodResourceClaimStatus,
     PodSchedulingGate,
@@ -91,9 +89,7 @@ from dralloc.api.workloads import (
     PodStatus,
     PodTemplate,
     PriorityClass,
-    ReplicaSet,
-    ReplicaSpec,
-    StatefulSet,
+    Toleration,
     WorkloadReference,
 )
 
@@ -116,7 +112,6 @@ __all__ = [
     "Counter",
     "CounterSet",
     "CounterSource",
-    "Deployment",
     "Device",
     "DeviceAllocationConfiguration",
     "DeviceAllocationResult",
@@ -141,8 +136,6 @@ __all__ = [
     "DeviceToleration",
     "ExactDeviceRequest",
     "GangPolicy",
-    "Job",
-    "JobSpec",
     "Namespace",
     "Node",
     "NodeAffinity",
@@ -165,12 +158,11 @@ __all__ = [
     "PodResourceClaimStatus",
     "PodSchedulingGate",
     "PodSchedulingGroup",
+    "PodSet",
     "PodSpec",
     "PodStatus",
     "PodTemplate",
     "PriorityClass",
-    "ReplicaSet",
-    "ReplicaSpec",
     "ResourceClaim",
     "ResourceClaimConsumerReference",
     "ResourceClaimSpec",
@@ -184,7 +176,8 @@ __all__ = [
     "ResourceSlice",
     "ResourceSliceSpec",
     "SchedulingPolicy",
-    "StatefulSet",
+    "Taint",
+    "Toleration",
     "Unset",
     "Version",
     "Workload",

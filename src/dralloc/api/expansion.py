@@ -1,13 +1,19 @@
 """What controllers would make: the pods of a Deployment or Job, and the claims of pods that name a template."""
 
 import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from typing import Final
 
 from dralloc.api.claims import ResourceClaim, ResourceClaimTemplate
 from dralloc.api.groups import PodGroup
 from dralloc.api.meta import ObjectMeta, OwnerReference
+from dralloc.api.node_selectors import selector_matches
+from dralloc.api.nodes import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from dralloc.api.objects import ApiObject
-from dralloc.api.workloads import Pod, PodOwner
+from dralloc.api.owners import PodOwner
+from dralloc.api.tolerating import CORDON_TOLERATION, all_tolerated
+from dralloc.api.workloads import Affinity, NodeAffinity, Pod, PodSpec
 
 __all__ = ["POD_CLAIM_ANNOTATION", "claim_for", "claim_name", "generated_name", "pods_of"]
 
@@ -30,23 +36,53 @@ def generated_name(base: str, *identity: str) -> str:
     return base[:_LONGEST_BASE] + suffix
 
 
-def pods_of(owner: PodOwner) -> tuple[Pod, ...]:
-    """The pods that an object asks for, named by number: ``web-0``, ``web-1``."""
-    template = owner.spec.template
-    return tuple(
-        Pod(
-            metadata=template.metadata.model_copy(
-                update={
-                    "name": f"{owner.name}-{number}",
-                    "namespace": owner.metadata.namespace,
-                    "creation_timestamp": owner.metadata.creation_timestamp,
-                    "owner_references": (_reference(owner),),
-                }
-            ),
-            spec=template.spec,
-        )
-        for number in range(owner.spec.pods)
+def pods_of(owner: PodOwner, nodes: Sequence[Node]) -> Iterator[Pod]:
+    """The pods that an object asks for, named by number: ``web-0``, ``web-1``.
+
+    A DaemonSet asks for one on each node that node selector and required node affinity of its template match and whose
+    taints it tolerates, cordoned or not; they are named by node. Source: ``daemon_controller.go`` of
+    kube-controller-manager.
+    """
+    for one in owner.sets:
+        each: Iterable[tuple[Iterable[object], PodSpec]]
+        if owner.form.everywhere:
+            homes = (node for node in nodes if _belongs_on(one.template.spec, node))
+            each = (((node.name,), _pinned(one.template.spec, node)) for node in homes)
+        else:
+            numbers = product(*(range(*bounds) for bounds in one.ranges))
+            each = ((place, one.template.spec) for place in numbers)
+        for words, spec in each:
+            name = "-".join(filter(None, (owner.name, one.name, *map(str, words))))
+            yield Pod(metadata=_metadata(owner, one.template.metadata, name), spec=spec)
+
+
+def _metadata(owner: PodOwner, template: ObjectMeta, name: str) -> ObjectMeta:
+    return template.model_copy(
+        update={
+            "name": name,
+            "namespace": owner.metadata.namespace,
+            "creation_timestamp": owner.metadata.creation_timestamp,
+            "owner_references": (_reference(owner),),
+        }
     )
+
+
+def _belongs_on(daemon: PodSpec, node: Node) -> bool:
+    """Whether a DaemonSet has a pod on the node."""
+    required = daemon.required_nodes
+    return (
+        daemon.node_selector.items() <= node.metadata.labels.items()
+        and (required is None or selector_matches(required, node))
+        and all_tolerated(node.spec.taints, (*daemon.tolerations, CORDON_TOLERATION))
+    )
+
+
+def _pinned(daemon: PodSpec, node: Node) -> PodSpec:
+    """What a DaemonSet makes of its template for a node."""
+    here = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node.name,))
+    required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),))
+    affinity = Affinity(node_affinity=NodeAffinity(required=required))
+    return daemon.model_copy(update={"affinity": affinity, "tolerations": (*daemon.tolerations, CORDON_TOLERATION)})
 
 
 def claim_name(owner: Pod | PodGroup, entry: str) -> str:

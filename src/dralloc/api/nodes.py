@@ -8,7 +8,16 @@ from pydantic import StrictBool, StrictStr
 from dralloc.api.base import PartialModel, QuantityField, WireModel
 from dralloc.api.objects import PartialObject
 
-__all__ = ["Namespace", "Node", "NodeSelector", "NodeSelectorRequirement", "NodeSelectorTerm", "NodeSpec", "NodeStatus"]
+__all__ = [
+    "Namespace",
+    "Node",
+    "NodeSelector",
+    "NodeSelectorRequirement",
+    "NodeSelectorTerm",
+    "NodeSpec",
+    "NodeStatus",
+    "Taint",
+]
 
 
 class NodeSelectorRequirement(WireModel):
@@ -39,10 +48,19 @@ class Namespace(PartialObject):
     kind: ClassVar[str] = "Namespace"
 
 
+class Taint(PartialModel):
+    """A mark that keeps pods away which do not tolerate it."""
+
+    key: StrictStr
+    effect: StrictStr
+    value: StrictStr = ""
+
+
 class NodeSpec(PartialModel):
     """The part of a node's specification that matters for placing pods."""
 
     unschedulable: StrictBool = False
+    taints: tuple[Taint, ...] = ()
 
 
 class NodeStatus(PartialModel):

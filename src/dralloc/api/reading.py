@@ -1,8 +1,9 @@
 """From the plain data of one object to a validated model: API versions, unknown fields, clear findings."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -14,12 +15,13 @@ from dralloc.api.groups import POD_GROUP_VERSIONS, PodGroup, Workload
 from dralloc.api.messages import UNKNOWN_FIELD, field_path, rule
 from dralloc.api.nodes import Namespace, Node
 from dralloc.api.objects import ApiObject, PartialObject, ResourceObject
+from dralloc.api.owners import OWNERS, PodOwner, holds_template
 from dralloc.api.quotas import ResourceQuota
 from dralloc.api.slice_reader import SliceReader
 from dralloc.api.slices import ResourceSlice
 from dralloc.api.taint_rules import DeviceTaintRule
-from dralloc.api.versions import CONVERSIONS, Json, kep5075_alpha, written_path
-from dralloc.api.workloads import Deployment, Job, Pod, PriorityClass, ReplicaSet, StatefulSet
+from dralloc.api.versions import CONVERSIONS, Json, Path, kep5075_alpha, written_path
+from dralloc.api.workloads import Pod, PriorityClass
 from dralloc.errors import Finding
 
 __all__ = ["ObjectReader"]
@@ -31,19 +33,7 @@ _RESOURCE_KINDS: Final[Mapping[str, type[ResourceObject]]] = {
     model.kind: model for model in (DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice)
 }
 _OTHER_KINDS: Final[Mapping[tuple[str, str], type[PartialObject]]] = {
-    (model.api_version, model.kind): model
-    for model in (
-        Deployment,
-        Job,
-        Namespace,
-        Node,
-        Pod,
-        PriorityClass,
-        ReplicaSet,
-        ResourceQuota,
-        StatefulSet,
-        Workload,
-    )
+    (model.api_version, model.kind): model for model in (Namespace, Node, Pod, PriorityClass, ResourceQuota, Workload)
 } | {(f"scheduling.k8s.io/{version}", PodGroup.kind): PodGroup for version in POD_GROUP_VERSIONS}
 _OPAQUE: Final = frozenset({"parameters", "data"})
 """Fields that hold anything: what is null in there stays."""
@@ -66,6 +56,8 @@ class ObjectReader:
     """What was left out of objects."""
     skipped: Counter[str] = field(default_factory=Counter)
     """How many objects there were of each kind that is not read."""
+    unmade: Counter[str] = field(default_factory=Counter)
+    """How many of these have pod templates, of which no pods are made."""
     _slices: SliceReader = field(default_factory=SliceReader)
 
     def read(self, raw: Json, source: str) -> ApiObject | None:
@@ -104,12 +96,29 @@ class ObjectReader:
             supported = ", ".join(f"{_GROUP}/{known}" for known in CONVERSIONS)
             self._reject(raw, source, "apiVersion", f'"{api_version}" is not supported, only {supported}')
             return None
+        owner = OWNERS.get((group if version else "", kind))
+        if owner is not None:
+            return self._owner(owner, raw, source)
         model = _OTHER_KINDS.get((api_version, kind))
         if model is None:
             if group != _OURS:
                 self.skipped[kind] += 1
+                self.unmade[kind] += holds_template(raw.get("spec"))
             return None
         return self._validated(model, _without_nulls(_body(raw)), raw, source)
+
+    def _owner(self, model: type[PodOwner], raw: Json, source: str) -> ApiObject | None:
+        try:
+            body, templates = model.form.normal(_without_nulls(_body(raw)))
+        except ValidationError as failure:
+            for error in failure.errors(include_url=False):
+                self._reject(raw, source, field_path(error["loc"]), rule(error))
+            return None
+
+        def written(path: Path) -> Path:
+            return (*templates[int(path[1])], *path[3:]) if path[0] == "sets" else path
+
+        return self._validated(model, body, raw, source, written)
 
     def _resource(self, model: type[ResourceObject], version: str, raw: Json, source: str) -> ApiObject | None:
         body = CONVERSIONS[version](model.kind, _body(raw))
@@ -118,8 +127,19 @@ class ObjectReader:
             return quick
         return self._validated(model, kep5075_alpha.to_v1(model.kind, _without_nulls(body)), raw, source)
 
-    def _validated(self, model: type[ApiObject], body: Json, raw: Json, source: str) -> ApiObject | None:
-        """Validate until no unknown field is left, as these hide the checks of whole objects."""
+    def _validated(
+        self,
+        model: type[ApiObject],
+        body: Json,
+        raw: Json,
+        source: str,
+        written: Callable[[Path], Path] | None = None,
+    ) -> ApiObject | None:
+        """Validate until no unknown field is left, as these hide the checks of whole objects.
+
+        ``written`` says where in the object as it was written a place in the body is.
+        """
+        written = written or partial(written_path, raw)
         usable = True
         while True:
             try:
@@ -133,7 +153,7 @@ class ObjectReader:
                 usable = not self.strict
                 (self.errors if self.strict else self.warnings).extend(_unknown_fields(unknown, raw, source))
             for error in wrong:
-                self._reject(raw, source, field_path(written_path(raw, error["loc"])), rule(error))
+                self._reject(raw, source, field_path(written(error["loc"])), rule(error))
             if wrong:
                 return None
             for error in unknown:
@@ -146,6 +166,12 @@ class ObjectReader:
     def _built(self, model: type[ApiObject], body: Json) -> ApiObject:
         quick = self._slices.read(body) if model is ResourceSlice else None
         return quick or model.model_validate(body, by_alias=True, by_name=False)
+
+    def unmade_notice(self) -> Iterator[Finding]:
+        """Which kinds of the objects that are not read have pod templates."""
+        kinds = ", ".join(f"{kind} ({number})" for kind, number in sorted(self.unmade.items()) if number)
+        if kinds:
+            yield Finding("", "", "", f"no pods are made of the pod templates of {kinds}")
 
     def _reject(self, raw: Json, source: str, path: str, text: str) -> None:
         self.errors.append(Finding(source, _subject(raw), path, text))

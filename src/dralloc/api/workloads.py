@@ -1,4 +1,4 @@
-"""Pods, the objects that make them (Deployment, ReplicaSet, StatefulSet, Job), and their priorities."""
+"""Pods, what templates say about them, and their priorities."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar
@@ -16,12 +16,8 @@ __all__ = [
     "Container",
     "ContainerClaim",
     "ContainerResources",
-    "Deployment",
-    "Job",
-    "JobSpec",
     "NodeAffinity",
     "Pod",
-    "PodOwner",
     "PodResourceClaim",
     "PodResourceClaimStatus",
     "PodSchedulingGate",
@@ -30,9 +26,7 @@ __all__ = [
     "PodStatus",
     "PodTemplate",
     "PriorityClass",
-    "ReplicaSet",
-    "ReplicaSpec",
-    "StatefulSet",
+    "Toleration",
     "WorkloadReference",
 ]
 
@@ -105,12 +99,22 @@ class WorkloadReference(PartialModel):
     pod_group_replica_key: StrictStr = ""
 
 
+class Toleration(PartialModel):
+    """Taints of nodes that the pod accepts. An empty key with ``Exists`` accepts all, an empty effect every effect."""
+
+    key: StrictStr = ""
+    operator: StrictStr = ""
+    value: StrictStr = ""
+    effect: StrictStr = ""
+
+
 class PodSpec(PartialModel):
     """The part of a pod's specification that matters for its claims and its node."""
 
     node_name: StrictStr | None = None
     node_selector: Mapping[StrictStr, StrictStr] = {}
     affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
     priority: StrictInt | None = None
     priority_class_name: StrictStr = ""
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
@@ -119,6 +123,12 @@ class PodSpec(PartialModel):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     init_containers: tuple[Container, ...] = ()
     containers: tuple[Container, ...] = ()
+
+    @property
+    def required_nodes(self) -> NodeSelector | None:
+        """The nodes that its node affinity allows; None for all."""
+        affinity = self.affinity.node_affinity if self.affinity else None
+        return affinity.required if affinity else None
 
 
 class PodResourceClaimStatus(PartialModel):
@@ -166,73 +176,6 @@ class PodTemplate(PartialModel):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
-
-
-class ReplicaSpec(PartialModel):
-    """A number of equal pods."""
-
-    replicas: StrictInt = 1
-    template: PodTemplate
-
-    @property
-    def pods(self) -> int:
-        """How many pods there are at the same time."""
-        return self.replicas
-
-
-class JobSpec(PartialModel):
-    """Pods that run to their end."""
-
-    parallelism: StrictInt = 1
-    completions: StrictInt | None = None
-    suspend: StrictBool = False
-    template: PodTemplate
-
-    @property
-    def pods(self) -> int:
-        """How many pods there are at the same time."""
-        if self.suspend:
-            return 0
-        return self.parallelism if self.completions is None else min(self.parallelism, self.completions)
-
-
-class _Replicated(PartialObject):
-    api_version: ClassVar[str] = "apps/v1"
-    namespaced: ClassVar[bool] = True
-
-    spec: ReplicaSpec
-
-
-class Deployment(_Replicated):
-    """Equal pods, by way of a ReplicaSet."""
-
-    kind: ClassVar[str] = "Deployment"
-
-
-class ReplicaSet(_Replicated):
-    """Equal pods."""
-
-    kind: ClassVar[str] = "ReplicaSet"
-
-
-class StatefulSet(_Replicated):
-    """Equal pods with numbers for names."""
-
-    kind: ClassVar[str] = "StatefulSet"
-
-
-class Job(PartialObject):
-    """Pods that run to their end."""
-
-    api_version: ClassVar[str] = "batch/v1"
-    kind: ClassVar[str] = "Job"
-    namespaced: ClassVar[bool] = True
-
-    spec: JobSpec
-
-
-PodOwner = Deployment | ReplicaSet | StatefulSet | Job
-"""An object that makes pods."""
 
 
 class PriorityClass(PartialObject):

@@ -128,7 +128,7 @@ def _remarks(cluster: Cluster, judged: list[tuple[_Group, _Judgement]]) -> Itera
         if group.about is None:
             continue
         if judgement.needed is None:
-            rule = f"the group {group.name} was not given; its {judgement.pods} pods are placed all or none"
+            rule = f"the group {group.name} was not found; its {judgement.pods} pods are placed all or none"
         elif judgement.halted:
             rule = f"needs {judgement.needed} pods, but there are {judgement.pods}: none is placed"
         elif judgement.is_gang and judgement.needed < judgement.pods:

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from dralloc.api import ApiObject, DeviceRequestAllocationResult, DeviceTaint
+from dralloc.api.tolerating import all_tolerated
 from dralloc.budget import Cap
 from dralloc.cluster import Cluster
 from dralloc.errors import Finding
 from dralloc.features import Features
 from dralloc.inventory import Drift
 from dralloc.match import MatchTable
-from dralloc.match.taints import all_tolerated
 from dralloc.names import ClaimKey
 
 __all__ = ["cap_remarks", "drift_remarks", "eviction_remarks", "group_remarks"]

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from dralloc.api import Node as ApiNode
 from dralloc.api import NodeSelector, Pod
-from dralloc.inventory.nodes import selector_matches
+from dralloc.api.node_selectors import selector_matches
 
 __all__ = ["Where"]
 
@@ -32,7 +32,7 @@ class Where:
         if pod.spec.node_name:
             index = self._by_name.get(pod.spec.node_name)
             return () if index is None else (index,)
-        affinity = pod.spec.affinity and pod.spec.affinity.node_affinity and pod.spec.affinity.node_affinity.required
+        affinity = pod.spec.required_nodes
         every = [*selectors, affinity] if affinity else selectors
         wanted = pod.spec.node_selector
         key = tuple(wanted.items()), repr(every) if every else "", elsewhere

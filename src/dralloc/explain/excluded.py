@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dralloc.api import Node, NodeSelector, NodeSelectorTerm, Pod
+from dralloc.api.node_selectors import selector_matches
 from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled
 from dralloc.explain.subject import pod_of
-from dralloc.inventory.nodes import selector_matches
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand
 
@@ -96,7 +96,7 @@ def _of_pod(cluster: Cluster, pod: Pod, node: Node, *, allocated: bool = True) -
     for label, value in spec.node_selector.items():
         if node.metadata.labels.get(label) != value:
             yield f"pod spec.nodeSelector: {label}={value}"
-    affinity = spec.affinity and spec.affinity.node_affinity and spec.affinity.node_affinity.required
+    affinity = spec.required_nodes
     if affinity and not selector_matches(affinity, node):
         yield f"pod spec.affinity.nodeAffinity: {selector_text(affinity)}"
     for key in cluster.pod_claims(pod) if allocated else ():

@@ -10,12 +10,12 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dralloc.api import CELDeviceSelector, DeviceClass, DeviceSelector, DeviceTaint, DeviceToleration
+from dralloc.api.tolerating import all_tolerated
 from dralloc.compiler import Compiled
 from dralloc.errors import AllocationError
 from dralloc.explain.clauses import Clause, clauses_of
 from dralloc.inventory.charges import charge_for
 from dralloc.match import Criteria, MatchTable
-from dralloc.match.taints import all_tolerated
 from dralloc.names import ClaimKey
 from dralloc.problem import Charge, Eligibility
 from dralloc.quantity import Quantity

@@ -42,7 +42,7 @@ def find_demand(compiled: Compiled, claim: ClaimKey | None, pod: ClaimKey | None
 def _about_claim(cluster: Cluster, key: ClaimKey) -> str:
     claim = cluster.claim(key)
     if claim is None:
-        return f"ResourceClaim {key}: was not given"
+        return f"ResourceClaim {key}: not found"
     if claim.status.allocation is not None:
         devices = ", ".join(str(result.device_id) for result in claim.status.allocation.devices.results)
         return f"ResourceClaim {key}: status.allocation: is allocated already ({devices or 'no devices'})"
@@ -55,7 +55,7 @@ def _about_claim(cluster: Cluster, key: ClaimKey) -> str:
 def _about_pod(cluster: Cluster, key: ClaimKey) -> str:
     pod = next((one for one in cluster.pods if one.key == key), None)
     if pod is None:
-        return f"Pod {key}: was not given, or has run to its end"
+        return f"Pod {key}: not found"
     if pod.spec.scheduling_gates:
         return f"Pod {key}: spec.schedulingGates: is not to be scheduled yet"
     return f"Pod {key}: spec.resourceClaims: has no pending claims"

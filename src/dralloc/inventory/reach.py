@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from dralloc.api import Device, Node, NodeSelector, ResourceSlice
+from dralloc.api.node_selectors import selector_matches
 from dralloc.features import Features
-from dralloc.inventory.nodes import selector_matches
 from dralloc.names import PoolID
 
 __all__ = ["NodeIndex", "Reach", "find_reach"]

@@ -57,7 +57,7 @@ class Loading:
         """Everything put together, if nothing is wrong with any of it."""
         errors = list(self.reader.errors) or ([] if self.documents else list(self.empty))
         try:
-            cluster = Cluster.of(self.objects, (*self.empty, *self.reader.warnings), self.reader.skipped)
+            cluster = Cluster.of(self.objects, (*self.reader.warnings, *self._notices()), self.reader.skipped)
         except InputError as conflicts:
             errors += conflicts.findings
         if errors:
@@ -71,12 +71,15 @@ class Loading:
             raise InputError(unreadable or self.empty)
         refused = list(self.reader.errors)
         try:
-            cluster = Cluster.of(self.objects, self.empty, self.reader.skipped)
+            cluster = Cluster.of(self.objects, self._notices(), self.reader.skipped)
         except InputError as conflicts:
             refused += conflicts.findings
             first = {(one.object.kind, one.object.key): one for one in reversed(self.objects)}
-            cluster = Cluster.of(reversed(first.values()), self.empty, self.reader.skipped)
+            cluster = Cluster.of(reversed(first.values()), self._notices(), self.reader.skipped)
         return Reading(cluster, tuple(refused), tuple(self.reader.warnings))
+
+    def _notices(self) -> tuple[Finding, ...]:
+        return (*self.empty, *self.reader.unmade_notice())
 
     def add_all(self, paths: Iterable[str | Path], stdin: IO[bytes] | None) -> None:
         """Add files, directories, and what `STDIN` stands for; each once."""

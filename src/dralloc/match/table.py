@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from dralloc.api import Device, DeviceClass, DeviceTaint, DeviceTaintRule, DeviceToleration
+from dralloc.api.tolerating import all_tolerated
 from dralloc.errors import AllocationError, CelCompileError, CelRuntimeError, FatalError
 from dralloc.features import Features
 from dralloc.inventory import Inventory
@@ -18,7 +19,6 @@ from dralloc.inventory.charges import charge_for
 from dralloc.match.cel import CelDevice, compile_selector, convert_device, explain
 from dralloc.match.looks import Looks
 from dralloc.match.taint_rules import TaintRules
-from dralloc.match.taints import all_tolerated
 from dralloc.names import ClaimKey, DeviceID
 from dralloc.problem import Charge
 from dralloc.quantity import Quantity

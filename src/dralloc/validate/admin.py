@@ -38,7 +38,7 @@ def _allowed(access: _Access, at: str) -> Iterator[Issue]:
 
 def _unknown(access: _Access, at: str) -> Iterator[Issue]:
     if access.given is None:
-        text = f'needs the label {LABEL}: "true" on the namespace {access.namespace}, which was not given'
+        text = f'needs the label {LABEL}: "true" on the namespace {access.namespace}, which was not found'
         yield Issue(f"{at}.adminAccess", text)
 
 

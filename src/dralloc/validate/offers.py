@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from dralloc.api import UNSET, AttributeValue, DeviceClass, Node, ResourceSlice, Version
-from dralloc.inventory.nodes import selector_matches
+from dralloc.api.node_selectors import selector_matches
 from dralloc.validate.pools import find_pools
 from dralloc.validate.reach import Offer, Reach, find_reach
 from dralloc.validate.rule import Issue, Part, Scene, info, warning

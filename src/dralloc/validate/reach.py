@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dralloc.api import AttributeValue, Counter, Device, DeviceSelector, DeviceTaint, ResourceSlice
+from dralloc.api.tolerating import all_tolerated
 from dralloc.errors import CelCompileError, CelRuntimeError
 from dralloc.features import Features
 from dralloc.inventory.catalog import Source
@@ -15,7 +16,6 @@ from dralloc.inventory.charges import charge_for
 from dralloc.inventory.reach import NodeIndex
 from dralloc.match.cel import CelDevice, Selector, compile_selector, convert_device
 from dralloc.match.taint_rules import TaintRules
-from dralloc.match.taints import all_tolerated
 from dralloc.names import DeviceID
 from dralloc.quantity import Quantity
 from dralloc.validate.pools import Pool, find_pools

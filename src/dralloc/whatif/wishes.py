@@ -168,7 +168,7 @@ class _Director:
             if template.key == wish.key:
                 return template.spec.spec
         kinds = "ResourceClaim or ResourceClaimTemplate" if wish.source is Source.CLAIM else "ResourceClaimTemplate"
-        raise DrallocError(f"{kinds} {wish.key}: was not given")
+        raise DrallocError(f"{kinds} {wish.key}: not found")
 
     def _claim(self, key: ClaimKey, spec: ResourceClaimSpec) -> ClaimKey:
         copy = _copied(key)
@@ -181,7 +181,7 @@ class _Director:
     def _pod(self, wish: Wish) -> ClaimKey:
         pod = self._pods.get(wish.key)
         if pod is None:
-            raise DrallocError(f"Pod {wish.key}: was not given, or has run to its end")
+            raise DrallocError(f"Pod {wish.key}: not found")
         missing = self.whole.unresolved.get(pod.key)
         if missing:
             raise DrallocError(f"Pod {wish.key}: {missing[0]}")

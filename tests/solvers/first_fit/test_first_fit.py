@@ -441,4 +441,4 @@ def test_an_error_in_the_middle_leaves_nothing_taken() -> None:
 
 def test_a_pod_whose_claim_is_missing_cannot_be_placed() -> None:
     _, solution = run(node(), resource_slice(gpus(1)), pod("p", "nowhere"))
-    assert 'ResourceClaim "nowhere" was not given' in str(solution.errors[0])
+    assert 'ResourceClaim "nowhere" not found' in str(solution.errors[0])

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import networkx as nx
 
 from dralloc.api import Pod, ResourceClaim
+from dralloc.api.node_selectors import selector_matches
 from dralloc.cluster import Cluster
 from dralloc.compiler.extended import extended_claims
-from dralloc.inventory.nodes import selector_matches
 from dralloc.names import ClaimKey
 
 __all__ = ["Tenants", "Unit"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dralloc.api import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
-from dralloc.inventory.nodes import selector_matches
+from dralloc.api.node_selectors import selector_matches
 
 NODE = Node(metadata=ObjectMeta(name="node-1", labels={"zone": "a", "gpus": "8"}))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dralloc.api import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from dralloc.api.nodes import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 
 __all__ = ["selector_matches", "term_matches"]
 

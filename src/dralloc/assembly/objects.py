@@ -1,0 +1,77 @@
+"""The objects that were given, each once, and where they were read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeVar
+
+from dralloc.api import ApiObject, PodOwner
+from dralloc.errors import Finding, InputError
+from dralloc.names import ClaimKey
+
+__all__ = ["Identity", "Located", "Objects", "identity"]
+
+T = TypeVar("T", bound=ApiObject)
+Identity = tuple[str, ClaimKey]
+"""The kind of an object and its key; kinds outside of Kubernetes with the API group, as in ``kubectl get``."""
+
+
+class Located(NamedTuple):
+    """An object and where it was read."""
+
+    object: ApiObject
+    source: str = ""
+
+
+def identity(one: ApiObject) -> Identity:
+    """What tells an object from every other one."""
+    group = one.api_version.partition("/")[0]
+    foreign = isinstance(one, PodOwner) and "." in group
+    return f"{one.kind}.{group}" if foreign else one.kind, one.key
+
+
+class Objects:
+    """What was given.
+
+    Parameters
+    ----------
+    findings
+        Objects that were given more than once.
+    sources
+        Where each object was read.
+
+    Raises
+    ------
+    InputError
+        The same object is given twice with different content.
+    """
+
+    def __init__(self, objects: Iterable[ApiObject | Located]) -> None:
+        self.findings: list[Finding] = []
+        self.sources: dict[Identity, str] = {}
+        self._by_identity: dict[Identity, ApiObject] = {}
+        conflicts: list[Finding] = []
+        for item in objects:
+            conflicts += self._add(*(item if isinstance(item, Located) else Located(item)))
+        if conflicts:
+            raise InputError(conflicts)
+
+    def __iter__(self) -> Iterator[ApiObject]:
+        return iter(self._by_identity.values())
+
+    def of(self, kind: type[T]) -> Iterator[T]:
+        """Those of one kind, in order."""
+        return (one for one in self if isinstance(one, kind))
+
+    def _add(self, one: ApiObject, source: str) -> Iterator[Finding]:
+        """Keep an object; gives a finding if there is another one in its place."""
+        key = identity(one)
+        first = self._by_identity.setdefault(key, one)
+        if first is one:
+            self.sources[key] = source
+            return
+        where = f" in {self.sources[key]}" if self.sources[key] else ""
+        if first == one:
+            self.findings.append(Finding(source, one.title, "", f"is the same as{where or ' before'}, kept once"))
+        else:
+            yield Finding(source, one.title, "", f"was given before{where} with different content")

@@ -1,0 +1,143 @@
+"""The pods of the input: those that were given, and those that controllers would make of their owners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeVar
+
+from pydantic import BaseModel
+
+from dralloc.api import ApiObject, Node, Pod, PodOwner, PriorityClass
+from dralloc.api.expansion import generated_name, pods_of
+from dralloc.api.owners import OWNERS, WORKLOAD_ANNOTATION
+from dralloc.assembly.objects import Objects, identity
+from dralloc.names import ClaimKey
+from dralloc.unasked import Unasked
+
+__all__ = ["Population", "changed"]
+
+M = TypeVar("M", bound=BaseModel)
+
+_BUILTIN_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_KUEUE_WORKLOAD: Final = OWNERS["kueue.x-k8s.io", "Workload"]
+_Remark = tuple[ApiObject, str, str]
+
+
+class _Owner(NamedTuple):
+    """An object that is named as an owner."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass
+class Population:
+    """The pods of some objects.
+
+    Parameters
+    ----------
+    pods
+        Those to look at, in order, with those of an owner in its place.
+    suspended
+        Those that owners would make which are suspended.
+    gone
+        Those that have run to their end, are being deleted or would be made by such an owner: nobody places them.
+    remarks
+        What is remarkable: the object, the path, and the rule.
+    """
+
+    objects: Objects
+    nodes: Sequence[Node]
+    pods: list[Pod] = field(default_factory=list)
+    suspended: list[Pod] = field(default_factory=list)
+    gone: dict[ClaimKey, Unasked] = field(default_factory=dict)
+    remarks: list[_Remark] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._priorities = dict(_BUILTIN_PRIORITIES)
+        for named in self.objects.of(PriorityClass):
+            self._priorities.update({named.name: named.value, **({"": named.value} if named.global_default else {})})
+        taken = {pod.key for pod in self.objects.of(Pod)}
+        spoken_for = _SpokenFor(self.objects)
+        for one in self.objects:
+            if isinstance(one, Pod):
+                self._put(one, _leaving(one))
+            elif isinstance(one, PodOwner) and one not in spoken_for:
+                for pod in pods_of(one, self.nodes):
+                    made = _renamed(pod, one.kind) if pod.key in taken else pod
+                    taken.add(made.key)
+                    self.objects.sources[identity(made)] = self.objects.sources[identity(one)]
+                    self._put(made, _resting(one))
+
+    def _put(self, pod: Pod, why: Unasked | None) -> None:
+        if why is None:
+            self.pods.append(self._with_priority(pod))
+        elif why is Unasked.SUSPENDED:
+            self.suspended.append(self._with_priority(pod))
+        else:
+            self.gone[pod.key] = why
+
+    def _with_priority(self, pod: Pod) -> Pod:
+        """The pod with the priority that admission would give it."""
+        if pod.spec.priority is not None:
+            return pod
+        name = pod.spec.priority_class_name
+        if name and name not in self._priorities:
+            rule = f'PriorityClass "{name}" not found, its priority counts as 0'
+            self.remarks.append((pod, "spec.priorityClassName", rule))
+        priority = self._priorities.get(name)
+        return pod if priority is None else changed(pod, spec=changed(pod.spec, priority=priority))
+
+
+def _leaving(pod: Pod) -> Unasked | None:
+    """Why a pod is not scheduled any more, and no claims are made for it."""
+    if pod.terminated:
+        return Unasked.FINISHED
+    return Unasked.DELETED if pod.metadata.deletion_timestamp is not None else None
+
+
+def _resting(owner: PodOwner) -> Unasked | None:
+    """Why an owner makes no pods."""
+    if owner.ended:
+        return Unasked.FINISHED
+    if owner.metadata.deletion_timestamp is not None:
+        return Unasked.DELETED
+    return Unasked.SUSPENDED if owner.suspended else None
+
+
+class _SpokenFor:
+    """Owners of which no pods are made, as others stand for them.
+
+    An owner is spoken for by an object that it controls. A Workload of Kueue, which comes beside the object that makes
+    the pods, is spoken for by its owner, by what this owner controls, and by pods that name it.
+    """
+
+    def __init__(self, objects: Objects) -> None:
+        makers = [one for one in objects if isinstance(one, Pod | PodOwner) and not isinstance(one, _KUEUE_WORKLOAD)]
+        self._controlled = {owner for one in makers for owner in _owners(one)}
+        self._there = {_Owner(one.kind, *one.key) for one in makers} | self._controlled
+        workloads = ((pod.key.namespace, pod.metadata.annotations.get(WORKLOAD_ANNOTATION)) for pod in objects.of(Pod))
+        self._admitted = {ClaimKey(namespace, name) for namespace, name in workloads if name}
+
+    def __contains__(self, owner: PodOwner) -> bool:
+        if isinstance(owner, _KUEUE_WORKLOAD):
+            return owner.key in self._admitted or not self._there.isdisjoint(_owners(owner))
+        return _Owner(owner.kind, *owner.key) in self._controlled
+
+
+def _owners(one: ApiObject) -> Iterator[_Owner]:
+    for owner in one.metadata.owner_references:
+        yield _Owner(owner.kind, one.key.namespace, owner.name)
+
+
+def changed(model: M, **update: object) -> M:
+    """A copy with other values."""
+    return model.model_copy(update=update)
+
+
+def _renamed(pod: Pod, kind: str) -> Pod:
+    """The pod under a name that no pod of an owner of another kind has."""
+    name = generated_name(f"{pod.name}-", pod.key.namespace, kind)
+    return changed(pod, metadata=changed(pod.metadata, name=name))
