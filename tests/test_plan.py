@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
 import dralloc
+from dralloc.choices import Goal, GoalName, Mode, ModeName
 from dralloc.cluster import Cluster
+from dralloc.solvers.cpsat import Options
 from wire import (
     claim,
     cluster,
@@ -106,5 +109,15 @@ def test_ranks_of_alternatives_are_counted() -> None:
 def test_options_are_checked() -> None:
     with pytest.raises(dralloc.DrallocError, match="workers: 0"):
         dralloc.allocate(one_gpu(), workers=0)
-    with pytest.raises(ValueError, match="nonsense"):
-        dralloc.allocate(one_gpu(), mode="nonsense")
+    with pytest.raises(dralloc.DrallocError, match="no mode 'bset'; known modes: first-fit, optimal"):
+        dralloc.allocate(one_gpu(), mode="bset")  # type: ignore[arg-type] # which mypy sees, too
+    with pytest.raises(dralloc.DrallocError, match="no goal 'sperad'; known goals: fewest-nodes, "):
+        dralloc.allocate(one_gpu(), mode="first-fit", goal="sperad")  # type: ignore[arg-type]
+    with pytest.raises(dralloc.DrallocError, match="no backend 'mpi'; known backends: "):
+        dralloc.compare(one_gpu(), backend="mpi")
+    assert Options(goal="spread").goal is Goal.SPREAD
+
+
+def test_words_for_types_are_those_of_the_choices() -> None:
+    assert get_args(ModeName) == tuple(Mode)
+    assert get_args(GoalName) == tuple(Goal)

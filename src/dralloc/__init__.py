@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dralloc.choices import Goal, Mode
     from dralloc.cluster import Cluster
     from dralloc.comparison import Comparison
-    from dralloc.errors import DrallocError, InputError
+    from dralloc.errors import ChoiceError, DrallocError, InputError
     from dralloc.explain import Explanation, explain
     from dralloc.features import Features
     from dralloc.load import load
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from dralloc.solvers.cpsat import Options
     from dralloc.stranded import Stranding, stranded
     from dralloc.study import study
-    from dralloc.validate import Violation, validate
+    from dralloc.validate import Validation, Violation, validate
     from dralloc.whatif import defragment, drain, fewest_nodes, headroom, partition_layout
 
 __all__ = [
     "Cap",
+    "ChoiceError",
     "Cluster",
     "Comparison",
     "DrallocError",
@@ -42,6 +43,7 @@ __all__ = [
     "Options",
     "Plan",
     "Stranding",
+    "Validation",
     "Violation",
     "allocate",
     "compare",
@@ -65,7 +67,7 @@ _NAMES: Final = {
     "choices": ("Goal", "Mode"),
     "cluster": ("Cluster",),
     "comparison": ("Comparison",),
-    "errors": ("DrallocError", "InputError"),
+    "errors": ("ChoiceError", "DrallocError", "InputError"),
     "explain": ("Explanation", "explain"),
     "features": ("Features",),
     "load": ("load",),
@@ -73,7 +75,7 @@ _NAMES: Final = {
     "solvers.cpsat": ("Options",),
     "stranded": ("Stranding", "stranded"),
     "study": ("study",),
-    "validate": ("Violation", "validate"),
+    "validate": ("Validation", "Violation", "validate"),
     "whatif": ("defragment", "drain", "fewest_nodes", "headroom", "partition_layout"),
 }
 """What each submodule offers here."""

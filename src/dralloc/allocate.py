@@ -8,7 +8,7 @@ from typing import Unpack
 
 from dralloc.budget import Cap, parsed
 from dralloc.check import check, violations
-from dralloc.choices import JobOptions, Mode
+from dralloc.choices import JobOptions, Mode, ModeName, chosen
 from dralloc.cluster import Cluster
 from dralloc.comparison import Comparison
 from dralloc.compiler import Compiled, compile_cluster
@@ -27,7 +27,7 @@ OnProgress = Callable[[Progress], None]
 
 def allocate(  # noqa: PLR0913 - one parameter per choice
     cluster: Cluster,
-    mode: Mode | str = Mode.OPTIMAL,
+    mode: Mode | ModeName = Mode.OPTIMAL,
     *,
     nodes: Sequence[str] = (),
     features: Features = ALL_FEATURES,
@@ -78,15 +78,17 @@ def allocate(  # noqa: PLR0913 - one parameter per choice
     Raises
     ------
     DrallocError
-        A named node does not exist; the model cannot be built; `CheckError` if the answer breaks a rule.
+        A named node does not exist; the model cannot be built; `ChoiceError` if there is no such mode or goal;
+        `CheckError` if the answer breaks a rule.
     """
+    mode, choices = chosen(Mode, "mode", mode), Options(**options)
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         compiled = compile_cluster(cluster, features, nodes, strict=strict, gang=gang, caps=parsed(caps), fair=fair)
     first = _first_fit(compiled, timings, pruning=pruning)
-    if Mode(mode) is Mode.FIRST_FIT:
+    if mode is Mode.FIRST_FIT:
         return Plan(Mode.FIRST_FIT, compiled, first, timings)
-    best = _optimum(compiled, first, Options(**options), progress, timings)
+    best = _optimum(compiled, first, choices, progress, timings)
     return Plan(Mode.OPTIMAL, compiled, best, timings)
 
 
@@ -104,11 +106,12 @@ def compare(  # noqa: PLR0913 - one parameter per choice
     **options: Unpack[JobOptions],
 ) -> Comparison:
     """Answer in both modes. Parameters and errors are those of `allocate`."""
+    choices = Options(**options)
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         compiled = compile_cluster(cluster, features, nodes, strict=strict, gang=gang, caps=parsed(caps), fair=fair)
     first = _first_fit(compiled, timings, pruning=pruning)
-    best = _optimum(compiled, first, Options(**options), progress, timings)
+    best = _optimum(compiled, first, choices, progress, timings)
     return Comparison(
         first_fit=Plan(Mode.FIRST_FIT, compiled, first, timings),
         optimal=Plan(Mode.OPTIMAL, compiled, best, timings),

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing import resource_tracker
 from typing import Any, Final, Protocol, TypeVar
 
-from dralloc.choices import Backend
+from dralloc.choices import Backend, chosen
 from dralloc.errors import DrallocError
 
 __all__ = ["Task", "backend_named", "is_elsewhere", "run_all", "shield_children", "stop_processes"]
@@ -31,13 +31,10 @@ def backend_named(name: str) -> Backend:
 
     Raises
     ------
-    DrallocError
+    ChoiceError
         There is none.
     """
-    try:
-        return Backend(name)
-    except ValueError:
-        raise DrallocError(f"there is no backend {name!r}; known backends: {', '.join(Backend)}") from None
+    return chosen(Backend, "backend", name)
 
 
 def is_elsewhere(backend: Backend, jobs: int) -> bool:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TypedDict
+from typing import Literal, TypedDict, TypeVar
 
-__all__ = ["Backend", "Goal", "JobOptions", "Mode", "SolveOptions"]
+from dralloc.errors import ChoiceError
+
+__all__ = ["Backend", "Goal", "GoalName", "JobOptions", "Mode", "ModeName", "SolveOptions", "chosen"]
+
+E = TypeVar("E", bound=StrEnum)
 
 
 class Mode(StrEnum):
@@ -13,6 +17,10 @@ class Mode(StrEnum):
 
     FIRST_FIT = "first-fit"
     OPTIMAL = "optimal"
+
+
+ModeName = Literal["first-fit", "optimal"]
+"""A mode by its name."""
 
 
 class Goal(StrEnum):
@@ -37,6 +45,10 @@ class Goal(StrEnum):
     NONE = "none"
 
 
+GoalName = Literal["fewest-nodes", "fewest-devices", "least-fragmentation", "spread", "none"]
+"""A goal by its name."""
+
+
 class Backend(StrEnum):
     """What does the work.
 
@@ -56,7 +68,7 @@ class SolveOptions(TypedDict, total=False):
     time_limit: float | None
     seed: int
     workers: int
-    goal: Goal
+    goal: Goal | GoalName
     strict_cel: bool
 
 
@@ -65,3 +77,17 @@ class JobOptions(SolveOptions, total=False):
 
     jobs: int
     backend: str
+
+
+def chosen(choices: type[E], what: str, word: str) -> E:
+    """The member that a word stands for.
+
+    Raises
+    ------
+    ChoiceError
+        There is none.
+    """
+    try:
+        return choices(word)
+    except ValueError:
+        raise ChoiceError(what, word, choices) from None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import starmap
 
+from dralloc.answer import Answer
 from dralloc.api import (
     ApiObject,
     DeviceClass,
@@ -26,18 +27,20 @@ from dralloc.assembly.classes import missing_classes
 from dralloc.assembly.nodes import SYNTHETIC_NODE, assumed_nodes
 from dralloc.assembly.objects import Located, Objects, identity
 from dralloc.assembly.pods import Population, changed
+from dralloc.contents import contents
 from dralloc.errors import Finding
 from dralloc.names import ClaimKey
+from dralloc.report import Line, Part
 from dralloc.unasked import Include, Unasked
 
 __all__ = ["SYNTHETIC_NODE", "Cluster", "Located"]
 
 
-@dataclass(frozen=True)
-class Cluster:
+@dataclass(frozen=True, repr=False)
+class Cluster(Answer):
     """Everything that was given, made complete: pods of owners and claims of templates are there as objects.
 
-    Made by `Cluster.of`; the constructor takes the parts as they are.
+    Made by `Cluster.of`; the constructor takes the parts as they are. ``print(cluster)`` shows how much there is.
 
     Parameters
     ----------
@@ -183,6 +186,16 @@ class Cluster:
             owners = (one for one in claim.metadata.owner_references if one.kind == Pod.kind)
             if any(ClaimKey(claim.key.namespace, owner.name) in pods for owner in owners):
                 yield claim.key
+
+    @property
+    def headline(self) -> str:
+        """How many objects there are."""
+        held = {"nodes": self.nodes, "slices": self.slices, "classes": self.classes, "claims": self.claims}
+        return ", ".join(f"{len(objects)} {name}" for name, objects in {**held, "pods": self.pods}.items())
+
+    def parts(self) -> list[Part]:
+        """What there is, as tables and lines."""
+        return [Line(self.headline, "bold"), *contents(self.slices, self.claims, self.findings)]
 
     def pod_claims(self, pod: Pod) -> tuple[ClaimKey, ...]:
         """The keys of the claims that a pod uses, in the order of its specification; missing claims are named too."""

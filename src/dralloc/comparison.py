@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from dralloc.answer import Answer
 from dralloc.names import ClaimKey
 from dralloc.plan import Plan
-from dralloc.report import Line, Part, Table, amount, as_text, percent, timing_line
+from dralloc.report import Line, Part, Table, amount, percent, timing_line
 
 __all__ = ["Comparison"]
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Answer):
     """Both answers to one problem. ``print(comparison)`` is a readable report."""
 
     first_fit: Plan
@@ -34,6 +35,13 @@ class Comparison:
         missing = {one.key for one in self.first_fit.unplaced}
         return tuple(one.key for one in self.optimal.unplaced if one.key not in missing)
 
+    @property
+    def headline(self) -> str:
+        """Both answers in one line."""
+        first, best = (len(plan.solution.placements) for plan in (self.first_fit, self.optimal))
+        total = len(self.optimal.demands)
+        return f"{total} demands: first fit places {first}, the optimum {best} ({self.optimal.verdict})"
+
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain data, ready for JSON."""
         return {
@@ -48,7 +56,7 @@ class Comparison:
         """The comparison as tables and lines."""
         plans = (self.first_fit, self.optimal)
         found: list[Part] = [
-            Line(_headline(self), "bold"),
+            Line(self.headline, "bold"),
             Table("Both answers", ("", ">first fit", ">optimum"), _both(*plans)),
             Table("Utilisation", ("what", ">of", ">before", ">first fit", ">optimum"), _utilisation(*plans)),
             Table("Namespaces", ("namespace", "what", ">before", ">first fit", ">optimum", ">cap"), _spending(*plans)),
@@ -75,15 +83,6 @@ class Comparison:
                 device = self.optimal.compiled.problem.devices[grant.device].id.device
                 devices.setdefault((str(key), self.optimal.node_of(placement)), []).append(device)
         return [(demand, node, ", ".join(names)) for (demand, node), names in devices.items()]
-
-    def __str__(self) -> str:
-        return as_text(self.parts())
-
-
-def _headline(comparison: Comparison) -> str:
-    first, best = comparison.first_fit.metrics.placed, comparison.optimal.metrics.placed
-    total = len(comparison.optimal.demands)
-    return f"{total} demands: first fit places {first}, the optimum {best} ({comparison.optimal.verdict})"
 
 
 def _both(first: Plan, best: Plan) -> list[tuple[str, str, str]]:

@@ -4,6 +4,7 @@
 
     DrallocError
     ├── InputError                 what was given cannot be used; one `Finding` per defect
+    ├── ChoiceError                a word that is none of those known, e.g. a mode or a goal
     ├── QuantityError              text that is not a Kubernetes quantity
     ├── CelError
     │   ├── CelCompileError        a selector that does not parse or does not type-check
@@ -20,7 +21,7 @@ A message names the object, the field path and the rule. The command line prints
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -30,6 +31,7 @@ __all__ = [
     "CelError",
     "CelRuntimeError",
     "CheckError",
+    "ChoiceError",
     "DrallocError",
     "FatalError",
     "Finding",
@@ -97,6 +99,17 @@ class InputError(DrallocError):
     def __init__(self, findings: Sequence[Finding]) -> None:
         self.findings = tuple(findings)
         super().__init__("\n".join(str(finding) for finding in self.findings))
+
+
+class ChoiceError(DrallocError, ValueError):
+    """A word is none of those known: ``there is no goal 'fast'; known goals: ...``."""
+
+    def __init__(self, what: str, word: str, known: Iterable[str]) -> None:
+        super().__init__(f"there is no {what} {word!r}; known {_several(what)}: {', '.join(known)}")
+
+
+def _several(what: str) -> str:
+    return f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
 
 
 class QuantityError(DrallocError, ValueError):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dralloc.brief import Brief
 from dralloc.problem import Alternative, Problem
 from dralloc.quantity import Quantity
 from dralloc.solution import Grant, Solution
@@ -78,8 +79,8 @@ class Utilisation:
         return self.used / self.total if self.total else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Metrics:
+@dataclass(frozen=True, slots=True, repr=False)
+class Metrics(Brief):
     """Figures of one answer.
 
     Parameters

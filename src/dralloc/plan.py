@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from dralloc.answer import Answer
 from dralloc.api import AllocationResult, ResourceClaim
 from dralloc.choices import Mode
 from dralloc.compiler import Compiled
 from dralloc.metrics import Metrics, Spending, Utilisation, measure
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand
-from dralloc.report import Line, Part, Table, amount, as_text, folded, percent, timing_line
+from dralloc.report import Line, Part, Table, amount, folded, percent, timing_line
 from dralloc.solution import Grant, Placement, Solution, Status, Tier
 from dralloc.write import allocated_claims, allocations
 
@@ -45,8 +46,8 @@ class Unplaced:
         return self.error or f"{fits}{within}"
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Answer):
     """A checked answer. ``print(plan)`` is a readable report.
 
     Parameters
@@ -138,6 +139,11 @@ class Plan:
             return "proven optimal"
         return f"not proven: bound {self.bound}, gap {percent(self.gap)}"
 
+    @property
+    def headline(self) -> str:
+        """How much is placed, and what is proven."""
+        return f"{self.mode.value}: {len(self.solution.placements)} of {len(self.demands)} placed, {self.verdict}"
+
     def node_of(self, placement: Placement) -> str:
         """Name of the node of a placement."""
         return self.compiled.problem.nodes[placement.node].name
@@ -200,8 +206,7 @@ class Plan:
 
     def parts(self) -> list[Part]:
         """The answer as tables and lines."""
-        total, placed = len(self.demands), self.metrics.placed
-        found: list[Part] = [Line(f"{self.mode.value}: {placed} of {total} placed, {self.verdict}", "bold")]
+        found: list[Part] = [Line(self.headline, "bold")]
         placements = [
             (
                 str(self.demands[placement.demand].key),
@@ -222,9 +227,6 @@ class Plan:
         found += (Line(f"warning: {warning}", "yellow") for warning in self.solution.warnings)
         found.append(timing_line(self.timings))
         return found
-
-    def __str__(self) -> str:
-        return as_text(self.parts())
 
 
 def _wire(allocation: AllocationResult) -> dict[str, Any]:

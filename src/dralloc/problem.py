@@ -18,6 +18,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Final, Protocol
 
+from dralloc.brief import Brief
 from dralloc.budget import Budget
 from dralloc.errors import AllocationError
 from dralloc.features import ALL_FEATURES, Features
@@ -351,8 +352,8 @@ class Usage:
         )
 
 
-@dataclass(frozen=True)
-class Problem:
+@dataclass(frozen=True, repr=False)
+class Problem(Brief):
     """Everything both solvers need to know.
 
     Demands and nodes are in the order of first fit, which does not look at budgets.

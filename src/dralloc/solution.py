@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from dralloc.brief import Brief
 from dralloc.errors import AllocationError
 
 __all__ = ["Grant", "Placement", "Solution", "Status", "Tier", "relative_gap"]
@@ -72,8 +73,8 @@ class Tier:
         return self.value == self.bound
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
+@dataclass(frozen=True, slots=True, repr=False)
+class Solution(Brief):
     """The placed demands, in the order of the problem's demands.
 
     Parameters

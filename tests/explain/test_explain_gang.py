@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import dralloc
+from dralloc.choices import ModeName
 from dralloc.explain import Explanation
 from dralloc.names import ClaimKey
 from wire import Json, claim, cluster, consumes, counters, device, device_class, node, pod, request, resource_slice
@@ -86,7 +87,7 @@ def test_a_claim_that_somebody_else_was_granted() -> None:
 
 
 @pytest.mark.parametrize("mode", ["first-fit", "optimal"])
-def test_a_gang_that_fits(mode: str) -> None:
+def test_a_gang_that_fits(mode: ModeName) -> None:
     found = dralloc.explain(gang(2), pod="default/worker-0", mode=mode, gang="job")
     assert found.placed
     assert found.gathering is None

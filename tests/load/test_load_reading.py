@@ -13,7 +13,7 @@ from conftest import ROOT
 from dralloc.api import Device, Version
 from dralloc.cluster import Cluster
 from dralloc.errors import InputError
-from dralloc.load import load, load_documents, load_text, loading
+from dralloc.load import load, load_documents, load_objects, load_text, loading
 from dralloc.quantity import parse_quantity
 from load.texts import NODE, SLICE, findings_of_error
 
@@ -65,6 +65,17 @@ def test_files_directories_and_standard_input(tmp_path: Path) -> None:
     assert [str(finding) for finding in cluster.findings] == [
         f"{tmp_path / 'b.yaml'}: Node b: is the same as in {tmp_path / 'b.yaml'}, kept once"
     ]
+
+
+def test_a_list_of_paths_is_as_good_as_single_ones(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.yaml", tmp_path / "b.yaml", tmp_path / "c.yaml"]
+    for path in paths:
+        path.write_text(NODE.replace("name: n", f"name: {path.stem}"))
+    for given in ((paths,), tuple(paths), (map(str, paths[:2]), paths[2])):
+        assert [node.name for node in load(*given).nodes] == ["a", "b", "c"]
+    assert load_objects(paths) == load_objects(*paths)
+    with pytest.raises(InputError, match=r"d\.yaml: cannot be read: No such file"):
+        load([tmp_path / "d.yaml"])
 
 
 def test_standard_input_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

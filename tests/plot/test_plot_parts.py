@@ -11,6 +11,7 @@ from matplotlib.colors import to_rgb
 
 import dralloc
 from conftest import ROOT
+from dralloc.choices import ModeName
 from dralloc.cluster import Cluster
 from dralloc.plot import device_map
 from dralloc.plot.blocks import Box, blocks
@@ -87,7 +88,7 @@ def test_contrast_suffices(theme: Theme) -> None:
         assert contrast(theme.label, colour) >= 4.5
 
 
-def boxes(source: Cluster, mode: str = "optimal") -> dict[str, Box]:
+def boxes(source: Cluster, mode: ModeName = "optimal") -> dict[str, Box]:
     """The place of every device that is held, by ``unit: device``; of the last holder if there are several."""
     plan = dralloc.allocate(source, mode)
     problem = plan.compiled.problem

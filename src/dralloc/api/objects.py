@@ -35,14 +35,17 @@ class _Identity:
         """Kind and name as messages show them, with the namespace if there is one."""
         return f"{self.kind} {'/'.join(part for part in (self.metadata.namespace, self.metadata.name) if part)}"
 
+    def __repr__(self) -> str:
+        return f"<{self.title}>"
 
-class ResourceObject(WireModel, _Identity):
+
+class ResourceObject(_Identity, WireModel):
     """An object of ``resource.k8s.io``; all of its fields are known."""
 
     metadata: ObjectMeta = ObjectMeta()
 
 
-class PartialObject(PartialModel, _Identity):
+class PartialObject(_Identity, PartialModel):
     """An object of another API group, of which only some fields are known."""
 
     metadata: ObjectMeta = ObjectMeta()

@@ -6,3 +6,5 @@
 - `dralloc.assembly.claims`: the claims of pods, with those that are made from templates;
 - `dralloc.assembly.classes`: classes that are missing.
 """
+
+__all__: list[str] = []

@@ -118,13 +118,13 @@ def report(  # noqa: PLR0913 - one parameter per option
             text = page.render(result, about)
         write_text(text, output)
         if not quiet:
-            typer.echo(f"{output}: {page.headline(result)}", err=True)
+            typer.echo(f"{output}: {result.headline}", err=True)
 
 
 def _page() -> ModuleType:
     """The package that writes the page; it needs what not everybody has installed."""
     try:
-        import dralloc.page as page  # noqa: PLR0402 - the package, not its parts
+        import dralloc.page.render as page
     except ModuleNotFoundError as error:
         if error.name != "matplotlib":
             raise

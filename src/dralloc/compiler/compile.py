@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dralloc.api import Node as ApiNode
+from dralloc.brief import Brief
 from dralloc.budget import Cap
 from dralloc.cluster import Cluster
 from dralloc.compiler.budgets import find_budgets
@@ -24,8 +25,8 @@ from dralloc.problem import Problem
 __all__ = ["Compiled", "compile_cluster"]
 
 
-@dataclass(frozen=True)
-class Compiled:
+@dataclass(frozen=True, repr=False)
+class Compiled(Brief):
     """A problem with the objects behind its numbers, which the writer needs.
 
     ``cluster`` also has the claims for extended resources. ``findings`` are remarks about what does not fit together,

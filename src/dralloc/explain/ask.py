@@ -8,7 +8,7 @@ from typing import Final, Unpack
 
 from dralloc.allocate import allocate
 from dralloc.budget import Cap, parsed
-from dralloc.choices import Mode, SolveOptions
+from dralloc.choices import Mode, ModeName, SolveOptions, chosen
 from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.errors import DrallocError
@@ -44,7 +44,7 @@ def explain(  # noqa: PLR0913 - one parameter per choice
     claim: ClaimKey | str | None = None,
     pod: ClaimKey | str | None = None,
     *,
-    mode: Mode | str = Mode.FIRST_FIT,
+    mode: Mode | ModeName = Mode.FIRST_FIT,
     nodes: Sequence[str] = (),
     features: Features = ALL_FEATURES,
     strict: bool = False,
@@ -77,7 +77,7 @@ def explain(  # noqa: PLR0913 - one parameter per choice
         that a cap or fairness is about.
     """
     timings: dict[str, float] = {}
-    if Mode(mode) is Mode.OPTIMAL:
+    if chosen(Mode, "mode", mode) is Mode.OPTIMAL:
         plan = allocate(cluster, mode, features=features, strict=strict, gang=gang, caps=caps, fair=fair, **options)
         timings.update(plan.timings)
         question = _Question(plan.compiled, _number(plan.compiled, claim, pod), Mode.OPTIMAL, Options(**options))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from dralloc.answer import Answer
 from dralloc.choices import Mode
 from dralloc.explain.advice import ADVICE
 from dralloc.explain.competition import Competition
@@ -15,15 +16,15 @@ from dralloc.explain.gang import Gathering
 from dralloc.explain.reasons import Group, NodeReason, grouped
 from dralloc.explain.suggestions import Suggestion
 from dralloc.names import ClaimKey
-from dralloc.report import Line, Part, Table, as_text, timing_line
+from dralloc.report import Line, Part, Table, timing_line
 
 __all__ = ["Explanation"]
 
 _NODES_NAMED = 4
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Answer):
     """Why a demand is pending, or where it goes. ``print(explanation)`` is a readable report.
 
     Parameters
@@ -93,7 +94,7 @@ class Explanation:
 
     def parts(self) -> list[Part]:
         """The explanation as tables and lines."""
-        found: list[Part] = [Line(self._headline(), "bold")]
+        found: list[Part] = [Line(self.headline, "bold")]
         found += (Line(remark) for remark in self.remarks)
         by_node = (">nodes", "reason", "what helps", "where")
         found.append(Table("Each node, by what rules it out", by_node, list(self._group_rows())))
@@ -120,7 +121,9 @@ class Explanation:
         rows = [tuple(cell.replace(prefix, "") for cell in row) for row in part.rows]
         return replace(part, rows=rows)
 
-    def _headline(self) -> str:
+    @property
+    def headline(self) -> str:
+        """Whether and where it is placed."""
         others = [str(key) for key in self.claims if key != self.demand]
         claims = f" (claim{'s' if len(others) > 1 else ''} {', '.join(others)})" if others else ""
         if self.placed:
@@ -149,9 +152,6 @@ class Explanation:
         for group in self.groups:
             for cause in group.causes:
                 yield from ((group.nodes[0], detail) for detail in cause.details)
-
-    def __str__(self) -> str:
-        return as_text(self.parts())
 
 
 def _named(nodes: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dralloc.api import Counter as ApiCounter
 from dralloc.api import Node as ApiNode
 from dralloc.api import ResourceClaim, ResourceSlice
+from dralloc.brief import Brief
 from dralloc.features import Features
 from dralloc.inventory.catalog import Catalog, Source
 from dralloc.inventory.charges import counters_charged
@@ -24,8 +25,8 @@ __all__ = ["Inventory", "take_inventory"]
 _NONE: Mapping[PoolID, str] = {}
 
 
-@dataclass(frozen=True)
-class Inventory:
+@dataclass(frozen=True, repr=False)
+class Inventory(Brief):
     """What there is to allocate, numbered as the problem numbers it.
 
     Parameters

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import IO, Any
 
 from dralloc.api import ObjectReader
 from dralloc.cluster import Cluster
 from dralloc.errors import Finding, InputError
 from dralloc.garbage import without_garbage_collection
-from dralloc.load.loading import Loading, Reading
+from dralloc.load.loading import Loading, Paths, Reading
 
 __all__ = ["load", "load_documents", "load_objects", "load_text", "read", "read_documents"]
 
 
 @without_garbage_collection()
-def load(*paths: str | Path, strict: bool = False, stdin: IO[bytes] | None = None) -> Cluster:
+def load(*paths: Paths, strict: bool = False, stdin: IO[bytes] | None = None) -> Cluster:
     """Read everything that is given and put it together.
 
     Parameters
     ----------
     paths
         Files, directories (all ``*.yaml``, ``*.yml`` and ``*.json`` in and below them, also with ``.gz``, in the order
-        of their names; what is no Kubernetes object there is skipped and counted), or ``-`` for standard input.
+        of their names; what is no Kubernetes object there is skipped and counted), or ``-`` for standard input. A list
+        of them is as good as one after the other.
     strict
         Whether a field that is not known in an object of ``resource.k8s.io`` is an error.
     stdin
@@ -40,7 +40,7 @@ def load(*paths: str | Path, strict: bool = False, stdin: IO[bytes] | None = Non
 
 
 @without_garbage_collection()
-def load_objects(*paths: str | Path, stdin: IO[bytes] | None = None) -> list[dict[str, Any]]:
+def load_objects(*paths: Paths, stdin: IO[bytes] | None = None) -> list[dict[str, Any]]:
     """Read what `load` reads, as plain data in the order in which it is given; kinds and fields are not looked at.
 
     Raises
@@ -72,7 +72,7 @@ class _Keeper(ObjectReader):
 
 
 @without_garbage_collection()
-def read(*paths: str | Path, stdin: IO[bytes] | None = None) -> Reading:
+def read(*paths: Paths, stdin: IO[bytes] | None = None) -> Reading:
     """As `load`, but objects that cannot be used are no obstacle to the others.
 
     Raises

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from typing import IO, Any, Final
 
 from dralloc.api import ObjectReader
+from dralloc.brief import Brief
 from dralloc.cluster import Cluster, Located
 from dralloc.errors import Finding, InputError
 from dralloc.load.documents import documents_of, starts_like_json
 from dralloc.load.lists import SPLIT_FROM, is_list, item_of, split_list
 from dralloc.load.text import TextError, unpacked
 
-__all__ = ["STDIN", "Loading", "Reading"]
+__all__ = ["STDIN", "Loading", "Paths", "Reading"]
+
+Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
+"""A path, or several in one."""
 
 STDIN: Final = "-"
 """The path that stands for standard input."""
@@ -25,8 +30,8 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
 _OTHER: Final = "no Kubernetes object"
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+@dataclass(frozen=True, slots=True, repr=False)
+class Reading(Brief):
     """What was read, whether or not all of it can be used.
 
     Parameters
@@ -81,9 +86,9 @@ class Loading:
     def _notices(self) -> tuple[Finding, ...]:
         return (*self.empty, *self.reader.unmade_notice())
 
-    def add_all(self, paths: Iterable[str | Path], stdin: IO[bytes] | None) -> None:
+    def add_all(self, paths: Iterable[Paths], stdin: IO[bytes] | None) -> None:
         """Add files, directories, and what `STDIN` stands for; each once."""
-        for path in dict.fromkeys(map(str, paths)):
+        for path in dict.fromkeys(map(str, _flat(paths))):
             if path == STDIN:
                 self.add_text((stdin or sys.stdin.buffer).read(), "<stdin>")
             else:
@@ -162,6 +167,14 @@ class Loading:
     @staticmethod
     def _note(findings: list[Finding], source: str, rule: str) -> None:
         findings.append(Finding(source, "", "", rule))
+
+
+def _flat(paths: Iterable[Paths]) -> Iterator[str | PathLike[str]]:
+    for one in paths:
+        if isinstance(one, str | PathLike):
+            yield one
+        else:
+            yield from one
 
 
 def _is_object(document: Any) -> bool:

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 
 from dralloc.api import Device, DeviceClass, DeviceTaint, DeviceTaintRule, DeviceToleration
 from dralloc.api.tolerating import all_tolerated
+from dralloc.brief import Brief
 from dralloc.errors import AllocationError, CelCompileError, CelRuntimeError, FatalError
 from dralloc.features import Features
 from dralloc.inventory import Inventory
@@ -67,8 +68,8 @@ _Verdicts = dict[Hashable, "bool | _Failure"]
 _Charges = dict[Hashable, "Charge | None"]
 
 
-@dataclass
-class MatchTable:
+@dataclass(repr=False)
+class MatchTable(Brief):
     """Answers of `dralloc.problem.Eligibility` for the alternatives of a problem, by their index."""
 
     inventory: Inventory

@@ -1,8 +1,6 @@
-"""Both answers as one HTML page that needs nothing else. Its pictures take matplotlib (extra ``plot``)."""
+"""Answers as HTML that needs nothing else: a page with both, and cells of notebooks.
 
-from __future__ import annotations
+The page's pictures take matplotlib (extra ``plot``); a cell goes without them.
+"""
 
-from dralloc.page.render import headline, render
-from dralloc.page.sections import Circumstances
-
-__all__ = ["Circumstances", "headline", "render"]
+__all__: list[str] = []

@@ -2,55 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
 
 from dralloc.comparison import Comparison
 from dralloc.page.descriptions import of_gains, of_map, of_progress, of_ranks, of_utilisation
-from dralloc.page.html import Html
-from dralloc.page.parts import figure
 from dralloc.plan import Plan
-from dralloc.plot import device_map, gained, progress, ranks, utilisation
-from dralloc.plot.gains import gains
-from dralloc.plot.ranks import rank_counts
+from dralloc.plot import device_map, gained
+from dralloc.plot import progress as progress_chart
+from dralloc.plot import ranks as ranks_chart
+from dralloc.plot import utilisation as utilisation_chart
+from dralloc.plot.gains import gains as gains_of
+from dralloc.plot.ranks import has_alternatives, rank_counts
 from dralloc.plot.svg import svg
 from dralloc.solvers.cpsat import Progress
 
-__all__ = ["gains_picture", "map_picture", "progress_pictures", "ranks_picture", "utilisation_picture"]
+__all__ = ["Picture", "gains", "has_alternatives", "map", "progress", "ranks", "utilisation"]
 
 
-def map_picture(plan: Plan, beside: Plan, name: str, title: str) -> Html:
+class Picture(NamedTuple):
+    """A picture as SVG, with a name that is its id, and its caption. A wide one needs the whole width."""
+
+    svg: Markup
+    name: str
+    caption: str
+    wide: bool = True
+
+
+def _drawn(draw: Callable[[], Any], name: str, title: str, description: str) -> Markup:
+    return Markup(svg(draw, name, title, description))
+
+
+def map(plan: Plan, beside: Plan | None, name: str, title: str) -> Picture:  # noqa: A001 - what it is
     """Where everything is under one answer."""
-    missing = {one.key for one in beside.unplaced} - {one.key for one in plan.unplaced}
+    missing = set() if beside is None else {one.key for one in beside.unplaced} - {one.key for one in plan.unplaced}
     only_here = [demand.key for demand in plan.demands if demand.key in missing]
-    drawn = svg(lambda: device_map(plan, beside=beside, title=""), name, title, of_map(plan, only_here))
+    drawn = _drawn(lambda: device_map(plan, beside=beside, title=""), name, title, of_map(plan, only_here))
     count = f"{plan.metrics.placed} of {len(plan.demands)} demands placed"
-    return figure(drawn, name, f"{title}: {count}. Point at a box for its claim and device.")
+    return Picture(drawn, name, f"{title}: {count}. Point at a box for its claim and device.")
 
 
-def utilisation_picture(comparison: Comparison) -> Html:
+def utilisation(comparison: Comparison, name: str = "utilisation-picture") -> Picture:
     """How full everything is."""
     title = "Utilisation before, with first fit and with the optimum"
-    drawn = svg(lambda: utilisation(comparison, title=""), "utilisation-picture", title, of_utilisation(comparison))
-    return figure(drawn, "utilisation-picture", "Part in use by counter and capacity, over all nodes.")
+    drawn = _drawn(lambda: utilisation_chart(comparison, title=""), name, title, of_utilisation(comparison))
+    return Picture(drawn, name, "Part in use by counter and capacity, over all nodes.")
 
 
-def gains_picture(comparison: Comparison) -> Html:
+def gains(comparison: Comparison, name: str = "gains-picture") -> Picture:
     """What only the optimum places."""
     title = "Demands by what they want and by who places them"
-    drawn = svg(lambda: gained(comparison, title=""), "gains-picture", title, of_gains(gains(comparison)))
-    return figure(drawn, "gains-picture", f"{title}. A bold outline marks what only one answer places.")
+    drawn = _drawn(lambda: gained(comparison, title=""), name, title, of_gains(gains_of(comparison)))
+    return Picture(drawn, name, f"{title}. A bold outline marks what only one answer places.")
 
 
-def ranks_picture(comparison: Comparison) -> Html:
+def ranks(comparison: Comparison) -> Picture:
     """Which alternatives requests got."""
     title = "Alternatives that requests with firstAvailable got"
     told = of_ranks(rank_counts(comparison.first_fit), rank_counts(comparison.optimal))
-    drawn = svg(lambda: ranks(comparison, title=""), "ranks-picture", title, told)
-    return figure(drawn, "ranks-picture", f"{title}, by answer.", wide=False)
+    drawn = _drawn(lambda: ranks_chart(comparison, title=""), "ranks-picture", title, told)
+    return Picture(drawn, "ranks-picture", f"{title}, by answer.", wide=False)
 
 
-def progress_pictures(plan: Plan, records: Sequence[Progress]) -> Iterator[Html]:
+def progress(plan: Plan, records: Sequence[Progress]) -> Iterator[Picture]:
     """Best and bound over time, for each tier of which more is known than how it ended."""
     timings = plan.solution.timings
     end = timings.get("classes", 0.0) + timings.get("survey", 0.0)
@@ -60,5 +77,5 @@ def progress_pictures(plan: Plan, records: Sequence[Progress]) -> Iterator[Html]
         if found:
             found.append(Progress(tier.name, tier.value, tier.bound, max(end, found[-1].seconds)))
             name, title = f"progress-{number}", f"Best and bound over time: {tier.name}"
-            drawn = svg(partial(progress, found, title=""), name, title, of_progress(found))
-            yield figure(drawn, name, f"{title}.", wide=False)
+            drawn = _drawn(partial(progress_chart, found, title=""), name, title, of_progress(found))
+            yield Picture(drawn, name, f"{title}.", wide=False)

@@ -1,54 +1,71 @@
-"""The whole page."""
+"""The whole page. Its sections are in ``templates/page.html``; those that have nothing to show are left out."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
-from importlib.resources import files
 
 from dralloc.comparison import Comparison
-from dralloc.page.html import element, raw
-from dralloc.page.parts import note
-from dralloc.page.sections import Circumstances, sections
+from dralloc.page import pictures, tables
+from dralloc.page.templating import rendered
 from dralloc.plot.palette import DARK, LIGHT, Theme
 from dralloc.plot.svg import colour_variables
-from dralloc.report import Line
+from dralloc.report import percent
+from dralloc.solvers.cpsat import Progress
 
-__all__ = ["headline", "render"]
+__all__ = ["Circumstances", "render"]
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What the page says about how the answers were found.
+
+    Parameters
+    ----------
+    source
+        What was read, e.g. paths; part of the page's title.
+    options
+        Choices by name.
+    progress
+        What was reported while the optimum was searched for.
+    remarks
+        What is remarkable about the input.
+    timed
+        Whether to show seconds. Without them, equal answers give equal pages.
+    """
+
+    source: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    progress: Sequence[Progress] = ()
+    remarks: Sequence[str] = ()
+    timed: bool = True
 
 
 def render(comparison: Comparison, about: Circumstances | None = None) -> str:
     """Write both answers as one HTML page that needs nothing else: no script, no style sheet, no font, no network."""
     about = about or Circumstances()
-    found = list(sections(comparison, about))
-    title = f"dralloc report: {about.source}" if about.source else "dralloc report"
-    head = element(
-        "head",
-        raw('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-        raw('<meta name="color-scheme" content="light dark">'),
-        element("title", title),
-        element("style", raw(_style())),
+    first, best = comparison.first_fit, comparison.optimal
+    source = {"input": about.source} if about.source else {}
+    return rendered(
+        "page.html",
+        title=f"dralloc report: {about.source}" if about.source else "dralloc report",
+        comparison=comparison,
+        first=first,
+        best=best,
+        tiles=(("First fit", "first-fit", first), ("Optimum", "optimum", best)),
+        about=about,
+        facts={**source, **about.options, "version": f"dralloc {version('dralloc')}"},
+        titled=partial(tables.titled, comparison),
+        tables=tables,
+        pictures=pictures,
+        percent=percent,
+        rest="; dralloc compare --json lists all",
+        light=_variables(LIGHT),
+        dark=_variables(DARK),
+        version=version("dralloc"),
     )
-    links = (element("li", element("a", name, href=f"#{anchor}")) for anchor, name, _ in found)
-    body = element(
-        "body",
-        element("a", "Skip to the answers", href="#main", class_="skip"),
-        element("header", element("h1", title), element("p", headline(comparison), class_="headline")),
-        element("nav", element("ul", *links), aria_label="Sections"),
-        element("main", *(content for _, _, content in found), id="main", tabindex="-1"),
-        element("footer", note(f"Written by dralloc {version('dralloc')}.")),
-    )
-    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
-
-
-def headline(comparison: Comparison) -> str:
-    """Both answers in one line."""
-    return next(part.text for part in comparison.parts() if isinstance(part, Line))
-
-
-def _style() -> str:
-    light, dark = _variables(LIGHT), _variables(DARK)
-    sheet = files("dralloc.page").joinpath("style.css").read_text(encoding="utf-8")
-    return f":root{{{light}}}\n@media screen and (prefers-color-scheme: dark){{:root{{{dark}}}}}\n{sheet}"
 
 
 def _variables(theme: Theme) -> str:

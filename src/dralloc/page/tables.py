@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dralloc.comparison import Comparison
 from dralloc.names import ClaimKey
@@ -18,10 +19,11 @@ _TIERS = {
 }
 
 
-def titled(source: Comparison | Plan, title: str) -> Table:
-    """The table of that title in a report for the terminal; an empty one if the report has none."""
+def titled(source: Comparison | Plan, title: str, here: str = "") -> Table:
+    """The table of that title in a report for the terminal, with its title here; empty if the report has none."""
     found = (part for part in source.parts() if isinstance(part, Table) and part.title == title)
-    return next(found, Table(title, (), ()))
+    table = next(found, Table(title, (), ()))
+    return replace(table, title=here or title)
 
 
 def placements(plan: Plan, title: str) -> Table:

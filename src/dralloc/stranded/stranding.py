@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from dralloc.answer import Answer
 from dralloc.quantity import Quantity
-from dralloc.report import Line, Part, Table, amount, as_text, percent, timing_line
+from dralloc.report import Line, Part, Table, amount, percent, timing_line
 from dralloc.stranded.lifting import Cause
 
 __all__ = ["Row", "Stranding"]
@@ -80,8 +81,8 @@ class Row:
         }
 
 
-@dataclass(frozen=True)
-class Stranding:
+@dataclass(frozen=True, repr=False)
+class Stranding(Answer):
     """What is free but of no use. ``print(stranding)`` is a readable report.
 
     Parameters
@@ -127,7 +128,7 @@ class Stranding:
 
     def parts(self) -> list[Part]:
         """The report as tables and lines."""
-        found: list[Part] = [Line(self._headline(), "bold"), *map(Line, self.remarks)]
+        found: list[Part] = [Line(self.headline, "bold"), *map(Line, self.remarks)]
         found.append(Table("The mix", (">claims", "like"), [(str(count), name) for name, count in self.mix.items()]))
         found.append(self._table("By kind of node", "nodes", self.node_kinds))
         worst = sorted((row for row in self.pools if row.stranded), key=lambda row: -row.stranded * 10**6 // row.total)
@@ -136,7 +137,9 @@ class Stranding:
         found.append(timing_line(self.timings))
         return found
 
-    def _headline(self) -> str:
+    @property
+    def headline(self) -> str:
+        """How many pools have free capacity that is of no use."""
         pools = {(row.driver, row.pool) for row in self.pools}
         hit = {(row.driver, row.pool) for row in self.pools if row.stranded}
         return f"{len(hit)} of {len(pools)} pools have free capacity that no claim of the mix can use"
@@ -157,6 +160,3 @@ class Stranding:
         for cause in causes:
             yield amount(row.causes[cause]) if row.causes.get(cause) else ""
         yield percent(row.fragmented / (row.free * self.claims)) if row.free else ""
-
-    def __str__(self) -> str:
-        return as_text(self.parts())

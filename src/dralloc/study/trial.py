@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from dralloc.check import check
-from dralloc.errors import DrallocError
+from dralloc.errors import ChoiceError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.metrics import measure
 from dralloc.problem import Problem
@@ -33,12 +33,12 @@ def known_modes(modes: Sequence[str]) -> tuple[str, ...]:
 
     Raises
     ------
-    DrallocError
+    ChoiceError
         One of them does not exist.
     """
     for mode in modes:
         if mode not in MODES:
-            raise DrallocError(f"there is no mode {mode!r}; known modes: {', '.join(MODES)}")
+            raise ChoiceError("mode", mode, MODES)
     return tuple(dict.fromkeys(modes))
 
 

@@ -10,6 +10,6 @@ from dralloc.errors import Level
 from dralloc.validate.rule import Rule
 from dralloc.validate.run import RULES, validate, validate_reading
 from dralloc.validate.sarif import as_sarif
-from dralloc.validate.violation import Violation
+from dralloc.validate.violation import Validation, Violation
 
-__all__ = ["RULES", "Level", "Rule", "Violation", "as_sarif", "validate", "validate_reading"]
+__all__ = ["RULES", "Level", "Rule", "Validation", "Violation", "as_sarif", "validate", "validate_reading"]

@@ -33,7 +33,7 @@ from dralloc.validate import (
     wishes,
 )
 from dralloc.validate.rule import Issue, Part, Rule, Scene
-from dralloc.validate.violation import Violation
+from dralloc.validate.violation import Validation, Violation
 
 __all__ = ["RULES", "SCHEMA", "UNKNOWN_FIELD", "validate", "validate_reading"]
 
@@ -88,7 +88,7 @@ RULES: Final[tuple[Rule[Any], ...]] = (
 
 
 @without_garbage_collection()
-def validate(cluster: Cluster, features: Features = ALL_FEATURES) -> tuple[Violation, ...]:
+def validate(cluster: Cluster, features: Features = ALL_FEATURES) -> Validation:
     """What the API server would refuse in a cluster's objects, and what it accepts and will hurt.
 
     Parameters
@@ -98,21 +98,21 @@ def validate(cluster: Cluster, features: Features = ALL_FEATURES) -> tuple[Viola
 
     Returns
     -------
-    tuple of Violation
-        By object, in the order in which they were read, the worst first for each.
+    Validation
+        A tuple of violations by object, in the order in which they were read, the worst first for each.
     """
     scene = Scene(cluster, features)
     position = {identity: number for number, identity in enumerate(cluster.sources)}
     found = list(_found(scene))
     found.sort(key=lambda entry: (position.get(_identity(entry[0]), len(position)), entry[1].level.rank))
-    return tuple(violation for _, violation in found)
+    return Validation(violation for _, violation in found)
 
 
-def validate_reading(reading: Reading, features: Features = ALL_FEATURES) -> tuple[Violation, ...]:
+def validate_reading(reading: Reading, features: Features = ALL_FEATURES) -> Validation:
     """As `validate`, with what the loader could not use or did not know."""
     refused = (Violation(SCHEMA.level, SCHEMA.id, finding) for finding in reading.refused)
     unknown = (Violation(UNKNOWN_FIELD.level, UNKNOWN_FIELD.id, finding) for finding in reading.unknown)
-    return (*refused, *unknown, *validate(reading.cluster, features))
+    return Validation((*refused, *unknown, *validate(reading.cluster, features)))
 
 
 def _identity(one: ApiObject) -> tuple[str, Any]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import groupby
+from typing import Any, Final
 
+from dralloc.answer import Answer
 from dralloc.errors import Finding, Level
+from dralloc.report import Line, Part, Table
 
-__all__ = ["Violation"]
+__all__ = ["Validation", "Violation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +66,32 @@ class Violation:
             "path": self.path,
             "message": self.message,
         }
+
+
+_NAMES: Final = {
+    Level.ERROR: ("error", "errors"),
+    Level.WARNING: ("warning", "warnings"),
+    Level.INFO: ("remark", "remarks"),
+}
+
+
+class Validation(Answer, tuple[Violation, ...]):
+    """All violations, by object. ``print(validation)`` is a readable report."""
+
+    @property
+    def headline(self) -> str:
+        """How many there are at each level."""
+        counts = Counter(violation.level for violation in self)
+        return ", ".join(f"{counts[level]} {names[counts[level] != 1]}" for level, names in _NAMES.items())
+
+    def parts(self) -> list[Part]:
+        """The headline, then everything."""
+        return [Line(self.headline, "bold"), *self.tables()]
+
+    def tables(self) -> Iterator[Part]:
+        """A line and a table for each object; titles of tables would be wrapped at their width."""
+        for (source, subject), found in groupby(self, lambda one: (one.source, one.subject)):
+            title = ": ".join(part for part in (source, subject) if part)
+            rows = [(str(one.level), one.path, one.message, one.rule) for one in found]
+            yield Line(f"\n{title}", "bold")
+            yield Table("", ("level", "path", "message", "rule"), rows)

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dralloc.answer import Answer
 from dralloc.check import check
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
-from dralloc.report import Line, Part, Table, as_text, timing_line
+from dralloc.report import Line, Part, Table, timing_line
 from dralloc.solution import Solution, Status, Tier
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
@@ -26,8 +27,8 @@ from dralloc.whatif.moves.words import Itinerary
 __all__ = ["Defragmentation", "defragment"]
 
 
-@dataclass(frozen=True)
-class Defragmentation:
+@dataclass(frozen=True, repr=False)
+class Defragmentation(Answer):
     """What moves admit. ``print(defragmentation)`` is a readable report.
 
     Parameters
@@ -87,13 +88,15 @@ class Defragmentation:
 
     def parts(self) -> list[Part]:
         """The answer as tables and lines."""
-        found: list[Part] = [Line(self._verdict(), "bold"), Table("Admitted", *self._figures())]
+        found: list[Part] = [Line(self.headline, "bold"), Table("Admitted", *self._figures())]
         found.append(self.itinerary.table())
         found += self.itinerary.remarks()
         found.append(timing_line(self.timings))
         return found
 
-    def _verdict(self) -> str:
+    @property
+    def headline(self) -> str:
+        """How much is admitted with how many moves."""
         moves = f"{self.moves} moves" if self.moves != 1 else "1 move"
         proof = "proven optimal" if self.itinerary.outcome.status is Status.OPTIMAL else "not proven"
         return f"{len(self.admitted)} of {self.pending} admitted with {moves} of at most {self.most}, {proof}"
@@ -105,9 +108,6 @@ class Defragmentation:
             (f"at most {self.most} moves", str(len(self.admitted)), str(after.value), str(after.bound)),
         ]
         return ("", ">demands", ">weight", ">bound"), rows
-
-    def __str__(self) -> str:
-        return as_text(self.parts())
 
 
 @without_garbage_collection()

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dralloc.answer import Answer
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.explain.conflict import Conflict
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
-from dralloc.report import Line, Part, Table, as_text, timing_line
+from dralloc.report import Line, Part, Table, timing_line
 from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
 from dralloc.whatif.moves import rearrange
@@ -26,8 +27,8 @@ __all__ = ["Drain", "drain"]
 _DAEMON = "DaemonSet"
 
 
-@dataclass(frozen=True)
-class Drain:
+@dataclass(frozen=True, repr=False)
+class Drain(Answer):
     """Where claims go. ``print(drain)`` is a readable report.
 
     Parameters
@@ -70,6 +71,11 @@ class Drain:
         """How many of them go."""
         return len(self.claims) - len(self.stuck)
 
+    @property
+    def headline(self) -> str:
+        """How many of the claims can go."""
+        return f"{', '.join(self.nodes)}: {self._verdict()}"
+
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data, ready for JSON."""
         outcome = self.itinerary.outcome
@@ -93,8 +99,7 @@ class Drain:
 
     def parts(self) -> list[Part]:
         """The answer as tables and lines."""
-        names = ", ".join(self.nodes)
-        found: list[Part] = [Line(f"{names}: {self._verdict()}", "bold"), self.itinerary.table()]
+        found: list[Part] = [Line(self.headline, "bold"), self.itinerary.table()]
         found += self.itinerary.remarks()
         found += self._reason()
         if self.left_out:
@@ -125,9 +130,6 @@ class Drain:
         if self.conflict is not None:
             yield Line(f"\nClaim {', '.join(map(str, self.together))} can go nowhere:")
             yield from self.conflict.parts()
-
-    def __str__(self) -> str:
-        return as_text(self.parts())
 
 
 @without_garbage_collection()

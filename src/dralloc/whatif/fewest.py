@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from dralloc.answer import Answer
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
-from dralloc.report import Line, Part, Table, as_text, timing_line
+from dralloc.report import Line, Part, Table, timing_line
 from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
 from dralloc.whatif.demanded import demanded
@@ -22,8 +23,8 @@ from dralloc.whatif.wishes import Wish
 __all__ = ["FewestNodes", "fewest_nodes"]
 
 
-@dataclass(frozen=True)
-class FewestNodes:
+@dataclass(frozen=True, repr=False)
+class FewestNodes(Answer):
     """Which nodes hold everything. ``print(fewest_nodes)`` is a readable report.
 
     Parameters
@@ -57,6 +58,12 @@ class FewestNodes:
         """Whether the cost is proven to be the lowest."""
         return self.cost == self.bound
 
+    @property
+    def headline(self) -> str:
+        """What the nodes cost, and what is proven."""
+        proof = "proven to be the lowest" if self.exact else f"no answer costs less than {_amount(self.bound)}"
+        return f"Cost {_amount(self.cost)}: {proof}"
+
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data, ready for JSON; amounts that are not whole are strings."""
         return {
@@ -86,13 +93,9 @@ class FewestNodes:
         ]
 
     def _remarks(self) -> Iterator[Line]:
-        proof = "proven to be the lowest" if self.exact else f"no answer costs less than {_amount(self.bound)}"
-        yield Line(f"\nCost {_amount(self.cost)}: {proof}.", "" if self.exact else "yellow")
+        yield Line(f"\n{self.headline}.", "" if self.exact else "yellow")
         for reason in self.left_out:
             yield Line(f"warning: does not count: {reason}", "yellow")
-
-    def __str__(self) -> str:
-        return as_text(self.parts())
 
 
 @without_garbage_collection()

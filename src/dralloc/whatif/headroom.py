@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from dralloc.answer import Answer
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
-from dralloc.report import Line, Part, Table, as_text, timing_line
+from dralloc.report import Line, Part, Table, timing_line
 from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
 from dralloc.whatif.fill import Fill, fill
@@ -28,8 +29,8 @@ MOST_WISHES: Final = 3
 """A front in more dimensions has too many points for anybody to look at."""
 
 
-@dataclass(frozen=True)
-class Headroom:
+@dataclass(frozen=True, repr=False)
+class Headroom(Answer):
     """How many more fit. ``print(headroom)`` is a readable report.
 
     Parameters
@@ -51,6 +52,12 @@ class Headroom:
     joint: Joint | None = None
     left_out: int = 0
     timings: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def headline(self) -> str:
+        """How many more of each fit alone."""
+        fitting = zip(self.wishes, self.alone, strict=True)
+        return "how many more fit: " + ", ".join(f"{_exactly(found)} of {wish.title}" for wish, found in fitting)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data, ready for JSON; null stands for no end."""
@@ -115,9 +122,6 @@ class Headroom:
                 yield Line(f"{wish.title}: first fit ends with an error: {found.reason}", "yellow")
         for warning in dict.fromkeys(one for found in self.alone for one in found.warnings):
             yield Line(f"warning: {warning}", "yellow")
-
-    def __str__(self) -> str:
-        return as_text(self.parts())
 
 
 @without_garbage_collection()

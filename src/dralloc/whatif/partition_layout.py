@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from dralloc.answer import Answer
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import DeviceID
-from dralloc.report import Line, Part, Table, as_text, folded, timing_line
+from dralloc.report import Line, Part, Table, folded, timing_line
 from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
 from dralloc.whatif.demanded import Demanded, demanded
@@ -24,8 +25,8 @@ __all__ = ["LayoutPlan", "PartitionLayout", "UnitKind", "partition_layout"]
 _RULE: Final = "layouts are found for claims of one device each, without admin access"
 
 
-@dataclass(frozen=True)
-class PartitionLayout(Comparison):
+@dataclass(frozen=True, repr=False)
+class PartitionLayout(Answer, Comparison):
     """Fixed layouts beside partitions on demand. ``print(partition_layout)`` is a readable report.
 
     Parameters
@@ -41,6 +42,12 @@ class PartitionLayout(Comparison):
     mix: tuple[tuple[str, int], ...] = ()
     left_out: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def headline(self) -> str:
+        """How many claims the best layouts serve, beside partitions on demand."""
+        best = max((plan.total for plan in self.plans), default=0)
+        return f"fixed layouts serve {best}, partitions on demand {sum(self.on_demand)}"
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data, ready for JSON."""
@@ -89,9 +96,6 @@ class PartitionLayout(Comparison):
         for plan in self.plans:
             for _, partitions, number in plan.layouts:
                 yield _title(plan), str(number), _together(partitions)
-
-    def __str__(self) -> str:
-        return as_text(self.parts())
 
 
 @without_garbage_collection()

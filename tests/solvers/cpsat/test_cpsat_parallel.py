@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -62,8 +62,8 @@ def same(problem: Problem, options: Options, hint: Solution | None = None) -> st
     there = solve(problem, replace(options, jobs=2), hint)
     check(problem, there)
     assert "components" in there.timings or here.timings.keys() == there.timings.keys()
-    text = repr(replace(here, timings={}))
-    assert text == repr(replace(there, timings={}))
+    text = repr(asdict(replace(here, timings={})))
+    assert text == repr(asdict(replace(there, timings={})))
     return text
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dralloc.backends import backend_named
-from dralloc.choices import Backend, Goal
+from dralloc.choices import Backend, Goal, GoalName, chosen
 from dralloc.errors import ModelError
 from dralloc.solution import relative_gap
 
@@ -45,13 +45,13 @@ class Options:
     Raises
     ------
     DrallocError
-        A value is out of its range (`ModelError`), or there is no such backend.
+        A value is out of its range (`ModelError`), or there is no such goal or backend (`ChoiceError`).
     """
 
     time_limit: float | None = None
     seed: int = 0
     workers: int = 1
-    goal: Goal = Goal.NONE
+    goal: Goal | GoalName = Goal.NONE
     strict_cel: bool = False
     per_device: bool = False
     jobs: int = 1
@@ -65,6 +65,7 @@ class Options:
         if self.jobs < 1:
             raise ModelError(f"jobs: {self.jobs} is not a positive number of processes")
         backend_named(self.backend)
+        object.__setattr__(self, "goal", chosen(Goal, "goal", self.goal))
         if not 0 <= self.seed <= _MAX_SEED:
             raise ModelError(f"seed: {self.seed} is not between 0 and {_MAX_SEED}")
 

@@ -83,7 +83,7 @@ class _Solve:
         self.options = options
         self.progress = progress
         self.started = perf_counter()
-        weight, *others = objectives(options.goal)
+        weight, *others = objectives(Goal(options.goal))
         self.tiers = (weight, *fairness(problem), *others)
         self.components: list[Solvable] = []
         self.answers: list[Answered] = []
@@ -163,7 +163,7 @@ class _Solve:
         self.warnings += found.warnings
         for demand in placed.keys() - found.sites.keys():
             raise ModelError(f"hint: demand {self.problem.demands[demand].key} is placed, but nothing can serve it")
-        for members in components(self.problem, found, self.options.goal):
+        for members in components(self.problem, found, Goal(self.options.goal)):
             part = Part(self.problem, members, {demand: found.sites[demand] for demand in members})
             hint = [placed[demand] for demand in members if demand in placed]
             self.components.append(Component(part, self.tiers, hint))

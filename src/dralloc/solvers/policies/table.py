@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
-from dralloc.errors import DrallocError
+from dralloc.errors import ChoiceError
 from dralloc.problem import Problem
 from dralloc.solution import Solution
 from dralloc.solvers.first_fit.gangs import gangs
@@ -63,12 +63,12 @@ def place(problem: Problem, policy: str) -> Solution:
 
     Raises
     ------
-    DrallocError
+    ChoiceError
         There is no such policy.
     """
     chosen = POLICIES.get(policy)
     if chosen is None:
-        raise DrallocError(f"there is no policy {policy!r}; known policies: {', '.join(POLICIES)}")
+        raise ChoiceError("policy", policy, POLICIES)
     started = perf_counter()
     order = chosen.order(problem)
     run = QuickRun(problem) if chosen.scoring is None else ScoredRun(problem, chosen.scoring)

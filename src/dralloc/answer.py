@@ -1,0 +1,40 @@
+"""What every answer can do: show itself as tables, as text, in a notebook."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dralloc.brief import shortened
+from dralloc.report import Part, as_text
+
+__all__ = ["Answer"]
+
+_REPR: Final = 300
+
+
+class Answer:
+    """Something that tells itself in a `headline` and in `parts`; everything else follows from these.
+
+    ``print(answer)`` is a readable report in full, ``repr(answer)`` one line. A notebook shows tables, bounded in rows,
+    and pictures if matplotlib is installed.
+    """
+
+    @property
+    def headline(self) -> str:
+        """The answer in one line."""
+        raise NotImplementedError
+
+    def parts(self) -> list[Part]:
+        """The answer as tables and lines."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return as_text(self.parts())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {shortened(self.headline, _REPR)}>"
+
+    def _repr_html_(self) -> str:
+        from dralloc.page.cell import cell  # noqa: PLC0415 - it stands above, with the pictures of all answers
+
+        return cell(self)
