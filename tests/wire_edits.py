@@ -174,7 +174,9 @@ class Editor:
         variation = change.variations.get(place, Variation())
         amounts: Mapping[str, Quantity] = details.capacity.requests if details.capacity is not None else {}
         name, selectors = details.device_class_name, [one.cel.expression for one in details.selectors]
+        kept_tolerations = details.tolerations
         if variation.other is not None:
+            kept_tolerations = variation.other.tolerations
             name, selectors = variation.other.device_class.metadata.name, list(variation.other.selectors)  # type: ignore[union-attr]
             amounts = dict(variation.other.amounts)
         elif variation.without:
@@ -192,7 +194,7 @@ class Editor:
             details,
             device_class_name=name,
             selectors=tuple(map(selector, selectors)),
-            tolerations=(*details.tolerations, *tolerations),
+            tolerations=(*kept_tolerations, *tolerations),
             count=change.counts.get(place, details.count),
             capacity=CapacityRequirements(requests=set_to) if set_to else None,
         )

@@ -41,6 +41,11 @@ def test_it_prints_reasons_conflict_and_changes(full: Path) -> None:
     assert "release claim default/b" in result.stdout
 
 
+def test_lines_can_be_read(root: Path) -> None:
+    result = dralloc(root / "models/h100-mig-smallest", "--pod", "default/large")
+    assert max(len(line.rstrip()) for line in result.stdout.splitlines()) <= 140
+
+
 def test_it_prints_json(full: Path) -> None:
     found = json.loads(dralloc(full, "--claim", "default/a", "--json").stdout)
     assert found["demand"] == "default/a"

@@ -48,7 +48,7 @@ def test_everybody_finds_a_place() -> None:
     found = drain(three_nodes(held("x", "node-0", "gpu-0"), pod("px", "x", nodeName="node-0"), sizes=(2, 2)), "node-0")
     assert found.possible
     assert plan_of(found) == [("move", "x", "node-1")]
-    assert "node-0: the claim can go" in str(found)
+    assert "node-0: the claim fits on another node" in str(found)
 
 
 def test_what_a_pod_has_for_extended_resources_can_go_nowhere() -> None:
@@ -77,7 +77,7 @@ def test_two_cannot_go_though_each_could() -> None:
     assert (found.gone, found.most) == (1, 1)
     assert [key.name for key in found.together] == ["x", "y"]
     assert found.conflict is None
-    assert "1 of 2 claims can go, no more can" in str(found)
+    assert "1 of 2 claims fit on other nodes, no more do" in str(found)
 
 
 def test_the_rules_in_the_way_of_one() -> None:
@@ -125,7 +125,7 @@ def test_pods_that_were_not_given_can_run_anywhere() -> None:
     claim["status"]["reservedFor"] = [{"resource": "pods", "name": "px", "uid": "1"}]
     found = drain(three_nodes(claim), "node-0")
     assert found.possible
-    assert "1 claim is reserved for pods that were not given" in str(found)
+    assert "1 claim is reserved for pods that were not found" in str(found)
 
 
 def test_nodes_have_to_exist() -> None:

@@ -30,7 +30,7 @@ def given(tmp_path: Path) -> Path:
 def test_drain_as_a_table_and_as_json(given: Path) -> None:
     shown = RUN.invoke(app, ["plan", "drain", "node-0", "-f", str(given)])
     assert shown.exit_code == 0, shown.output
-    assert "node-0: the claim can go" in shown.stdout
+    assert "node-0: the claim fits on another node" in shown.stdout
     found = json.loads(RUN.invoke(app, ["plan", "drain", "node-0", "-f", str(given), "--json"]).stdout)
     assert (found["possible"], found["gone"], found["bound"]) == (True, 1, 1)
     moved = found["steps"][0]["claims"][0]
@@ -40,7 +40,7 @@ def test_drain_as_a_table_and_as_json(given: Path) -> None:
 def test_a_drain_that_is_impossible(given: Path) -> None:
     shown = RUN.invoke(app, ["plan", "drain", "node-0", "node-1", "-f", str(given)])
     assert shown.exit_code == 1
-    assert "0 of 2 claims can go, no more can" in shown.stdout
+    assert "0 of 2 claims fit on other nodes, no more do" in shown.stdout
     assert "Minimal conflict" in shown.stdout
 
 

@@ -28,22 +28,17 @@ class Clause:
     text
         The CEL expression.
     whole
-        Whether it is all of the selector.
+        The selector as it is written, of which it is a part if it is not all of it.
     """
 
     of_class: str
     selector: int
     text: str
-    whole: bool = True
-
-    @property
-    def title(self) -> str:
-        """Where it stands, as messages name it."""
-        owner = f" of class {self.of_class}" if self.of_class else ""
-        return f"selector #{self.selector}{owner}"
+    whole: str
 
     def __str__(self) -> str:
-        return f"{self.title}: {self.text}"
+        owner = f"selector of class {self.of_class}:" if self.of_class else "selector"
+        return f"{owner} {self.whole}" if self.text == self.whole else f"{self.text} (part of {owner} {self.whole})"
 
 
 def clauses_of(criteria: Criteria) -> tuple[Clause, ...]:
@@ -60,8 +55,7 @@ def clauses_of(criteria: Criteria) -> tuple[Clause, ...]:
 
 
 def _clauses(of_class: str, number: int, expression: str) -> Iterator[Clause]:
-    parts = split(expression)
-    return (Clause(of_class, number, part, len(parts) == 1) for part in parts)
+    return (Clause(of_class, number, part, expression) for part in split(expression))
 
 
 _TOKENS: Final = re.compile(

@@ -61,7 +61,7 @@ class Competition:
         cost = f"With it, at most weight {self.weight} can be placed ({verdict}); the optimum places {self.best}."
         rows = [(str(key), "is left out") for key in self.displaced]
         rows += [(str(key), "is placed, too") for key in self.gained]
-        return [Line(cost), Table("What it competes with", ("demand", "if it were placed"), rows)]
+        return [Line(cost), Table("What it competes with", ("pod or claim", "if it were placed"), rows)]
 
 
 def compete(problem: Problem, number: int, optimum: Solution, options: Options) -> Competition:

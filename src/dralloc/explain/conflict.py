@@ -41,10 +41,10 @@ class Conflict:
     def parts(self) -> list[Part]:
         """The conflict as tables and lines."""
         if not self.members:
-            return [Line("No node could take the demand, whatever it asked for.")]
-        rows = [(member.kind.value, member.title, member.detail) for member in self.members]
-        title = "Minimal conflict: impossible even if nothing else counted, and then possible without any one of these"
-        return [Table(title, ("kind", "rule", "detail"), rows)]
+            return [Line("No node could take it, whatever it asked for.")]
+        rows = [(one.kind.value, f"{one.title}\n  {one.detail}" if one.detail else one.title) for one in self.members]
+        title = "Minimal conflict: impossible together, possible without any one of them"
+        return [Table(title, ("kind", "rule"), rows)]
 
 
 def find_conflict(lab: Lab, members: Sequence[Member]) -> Conflict | None:

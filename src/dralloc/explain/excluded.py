@@ -17,7 +17,7 @@ __all__ = ["CORDONED", "SHARED", "Exclusions"]
 
 CORDONED = "node is cordoned (spec.unschedulable)"
 SHARED = "a claim that is shared with a placed pod cannot be used from there"
-OTHER = "node is not among those that the demand may use"
+OTHER = "node is not among those that it may use"
 
 
 @dataclass

@@ -20,7 +20,8 @@ from dralloc.report import Line, Part, Table, timing_line
 
 __all__ = ["Explanation"]
 
-_NODES_NAMED = 4
+_NODES_NAMED = 2
+_LONG = 100
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,9 +97,9 @@ class Explanation(Answer):
         """The explanation as tables and lines."""
         found: list[Part] = [Line(self.headline, "bold")]
         found += (Line(remark) for remark in self.remarks)
-        by_node = (">nodes", "reason", "what helps", "where")
-        found.append(Table("Each node, by what rules it out", by_node, list(self._group_rows())))
-        found.append(Table("What keeps the devices of these nodes away", (">devices", "why"), self._funnel_rows()))
+        by_node = (">nodes", "reason, and what helps", "where")
+        found.append(Table("Nodes by first reason", by_node, list(self._group_rows())))
+        found.append(Table("Devices filtered out", (">devices", "why"), self._funnel_rows()))
         found.append(Table("On the first of these nodes", ("node", "what is in the way"), list(self._detail_rows())))
         if self.conflict is not None:
             found += self.conflict.parts()
@@ -106,8 +107,8 @@ class Explanation(Answer):
             found.append(self.gathering.line())
         if self.competition is not None:
             found += self.competition.parts()
-        changes = [(str(place), one.text, one.outcome) for place, one in enumerate(self.suggestions, 1)]
-        found.append(Table("What would admit it, as has been tried, cheapest first", (">", "change", "then"), changes))
+        changes = [(str(place), f"{one.text}\n  {one.outcome}") for place, one in enumerate(self.suggestions, 1)]
+        found.append(Table("What would admit it, as tried, cheapest first", (">", "change, and what then"), changes))
         if self.conflict is not None and not changes:
             found.append(Line("No single change that was tried would admit it."))
         found.append(timing_line(self.timings))
@@ -130,14 +131,14 @@ class Explanation(Answer):
             return f"{self.mode.value}: {self.demand} is placed on {self.node}{claims}"
         return f"{self.mode.value}: {self.demand} is not placed{claims}"
 
-    def _group_rows(self) -> Iterator[tuple[str, str, str, str]]:
+    def _group_rows(self) -> Iterator[tuple[str, str, str]]:
         for group in self.groups:
             for place, cause in enumerate(group.causes):
-                first = (str(len(group.nodes)), _named(group.nodes)) if place == 0 else ("", "")
-                yield first[0], str(cause), ADVICE[cause.code], first[1]
+                number, where = (str(len(group.nodes)), _named(group.nodes)) if place == 0 else ("", "")
+                yield number, f"{cause}\n  {ADVICE[cause.code]}", where
         fitting = [reason.node for reason in self.reasons if reason.fits]
         if fitting:
-            yield str(len(fitting)), "fits", "", _named(fitting)
+            yield str(len(fitting)), "fits", _named(fitting)
 
     def _funnel_rows(self) -> list[tuple[str, str]]:
         rows: dict[str, int] = {}
@@ -151,7 +152,8 @@ class Explanation(Answer):
     def _detail_rows(self) -> Iterator[tuple[str, str]]:
         for group in self.groups:
             for cause in group.causes:
-                yield from ((group.nodes[0], detail) for detail in cause.details)
+                # What it is about stands alone where both together make a long line.
+                yield from ((group.nodes[0], one.replace(": ", ":\n  ", len(one) > _LONG)) for one in cause.details)
 
 
 def _named(nodes: Sequence[str]) -> str:

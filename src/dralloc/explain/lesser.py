@@ -9,6 +9,7 @@ from dralloc.explain.lab import Witness
 from dralloc.explain.members import Member, alternatives_of
 from dralloc.explain.offers import Variation
 from dralloc.explain.situation import Situation, Wish
+from dralloc.explain.wording import devices_text
 from dralloc.problem import Alternative, Claim
 from dralloc.quantity import Format, Quantity
 from dralloc.report import amount
@@ -44,9 +45,9 @@ def _fewer(situation: Situation, place: Place, alternative: Alternative, about: 
     count = alternative.count or 0
     found = _largest(range(1, count), lambda fewer: situation.lab.admit(Change(counts={place: fewer})))
     if found is not None:
-        text = f"{about}: ask for {found[0]} devices in place of {count}"
+        text = f"{about}: ask for {devices_text(found[0])} in place of {count}"
         change = Change(counts={place: found[0]})
-        yield Wish(text.replace("1 devices", "1 device"), change, count - found[0], found[1].node)
+        yield Wish(text, change, count - found[0], found[1].node)
 
 
 def _smaller(situation: Situation, place: Place, claim: Claim, alternative: Alternative) -> Iterator[Wish]:

@@ -12,7 +12,7 @@ from dralloc.compiler import Compiled
 from dralloc.explain.change import Cap, Change, Place
 from dralloc.explain.lab import Lab
 from dralloc.explain.offers import Variation
-from dralloc.explain.wording import Wording, taint_text
+from dralloc.explain.wording import Wording, devices_text, taint_text
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Claim, Problem
 from dralloc.report import amount
@@ -36,6 +36,7 @@ class Kind(StrEnum):
     NODES = "nodes"
     AMOUNT = "amount"
     CONSTRAINT = "constraint"
+    CLASS = "class selector"
     SELECTOR = "selector"
     REQUEST = "request"
 
@@ -106,16 +107,14 @@ class _Members:
             about = f"claim {claim.key}, request {alternative.name}"
             for index, clause in enumerate(offers.clauses(alternative.index)):
                 change = Change(variations={place: Variation(without=frozenset({index}))})
-                yield Member(Kind.SELECTOR, f"{about}, {clause}", change)
+                yield Member(Kind.CLASS if clause.of_class else Kind.SELECTOR, f"{about}, {clause}", change)
             for name, quantity in offers.amounts(alternative.index).items():
                 change = Change(variations={place: Variation(unasked=frozenset({name}))})
                 yield Member(Kind.AMOUNT, f"{about}, capacity {name}: {quantity}", change)
 
     def _asked(self, alternative: Alternative) -> str:
-        count = "all devices" if alternative.count is None else f"{alternative.count} device"
-        plural = "s" if alternative.count not in (None, 1) else ""
         of_class = self.scene.offers.class_name(alternative.index)
-        return f"{count}{plural}{f' of class {of_class}' if of_class else ''}"
+        return f"{devices_text(alternative.count)}{f' of class {of_class}' if of_class else ''}"
 
     def taints(self) -> Iterator[Member]:
         """The taints that are not tolerated."""

@@ -38,7 +38,7 @@ class Variation:
     unasked
         Capacities of which as little as possible is taken: nothing, or what the device's policy rounds that up to.
     other
-        What is asked for in place of the request's own class, selectors and amounts.
+        What is asked for in place of the request's own class, selectors, amounts and tolerations.
     """
 
     without: frozenset[int] = frozenset()
@@ -190,8 +190,7 @@ class TableOffers(Offers):
     def _changed(self, alternative: int, variation: Variation) -> Criteria:
         own = self.table.criteria[alternative]
         if variation.other is not None:
-            other = variation.other
-            return replace(other, claim=own.claim, tolerations=own.tolerations)
+            return replace(variation.other, claim=own.claim)
         amounts = {**dict(own.amounts), **dict(variation.amounts)}
         kept = [clause for number, clause in enumerate(self.clauses(alternative)) if number not in variation.without]
         return Criteria(

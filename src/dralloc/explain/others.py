@@ -2,78 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
 
-from dralloc.api import DeviceRequest, DeviceSubRequest, ExactDeviceRequest, ResourceClaim
+from dralloc.cluster import Cluster
 from dralloc.explain.change import Change
 from dralloc.explain.members import alternatives_of
-from dralloc.explain.offers import Variation
+from dralloc.explain.offers import TableOffers, Variation
 from dralloc.explain.situation import Situation, Wish
+from dralloc.explain.wording import devices_text, toleration_text
 from dralloc.match import Criteria
-from dralloc.names import ClaimKey
+from dralloc.match.requests import compile_claim
+from dralloc.problem import Alternative, Claim
 
 __all__ = ["other_wishes"]
 
-_MOST = 12
+_MOST: Final = 12
+
+
+@dataclass(frozen=True)
+class _Other:
+    """What an alternative of another claim asks for."""
+
+    claim: Claim
+    alternative: Alternative
+    criteria: Criteria
+
+    def text(self, count: int | None) -> str:
+        """The change, for a request of so many devices."""
+        several = len(list(alternatives_of((self.claim,)))) > 1
+        request = f", request {self.alternative.name}," if several else ""
+        number = "" if count == self.alternative.count else f", but {devices_text(count)}"
+        return f"ask for what claim {self.claim.key}{request} asks for ({self._kind()}){number}"
+
+    def _kind(self) -> str:
+        criteria = self.criteria
+        of_class = [f"class {criteria.device_class.metadata.name}"] if criteria.device_class is not None else []
+        amounts = (f"{amount} of {name}" for name, amount in criteria.amounts)
+        tolerated = (f"tolerating {toleration_text(one)}" for one in criteria.tolerations)
+        return "; ".join((*of_class, *criteria.selectors, *amounts, *tolerated))
 
 
 def other_wishes(situation: Situation) -> Iterator[Wish]:
-    """The wishes of other claims that could be served in place of the demand's own, the most usual first."""
-    if situation.compiled is None:
-        return
+    """The wishes of other claims that could be served in place of the demand's own, the most usual first.
+
+    A wish brings its tolerations with it. Where it could not be served with them, those of the demand are tried, and
+    the wish says so.
+    """
     offers = situation.lab.turn.scene.offers
+    if situation.compiled is None or not isinstance(offers, TableOffers):
+        return
+    usual = _usual(situation.compiled.cluster, offers)
     for place, claim, alternative in alternatives_of(situation.lab.turn.demand.claims):
         if alternative.admin or alternative.defect or place[2]:
             continue
         own = offers.clauses(alternative.index)
-        for rank, (criteria, other) in enumerate(_usual(situation)):
-            if other == claim.key:
+        tolerations = offers.table.criteria[alternative.index].tolerations
+        for rank, other in enumerate(usual):
+            if other.claim.key == claim.key or offers.clauses(other.alternative.index) == own:
                 continue
-            variation = Variation(other=criteria)
-            if offers.clauses(offers.vary(alternative.index, variation)) == own:
-                continue
-            change = Change(variations={place: variation})
-            witness = situation.lab.admit(change)
-            if witness is not None:
-                text = f"claim {claim.key}, request {alternative.name}: {_words(criteria, other)}"
-                yield Wish(text, change, rank, witness.node)
+            keeping = replace(other.criteria, tolerations=tolerations)
+            for criteria, remark in ((other.criteria, ""), (keeping, ", keeping its tolerations")):
+                change = Change(variations={place: Variation(other=criteria)})
+                witness = situation.lab.admit(change)
+                if witness is not None:
+                    about = f"claim {claim.key}, request {alternative.name}"
+                    yield Wish(f"{about}: {other.text(alternative.count)}{remark}", change, rank, witness.node)
+                    break
 
 
-def _words(criteria: Criteria, other: ClaimKey) -> str:
-    name = criteria.device_class.metadata.name if criteria.device_class is not None else ""
-    selectors = f", {'; '.join(criteria.selectors)}" if criteria.selectors else ""
-    return f"ask for what claim {other} asks for (class {name}{selectors})"
-
-
-def _usual(situation: Situation) -> list[tuple[Criteria, ClaimKey]]:
+def _usual(cluster: Cluster, offers: TableOffers) -> list[_Other]:
     """What the claims of the cluster ask for, each kind once with the first claim, the most usual first."""
-    counts: dict[object, int] = {}
-    first: dict[object, tuple[Criteria, ClaimKey]] = {}
-    claims = situation.compiled.cluster.claims if situation.compiled is not None else ()
-    seen: dict[int, list[tuple[object, Criteria]]] = {}
-    for claim in claims:
+    counts: dict[Hashable, int] = {}
+    first: dict[Hashable, _Other] = {}
+    seen: dict[int, Claim] = {}
+    for claim in cluster.claims:
         # Claims of one template share their specification.
-        kinds = seen.get(id(claim.spec))
-        if kinds is None:
-            kinds = seen[id(claim.spec)] = list(_kinds(situation, claim))
-        for kind, criteria in kinds:
-            counts[kind] = counts.get(kind, 0) + 1
-            first.setdefault(kind, (criteria, claim.key))
+        known = seen.get(id(claim.spec))
+        if known is None:
+            known = seen[id(claim.spec)] = compile_claim(claim, cluster.classes, offers.table, offers.table.features)
+        for _, _, alternative in alternatives_of((known,)):
+            if not alternative.admin and not alternative.defect:
+                kind = offers.kind(alternative.index)
+                counts[kind] = counts.get(kind, 0) + 1
+                first.setdefault(kind, _Other(known, alternative, offers.table.criteria[alternative.index]))
     order = sorted(counts, key=lambda kind: -counts[kind])
     return [first[kind] for kind in order[:_MOST]]
-
-
-def _kinds(situation: Situation, claim: ResourceClaim) -> Iterator[tuple[object, Criteria]]:
-    classes = situation.compiled.cluster.classes if situation.compiled is not None else {}
-    for request in claim.spec.devices.requests:
-        for one in _parts(request):
-            device_class = classes.get(one.device_class_name)
-            selectors = tuple(selector.cel.expression for selector in one.selectors if selector.cel is not None)
-            amounts = tuple(one.capacity.requests.items()) if one.capacity is not None else ()
-            if device_class is not None and len(selectors) == len(one.selectors):
-                kind = one.device_class_name, selectors, tuple((name, str(amount)) for name, amount in amounts)
-                yield kind, Criteria(claim.key, device_class, selectors, (), amounts)
-
-
-def _parts(request: DeviceRequest) -> tuple[ExactDeviceRequest | DeviceSubRequest, ...]:
-    return (request.exactly,) if request.exactly is not None else request.first_available

@@ -69,6 +69,7 @@ _RELAXED = {
     Kind.TAINT: (Cost.TOLERATE, "tolerate"),
     Kind.CONSTRAINT: (Cost.CONSTRAINT, "drop"),
     Kind.SELECTOR: (Cost.SELECTOR, "drop"),
+    Kind.CLASS: (Cost.CLASS, "drop"),
     Kind.NODES: (Cost.NODES, "lift"),
 }
 
@@ -104,8 +105,6 @@ def _relaxed(lab: Lab, members: Sequence[Member]) -> Iterator[Suggestion]:
         cost, verb = _RELAXED.get(member.kind, (None, ""))
         if cost is None:
             continue
-        if member.kind is Kind.SELECTOR and " of class " in member.title.split(": ", 1)[0]:
-            cost = Cost.CLASS
         witness = lab.admit(member.without)
         if witness is not None:
             yield Suggestion(f"{verb} {member.title}", _on(lab, witness.node), cost, change=member.without)

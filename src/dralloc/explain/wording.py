@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dralloc.api import CapacityRequestPolicy, DeviceTaint
+from dralloc.api import CapacityRequestPolicy, DeviceTaint, DeviceToleration
 from dralloc.compiler import Compiled
 from dralloc.inventory.groups import grouped_sets
 from dralloc.names import ClaimKey
@@ -12,7 +12,7 @@ from dralloc.problem import NO_GROUPS, PoolAccess, PoolState
 from dralloc.quantity import Quantity
 from dralloc.report import amount
 
-__all__ = ["Wording", "groups_text", "taint_text"]
+__all__ = ["Wording", "devices_text", "groups_text", "taint_text", "toleration_text"]
 
 _NAMED = 3
 
@@ -20,6 +20,18 @@ _NAMED = 3
 def taint_text(taint: DeviceTaint) -> str:
     """A taint as ``kubectl`` writes it."""
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+
+
+def toleration_text(toleration: DeviceToleration) -> str:
+    """A toleration as the taints that it is for."""
+    value = "" if toleration.operator == "Exists" else f"={toleration.value}"
+    effect = f":{toleration.effect}" if toleration.effect else ""
+    return f"{toleration.key}{value}{effect}" if toleration.key else f"every taint{effect}"
+
+
+def devices_text(count: int | None) -> str:
+    """So many devices, all of them if it is None."""
+    return "all devices" if count is None else f"{count} device{'s' if count != 1 else ''}"
 
 
 def groups_text(groups: frozenset[str]) -> str:

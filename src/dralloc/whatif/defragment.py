@@ -107,7 +107,7 @@ class Defragmentation(Answer):
             ("without moves", str(len(self.before.placements)), str(before.value), str(before.bound)),
             (f"at most {self.most} moves", str(len(self.admitted)), str(after.value), str(after.bound)),
         ]
-        return ("", ">demands", ">weight", ">bound"), rows
+        return ("", ">placed", ">weight", ">bound"), rows
 
 
 @without_garbage_collection()

@@ -115,20 +115,20 @@ class Drain(Answer):
         if not number:
             return "no claim depends on it" if len(self.nodes) == 1 else "no claim depends on them"
         if self.possible:
-            return f"all {number} claims can go" if number > 1 else "the claim can go"
-        proof = "no more can" if self.gone == self.most else f"at most {self.most} can"
-        return f"{self.gone} of {number} claims can go, {proof}"
+            return f"all {number} claims fit on other nodes" if number > 1 else "the claim fits on another node"
+        proof = "no more do" if self.gone == self.most else f"at most {self.most} do"
+        return f"{self.gone} of {number} claims fit on other nodes, {proof}"
 
     def _reason(self) -> Iterator[Part]:
-        rows = [(str(key), ", ".join(self.itinerary.held(key))) for key in self.stuck]
+        rows = [(str(key), "\n".join(self.itinerary.held(key))) for key in self.stuck]
         yield Table("Stay in this plan", ("claim", "devices"), rows)
         if len(self.together) > 1:
-            rows = [(str(key), ", ".join(self.itinerary.held(key))) for key in self.together]
-            yield Table("Minimal conflict: cannot all go, any one less could", ("claim", "devices"), rows)
+            rows = [(str(key), "\n".join(self.itinerary.held(key))) for key in self.together]
+            yield Table("Minimal conflict: they do not all fit, any one less would", ("claim", "devices"), rows)
         elif self.together and self.conflict is None:
-            yield Line(f"\nClaim {self.together[0]} can go nowhere.")
+            yield Line(f"\nClaim {self.together[0]} fits on no other node.")
         if self.conflict is not None:
-            yield Line(f"\nClaim {', '.join(map(str, self.together))} can go nowhere:")
+            yield Line(f"\nClaim {', '.join(map(str, self.together))} fits on no other node:")
             yield from self.conflict.parts()
 
 

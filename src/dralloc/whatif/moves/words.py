@@ -74,9 +74,9 @@ class Itinerary:
                 row["action"],
                 claim["claim"],
                 claim["fromNode"] or "",
-                ", ".join(claim["from"]),
+                "\n".join(claim["from"]),
                 claim["toNode"] or "",
-                ", ".join(claim["to"]),
+                "\n".join(claim["to"]),
             )
             for row in self.rows()
             for claim in row["claims"]
@@ -95,6 +95,6 @@ class Itinerary:
         if self.tenancy.unknown:
             claims = "1 claim is" if self.tenancy.unknown == 1 else f"{self.tenancy.unknown} claims are"
             yield Line(
-                f"{claims} reserved for pods that were not given: it is taken that these can run anywhere.", "yellow"
+                f"{claims} reserved for pods that were not found: it is taken that these can run anywhere.", "yellow"
             )
         yield from (Line(f"warning: {warning}", "yellow") for warning in self.outcome.warnings)

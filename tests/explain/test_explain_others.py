@@ -1,0 +1,134 @@
+"""A suggestion to ask for what another claim asks for admits the demand when it is taken at its word.
+
+``DRALLOC_EXPLAIN_SUGGESTIONS`` says how many are taken so, 300 if it does not.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Final
+
+import pytest
+
+from crowded import GANG, Crowd
+from dralloc.allocate import allocate
+from dralloc.api import DeviceRequest, DeviceSubRequest, ExactDeviceRequest, ResourceClaim
+from dralloc.choices import Mode
+from dralloc.compiler import compile_cluster
+from dralloc.explain.change import Change
+from dralloc.explain.excluded import Exclusions
+from dralloc.explain.lab import Lab
+from dralloc.explain.others import other_wishes
+from dralloc.explain.situation import Situation
+from dralloc.explain.turn import placed_before, take_turn
+from dralloc.explain.wording import Wording
+from dralloc.problem import Problem
+from dralloc.solvers.cpsat import solve
+from dralloc.solvers.first_fit import first_fit
+from wire_edits import Editor, changed
+
+SUGGESTIONS = int(os.environ.get("DRALLOC_EXPLAIN_SUGGESTIONS", "300"))
+SENTENCE: Final = re.compile(
+    r"claim (?P<claim>\S+), request (?P<request>\S+): "
+    r"ask for what claim (?P<other>[^\s,]+)(, request (?P<others>\S+),)? asks for \(.*\)"
+    r"(, but (?P<number>all|\d+) devices?)?(?P<keeping>, keeping its tolerations)?",
+    re.DOTALL,
+)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_suggestions_hold_at_their_word(mode: Mode) -> None:
+    tried = 0
+    for seed in count():
+        for one in suggestions(seed, mode):
+            found = (solve if mode is Mode.OPTIMAL else first_fit)(one.taken_literally())
+            assert found.placements, f"cluster {seed}, {mode}: {one.text}"
+            tried += 1
+        if 2 * tried >= SUGGESTIONS:
+            break
+
+
+def suggestions(seed: int, mode: Mode) -> Iterator[Suggested]:
+    """Every such suggestion for every demand that is not placed."""
+    crowd = Crowd(seed)
+    plan = allocate(crowd.cluster(), mode, gang=GANG, features=crowd.features())
+    compiled, problem = plan.compiled, plan.compiled.problem
+    for number in sorted(set(range(len(plan.demands))) - {one.demand for one in plan.solution.placements}):
+        before = plan.solution.placements if mode is Mode.OPTIMAL else placed_before(problem, number)
+        turn = take_turn(problem, number, before, compiled)
+        lab = Lab(turn, problem, Exclusions(compiled), mode)
+        if lab.admit(Change()) is None:
+            for wish in other_wishes(Situation(lab, problem, Wording(turn.placed, compiled), compiled)):
+                yield Suggested(wish.text, Editor(compiled, turn, before))
+
+
+@dataclass
+class Suggested:
+    """What is suggested, and the objects at the demand's turn."""
+
+    text: str
+    editor: Editor
+
+    def taken_literally(self) -> Problem:
+        """The demand alone, with the request of the other claim in place of its own."""
+        said = SENTENCE.fullmatch(self.text)
+        assert said, self.text
+        compiled = self.editor.compiled
+        other = next(one for one in compiled.cluster.claims if str(one.key) == said["other"])
+        copied = asked(other, said["others"])
+        found = self.editor.cluster(Change(), ())
+        claims = [
+            with_request(one, said["request"], copied, said["number"], keeping=bool(said["keeping"]))
+            if str(one.key) == said["claim"]
+            else one
+            for one in found.claims
+        ]
+        return compile_cluster(replace(found, claims=tuple(claims)), compiled.problem.features).problem
+
+
+def asked(other: ResourceClaim, name: str | None) -> ExactDeviceRequest | DeviceSubRequest:
+    """What the claim asks for under that name, or its only request."""
+    entries = {
+        f"{request.name}/{sub.name}" if isinstance(sub, DeviceSubRequest) else request.name: sub
+        for request in other.spec.devices.requests
+        for sub in ((request.exactly,) if request.exactly else request.first_available)
+    }
+    if name is None:
+        (only,) = entries.values()
+        return only
+    return entries[name]
+
+
+def with_request(
+    claim: ResourceClaim,
+    name: str,
+    copied: ExactDeviceRequest | DeviceSubRequest,
+    number: str | None,
+    *,
+    keeping: bool,
+) -> ResourceClaim:
+    """The claim with the copy in place of its request of that name."""
+    first, _, sub = name.partition("/")
+    fields = {key: getattr(copied, key) for key in ("device_class_name", "selectors", "capacity", "tolerations")}
+    fields |= {"count": copied.count, "allocation_mode": copied.allocation_mode}
+    if number is not None:
+        fields |= (
+            {"allocation_mode": "All"} if number == "all" else {"allocation_mode": "ExactCount", "count": int(number)}
+        )
+    if keeping:
+        del fields["tolerations"]
+
+    def replaced(one: DeviceRequest) -> DeviceRequest:
+        if one.name != first:
+            return one
+        if one.exactly is not None:
+            return changed(one, exactly=changed(one.exactly, **fields))
+        subs = (changed(each, **fields) if each.name == sub else each for each in one.first_available)
+        return changed(one, first_available=tuple(subs))
+
+    requests = tuple(map(replaced, claim.spec.devices.requests))
+    return changed(claim, spec=changed(claim.spec, devices=changed(claim.spec.devices, requests=requests)))
