@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Literal, TypedDict, TypeVar
 
 from dralloc.errors import ChoiceError
 
-__all__ = ["Backend", "Goal", "GoalName", "JobOptions", "Mode", "ModeName", "SolveOptions", "chosen"]
+__all__ = [
+    "Backend",
+    "Goal",
+    "GoalName",
+    "Include",
+    "JobOptions",
+    "Mode",
+    "ModeName",
+    "SolveOptions",
+    "chosen",
+    "included",
+]
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -47,6 +59,13 @@ class Goal(StrEnum):
 
 GoalName = Literal["fewest-nodes", "fewest-devices", "least-fragmentation", "spread", "none"]
 """A goal by its name."""
+
+
+class Include(StrEnum):
+    """Pods that Kubernetes does not schedule yet, to be planned for as if it did."""
+
+    GATED = "gated"
+    SUSPENDED = "suspended"
 
 
 class Backend(StrEnum):
@@ -91,3 +110,15 @@ def chosen(choices: type[E], what: str, word: str) -> E:
         return choices(word)
     except ValueError:
         raise ChoiceError(what, word, choices) from None
+
+
+def included(given: str | Iterable[str]) -> frozenset[Include]:
+    """What one or several words stand for; one of them may be several, with commas.
+
+    Raises
+    ------
+    ChoiceError
+        A word stands for nothing.
+    """
+    words = (word.strip() for text in ([given] if isinstance(given, str) else given) for word in text.split(","))
+    return frozenset(chosen(Include, "include", word) for word in words if word)

@@ -27,11 +27,12 @@ from dralloc.assembly.classes import missing_classes
 from dralloc.assembly.nodes import SYNTHETIC_NODE, assumed_nodes
 from dralloc.assembly.objects import Located, Objects, identity
 from dralloc.assembly.pods import Population, changed
+from dralloc.choices import Include, included
 from dralloc.contents import contents
 from dralloc.errors import Finding
 from dralloc.names import ClaimKey
 from dralloc.report import Line, Part
-from dralloc.unasked import Include, Unasked
+from dralloc.unasked import Unasked
 
 __all__ = ["SYNTHETIC_NODE", "Cluster", "Located"]
 
@@ -153,10 +154,10 @@ class Cluster(Answer):
 
         Raises
         ------
-        DrallocError
+        ChoiceError
             Something else is to be included.
         """
-        wanted = Include.parse(include)
+        wanted = included(include)
         pods = [_ungated(pod) if Include.GATED in wanted else pod for pod in self.pods]
         cluster = replace(self, pods=tuple(pods))
         if Include.SUSPENDED not in wanted:

@@ -166,6 +166,12 @@ class Pod(PartialObject):
         return self.terminated or self.metadata.deletion_timestamp is not None
 
     @property
+    def requested(self) -> frozenset[str]:
+        """The resources of which some container asks for more than nothing."""
+        containers = (*self.spec.init_containers, *self.spec.containers)
+        return frozenset(name for one in containers for name, amount in one.resources.requested.items() if amount.nanos)
+
+    @property
     def pod_group(self) -> str | None:
         """Name of the PodGroup that the pod belongs to."""
         return self.spec.scheduling_group.pod_group_name if self.spec.scheduling_group else None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from dralloc.api import Node as ApiNode
 from dralloc.brief import Brief
@@ -13,14 +14,18 @@ from dralloc.compiler.budgets import find_budgets
 from dralloc.compiler.demands import Demands
 from dralloc.compiler.extended import with_extended_resources
 from dralloc.compiler.gangs import find_gangs
+from dralloc.compiler.plugins import Plugins
 from dralloc.compiler.quota import check_quotas
-from dralloc.compiler.remarks import cap_remarks, drift_remarks, eviction_remarks, group_remarks
+from dralloc.compiler.remarks import cap_remarks, drift_remarks, empty_remark, eviction_remarks, group_remarks
+from dralloc.compiler.unmodelled import unmodelled_remarks
 from dralloc.errors import DrallocError, Finding
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.inventory import Inventory, find_drift, take_inventory
 from dralloc.match import MatchTable, TaintRules
-from dralloc.problem import Problem
+from dralloc.names import ClaimKey
+from dralloc.problem import Demand, Problem
+from dralloc.unasked import Unasked
 
 __all__ = ["Compiled", "compile_cluster"]
 
@@ -30,7 +35,7 @@ class Compiled(Brief):
     """A problem with the objects behind its numbers, which the writer needs.
 
     ``cluster`` also has the claims for extended resources. ``findings`` are remarks about what does not fit together,
-    beside those of the cluster itself.
+    beside those of the cluster itself. ``unasked``: the pods that are not to be placed, and why.
     """
 
     problem: Problem
@@ -38,6 +43,16 @@ class Compiled(Brief):
     table: MatchTable
     cluster: Cluster
     findings: tuple[Finding, ...] = ()
+    unasked: Mapping[ClaimKey, Unasked] = field(default_factory=dict)
+
+    def is_claim(self, demand: Demand) -> bool:
+        """Whether a demand is a claim that no pod uses, and not a pod (which may have the same name)."""
+        return demand.key not in self.cluster.claims_of_pods or demand.key in self._lone
+
+    @cached_property
+    def _lone(self) -> frozenset[ClaimKey]:
+        used = {key for claims in self.cluster.claims_of_pods.values() for key in claims}
+        return frozenset(claim.key for claim in self.cluster.claims) - used
 
 
 @without_garbage_collection()
@@ -88,7 +103,8 @@ def compile_cluster(  # noqa: PLR0913 - one parameter per choice
         if nodes and (caps or fair)
         else inventory
     )
-    demands = Demands(cluster, chosen, table, extended.elsewhere, quotas.defects, gangs)
+    plugins = Plugins(cluster, chosen, features)
+    demands = Demands(cluster, chosen, table, extended.elsewhere, quotas.defects, gangs, plugins)
     wanted = demands.in_order()
     problem = Problem(
         demands=wanted,
@@ -109,8 +125,10 @@ def compile_cluster(  # noqa: PLR0913 - one parameter per choice
         *quotas.findings,
         *gangs.findings,
         *demands.findings,
+        *unmodelled_remarks(cluster.pods, chosen, wanted, plugins),
+        *empty_remark(wanted, demands.unasked),
     )
-    return Compiled(problem, inventory, table, cluster, findings)
+    return Compiled(problem, inventory, table, cluster, findings, demands.unasked)
 
 
 def _choose(nodes: Sequence[ApiNode], names: Sequence[str]) -> tuple[ApiNode, ...]:

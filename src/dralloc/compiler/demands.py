@@ -13,14 +13,17 @@ from typing import Final
 
 from dralloc.api import Node as ApiNode
 from dralloc.api import Pod, ResourceClaim
+from dralloc.api.expansion import generated_name
 from dralloc.cluster import Cluster
 from dralloc.compiler.gangs import Gangs
+from dralloc.compiler.plugins import Plugins
 from dralloc.compiler.where import Where
 from dralloc.errors import Finding
 from dralloc.match import MatchTable
 from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand
+from dralloc.unasked import Unasked
 
 __all__ = ["MAX_CONSUMERS", "Demands", "weighted"]
 
@@ -38,6 +41,8 @@ class Demands:
         Names of nodes that are not for a pod, by pod.
     refused
         Why a claim cannot be made, by claim.
+    unasked
+        The pods that are no part of any demand, and why, once the demands are there.
     findings
         Remarks, once the demands are there.
     """
@@ -48,22 +53,24 @@ class Demands:
     elsewhere: Mapping[ClaimKey, frozenset[str]]
     refused: Mapping[ClaimKey, str]
     gangs: Gangs
+    plugins: Plugins
+    unasked: dict[ClaimKey, Unasked] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
     def in_order(self) -> tuple[Demand, ...]:
         """All demands, weighted: one more for each distinct priority below."""
         found = [*self._of_pods(), *self._of_lone_claims()]
+        self.unasked.update(self.cluster.gone)
+        self.unasked.update((pod.key, self._why_suspended(pod)) for pod in self.cluster.suspended)
         found.sort(key=lambda entry: (-entry[1].priority, entry[0] is None, entry[0] or ""))
         return self._with_few_consumers(weighted([demand for _, demand in found]))
 
     def _of_pods(self) -> Iterator[tuple[str | None, Demand]]:
         compiled: dict[ClaimKey, Claim] = {}
         for pod in self.cluster.pods:
-            if pod.spec.scheduling_gates:
-                continue
             claims: list[Claim] = []
             allocated: list[ResourceClaim] = []
-            for key in self.cluster.pod_claims(pod):
+            for key in self.cluster.pod_claims(pod) if not pod.spec.scheduling_gates else ():
                 claim = self.cluster.claim(key)
                 if claim is None:
                     reason = "; ".join(self.cluster.unresolved.get(pod.key, ()))
@@ -74,8 +81,35 @@ class Demands:
                     if key not in compiled:
                         compiled[key] = self._compile(claim)
                     claims.append(compiled[key])
+            if claims or not allocated:
+                claims += self._of_no_node(pod)
             if claims:
                 yield pod.metadata.creation_timestamp, self._demand(pod, claims, allocated)
+            else:
+                self.unasked[pod.key] = self._why_unasked(pod)
+
+    def _of_no_node(self, pod: Pod) -> Iterator[Claim]:
+        """What stands for extended resources that there are nowhere."""
+        missing = self.plugins.missing(pod) if not (pod.spec.node_name or pod.spec.scheduling_gates) else ()
+        if missing:
+            key = ClaimKey(pod.key.namespace, generated_name(f"{pod.name}-extended-resources-", pod.key.namespace))
+            defect = f"pod {pod.key}: no DeviceClass and no node offers {', '.join(missing)}"
+            yield Claim(key, "", (), defect=defect)
+
+    def _why_unasked(self, pod: Pod) -> Unasked:
+        """Why nothing of a pod is pending."""
+        claims = self.cluster.pod_claims(pod)
+        if not claims and not self.plugins.asked(pod):
+            return Unasked.NO_DEVICE
+        if pod.spec.scheduling_gates:
+            return Unasked.GATED
+        if pod.spec.node_name:
+            return Unasked.BOUND
+        return Unasked.ALLOCATED if claims else Unasked.PLUGIN
+
+    def _why_suspended(self, pod: Pod) -> Unasked:
+        asks = pod.spec.resource_claims or self.plugins.asked(pod)
+        return Unasked.SUSPENDED if asks else Unasked.NO_DEVICE
 
     @cached_property
     def _where(self) -> Where:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from dralloc.api import (
     Container,
@@ -35,12 +36,20 @@ from dralloc.features import Features
 from dralloc.names import ClaimKey
 from dralloc.quantity import NANOS
 
-__all__ = ["EXTENDED_RESOURCE_ANNOTATION", "Extended", "extended_claims", "with_extended_resources"]
+__all__ = [
+    "EXTENDED_RESOURCE_ANNOTATION",
+    "IMPLICIT",
+    "Extended",
+    "classes_by_resource",
+    "extended_claims",
+    "with_extended_resources",
+]
 
 EXTENDED_RESOURCE_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 """On a claim: ``"true"`` if it was made for the extended resources of the pod that controls it."""
 
-_IMPLICIT = "deviceclass.resource.kubernetes.io/"
+IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
+"""Prefix of the resources that are there for every class by its name."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +79,7 @@ class _Extension:
     def __init__(self, cluster: Cluster, nodes: Sequence[Node]) -> None:
         self.cluster = cluster
         self.nodes = nodes
-        self.classes = _classes_by_resource(cluster.classes.values())
+        self.classes = classes_by_resource(cluster.classes.values())
         self.given = dict(extended_claims(cluster.claims))
         self.claims: dict[ClaimKey, ResourceClaim] = {}
         self.elsewhere: dict[ClaimKey, frozenset[str]] = {}
@@ -124,8 +133,7 @@ class _Extension:
         """The class behind each extended resource that some container asks for, sorted by resource."""
         if not self.classes:
             return {}
-        asked = {name for one in _containers(pod) for name, amount in one.resources.requested.items() if amount.nanos}
-        return {resource: self.classes[resource].name for resource in sorted(asked & self.classes.keys())}
+        return {resource: self.classes[resource].name for resource in sorted(pod.requested & self.classes.keys())}
 
     def _findings(self) -> Iterator[Finding]:
         for resource in sorted(self.met & self.plugins.keys()):
@@ -138,12 +146,12 @@ class _Extension:
             )
 
 
-def _classes_by_resource(classes: Iterable[DeviceClass]) -> Mapping[str, DeviceClass]:
+def classes_by_resource(classes: Iterable[DeviceClass]) -> Mapping[str, DeviceClass]:
     """The class for each resource name: of several the newest, then the first by name (upstream's resolver)."""
     found: dict[str, DeviceClass] = {}
     oldest_first = sorted(sorted(classes, key=lambda one: one.name, reverse=True), key=_created)
     for one in oldest_first:
-        found[f"{_IMPLICIT}{one.name}"] = one
+        found[f"{IMPLICIT}{one.name}"] = one
         if one.spec.extended_resource_name is not None:
             found[one.spec.extended_resource_name] = one
     return found
