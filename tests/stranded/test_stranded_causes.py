@@ -20,6 +20,7 @@ from wire import (
     device_class,
     gpus,
     node,
+    pod,
     request,
     resource_slice,
 )
@@ -207,3 +208,21 @@ def test_fragmentation_is_what_cannot_serve_a_claim() -> None:
 def test_fragmentation_is_everything_where_a_claim_does_not_run() -> None:
     found = stranded(shares(compute("half", "50"), compute("many", "10", count=3)))
     assert row(found, "capacity compute").fragmented == (30 + 90) * NANOS
+
+
+def test_the_usual_mix_is_what_allocate_places() -> None:
+    offered = {**device_class(), "spec": {"extendedResourceName": "example.com/gpu"}}
+    containers = [{"name": "c", "resources": {"limits": {"example.com/gpu": "1"}}}]
+    found = stranded(
+        cluster(
+            node(),
+            offered,
+            resource_slice(gpus(1)),
+            claim("later", request(count=8)),
+            pod("gated", "later", schedulingGates=[{"name": "wait"}]),
+            pod("plain", containers=containers),
+        )
+    )
+    assert list(found.mix.values()) == [1]
+    assert next(iter(found.mix)).startswith("default/plain-extended-resources-")
+    assert not found.pools[0].stranded

@@ -47,7 +47,7 @@ class Compiled(Brief):
 
     def is_claim(self, demand: Demand) -> bool:
         """Whether a demand is a claim that no pod uses, and not a pod (which may have the same name)."""
-        return demand.key not in self.cluster.claims_of_pods or demand.key in self._lone
+        return demand.key in self._lone and [claim.key for claim in demand.claims] == [demand.key]
 
     @cached_property
     def _lone(self) -> frozenset[ClaimKey]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from dralloc.api import ResourceClaim
 from dralloc.cluster import Cluster
-from dralloc.compiler import Compiled
+from dralloc.compiler import Compiled, compile_cluster
 from dralloc.errors import DrallocError
 from dralloc.explain.books import Books
 from dralloc.explain.turn import allocated_holdings
@@ -48,8 +49,8 @@ def stranded(
     Parameters
     ----------
     wishes
-        The mix: claims or templates, as ``namespace/name`` or ``namespace/name=number``. By default the pending
-        claims; without any, the templates; without these, the allocated claims.
+        The mix: claims or templates, as ``namespace/name`` or ``namespace/name=number``. By default the claims that
+        `dralloc.allocate` would place; without any, the templates; without these, the allocated claims.
     features, strict
         As in `dralloc.allocate`.
 
@@ -65,7 +66,9 @@ def stranded(
         A named claim or template does not exist, or there is nothing to make a mix of.
     """
     timings: dict[str, float] = {}
-    mix = [Wish.parse(one) if isinstance(one, str) else one for one in wishes] or _usual(cluster)
+    mix = [Wish.parse(one) if isinstance(one, str) else one for one in wishes]
+    if not mix:
+        cluster, mix = _usual(cluster, features)
     with phase(timings, "compile"):
         staged = stage(cluster, mix, features=features, strict=strict)
         books = Books(staged.compiled.problem, allocated_holdings(staged.compiled))
@@ -89,14 +92,16 @@ def stranded(
     return Stranding(named, tuple(rows[key] for key in sorted(rows)), tuple(_remarks(staged.compiled)), timings)
 
 
-def _usual(cluster: Cluster) -> list[Wish]:
-    """The kinds of claims that are pending; or what else there is to go by."""
-    pending = [claim for claim in cluster.claims if claim.status.allocation is None]
+def _usual(cluster: Cluster, features: Features) -> tuple[Cluster, list[Wish]]:
+    """The kinds of claims that are to be placed, or what else there is to go by, in a cluster that has them all."""
+    compiled = compile_cluster(replace(cluster, slices=()), features)
+    asked = {claim.key for demand in compiled.problem.demands for claim in demand.claims if not claim.defect}
+    pending = [claim for claim in compiled.cluster.claims if claim.key in asked]
     templates = [Wish(template.key, Source.TEMPLATE) for template in cluster.templates]
     found = _kinds(pending) or templates or _kinds(cluster.claims)
     if not found:
         raise DrallocError("there is no claim and no template to make a mix of: name some, or add them to the input")
-    return found
+    return replace(compiled.cluster, slices=cluster.slices), found
 
 
 def _kinds(claims: Sequence[ResourceClaim]) -> list[Wish]:

@@ -11,7 +11,6 @@ from dralloc.cluster import Cluster
 from dralloc.compiler import compile_cluster
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
-from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand, Problem
 from dralloc.whatif.wishes import Source, Wish, stage
 
@@ -88,13 +87,11 @@ def demanded(
 
 def _pending(cluster: Cluster, features: Features) -> tuple[list[Wish], list[str]]:
     """A wish for every pending pod and lone claim, and what cannot be counted."""
-    demands = compile_cluster(cluster, features).problem.demands
-    users = Counter(claim.key for demand in demands for claim in demand.claims)
-    used = {key for claims in cluster.claims_of_pods.values() for key in claims}
-    lone = {claim.key for claim in cluster.claims} - used
+    compiled = compile_cluster(cluster, features)
+    users = Counter(claim.key for demand in compiled.problem.demands for claim in demand.claims)
     wishes, left_out = [], []
-    for demand in demands:
-        wish = Wish(demand.key, Source.CLAIM if _is_lone(demand, lone) else Source.POD, 1)
+    for demand in compiled.problem.demands:
+        wish = Wish(demand.key, Source.CLAIM if compiled.is_claim(demand) else Source.POD, 1)
         shared = any(users[claim.key] > 1 for claim in demand.claims)
         defect = next((claim.defect for claim in demand.claims if claim.defect), "")
         if shared or defect:
@@ -102,10 +99,6 @@ def _pending(cluster: Cluster, features: Features) -> tuple[list[Wish], list[str
         else:
             wishes.append(wish)
     return wishes, left_out
-
-
-def _is_lone(demand: Demand, lone: set[ClaimKey]) -> bool:
-    return demand.key in lone and [claim.key for claim in demand.claims] == [demand.key]
 
 
 def _kind(problem: Problem, demand: Demand) -> Hashable:

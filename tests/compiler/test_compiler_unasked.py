@@ -1,0 +1,131 @@
+"""Every pod of the input is to be placed, or there is a reason why not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dralloc.compiler import Compiled, compile_cluster
+from dralloc.names import ClaimKey
+from dralloc.solvers.first_fit import first_fit
+from dralloc.unasked import Unasked
+from wire import Json, allocated, claim, cluster, device_class, gpus, node, pod, request, resource_slice
+
+PLAIN = (node(), device_class(), resource_slice(gpus(2)))
+WAITS = [{"name": "wait"}]
+PLUGIN = "vendor.com/nic"
+
+
+def compiled(*objects: Any) -> Compiled:
+    return compile_cluster(cluster(*PLAIN, *objects))
+
+
+def asking(name: str, resource: str, **spec: Any) -> Json:
+    return pod(name, containers=[{"name": "c", "resources": {"requests": {resource: "1"}}}], **spec)
+
+
+def offering(name: str, **allocatable: str) -> Json:
+    return {**node(name), "status": {"allocatable": {key.replace("_", "/"): v for key, v in allocatable.items()}}}
+
+
+def notices(found: Compiled) -> list[str]:
+    return [str(finding) for finding in found.findings]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (pod("p", "later", schedulingGates=WAITS), Unasked.GATED),
+        (pod("p", schedulingGates=WAITS), Unasked.NO_DEVICE),
+        (pod("p", "held"), Unasked.ALLOCATED),
+        (pod("p", "held", nodeName="node-0"), Unasked.BOUND),
+        (pod("p", nodeName="node-0"), Unasked.NO_DEVICE),
+        (asking("p", "cpu"), Unasked.NO_DEVICE),
+        (asking("p", PLUGIN), Unasked.PLUGIN),
+        (asking("p", PLUGIN, schedulingGates=WAITS), Unasked.GATED),
+        ({**pod("p", "later"), "status": {"phase": "Failed"}}, Unasked.FINISHED),
+    ],
+)
+def test_why_a_pod_is_not_to_be_placed(given: Json, why: Unasked) -> None:
+    found = compiled(claim("later", request()), allocated("held", {"device": "gpu-0"}), given)
+    assert found.unasked == {ClaimKey("default", "p"): why}
+    assert ClaimKey("default", "p") not in {demand.key for demand in found.problem.demands}
+
+
+def test_pods_of_suspended_jobs_are_named() -> None:
+    def job(name: str, **spec: Any) -> Json:
+        return {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"suspend": True, "template": {"spec": {"containers": [], **spec}}},
+        }
+
+    entry = {"name": "gpu", "resourceClaimTemplateName": "one"}
+    found = compiled(job("train", resourceClaims=[entry]), job("sweep"))
+    reasons = {ClaimKey("default", "train-0"): Unasked.SUSPENDED, ClaimKey("default", "sweep-0"): Unasked.NO_DEVICE}
+    assert found.unasked == reasons
+
+
+@pytest.mark.parametrize("claims", [(), ("wanted",)])
+def test_a_pod_that_asks_for_what_no_class_and_no_node_offers_is_not_placed(claims: tuple[str, ...]) -> None:
+    wants = asking("p", PLUGIN)
+    wants["spec"]["resourceClaims"] = pod("p", *claims)["spec"]["resourceClaims"]
+    found = compile_cluster(
+        cluster(offering("node-0", cpu="8"), *PLAIN[1:], *(claim(name, request()) for name in claims), wants)
+    )
+    assert not found.unasked
+    (error,) = first_fit(found.problem).errors.values()
+    assert str(error) == f"pod default/p: no DeviceClass and no node offers {PLUGIN}"
+
+
+def test_what_some_node_may_offer_is_no_obstacle() -> None:
+    with_plugin = offering("node-0", vendor_com="1")
+    with_plugin["status"]["allocatable"] = {PLUGIN: "1"}
+    for given in (with_plugin, node()):
+        found = compile_cluster(cluster(given, *PLAIN[1:], asking("p", PLUGIN)))
+        assert list(found.unasked.values()) == [Unasked.PLUGIN]
+
+
+def test_an_entry_that_names_nothing_makes_a_pod_unplaced_as_a_missing_template_does() -> None:
+    empty, missing = {"name": "a"}, {"name": "a", "resourceClaimTemplateName": "none"}
+    found = compiled(pod("empty", resourceClaims=[empty]), pod("missing", resourceClaims=[missing]))
+    assert [demand.key.name for demand in found.problem.demands] == ["empty", "missing"]
+    assert len(first_fit(found.problem).errors) == 2
+
+
+def test_that_there_is_nothing_to_place_is_said() -> None:
+    assert notices(compiled()) == ["there is nothing to place: no pod and no claim is pending"]
+    (notice,) = notices(compiled(claim("later", request()), pod("p", "later", schedulingGates=WAITS)))
+    assert notice.endswith("; --include gated plans for 1 more")
+
+
+def test_what_is_not_looked_at_is_said_once_where_it_occurs() -> None:
+    tainted = {**node(), "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}]}}
+    wants = [{"name": "c", "resources": {"requests": {"memory": "1Gi", "cpu": "1"}, "limits": {"cpu": "2"}}}]
+    tolerant = {"tolerations": [{"key": "team", "operator": "Exists"}]}
+    claims = [claim(name, request()) for name in ("a", "b")]
+    found = compile_cluster(
+        cluster(
+            tainted, *PLAIN[1:], claims, pod("p", "a", containers=wants), pod("q", "b", containers=wants, **tolerant)
+        )
+    )
+    assert notices(found) == [
+        "kube-scheduler looks at it, dralloc does not: CPU (2 pods), memory (2 pods), "
+        "taints of nodes (not tolerated by 1 pod)"
+    ]
+    assert notices(compiled(claims, pod("p", "a", **tolerant))) == []
+
+
+def test_taints_of_nodes_that_a_pod_may_not_go_to_anyway_do_not_count() -> None:
+    tainted = {**node("node-1", kind="other"), "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}]}}
+    cordon = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    cordoned = {**node("node-2"), "spec": {"taints": [cordon], "unschedulable": True}}
+    here = pod("p", "a", affinity=_not_on("other"))
+    assert notices(compiled(tainted, cordoned, claim("a", request()), here)) == []
+
+
+def _not_on(kind: str) -> Json:
+    term = {"matchExpressions": [{"key": "kind", "operator": "NotIn", "values": [kind]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
