@@ -375,5 +375,5 @@ def test_gates_can_be_lifted() -> None:
 
 
 def test_what_can_be_included_is_known() -> None:
-    with pytest.raises(DrallocError, match='include: "done" is not one of gated, suspended'):
+    with pytest.raises(DrallocError, match="known inclusions: gated, suspended"):
         load_text(POD).including("gated,done")

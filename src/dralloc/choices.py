@@ -121,4 +121,4 @@ def included(given: str | Iterable[str]) -> frozenset[Include]:
         A word stands for nothing.
     """
     words = (word.strip() for text in ([given] if isinstance(given, str) else given) for word in text.split(","))
-    return frozenset(chosen(Include, "include", word) for word in words if word)
+    return frozenset(chosen(Include, "inclusion", word) for word in words if word)
