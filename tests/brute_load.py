@@ -195,13 +195,13 @@ def _minded(problem: Problem, load: Load) -> Iterator[int]:
 
 def _compatible(problem: Problem, versions: Iterable[int]) -> bool:
     """What is in use on a counter set has a compatibility group in common."""
-    common = dict(problem.usage.compatibility)
-    for version in versions:
-        for number, groups in problem.devices[version].compatibility:
+    usage, common = problem.usage, dict(problem.usage.compatibility)
+    in_use = [device for device in problem.devices if device.slot in usage.held or device.slot in usage.shares]
+    opened = [problem.devices[version] for version in versions]
+    for device in (*in_use, *opened):
+        for number, groups in device.compatibility:
             common[number] = common.get(number, groups) & groups
-            if not common[number]:
-                return False
-    return True
+    return all(common[number] for device in opened for number, _ in device.compatibility)
 
 
 def _reach(problem: Problem, load: Load) -> bool:

@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 
 import brute_force
 import strategies
-from dralloc.explain.books import holdings_of
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem, Request
-from dralloc.solution import Placement
+from dralloc.solution import Placement, holdings_of
 from dralloc.whatif.moves import Estate, Resident, Way
-from dralloc.whatif.moves.estate import in_use
 
 __all__ = ["best_of_all", "estates"]
 
@@ -125,7 +123,7 @@ def _admitted(estate: Estate, chosen: tuple[int, ...]) -> int | None:
     moving = tuple(
         replace(demand, weight=MUCH, gang=f"way {number}") for number, way in enumerate(ways) for demand in way.demands
     )
-    problem = in_use(estate.problem, estate.without(chosen))
+    problem = estate.without(chosen).applied()
     weight, _ = brute_force.best(replace(problem, demands=(*moving, *estate.problem.demands)))
     moved = sum(way.weight for way in ways)
     return moved + weight % MUCH if weight >= MUCH * len(moving) else None

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from dralloc.inventory.groups import common_groups
 from dralloc.names import DeviceID, PoolID
 from dralloc.problem import (
     NO_GROUPS,
@@ -170,8 +169,7 @@ def _usages(draw: st.DrawFn, devices: Sequence[Device]) -> Usage:
             continue
         shares[slot] = draw(st.integers(1, 2))
         consumed[slot] = {name: draw(st.integers(0, total)) for (of, name), total in least.items() if of == slot}
-    in_use = [device for device in devices if device.slot in held or device.slot in shares]
-    return Usage(frozenset(held), shares, consumed, common_groups(in_use))
+    return Usage(frozenset(held), shares, consumed)
 
 
 def _in_use(device: Device, usage: Usage) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
 from dralloc.brief import Brief
 from dralloc.errors import AllocationError
+from dralloc.problem import Charge, Problem
+from dralloc.problem.holdings import Holding
 
-__all__ = ["Grant", "Placement", "Solution", "Status", "Tier", "relative_gap"]
+__all__ = ["Grant", "Placement", "Solution", "Status", "Tier", "holdings_of", "relative_gap"]
 
 
 class Grant(NamedTuple):
@@ -31,6 +34,17 @@ class Placement:
     demand: int
     node: int
     grants: tuple[tuple[Grant, ...], ...]
+
+
+def holdings_of(problem: Problem, placement: Placement) -> Iterator[Holding]:
+    """What a placement's claims hold. Admin access holds nothing (KEP-5018)."""
+    for claim, grants in zip(problem.demands[placement.demand].claims, placement.grants, strict=True):
+        for request, choice, number in grants:
+            alternative = claim.requests[request].alternatives[choice]
+            if not alternative.admin:
+                device = problem.devices[number]
+                charge = problem.eligibility.charge(alternative.index, number) or Charge()
+                yield Holding(claim.key, device.slot, device.shareable, charge)
 
 
 class Status(StrEnum):

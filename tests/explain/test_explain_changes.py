@@ -92,7 +92,7 @@ class Case:
         self.conflict = find_conflict(model, self.members)
         rules = self.members if self.conflict is None else self.conflict.members
         lab = model if self.exact else Lab(turn, problem, exclusions, mode)
-        self.makes_room = lab.admit(Change(released=frozenset(turn.scene.books.by_claim) - turn.own)) is not None
+        self.makes_room = lab.admit(Change(released=frozenset(turn.scene.ledger.by_claim) - turn.own)) is not None
         self.suggestions = find_suggestions(Situation(lab, problem, wording, compiled), rules)
         gang = self.exact and self.conflict is None and problem.demands[number].gang
         self.gathered = gather(turn, problem, Options()) if gang else None

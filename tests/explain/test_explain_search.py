@@ -19,7 +19,7 @@ from dralloc.names import ClaimKey
 from dralloc.problem import Problem
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit import first_fit
-from dralloc.solvers.first_fit.ledger import Ledger
+from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.search import Search
 from strategies import problems
 
@@ -28,7 +28,7 @@ PROBLEMS = int(os.environ.get("DRALLOC_EXPLAIN_PROBLEMS", "150"))
 
 def searched(problem: Problem, number: int, placements: tuple[Placement, ...], node: int) -> bool | str:
     """What first fit's search finds on a node after these placements: whether the demand fits, or the error."""
-    ledger = Ledger(problem)
+    ledger = SearchLedger(problem)
     allocated: dict[ClaimKey, tuple[int, tuple[Grant, ...]]] = {}
     for placement in placements:
         for place, claim in enumerate(problem.demands[placement.demand].claims):

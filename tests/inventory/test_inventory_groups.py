@@ -8,6 +8,7 @@ from typing import Any
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.features import ALL_FEATURES
 from dralloc.problem import NO_GROUPS
+from dralloc.problem.ledger import Ledger
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
 from wire import (
@@ -70,7 +71,7 @@ def test_groups_are_read_with_those_of_allocated_devices() -> None:
         "other": (),
         "alone": (),
     }
-    assert given.problem.usage.compatibility == {0: frozenset({"mig"})}
+    assert Ledger(given.problem).common_groups() == {0: frozenset({"mig"})}
 
 
 def placed(*parts: Json, wanted: str, holder: str = "") -> list[list[str]]:

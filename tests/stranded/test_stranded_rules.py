@@ -14,9 +14,9 @@ import pytest
 from brute_force import solutions, without_partial_defects
 from crowded import Crowd
 from dralloc.cluster import Cluster
-from dralloc.explain.books import Books
 from dralloc.explain.turn import allocated_holdings
 from dralloc.problem import Demand, Problem
+from dralloc.problem.holdings import ClaimLedger
 from dralloc.stranded import Row, stranded
 from dralloc.stranded.split import Splitter
 from dralloc.whatif.wishes import Wish, stage
@@ -54,8 +54,8 @@ def test_parts_add_up_and_more_claims_strand_no_more(chunk: int) -> None:
 def test_what_can_be_granted_is_what_some_answer_grants(chunk: int) -> None:
     for cluster, mix in crowds(chunk):
         staged = stage(cluster, mix)
-        books = Books(staged.compiled.problem, allocated_holdings(staged.compiled))
-        found = Splitter(staged.compiled, books, staged.demands).found()
+        ledger = ClaimLedger(staged.compiled.problem, allocated_holdings(staged.compiled))
+        found = Splitter(staged.compiled, ledger, staged.demands).found()
         for number, demand in enumerate(staged.demands):
             granted = {one.device for each in found[number] for one in each.granted}
             assert granted == in_some_answer(staged.compiled.problem, demand), demand.key

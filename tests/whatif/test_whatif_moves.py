@@ -10,10 +10,9 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from dralloc.check import check
-from dralloc.explain.books import Books, Holding, holdings_of
-from dralloc.solution import Solution, Status
+from dralloc.problem.holdings import ClaimLedger, Holding
+from dralloc.solution import Solution, Status, holdings_of
 from dralloc.whatif.moves import Action, Estate, Outcome, rearrange
-from dralloc.whatif.moves.estate import in_use
 from estates import best_of_all, estates
 
 EXAMPLES = int(os.environ.get("DRALLOC_MOVES_EXAMPLES", "60"))
@@ -55,9 +54,9 @@ def replayed(estate: Estate, found: Outcome) -> None:
         keys = [estate.residents[resident].key for resident in step.residents]
         if step.action in {Action.STOP, Action.RESTART}:
             held |= dict.fromkeys(keys, ())
-        books = Books(estate.problem)
-        books.enter(one for holdings in held.values() for one in holdings)
-        problem = replace(in_use(estate.problem, books), demands=step.demands)
+        ledger = ClaimLedger(estate.problem)
+        ledger.hold(one for holdings in held.values() for one in holdings)
+        problem = replace(ledger.applied(), demands=step.demands)
         check(problem, Solution(step.placements))
         new = tuple(taken(estate, step))
         if step.action is Action.STOP:

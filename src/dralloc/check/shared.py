@@ -116,7 +116,7 @@ def counter_sets_are_compatible(view: View) -> Iterator[str]:
         for number, groups in device.compatibility:
             members[number].append((groups, device.id))
     for number, joined in members.items():
-        before = view.problem.usage.compatibility.get(number)
+        before = view.groups_before.get(number)
         if not frozenset.intersection(*(groups for groups, _ in joined), *([] if before is None else [before])):
             devices = ", ".join(dict.fromkeys(str(name) for _, name in joined))
             beside = "" if before is None else " beside allocated devices"

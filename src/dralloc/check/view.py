@@ -124,6 +124,17 @@ class View:
         )
 
     @cached_property
+    def groups_before(self) -> Mapping[int, frozenset[str]]:
+        """By counter set, the compatibility groups that allocated devices there have in common (KEP-5963)."""
+        usage = self.problem.usage
+        found = dict(usage.compatibility)
+        for device in self.problem.devices if self.problem.has_compatibility_groups else ():
+            if device.slot in usage.held or device.slot in usage.shares:
+                for number, groups in device.compatibility:
+                    found[number] = found.get(number, groups) & groups
+        return found
+
+    @cached_property
     def minded(self) -> tuple[int, ...]:
         """Devices that come into use, by index: each in the versions that some node sees, which are those it minds.
 

@@ -9,7 +9,8 @@ from dralloc.budget import Budget
 from dralloc.explain.change import Change
 from dralloc.explain.situation import Situation
 from dralloc.names import ClaimKey
-from dralloc.problem import Alternative, Charge, counter_draws
+from dralloc.problem import Alternative, Charge
+from dralloc.problem.ledger import counters_drawn
 from dralloc.spending import amount_used
 
 __all__ = ["Blockers"]
@@ -74,11 +75,11 @@ class Blockers:
 
     def _beside(self, alternative: Alternative, number: int) -> set[ClaimKey]:
         """The claims that share a device, or what it draws on."""
-        device, books = self._scene.problem.devices[number], self._scene.books
+        device, ledger = self._scene.problem.devices[number], self._scene.ledger
         charge = self._scene.offers.charge(alternative.index, number) or Charge()
-        users: list[Iterable[ClaimKey]] = [books.holders_of_slot(device.slot)]
-        users += (books.holders_of_counter(counter) for counter, _ in counter_draws(device, charge, opening=True))
-        users += (books.users_of_set(counter_set) for counter_set, _ in device.compatibility)
+        users: list[Iterable[ClaimKey]] = [ledger.holders_of_device(device.slot)]
+        users += (ledger.holders_of_counter(counter) for counter, _ in counters_drawn(device, charge, opening=True))
+        users += (ledger.users_of_set(counter_set) for counter_set, _ in device.compatibility)
         return set().union(*users) - self._situation.lab.turn.own
 
     def _devices(self, alternative: Alternative, node: int) -> list[int]:
@@ -93,15 +94,13 @@ class Blockers:
         ]
 
     def _of_device(self, alternative: Alternative, number: int) -> set[ClaimKey]:
-        device, books = self._scene.problem.devices[number], self._scene.books
+        device, ledger = self._scene.problem.devices[number], self._scene.ledger
         charge = self._scene.offers.charge(alternative.index, number) or Charge()
-        found = set(books.holders_of_slot(device.slot)) if self._full(number, charge) else set()
-        for counter, _ in books.shortages(device, charge):
-            found |= books.holders_of_counter(counter).keys()
-        for counter_set, groups in device.compatibility:
-            if not groups & books.compatibility().get(counter_set, groups):
-                users = books.users_of_set(counter_set)
-                found |= {key for key, theirs in users.items() if not groups & theirs} or users.keys()
+        found = {
+            claim
+            for shortage in ledger.shortages(device, charge, admin=alternative.admin)
+            for claim in ledger.holders(device, shortage)
+        }
         return (found | self._over_cap(number, charge)) - self._situation.lab.turn.own
 
     def _over_cap(self, number: int, charge: Charge) -> set[ClaimKey]:
@@ -121,13 +120,6 @@ class Blockers:
         """Who uses what is capped for the demand."""
         turn = self._situation.lab.turn
         return {claim for budget in self._caps for claim in turn.caps.users(budget)} - turn.own
-
-    def _full(self, number: int, charge: Charge) -> bool:
-        device, books = self._scene.problem.devices[number], self._scene.books
-        if device.slot in books.held or not device.shareable:
-            return True
-        consumed = books.consumed.get(device.slot, {})
-        return any(consumed.get(name, 0) + amount > device.capacity[name].total for name, amount in charge.capacity)
 
     # Priorities.
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dralloc.budget import Budget
-from dralloc.explain.books import Holding
 from dralloc.explain.change import Cap, Change
 from dralloc.names import ClaimKey
 from dralloc.problem import Charge, Problem
+from dralloc.problem.holdings import Holding
 from dralloc.solution import Placement
 from dralloc.spending import amount_used, spending, spent
 
@@ -81,5 +81,5 @@ def charged(budgets: Iterable[Budget], problem: Problem, placements: Sequence[Pl
 def _held(problem: Problem, holding: Holding, resource: str) -> int:
     """What is held of a resource, by the newest that is published of the device."""
     device = problem.devices[problem.versions[holding.slot][-1]]
-    drawn = tuple(pair for pair in holding.counters if problem.counters[pair[0]].group == device.group)
-    return amount_used(resource, device, Charge(holding.capacity, drawn), problem.counters)
+    drawn = tuple(pair for pair in holding.charge.counters if problem.counters[pair[0]].group == device.group)
+    return amount_used(resource, device, Charge(holding.charge.capacity, drawn), problem.counters)

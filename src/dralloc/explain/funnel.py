@@ -13,6 +13,7 @@ from dralloc.explain.scene import Scene
 from dralloc.explain.wording import Wording, groups_text, taint_text
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Charge, Claim, Device
+from dralloc.problem.ledger import Scarcity, Shortage
 from dralloc.report import amount
 
 __all__ = ["Exclusion", "Funnel"]
@@ -114,20 +115,32 @@ class Funnel:
     # What is in use.
 
     def _in_the_way(self, alternative: Alternative, number: int) -> Iterator[Exclusion]:
-        device, books = self._scene.problem.devices[number], self._scene.books
+        device = self._scene.problem.devices[number]
         charge = self._scene.offers.charge(alternative.index, number) or Charge()
-        taken = device.slot in books.held or (not device.shareable and books.shares.get(device.slot, 0) > 0)
-        if taken and not alternative.admin:
-            yield Exclusion(Code.IN_USE, "in use", partial(self._held, device))
+        shortages = list(self._scene.ledger.shortages(device, charge, admin=alternative.admin))
+        in_use = [one for one in shortages if one.scarcity is Scarcity.DEVICE]
+        yield from (self._short(alternative, number, one) for one in in_use)
         if not self._scene.offers.admits(alternative.index, number):
             yield self._unadmitted(alternative, number)
-        if not alternative.admin:
-            yield from self._counters(device, charge)
-            yield from self._groups(number)
-        yield from self._capacities(alternative, number, charge)
+        yield from (self._short(alternative, number, one) for one in shortages if one not in in_use)
+
+    def _short(self, alternative: Alternative, number: int, shortage: Shortage) -> Exclusion:
+        device = self._scene.problem.devices[number]
+        match shortage.scarcity, shortage.what:
+            case Scarcity.COUNTER, int(counter):
+                label = f"counter {self._scene.problem.counters[counter].id.counter} is short"
+                return Exclusion(Code.COUNTER, label, partial(self._left, device, counter, shortage.wanted))
+            case Scarcity.CAPACITY, str(name):
+                detail = partial(self._full, alternative, number, name, shortage.wanted)
+                return Exclusion(Code.CAPACITY, f"capacity {name} is short", detail)
+            case Scarcity.COMPATIBILITY, int(counter_set):
+                label = "its counter set is in use in other compatibility groups"
+                return Exclusion(Code.GROUPS, label, partial(self._clash, number, counter_set))
+            case _:
+                return Exclusion(Code.IN_USE, "in use", partial(self._held, device))
 
     def _held(self, device: Device) -> str:
-        holders = self._scene.books.holders_of_slot(device.slot)
+        holders = self._scene.ledger.holders_of_device(device.slot)
         return f"{device.id}: {self._wording.holders(holders, amounts=False)}"
 
     def _unadmitted(self, alternative: Alternative, number: int) -> Exclusion:
@@ -139,49 +152,25 @@ class Funnel:
             return Exclusion(Code.TAINT, "a taint is not tolerated")
         return Exclusion(Code.FEATURE, "consumes counters, and DRAPartitionableDevices is off")
 
-    def _counters(self, device: Device, charge: Charge) -> Iterator[Exclusion]:
-        for index, wanted in self._scene.books.shortages(device, charge):
-            yield self._short(device, index, wanted)
-
-    def _short(self, device: Device, index: int, wanted: int) -> Exclusion:
-        counter = self._scene.problem.counters[index].id.counter
-        return Exclusion(Code.COUNTER, f"counter {counter} is short", partial(self._left, device, index, wanted))
-
     def _left(self, device: Device, index: int, wanted: int) -> str:
-        counter, free = self._scene.problem.counters[index], self._scene.books.free[index]
-        holders = self._wording.holders(self._scene.books.holders_of_counter(index))
+        counter, free = self._scene.problem.counters[index], self._scene.ledger.free[index]
+        holders = self._wording.holders(self._scene.ledger.holders_of_counter(index))
         left = f"{amount(free)} free of {amount(counter.total)}" if free >= 0 else f"overdrawn by {amount(-free)}"
         need = f"{amount(wanted)} needed, " if wanted else ""
         return f"{device.id}: counter {counter.id.counter_set}/{counter.id.counter}: {need}{left}, {holders}"
 
-    def _groups(self, number: int) -> Iterator[Exclusion]:
-        device, books = self._scene.problem.devices[number], self._scene.books
-        for counter_set, groups in () if books.shares.get(device.slot) else device.compatibility:
-            if not groups & books.compatibility().get(counter_set, groups):
-                label = "its counter set is in use in other compatibility groups"
-                yield Exclusion(Code.GROUPS, label, partial(self._clash, number, counter_set))
-
     def _clash(self, number: int, counter_set: int) -> str:
-        device, books = self._scene.problem.devices[number], self._scene.books
+        device, ledger = self._scene.problem.devices[number], self._scene.ledger
         own = groups_text(dict(device.compatibility)[counter_set])
-        users = self._wording.users(books.users_of_set(counter_set))
+        users = self._wording.users(ledger.users_of_set(counter_set))
         return f"{device.id}: {self._wording.counter_set(number, counter_set)} is used {users}; the device is {own}"
 
-    def _capacities(self, alternative: Alternative, number: int, charge: Charge) -> Iterator[Exclusion]:
-        device = self._scene.problem.devices[number]
-        consumed = self._scene.books.consumed.get(device.slot, {})
-        for name, wanted in charge.capacity:
-            if consumed.get(name, 0) + wanted > device.capacity[name].total:
-                detail = partial(self._full, alternative, number, name, wanted)
-                yield Exclusion(Code.CAPACITY, f"capacity {name} is short", detail)
-
     def _full(self, alternative: Alternative, number: int, name: str, wanted: int) -> str:
-        device, books = self._scene.problem.devices[number], self._scene.books
-        total, consumed = device.capacity[name].total, books.consumed.get(device.slot, {}).get(name, 0)
+        device, ledger = self._scene.problem.devices[number], self._scene.ledger
+        total, left = device.capacity[name].total, ledger.capacity_left(device, name)
         need = self._wording.taken(number, name, self._scene.offers.amounts(alternative.index).get(name), wanted)
-        holders = self._wording.holders(books.holders_of_capacity(device.slot, name))
-        left = f"{amount(total - consumed)} left of {amount(total)}"
-        return f"{device.id}: capacity {name}: {need} needed, {left}, {holders}"
+        holders = self._wording.holders(ledger.holders_of_capacity(device.slot, name))
+        return f"{device.id}: capacity {name}: {need} needed, {amount(left)} left of {amount(total)}, {holders}"
 
 
 def subject(claim: ClaimKey, alternative: Alternative) -> str:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from dralloc.check import check
 from dralloc.choices import Mode
 from dralloc.errors import FatalError
-from dralloc.explain.books import Books
 from dralloc.explain.change import Change
 from dralloc.explain.excluded import SHARED, Exclusions
 from dralloc.explain.plausible import Plausible
@@ -21,6 +20,7 @@ from dralloc.explain.scene import Lift, Part, Scene
 from dralloc.explain.turn import Turn
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
+from dralloc.problem.holdings import ClaimLedger
 from dralloc.solution import Grant, Solution
 from dralloc.solvers.cpsat import solve, within_caps
 from dralloc.solvers.first_fit import first_fit
@@ -57,7 +57,7 @@ class Lab:
         self._whole = problem.demands[turn.number]
         self._exclusions = exclusions
         self._usable = frozenset(turn.nodes)
-        self._books: dict[frozenset[ClaimKey], Books] = {frozenset(): turn.scene.books}
+        self._ledgers: dict[frozenset[ClaimKey], ClaimLedger] = {frozenset(): turn.scene.ledger}
         self._known: dict[Hashable, tuple[tuple[Grant, ...], ...] | None] = {}
         self._orders: dict[frozenset[str], list[int]] = {}
 
@@ -100,11 +100,11 @@ class Lab:
 
     def scene(self, change: Change) -> Scene:
         """The scene without the claims that are released, with the caps that are left."""
-        if change.released not in self._books:
-            books = self.turn.scene.books.copy()
-            books.release(change.released)
-            self._books[change.released] = books
-        return replace(self.turn.scene, books=self._books[change.released], budgets=self.turn.caps.under(change))
+        if change.released not in self._ledgers:
+            ledger = self.turn.scene.ledger.copy()
+            ledger.release(change.released)
+            self._ledgers[change.released] = ledger
+        return replace(self.turn.scene, ledger=self._ledgers[change.released], budgets=self.turn.caps.under(change))
 
     def rules(self, node: int) -> tuple[str, ...]:
         """The rules that leave a node out."""

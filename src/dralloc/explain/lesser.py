@@ -73,10 +73,9 @@ def _rooms(situation: Situation, alternative: Alternative) -> dict[str, set[int]
     rooms: dict[str, set[int]] = {}
     for number, device in enumerate(situation.problem.devices):
         if device.shareable and scene.offers.selects(alternative.index, number) is True:
-            consumed = scene.books.consumed.get(device.slot, {})
             for name, capacity in device.capacity.items():
                 if capacity.consumable:
-                    rooms.setdefault(name, set()).add(capacity.total - consumed.get(name, 0))
+                    rooms.setdefault(name, set()).add(scene.ledger.capacity_left(device, name))
         elif asked and scene.offers.selects(alternative.index, number) is True:
             for name in asked.keys() & device.capacity.keys():
                 rooms.setdefault(name, set()).add(device.capacity[name].total)

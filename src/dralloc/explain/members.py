@@ -151,7 +151,7 @@ class _Members:
         for number, counter in enumerate(self.problem.counters):
             entry = sums.setdefault((counter.id.driver, counter.id.counter), [0, 0, 0])
             entry[0] += counter.total
-            entry[1] += self.scene.books.free[number]
+            entry[1] += self.scene.ledger.free[number]
             entry[2] += 1
         held = self._drawn()
         for (driver, name), (total, free, sets) in sums.items():
@@ -165,7 +165,7 @@ class _Members:
         drawn: dict[tuple[str, str], dict[ClaimKey, int]] = {}
         for number, counter in enumerate(self.problem.counters):
             entry = drawn.setdefault((counter.id.driver, counter.id.counter), {})
-            for claim, nanos in self.scene.books.holders_of_counter(number).items():
+            for claim, nanos in self.scene.ledger.holders_of_counter(number).items():
                 entry[claim] = entry.get(claim, 0) + nanos
         return drawn
 
@@ -183,7 +183,7 @@ class _Members:
         for device in self.problem.devices:
             for name in device.capacity if device.shareable else ():
                 entry = consumed.setdefault((device.id.driver, name), {})
-                for claim, nanos in self.scene.books.holders_of_capacity(device.slot, name).items():
+                for claim, nanos in self.scene.ledger.holders_of_capacity(device.slot, name).items():
                     entry[claim] = entry.get(claim, 0) + nanos
         for (driver, name), held in consumed.items():
             change = Change(capacities=frozenset({(driver, name)}))
@@ -205,8 +205,8 @@ class _Members:
 
     def holders(self) -> Iterator[Member]:
         """The claims that hold something; many are told apart by what they ask for."""
-        books = self.scene.books
-        keys = [key for key, held in books.by_claim.items() if held and key not in self.lab.turn.own]
+        ledger = self.scene.ledger
+        keys = [key for key, held in ledger.by_claim.items() if held and key not in self.lab.turn.own]
         if len(keys) <= _SINGLE_HOLDERS:
             groups: list[list[ClaimKey]] = [[key] for key in keys]
         else:
@@ -221,7 +221,7 @@ class _Members:
 
     def _held(self, group: list[ClaimKey]) -> str:
         """What some claims hold."""
-        slots = dict.fromkeys(holding.slot for key in group for holding in self.scene.books.by_claim[key])
+        slots = dict.fromkeys(holding.slot for key in group for holding in self.scene.ledger.by_claim[key])
         named = [str(self.problem.devices[self.problem.versions[slot][-1]].id) for slot in list(slots)[:_DEVICES_NAMED]]
         more = f" and {len(slots) - _DEVICES_NAMED} more" if len(slots) > _DEVICES_NAMED else ""
         return f"holds {', '.join(named)}{more}"

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from dralloc.budget import Budget
 from dralloc.check import check
-from dralloc.explain.books import Books, holdings_of
 from dralloc.explain.caps import charged
 from dralloc.explain.change import Change
 from dralloc.explain.excluded import Exclusions
@@ -18,7 +17,8 @@ from dralloc.explain.situation import Situation
 from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand
-from dralloc.solution import Placement
+from dralloc.problem.holdings import ClaimLedger
+from dralloc.solution import Placement, holdings_of
 from dralloc.solvers.cpsat import within_caps
 from dralloc.solvers.first_fit import first_fit
 
@@ -42,14 +42,14 @@ class Mover:
         demands = [self._demand(key) for key in claims]
         if witness is None or not all(demands):
             return None
-        books = lab.scene(change).books.copy()
+        ledger = lab.scene(change).ledger.copy()
         whole = replace(self._situation.problem, demands=(lab.wanted(change),), eligibility=self._scene.offers)
         placement = Placement(0, node, witness.grants)
-        books.enter(holdings_of(whole, placement))
+        ledger.hold(holdings_of(whole, placement))
         self._budgets = charged(lab.scene(change).budgets, whole, [placement])
         homes: dict[ClaimKey, int] = {}
         for key, demand in zip(claims, demands, strict=True):
-            home = self._settle(demand, books) if demand is not None else None
+            home = self._settle(demand, ledger) if demand is not None else None
             if home is None:
                 return None
             homes[key] = home
@@ -81,9 +81,9 @@ class Mover:
             if not node.spec.unschedulable and not self._exclusions.of_running(running, node)
         )
 
-    def _settle(self, demand: Demand, books: Books) -> int | None:
+    def _settle(self, demand: Demand, ledger: ClaimLedger) -> int | None:
         """Place the claim on the first node that holds it, and enter that."""
-        scene = Scene(self._scene.problem, self._scene.offers, books, self._budgets)
+        scene = Scene(self._scene.problem, self._scene.offers, ledger, self._budgets)
         free = replace(demand, nodes=None)
         plausible = Plausible(scene, free, NO_LIFT)
         for node in demand.nodes or ():
@@ -99,7 +99,7 @@ class Mover:
                 )
                 whole = replace(self._situation.problem, demands=(free,), eligibility=self._scene.offers)
                 placement = Placement(0, node, grants)
-                books.enter(holdings_of(whole, placement))
+                ledger.hold(holdings_of(whole, placement))
                 self._budgets = charged(self._budgets, whole, [placement])
                 return node
         return None

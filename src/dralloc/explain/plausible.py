@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 from itertools import islice
 
 from dralloc.explain.scene import Lift, Scene
-from dralloc.problem import Alternative, Charge, Demand, Device, PoolState, Request
+from dralloc.problem import Alternative, Charge, Demand, PoolState, Request
 
 __all__ = ["Plausible"]
 
@@ -61,35 +61,11 @@ class Plausible:
     def _is_left(self, alternative: Alternative, number: int, node: int) -> bool:
         if not self._scene.problem.on_node(number, node):
             return False
-        device = self._scene.problem.devices[number]
+        device, ledger = self._scene.problem.devices[number], self._scene.ledger
         charge = self._scene.offers.charge(alternative.index, number) or Charge()
-        if not self._has_capacity(device, charge):
+        if ledger.fits(device, charge, admin=alternative.admin):
+            return True
+        if not self._lift.lifts_any:
             return False
-        if alternative.admin:
-            return True
-        return self._is_free(device) and self._has_counters(device, charge) and self._is_compatible(device)
-
-    def _is_free(self, device: Device) -> bool:
-        books = self._scene.books
-        return device.slot not in books.held and (device.shareable or device.slot not in books.shares)
-
-    def _has_capacity(self, device: Device, charge: Charge) -> bool:
-        consumed = self._scene.books.consumed.get(device.slot, {})
-        return all(
-            consumed.get(name, 0) + amount <= device.capacity[name].total
-            for name, amount in charge.capacity
-            if (device.id.driver, name) not in self._lift.capacities
-        )
-
-    def _has_counters(self, device: Device, charge: Charge) -> bool:
-        return all(self._is_lifted(number) for number, _ in self._scene.books.shortages(device, charge))
-
-    def _is_compatible(self, device: Device) -> bool:
-        if not device.compatibility or device.slot in self._scene.books.shares or device.id.driver in self._lift.groups:
-            return True
-        common = self._scene.books.compatibility()
-        return all(groups & common.get(counter_set, groups) for counter_set, groups in device.compatibility)
-
-    def _is_lifted(self, number: int) -> bool:
-        id_ = self._scene.problem.counters[number].id
-        return (id_.driver, id_.counter) in self._lift.counters
+        short = ledger.shortages(device, charge, admin=alternative.admin)
+        return all(self._lift.covers(self._scene.problem, device, one) for one in short)

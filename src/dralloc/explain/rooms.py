@@ -70,9 +70,9 @@ def _holds(situation: Situation, number: int) -> bool:
     lab = situation.lab
     demand, lift = lab.wanted(Change()), lab.lift(Change())
     local = frozenset(_local(situation, number))
-    books = lab.turn.scene.books.copy()
-    books.vacate(local)
-    scene = replace(lab.turn.scene, books=books)
+    ledger = lab.turn.scene.ledger.copy()
+    ledger.vacate(local)
+    scene = replace(lab.turn.scene, ledger=ledger)
     reached = local.union(_reached_anywhere(situation, number))
     offered = [device for device in scene.relevant(number, alternatives_in([demand])) if device in reached]
     found = lab.within(scene.cut({number: offered}, [demand], lift), demand, lift)

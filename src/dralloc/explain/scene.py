@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 from dralloc.budget import Budget
 from dralloc.errors import AllocationError
-from dralloc.explain.books import Books
 from dralloc.explain.offers import Offers
 from dralloc.problem import Capacity, Charge, Demand, Device, Node, PoolAccess, Problem, Scalar, Usage
+from dralloc.problem.holdings import ClaimLedger
+from dralloc.problem.ledger import Scarcity, Shortage
 
 __all__ = ["NO_LIFT", "Lift", "Part", "Scene", "alternatives_in"]
 
@@ -30,6 +31,24 @@ class Lift:
     capacities: frozenset[tuple[str, str]] = frozenset()
     groups: frozenset[str] = frozenset()
     lenient: bool = False
+
+    @property
+    def lifts_any(self) -> bool:
+        """Whether anything does not count."""
+        return bool(self.counters or self.capacities or self.groups)
+
+    def covers(self, problem: Problem, device: Device, shortage: Shortage) -> bool:
+        """Whether a shortage of a device does not count."""
+        match shortage.scarcity, shortage.what:
+            case Scarcity.COUNTER, int(counter):
+                id_ = problem.counters[counter].id
+                return (id_.driver, id_.counter) in self.counters
+            case Scarcity.CAPACITY, str(name):
+                return (device.id.driver, name) in self.capacities
+            case Scarcity.COMPATIBILITY, _:
+                return device.id.driver in self.groups
+            case _:
+                return False
 
 
 NO_LIFT = Lift()
@@ -93,7 +112,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Scene:
-    """A problem with the books of who holds what at the moment that is explained.
+    """A problem with who holds what at the moment that is explained.
 
     Parameters
     ----------
@@ -101,7 +120,7 @@ class Scene:
         The whole problem; its usage and demands are not looked at.
     offers
         Who may serve which alternative.
-    books
+    ledger
         What is held.
     budgets
         Caps, and what is used of what they are about.
@@ -109,7 +128,7 @@ class Scene:
 
     problem: Problem
     offers: Offers
-    books: Books
+    ledger: ClaimLedger
     budgets: tuple[Budget, ...] = ()
 
     def relevant(self, node: int, alternatives: Sequence[int]) -> list[int]:
@@ -166,13 +185,9 @@ class _Cut:
         self.devices = tuple(dict.fromkeys((*seen, *others)))
         self.place = {device: number for number, device in enumerate(self.devices)}
         self.counters: dict[int, int] = {}
-        self.closing = {
-            group: [number for number in numbers if not self._is_lifted(number)]
-            for group, numbers in scene.books.overdrawn().items()
-        }
 
     def part(self, demands: Sequence[Demand]) -> Part:
-        whole, books = self.scene.problem, self.scene.books
+        whole, ledger = self.scene.problem, self.scene.ledger
         devices = tuple(self._device(whole.devices[device]) for device in self.devices)
         eligibility = _Renumbered(self.scene.offers, self)
         slots = {device.slot for device in devices}
@@ -182,10 +197,10 @@ class _Cut:
             devices=devices,
             counters=(),
             usage=Usage(
-                held=frozenset(slots & books.held),
-                shares={slot: books.shares[slot] for slot in slots if slot in books.shares},
-                consumed={slot: books.consumed[slot] for slot in slots if slot in books.consumed},
-                compatibility=books.compatibility(),
+                held=frozenset(slots & ledger.held),
+                shares={slot: ledger.shares[slot] for slot in slots if slot in ledger.shares},
+                consumed={slot: ledger.consumed[slot] for slot in slots if slot in ledger.consumed},
+                compatibility=ledger.common_groups(),
             ),
             eligibility=eligibility,
             features=whole.features,
@@ -195,10 +210,10 @@ class _Cut:
             for device in range(len(devices)):
                 eligibility.charge(alternative, device)
         for group in {device.group for device in devices if device.consumes}:
-            for number in self.closing.get(group, ()):
+            for number in self._closing(group):
                 self.counter(number)
         counters = tuple(
-            replace(whole.counters[number], free=_MUCH if self._is_lifted(number) else books.free[number])
+            replace(whole.counters[number], free=_MUCH if self._is_lifted(number) else ledger.free[number])
             for number in self.counters
         )
         return Part(replace(problem, counters=counters), self.devices, self.nodes, tuple(self.counters))
@@ -230,7 +245,11 @@ class _Cut:
 
     def _counts(self, number: int) -> bool:
         counter = self.scene.problem.counters[number]
-        return counter.id.counter in self.capped or bool(self.closing.get(counter.group)) or not self._is_lifted(number)
+        return counter.id.counter in self.capped or bool(self._closing(counter.group)) or not self._is_lifted(number)
+
+    def _closing(self, group: int) -> list[int]:
+        """The overdrawn counters that keep what consumes counters of a group from coming into use."""
+        return [number for number in self.scene.ledger.overdrawn(group) if not self._is_lifted(number)]
 
     def counts(self, driver: str, capacity: str) -> bool:
         """Whether what is taken of a capacity matters."""

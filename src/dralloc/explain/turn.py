@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from dralloc.compiler import Compiled
-from dralloc.explain.books import Books, Holding, holdings_of
 from dralloc.explain.caps import Caps
 from dralloc.explain.offers import Offers, TableOffers
 from dralloc.explain.scene import Scene
 from dralloc.explain.subject import pod_of
 from dralloc.inventory.charges import counters_charged
 from dralloc.names import ClaimKey
-from dralloc.problem import Demand, Problem
-from dralloc.solution import Placement
+from dralloc.problem import Charge, Demand, Problem
+from dralloc.problem.holdings import ClaimLedger, Holding
+from dralloc.solution import Placement, holdings_of
 from dralloc.solvers.first_fit import first_fit
 
 __all__ = ["Turn", "allocated_holdings", "gang_blocker", "placed_before", "take_turn"]
@@ -105,11 +105,11 @@ def take_turn(problem: Problem, number: int, placements: Sequence[Placement], co
     """
     offers = Offers(problem.eligibility) if compiled is None else TableOffers(compiled)
     allocated = [] if compiled is None else list(allocated_holdings(compiled))
-    books = Books(problem, allocated)
+    ledger = ClaimLedger(problem, allocated)
     placed: dict[ClaimKey, int] = {}
     homes: dict[ClaimKey, tuple[int, list[int]]] = {}
     for placement in placements:
-        books.enter(holdings_of(problem, placement))
+        ledger.hold(holdings_of(problem, placement))
         for claim, grants in zip(problem.demands[placement.demand].claims, placement.grants, strict=True):
             if grants or not claim.requests:
                 placed[claim.key] = placement.demand
@@ -120,7 +120,7 @@ def take_turn(problem: Problem, number: int, placements: Sequence[Placement], co
     reachable = frozenset(node for node in problem.all_nodes if _usable(problem, visited, node))
     nodes = tuple(node for node in problem.candidate_nodes(whole) if node in reachable)
     caps = Caps.at(problem, allocated, placements)
-    scene = Scene(problem, offers, books, caps.budgets)
+    scene = Scene(problem, offers, ledger, caps.budgets)
     return Turn(scene, number, demand, nodes, reachable, placed, _own(whole, compiled), caps)
 
 
@@ -152,4 +152,4 @@ def allocated_holdings(compiled: Compiled) -> Iterator[Holding]:
             ]
             share = result.share_id is not None and problem.features.ConsumableCapacity
             amounts = tuple((name, amount.nanos) for name, amount in recorded.items())
-            yield Holding(claim.key, slot, share, amounts, tuple(charged))
+            yield Holding(claim.key, slot, share, Charge(amounts, tuple(charged)))

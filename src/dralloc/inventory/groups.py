@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from dralloc.api import Device, DeviceCounterConsumption, ResourceSlice
 from dralloc.names import DeviceID
 from dralloc.problem import NO_GROUPS
-from dralloc.problem import Device as ProblemDevice
 
-__all__ = ["Skipped", "common_groups", "compatibility", "grouped_sets"]
+__all__ = ["Skipped", "compatibility", "grouped_sets"]
 
 
 def grouped_sets(devices: Iterable[Device], first: int) -> Mapping[str, int]:
@@ -35,15 +34,6 @@ def compatibility(device: Device, sets: Mapping[str, int]) -> tuple[tuple[int, f
         for one in device.consumes_counters
         if one.counter_set in sets
     )
-
-
-def common_groups(devices: Iterable[ProblemDevice]) -> dict[int, frozenset[str]]:
-    """For each counter set that these devices draw on, the groups that they have in common there."""
-    found: dict[int, frozenset[str]] = {}
-    for device in devices:
-        for number, groups in device.compatibility:
-            found[number] = found.get(number, groups) & groups
-    return found
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def take_inventory(  # noqa: PLR0913 - one parameter for each kind of object, an
         sources=tuple(catalog.sources),
         counters=counters,
         published=tuple(catalog.published),
-        usage=holdings.usage(in_use.values()),
+        usage=holdings.usage(),
         slots=catalog.slots,
     )
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from dralloc.api import DeviceRequestAllocationResult, ResourceClaim
 from dralloc.features import Features
-from dralloc.inventory.groups import common_groups
 from dralloc.names import DeviceID
 from dralloc.problem import Counter, Device, Usage
 from dralloc.quantity import Quantity
@@ -29,14 +28,14 @@ class Holdings:
         slots = self.held.union(self.shares)
         return {index: device for index, device in enumerate(devices) if device.slot in slots}
 
-    def usage(self, in_use: Iterable[Device]) -> Usage:
-        """The holdings as plain sums, and what the devices in use have in common."""
+    def usage(self) -> Usage:
+        """The holdings as plain sums."""
         consumed: dict[int, dict[str, int]] = {}
         for slot, amounts in self.recorded:
             sums = consumed.setdefault(slot, {})
             for name, amount in amounts.items():
                 sums[name] = sums.get(name, 0) + amount.nanos
-        return Usage(frozenset(self.held), dict(self.shares), consumed, common_groups(in_use))
+        return Usage(frozenset(self.held), dict(self.shares), consumed)
 
 
 def read_holdings(claims: Iterable[ResourceClaim], slots: Mapping[DeviceID, int], features: Features) -> Holdings:

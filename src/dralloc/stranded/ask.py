@@ -10,12 +10,12 @@ from dralloc.api import ResourceClaim
 from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.errors import DrallocError
-from dralloc.explain.books import Books
 from dralloc.explain.turn import allocated_holdings
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey, PoolID
 from dralloc.problem import PoolState
+from dralloc.problem.holdings import ClaimLedger
 from dralloc.stranded.fragmentation import fragmented
 from dralloc.stranded.node_kinds import NodeKinds
 from dralloc.stranded.split import Splitter
@@ -71,9 +71,9 @@ def stranded(
         cluster, mix = _usual(cluster, features)
     with phase(timings, "compile"):
         staged = stage(cluster, mix, features=features, strict=strict)
-        books = Books(staged.compiled.problem, allocated_holdings(staged.compiled))
+        ledger = ClaimLedger(staged.compiled.problem, allocated_holdings(staged.compiled))
     counts = [wish.number or 1 for wish in mix]
-    splitter = Splitter(staged.compiled, books, staged.demands)
+    splitter = Splitter(staged.compiled, ledger, staged.demands)
     with phase(timings, "grants"):
         found = splitter.found()
     with phase(timings, "causes"):

@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 
 from dralloc.compiler import Compiled
 from dralloc.errors import AllocationError
-from dralloc.explain.books import Books
 from dralloc.explain.excluded import CORDONED, Exclusions
 from dralloc.explain.plausible import Plausible
 from dralloc.explain.scene import Part, Scene
 from dralloc.problem import Alternative, Charge, Claim, Demand, Eligibility, Request
+from dralloc.problem.holdings import ClaimLedger
 from dralloc.solution import Grant
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
@@ -53,10 +53,12 @@ class Granter:
         The rules that do not count.
     """
 
-    def __init__(self, compiled: Compiled, books: Books, quantities: Quantities, lifted: frozenset[Cause]) -> None:
+    def __init__(
+        self, compiled: Compiled, ledger: ClaimLedger, quantities: Quantities, lifted: frozenset[Cause]
+    ) -> None:
         self._problem = compiled.problem
         self._exclusions = Exclusions(compiled)
-        self._scene = Scene(compiled.problem, LiftedOffers(compiled.table, lifted), books)
+        self._scene = Scene(compiled.problem, LiftedOffers(compiled.table, lifted), ledger)
         self._lift = lift_of(compiled.problem, quantities, lifted)
         self._lifted = lifted
         self._known: dict[Hashable, tuple[list[tuple[int, int]], list[int]]] = {}

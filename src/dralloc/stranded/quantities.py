@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Final
 
 from dralloc.compiler import Compiled
-from dralloc.explain.books import Books
 from dralloc.names import PoolID
 from dralloc.problem import Charge
+from dralloc.problem.holdings import ClaimLedger
 from dralloc.quantity import NANOS
 
 __all__ = ["Key", "Quantities", "Quantity"]
@@ -56,10 +56,10 @@ class Quantities:
     one device.
     """
 
-    def __init__(self, compiled: Compiled, books: Books) -> None:
+    def __init__(self, compiled: Compiled, ledger: ClaimLedger) -> None:
         self._problem = compiled.problem
         self._sources = compiled.inventory.sources
-        self._books = books
+        self._ledger = ledger
 
     @cached_property
     def by_key(self) -> Mapping[Key, Quantity]:
@@ -79,7 +79,7 @@ class Quantities:
     def once(self, device: int) -> Iterator[tuple[Key, int]]:
         """What a device takes when it comes into use, whoever gets it."""
         known = self._problem.devices[device]
-        if known.slot not in self._books.shares:
+        if known.slot not in self._ledger.shares:
             yield from ((("counter", counter, ""), amount) for counter, amount in known.consumes)
         if self._is_plain(device):
             yield ("device", known.slot, ""), NANOS
@@ -101,7 +101,7 @@ class Quantities:
         for number, counter in enumerate(self._problem.counters):
             id_, family = counter.id, self._family(number)
             pool = PoolID(id_.driver, id_.pool)
-            free = max(0, self._books.free[number])
+            free = max(0, self._ledger.free[number])
             name = f"counter {family or id_.counter}"
             yield ("counter", number, ""), Quantity(pool, id_.counter_set, name, counter.total, free, bool(family))
 
@@ -133,18 +133,17 @@ class Quantities:
     def _of_devices(self) -> Iterator[tuple[Key, Quantity]]:
         for slot, versions in self._problem.versions.items():
             device = self._problem.devices[versions[-1]]
-            pool, name, held = device.id.pool_id, device.id.device, slot in self._books.held
+            pool, name, held = device.id.pool_id, device.id.device, slot in self._ledger.held
             if device.shareable:
-                consumed = self._books.consumed.get(slot, {})
                 for each in device.capacity.values():
                     if each.consumable:
-                        left = 0 if held else max(0, each.total - consumed.get(each.name, 0))
+                        left = 0 if held else max(0, self._ledger.capacity_left(device, each.name))
                         yield (
                             ("capacity", slot, each.name),
                             Quantity(pool, name, f"capacity {each.name}", each.total, left),
                         )
             elif self._is_plain(versions[-1]):
-                free = 0 if held or slot in self._books.shares else NANOS
+                free = 0 if held or slot in self._ledger.shares else NANOS
                 yield ("device", slot, ""), Quantity(pool, name, "devices", NANOS, free)
 
 

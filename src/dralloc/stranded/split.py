@@ -10,8 +10,8 @@ from functools import cache, cached_property
 from itertools import chain
 
 from dralloc.compiler import Compiled
-from dralloc.explain.books import Books
 from dralloc.problem import Alternative, Demand
+from dralloc.problem.holdings import ClaimLedger
 from dralloc.stranded.grants import Found, Granter, Granting
 from dralloc.stranded.lifting import LIFTED_IN_ORDER, Cause
 from dralloc.stranded.quantities import Key, Quantities
@@ -36,12 +36,12 @@ class _Takes:
 class Splitter:
     """Splits what is free into what is of use to the demands of a mix, and what is stranded by each cause."""
 
-    def __init__(self, compiled: Compiled, books: Books, demands: Sequence[Demand]) -> None:
+    def __init__(self, compiled: Compiled, ledger: ClaimLedger, demands: Sequence[Demand]) -> None:
         self._compiled = compiled
         self._problem = compiled.problem
-        self._books = books
+        self._ledger = ledger
         self._demands = demands
-        self.quantities = Quantities(compiled, books)
+        self.quantities = Quantities(compiled, ledger)
 
     def found(self) -> Mapping[int, list[Found]]:
         """What each demand of the mix finds on each of its nodes, with all rules in force."""
@@ -97,7 +97,7 @@ class Splitter:
         }
 
     def _granter(self, lifted: frozenset[Cause]) -> Granter:
-        return Granter(self._compiled, self._books, self.quantities, lifted)
+        return Granter(self._compiled, self._ledger, self.quantities, lifted)
 
     def _granted(self, lifted: frozenset[Cause], nodes: frozenset[int]) -> Iterator[Granting]:
         granter = self._granter(lifted)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from dralloc.errors import AllocationError
 from dralloc.problem import Alternative, Charge, Demand, Device, PoolState, Problem, Scalar
-from dralloc.solvers.cpsat.stock import Stock
+from dralloc.problem.ledger import Ledger
 
 __all__ = ["Islands", "Recurrence", "find_islands"]
 
@@ -110,7 +110,8 @@ class _Survey:
         self.compared = sorted(
             {constraint.attribute for demand in demands for claim in demand.claims for constraint in claim.constraints}
         )
-        self.stock = Stock(problem)
+        self.ledger = Ledger(problem)
+        self.in_use = self.ledger.common_groups()
         self.slots: set[int] = set()
         self.sets: set[int] = set()
         self.counters: set[int] = set()
@@ -153,13 +154,13 @@ class _Survey:
         return _Offer(key, failing, self.numbers.setdefault(key, len(self.numbers)), failing or bool(uses))
 
     def _enter(self, sight: _Sight, device: int, offer: _Offer) -> None:
-        view, usage = self.problem.devices[device], self.problem.usage
+        view = self.problem.devices[device]
         sight.slots.add(view.slot)
         sight.chosen |= view.nodes is not None
-        free = self.stock.is_free(device)
-        live = free and self.stock.has_counters(device, _NOTHING)
+        free = self.ledger.is_free(view)
+        live = free and self.ledger.has_counters(view, _NOTHING)
         if live or self.minds_all or offer.failing:
-            status = live, free, offer.failing, view.slot in usage.shares
+            status = live, free, offer.failing, self.ledger.is_open(view)
             seen = self._served(sight, offer), *self._left(sight, view), *sight.values.of(view.attributes)
             if view.compatibility:
                 seen = *seen, *self._groups(sight, view)
@@ -177,9 +178,8 @@ class _Survey:
         drawn = self._drawn(sight, view.consumes)
         if not view.shareable:
             return (drawn,)
-        consumed = self.problem.usage.consumed.get(view.slot, {})
         left = (
-            (name, each.total - consumed.get(name, 0), each.total, each.consumable)
+            (name, self.ledger.capacity_left(view, name), each.total, each.consumable)
             for name, each in view.capacity.items()
         )
         return drawn, tuple(left)
@@ -197,9 +197,8 @@ class _Survey:
 
     def _groups(self, sight: _Sight, view: Device) -> Iterator[Hashable]:
         """Its compatibility groups, and those that what is in use has in common (KEP-5963)."""
-        in_use = self.problem.usage.compatibility
         for number, groups in view.compatibility:
-            yield sight.sets.setdefault(number, len(sight.sets)), groups, in_use.get(number)
+            yield sight.sets.setdefault(number, len(sight.sets)), groups, self.in_use.get(number)
 
 
 def _alternatives(demands: Sequence[Demand]) -> Iterator[Alternative]:

@@ -42,7 +42,7 @@ class _Cut:
             nodes=tuple(self._node(node) for node in self.nodes),
             devices=devices,
             counters=tuple(self.whole.counters[number] for number in self.counters),
-            usage=self.whole.usage.of({device.slot for device in devices}),
+            usage=self.whole.usage_of({device.slot for device in devices}),
             eligibility=_Renumbered(self.whole.eligibility, self.devices, self.counters),
             features=self.whole.features,
         )

@@ -19,7 +19,7 @@ from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.timing import phase
 from dralloc.whatif.moves import rearrange
-from dralloc.whatif.moves.estate import Estate, in_use
+from dralloc.whatif.moves.estate import Estate
 from dralloc.whatif.moves.tenancy import Tenancy
 from dralloc.whatif.moves.tenants import Tenants
 from dralloc.whatif.moves.words import Itinerary
@@ -163,7 +163,7 @@ def _may_move(tenants: Tenants, claims: Sequence[ClaimKey]) -> bool:
 
 
 def _without_moves(estate: Estate, options: Options | None) -> Solution:
-    problem = in_use(estate.problem, estate.books)
+    problem = estate.ledger.applied()
     found = solve(problem, options, hint=first_fit(problem))
     check(problem, found)
     return found
@@ -174,4 +174,4 @@ def _helpful(estate: Estate, before: Solution, moves: int) -> Estate:
     wanted = sum(demand.weight for demand in estate.problem.demands)
     if moves and before.tiers[0].value < wanted:
         return estate
-    return Estate(in_use(estate.problem, estate.books), (), ())
+    return Estate(estate.ledger.applied(), (), ())

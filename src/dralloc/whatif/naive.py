@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from dralloc.problem import Alternative, Charge, Demand, Problem, Request
-from dralloc.solvers.cpsat.stock import Stock
+from dralloc.problem.ledger import Ledger
 
 __all__ = ["Estimate"]
 
@@ -24,9 +24,9 @@ class Estimate:
         self._uses: dict[tuple[int, int], int | None] = {}
 
     @cached_property
-    def stock(self) -> Stock:
+    def ledger(self) -> Ledger:
         """What is left of the inventory."""
-        return Stock(self.problem)
+        return Ledger(self.problem)
 
     def total(self, times: Mapping[int, int] | None = None) -> int | None:
         """The estimate; None if nothing limits it.
@@ -66,18 +66,15 @@ class Estimate:
 
     def _charges(self, alternatives: Sequence[Alternative], device: int) -> Iterator[Charge | None]:
         """What each alternative takes that the device could serve alone; None for admin access, which takes nothing."""
-        eligibility = self.problem.eligibility
+        eligibility, view = self.problem.eligibility, self.problem.devices[device]
         for alternative in alternatives:
             index = alternative.index
             if eligibility.selects(index, device) is not True or not eligibility.admits(index, device):
                 continue
             charge = eligibility.charge(index, device)
-            if charge is None or not self.stock.has_room(device, charge):
+            if charge is None or not self.ledger.fits(view, charge, admin=alternative.admin):
                 continue
-            if alternative.admin:
-                yield None
-            elif self.stock.is_free(device) and self.stock.has_counters(device, charge):
-                yield charge
+            yield None if alternative.admin else charge
 
     def _shares(self, device: int, charges: Sequence[Charge]) -> int | None:
         """How often the least demanding amounts fit, each by itself and all of them together."""
@@ -89,6 +86,5 @@ class Estimate:
 
     def _left(self, device: int, name: str | int) -> int:
         if isinstance(name, int):
-            return self.problem.counters[name].free
-        view = self.problem.devices[device]
-        return view.capacity[name].total - self.problem.usage.consumed.get(view.slot, {}).get(name, 0)
+            return self.ledger.free[name]
+        return self.ledger.capacity_left(self.problem.devices[device], name)

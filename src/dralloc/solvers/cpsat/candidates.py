@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dralloc.errors import AllocationError
 from dralloc.problem import MAX_RESULTS, Alternative, Charge, Claim, Demand, PoolState, Problem
-from dralloc.solvers.cpsat.stock import Stock
+from dralloc.problem.ledger import Ledger
 
 __all__ = ["Candidate", "Choice", "Site", "Survey", "survey"]
 
@@ -111,7 +111,7 @@ class _Surveyor:
         self.devices: dict[int, list[int]] = {}
         listed = Tally(claim.key for demand in problem.demands for claim in demand.claims if claim.requests)
         self.shared = {key for key, times in listed.items() if times > 1}
-        self.stock = Stock(problem)
+        self.ledger = Ledger(problem)
 
     def sites(self, demand: Demand) -> tuple[Site, ...]:
         """The nodes that can serve every request, looked at alone. A defect anywhere is fatal for the demand."""
@@ -191,17 +191,17 @@ class _Surveyor:
             self.warnings[str(selected)] = None
             return None
         charge = eligibility.charge(spec.index, device) if selected else None
-        return charge if charge is not None and self.stock.has_room(device, charge) else None
+        return charge if charge is not None and self.ledger.has_capacity(self.problem.devices[device], charge) else None
 
     def _is_free(self, spec: Alternative, device: int) -> bool:
-        return spec.admin or self.stock.is_free(device)
+        return spec.admin or self.ledger.is_free(self.problem.devices[device])
 
     def _is_usable(self, spec: Alternative, candidate: Candidate, attributes: Sequence[str]) -> bool:
         view = self.problem.devices[candidate.device]
         return (
             self.problem.eligibility.admits(spec.index, candidate.device)
             and all(attribute in view.attributes for attribute in attributes)
-            and (spec.admin or self.stock.has_counters(*candidate))
+            and (spec.admin or self.ledger.has_counters(view, candidate.charge))
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from ortools.sat.python import cp_model
 
 from dralloc.problem import MAX_RESULTS, Charge
+from dralloc.problem.ledger import Ledger
 from dralloc.solvers.cpsat.agreement import distinct_attributes, equal_attributes
 from dralloc.solvers.cpsat.budgets import add_caps
 from dralloc.solvers.cpsat.candidates import Site
@@ -175,8 +176,9 @@ def compatible_groups(model: Model) -> None:
     for device, user in first_users(model):
         for number, groups in model.problem.devices[device].compatibility:
             members[number].append((user, groups))
+    common_before = Ledger(model.problem).common_groups() if members else {}
     for number, users in sorted(members.items()):
-        in_use = model.problem.usage.compatibility.get(number)
+        in_use = common_before.get(number)
         every = frozenset[str]().union(*(groups for _, groups in users)) if in_use is None else in_use
         common = {group: model.cp.new_bool_var(f"group {group} of set {number}") for group in sorted(every)}
         model.cp.add_at_most_one(common.values())

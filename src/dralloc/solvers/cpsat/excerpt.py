@@ -126,7 +126,7 @@ class _Cut:
             nodes=tuple(self._node(whole.nodes[node]) for node in self.nodes),
             devices=tuple(self._device(whole.devices[device]) for device in self.devices),
             counters=tuple(whole.counters[counter] for counter in self.counters),
-            usage=whole.usage.of(slots),
+            usage=whole.usage_of(slots),
             eligibility=_Known(self.charges),
             features=whole.features,
             budgets=whole.budgets,

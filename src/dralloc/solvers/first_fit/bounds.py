@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from dralloc.problem import ConstraintKind, Problem, Scalar
+from dralloc.problem.ledger import Ledger
 from dralloc.solvers.first_fit.constraints import State
-from dralloc.solvers.first_fit.ledger import Ledger
 from dralloc.solvers.first_fit.matching import can_serve
 from dralloc.solvers.first_fit.tolls import counters_suffice
 from dralloc.solvers.first_fit.wants import Want, room_for

@@ -8,7 +8,7 @@ from dralloc.errors import AllocationError, FatalError, NodeError
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand, Problem
 from dralloc.solution import Grant, Placement
-from dralloc.solvers.first_fit.ledger import Ledger
+from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.search import Search
 
 __all__ = ["PlainRun"]
@@ -22,7 +22,7 @@ class PlainRun:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._ledger = Ledger(problem)
+        self._ledger = SearchLedger(problem)
         self._allocated: dict[ClaimKey, tuple[int, tuple[Grant, ...]]] = {}
         self.placements: list[Placement] = []
         self.errors: dict[int, AllocationError] = {}

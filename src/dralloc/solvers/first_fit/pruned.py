@@ -30,7 +30,7 @@ from typing import Final
 from dralloc.errors import AllocationError
 from dralloc.problem import Alternative, Charge, Claim, Problem
 from dralloc.solvers.first_fit.bounds import hopeless
-from dralloc.solvers.first_fit.ledger import Ledger
+from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.search import Search
 from dralloc.solvers.first_fit.sites import Site
 from dralloc.solvers.first_fit.wants import Want
@@ -45,7 +45,7 @@ _LONGEST: Final = 256
 class PrunedSearch(Search):
     """One attempt to allocate claims together on the node of a site."""
 
-    def __init__(self, problem: Problem, ledger: Ledger, claims: Sequence[Claim], site: Site) -> None:
+    def __init__(self, problem: Problem, ledger: SearchLedger, claims: Sequence[Claim], site: Site) -> None:
         super().__init__(problem, ledger, claims, site.node)
         self._site = site
         self._dead_ends = 0
@@ -192,7 +192,7 @@ class PrunedSearch(Search):
                 charge is not None
                 and not self._ledger.in_use(device, alternative, claim)
                 and self._ledger.has_capacity(device, charge)
-                and self._ledger.has_counters(device, alternative, charge)
+                and self._ledger.covers(device, alternative, charge)
                 and self._constraints[claim].accepts(alternative.name, device)
             ):
                 yield number, charge

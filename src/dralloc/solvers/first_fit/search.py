@@ -15,7 +15,7 @@ from dralloc.errors import AllocationError, FatalError, NodeError
 from dralloc.problem import MAX_RESULTS, Alternative, Claim, PoolState, Problem
 from dralloc.solution import Grant
 from dralloc.solvers.first_fit.constraints import ClaimConstraints
-from dralloc.solvers.first_fit.ledger import Ledger
+from dralloc.solvers.first_fit.ledger import SearchLedger
 
 __all__ = ["Search"]
 
@@ -33,7 +33,7 @@ class Search:
     ``steps`` counts what upstream counts as invocations of ``allocateOne``.
     """
 
-    def __init__(self, problem: Problem, ledger: Ledger, claims: Sequence[Claim], node: int) -> None:
+    def __init__(self, problem: Problem, ledger: SearchLedger, claims: Sequence[Claim], node: int) -> None:
         self._problem = problem
         self._ledger = ledger
         self._claims = claims
@@ -192,7 +192,7 @@ class Search:
         if (
             charge is None
             or self._ledger.in_use(device, alternative, claim)
-            or not self._ledger.has_counters(device, alternative, charge)
+            or not self._ledger.covers(device, alternative, charge)
             or not self._problem.eligibility.admits(alternative.index, number)
         ):
             return False

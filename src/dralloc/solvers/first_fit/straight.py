@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dralloc.errors import AllocationError
 from dralloc.problem import Alternative, Problem
-from dralloc.solvers.first_fit.ledger import Ledger
+from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.sites import Shelf
 
 __all__ = ["Undecided", "take_straight"]
@@ -14,7 +14,9 @@ class Undecided(Exception):  # noqa: N818 - not an error: the answer takes a sea
     """Whether the demand fits depends on which of the devices are taken together."""
 
 
-def take_straight(problem: Problem, ledger: Ledger, alternative: Alternative, shelf: Shelf) -> tuple[int, ...] | None:
+def take_straight(
+    problem: Problem, ledger: SearchLedger, alternative: Alternative, shelf: Shelf
+) -> tuple[int, ...] | None:
     """Take the first devices that can be had: the first solution of the search, if its first descent succeeds.
 
     Returns
@@ -45,7 +47,7 @@ def take_straight(problem: Problem, ledger: Ledger, alternative: Alternative, sh
         assert charge is not None
         if not ledger.has_capacity(device, charge):
             continue
-        if not ledger.has_counters(device, alternative, charge):
+        if not ledger.covers(device, alternative, charge):
             crowded = crowded or bool(taken)
             continue
         ledger.take(number, alternative, 0, charge)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from dralloc.problem import Problem
-from dralloc.solvers.first_fit.ledger import Ledger
+from dralloc.problem.ledger import Ledger
 from dralloc.solvers.first_fit.wants import Costs, Want
 
 __all__ = ["counters_suffice"]
@@ -60,7 +60,7 @@ def _sums_suffice(ledger: Ledger, wants: Sequence[Want], prices: Sequence[Prices
             # The other devices cost nothing of it.
             paid = want.need - (len(each) - len(amounts))
             least[index] += sum(sorted(amounts)[: max(paid, 0)])
-    left = {index: max(ledger.counter_left(index), 0) for index in counters}
+    left = {index: max(ledger.free[index], 0) for index in counters}
     return total <= sum(left.values()) and all(amount <= left[index] for index, amount in least.items())
 
 
@@ -93,7 +93,7 @@ def _fitting(ledger: Ledger, prices: Iterable[Costs], counters: set[int]) -> int
         else:
             users[index].append(costs[index])
     for index, amounts in users.items():
-        left = ledger.counter_left(index)
+        left = ledger.free[index]
         for amount in sorted(amounts):
             left -= amount
             if left < 0 < amount:

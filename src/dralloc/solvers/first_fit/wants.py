@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dralloc.problem import Alternative, Charge, Constraint, Problem
-from dralloc.solvers.first_fit.ledger import Ledger
+from dralloc.problem.ledger import Ledger
 
 __all__ = ["Costs", "Want", "room_for"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dralloc.problem import Alternative, Claim, Problem
-from dralloc.solvers.first_fit.ledger import Ledger
+from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.sites import Place, Shelf, Site, places
 from dralloc.solvers.policies.room import Room
 from dralloc.solvers.policies.states import States
@@ -20,7 +20,7 @@ __all__ = ["Offers"]
 class Offers:
     """Answers from the books; what was found for a unit in one state is kept for all units in that state."""
 
-    def __init__(self, problem: Problem, ledger: Ledger, states: States) -> None:
+    def __init__(self, problem: Problem, ledger: SearchLedger, states: States) -> None:
         self._problem = problem
         self._ledger = ledger
         self._states = states
@@ -94,5 +94,5 @@ class Offers:
             charge is not None
             and (alternative.admin or not self._ledger.is_in_use_before(device))
             and self._ledger.has_capacity(device, charge)
-            and self._ledger.has_counters(device, alternative, charge)
+            and self._ledger.covers(device, alternative, charge)
         )

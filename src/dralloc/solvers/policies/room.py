@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dralloc.problem import Alternative, Charge, Problem
-from dralloc.solvers.first_fit.ledger import Ledger
+from dralloc.problem.ledger import Ledger
 from dralloc.solvers.policies.units import Unit
 
 __all__ = ["Room"]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dralloc.problem import Claim, Problem
-from dralloc.solvers.first_fit.ledger import Ledger
+from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.plain import Found
 from dralloc.solvers.policies.offers import Offers
 from dralloc.solvers.policies.states import States
@@ -20,7 +20,7 @@ class Scene:
     """A run as scores see it. ``attempt`` takes what claims need on a node, if it can."""
 
     problem: Problem
-    ledger: Ledger
+    ledger: SearchLedger
     states: States
     offers: Offers
     attempt: Callable[[Sequence[Claim], int], Found | None]

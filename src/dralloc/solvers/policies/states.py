@@ -10,7 +10,7 @@ from collections.abc import Collection, Hashable, Sequence
 from typing import Any, Final
 
 from dralloc.problem import PoolState, Problem
-from dralloc.solvers.first_fit.ledger import Ledger
+from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.policies.units import Unit, Units
 
 __all__ = ["WHOLE", "States"]
@@ -28,7 +28,7 @@ class States:
         What there is, and what is left of it.
     """
 
-    def __init__(self, problem: Problem, ledger: Ledger) -> None:
+    def __init__(self, problem: Problem, ledger: SearchLedger) -> None:
         self._problem = problem
         self._ledger = ledger
         take_apart = Units(problem).on
@@ -77,7 +77,7 @@ class States:
                 uses += (ledger.capacity_left(device, name) for name in device.capacity)
             else:
                 uses.append(ledger.is_in_use_before(device))
-        counters = [ledger.counter_left(index) for index in unit.counters]
+        counters = [ledger.free[index] for index in unit.counters]
         closed = [ledger.is_overdrawn(group) for group in unit.groups]
         key = unit.nature, *uses, *counters, *closed
         number = self._numbers.get(key)
@@ -91,7 +91,7 @@ class States:
         """The part of a unit that is left: of its counters, or of its device's capacities, on average."""
         if unit.counters:
             counters = self._problem.counters
-            return _average([(self._ledger.counter_left(index), counters[index].total) for index in unit.counters])
+            return _average([(self._ledger.free[index], counters[index].total) for index in unit.counters])
         device = self._problem.devices[unit.devices[0]]
         if self._ledger.is_in_use_before(device):
             return 0

@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dralloc.explain.books import Books, Holding
-from dralloc.inventory.groups import common_groups
 from dralloc.names import ClaimKey
-from dralloc.problem import Demand, Problem, Usage
+from dralloc.problem import Demand, Problem
+from dralloc.problem.holdings import ClaimLedger, Holding
 
-__all__ = ["Estate", "Resident", "Way", "in_use"]
+__all__ = ["Estate", "Resident", "Way"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +72,17 @@ class Estate:
     ways: tuple[Way, ...]
 
     @cached_property
-    def books(self) -> Books:
+    def ledger(self) -> ClaimLedger:
         """What is held as long as nobody has moved. Copy before changing."""
-        books = Books(self.problem)
-        books.enter(holding for resident in self.residents for holding in resident.holdings)
-        return books
+        ledger = ClaimLedger(self.problem)
+        ledger.hold(holding for resident in self.residents for holding in resident.holdings)
+        return ledger
 
-    def without(self, residents: Iterable[int]) -> Books:
+    def without(self, residents: Iterable[int]) -> ClaimLedger:
         """What is held once some residents have given back what they hold."""
-        books = self.books.copy()
-        books.release(self.residents[number].key for number in residents)
-        return books
+        ledger = self.ledger.copy()
+        ledger.release(self.residents[number].key for number in residents)
+        return ledger
 
     def only(self, units: Collection[int]) -> Estate:
         """The estate in which just these units may move."""
@@ -91,23 +90,7 @@ class Estate:
         movers = sorted({number for way in ways for number in way.residents})
         place = {number: new for new, number in enumerate(movers)}
         return Estate(
-            in_use(self.problem, self.without(movers)),
+            self.without(movers).applied(),
             tuple(self.residents[number] for number in movers),
             tuple(replace(way, residents=tuple(place[number] for number in way.residents)) for way in ways),
         )
-
-
-def in_use(problem: Problem, books: Books) -> Problem:
-    """The problem with the usage that the books say."""
-    taken = (device for device in problem.devices if device.slot in books.held or device.slot in books.shares)
-    usage = Usage(
-        held=frozenset(books.held),
-        shares=dict(books.shares),
-        consumed={slot: dict(amounts) for slot, amounts in books.consumed.items()},
-        compatibility=common_groups(taken) if problem.has_compatibility_groups else {},
-    )
-    counters = tuple(
-        counter if counter.free == free else replace(counter, free=free)
-        for counter, free in zip(problem.counters, books.free, strict=True)
-    )
-    return replace(problem, usage=usage, counters=counters)

@@ -9,7 +9,7 @@ from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand
 from dralloc.solution import Placement, Solution
 from dralloc.solvers.cpsat.relocation import Exchange
-from dralloc.whatif.moves.estate import Estate, Way, in_use
+from dralloc.whatif.moves.estate import Estate, Way
 from dralloc.whatif.moves.stays import Stays, stay_grants
 from dralloc.whatif.moves.steps import Move
 
@@ -36,7 +36,7 @@ class Cast:
             self.leads.append(len(demands))
             demands += _of_way(way, number)
         self.first_pending = len(demands)
-        problem = in_use(estate.problem, estate.without(movable))
+        problem = estate.without(movable).applied()
         every = (*demands, *estate.problem.demands)
         self.problem = replace(problem, demands=every, eligibility=stays.eligibility)
         self.exchange = self._exchange(most)

@@ -8,7 +8,6 @@ from dralloc.check import violations
 from dralloc.problem import Problem
 from dralloc.solution import Placement, Solution, Status, Tier
 from dralloc.solvers.first_fit import first_fit
-from dralloc.whatif.moves.estate import in_use
 from dralloc.whatif.moves.exchange import Cast
 
 __all__ = ["plainly"]
@@ -25,7 +24,7 @@ def plainly(cast: Cast) -> Solution | None:
     if not ways or estate.problem.demands or cast.exchange.most is not None:
         return None
     demands = tuple(demand for way in ways for demand in cast.demands_of(way))
-    before = replace(in_use(estate.problem, estate.books), demands=demands)
+    before = replace(estate.ledger.applied(), demands=demands)
     numbers = [cast.leads[way] + place for way in ways for place in range(len(estate.ways[way].demands))]
     placed = [replace(one, demand=numbers[one.demand]) for one in first_fit(before).placements]
     taken = {one.demand for one in placed}

@@ -56,11 +56,11 @@ def _all_stay(estate: Estate, demands: Sequence[Demand], eligibility: Eligibilit
 
 def _regular(estate: Estate, demands: Sequence[Demand], eligibility: Eligibility) -> Iterator[Demand | None]:
     """The demands of the residents that could be allocated what they have, beside everybody else."""
-    books = estate.books.copy()
+    ledger = estate.ledger.copy()
     for resident, demand in zip(estate.residents, demands, strict=True):
-        books.release([resident.key])
-        yield demand if _is_regular(Scene(estate.problem, Offers(eligibility), books), resident, demand) else None
-        books.enter(resident.holdings)
+        ledger.release([resident.key])
+        yield demand if _is_regular(Scene(estate.problem, Offers(eligibility), ledger), resident, demand) else None
+        ledger.hold(resident.holdings)
 
 
 def _stay(problem: Problem, resident: Resident, table: dict[int, tuple[int, Charge]]) -> Demand:
@@ -69,8 +69,8 @@ def _stay(problem: Problem, resident: Resident, table: dict[int, tuple[int, Char
     for number, (holding, device) in enumerate(zip(resident.holdings, resident.devices, strict=True)):
         index = -1 - len(table)
         known = problem.devices[device].capacity if holding.share else {}
-        taken = tuple((name, amount) for name, amount in holding.capacity if name in known)
-        table[index] = device, Charge(capacity=taken, counters=holding.counters)
+        taken = tuple((name, amount) for name, amount in holding.charge.capacity if name in known)
+        table[index] = device, Charge(capacity=taken, counters=holding.charge.counters)
         name = f"device-{number}"
         requests.append(Request(name, (Alternative(index, RequestName(name), 0, 1),)))
     claim = Claim(key, "", tuple(requests))

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from dralloc.check import check
-from dralloc.explain.books import Books, Holding, holdings_of
 from dralloc.explain.offers import Offers
 from dralloc.explain.scene import Scene
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
-from dralloc.solution import Placement, Solution
-from dralloc.whatif.moves.estate import Estate, Way, in_use
+from dralloc.problem.holdings import ClaimLedger, Holding
+from dralloc.solution import Placement, Solution, holdings_of
+from dralloc.whatif.moves.estate import Estate, Way
 from dralloc.whatif.moves.order import Order, Phase, shortest_order
 from dralloc.whatif.moves.stays import broken
 
@@ -87,10 +87,10 @@ def find_order(estate: Estate, moves: Sequence[Move]) -> Order:
 
     def fits(done: frozenset[int], stopped: frozenset[int], number: int) -> bool:
         gone = (resident for other in done | stopped for resident in moves[other].way.residents)
-        books = estate.without(gone)
+        ledger = estate.without(gone)
         for other in sorted(done):
-            books.enter(_taken(estate.problem, moves[other].demands, moves[other].placements))
-        scene = Scene(estate.problem, offers, books)
+            ledger.hold(_taken(estate.problem, moves[other].demands, moves[other].placements))
+        scene = Scene(estate.problem, offers, ledger)
         return not broken(scene, moves[number].demands, moves[number].placements)
 
     return shortest_order(len(moves), fits)
@@ -147,17 +147,17 @@ def replay(estate: Estate, steps: Sequence[Step]) -> None:
     CheckError
         A step breaks a rule.
     """
-    books = estate.books.copy()
+    ledger = estate.ledger.copy()
     for step in steps:
         if step.frees_first:
-            _release(estate, books, step)
+            _release(estate, ledger, step)
         if step.placements:
-            problem = replace(in_use(estate.problem, books), demands=step.demands)
+            problem = replace(ledger.applied(), demands=step.demands)
             check(problem, Solution(step.placements))
-            books.enter(_taken(estate.problem, step.demands, step.placements))
+            ledger.hold(_taken(estate.problem, step.demands, step.placements))
         if not step.frees_first:
-            _release(estate, books, step)
+            _release(estate, ledger, step)
 
 
-def _release(estate: Estate, books: Books, step: Step) -> None:
-    books.release(estate.residents[number].key for number in step.residents)
+def _release(estate: Estate, ledger: ClaimLedger, step: Step) -> None:
+    ledger.release(estate.residents[number].key for number in step.residents)

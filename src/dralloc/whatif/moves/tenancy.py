@@ -18,12 +18,12 @@ from dralloc.api import Pod, ResourceClaim
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.compiler.demands import weighted
 from dralloc.compiler.where import Where
-from dralloc.explain.books import Holding
 from dralloc.explain.turn import allocated_holdings
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand
+from dralloc.problem.holdings import Holding
 from dralloc.whatif.moves.estate import Estate, Resident, Way
 from dralloc.whatif.moves.tenants import Tenants, Unit
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from dralloc.errors import AllocationError
 from dralloc.problem import Charge, Problem
+from dralloc.problem.ledger import Ledger
 from dralloc.solvers.cpsat.classes.needs import Need, Wants
-from dralloc.solvers.cpsat.stock import Stock
 
 __all__ = ["Live", "Profile", "take_stock"]
 
@@ -60,7 +60,7 @@ class _Taker:
         self.wants = wants
         self.types = wants.types
         self.strict_cel = strict_cel
-        self.stock = Stock(problem)
+        self.ledger = Ledger(problem)
         self.needs_attributes = any(each.attributes for each in wants.types)
         self.by_look: dict[Hashable, int | None] = {}
         self.narrowed: dict[tuple[int, tuple[str, ...]], int] = {}
@@ -88,14 +88,14 @@ class _Taker:
         return seen
 
     def _profile(self, device: int) -> int:
-        if not self.stock.is_free(device):
+        view = self.problem.devices[device]
+        if not self.ledger.is_free(view):
             return -1
         number = self._matching(device)
         if number >= 0 and self.needs_attributes:
             number = self._with_attributes(number, device)
-        view = self.problem.devices[device]
         if number < 0 or not self.charges[number]:
-            return number if number < 0 or not view.consumes or self.stock.has_counters(device, _NOTHING) else -1
+            return number if number < 0 or not view.consumes or self.ledger.has_counters(view, _NOTHING) else -1
         return self._with_room(number, device)
 
     def _matching(self, device: int) -> int:
@@ -151,12 +151,8 @@ class _Taker:
         return self.narrowed[key]
 
     def _with_room(self, number: int, device: int) -> int:
-        profile = self.live.profiles[number]
-        kept = tuple(
-            offer
-            for offer in profile
-            if self.stock.has_room(device, offer[1]) and self.stock.has_counters(device, offer[1])
-        )
+        profile, view = self.live.profiles[number], self.problem.devices[device]
+        kept = tuple(offer for offer in profile if self.ledger.fits(view, offer[1]))
         return number if len(kept) == len(profile) else self._number(kept)
 
 

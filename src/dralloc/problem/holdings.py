@@ -1,0 +1,164 @@
+"""Who holds what: a ledger that knows the claim behind each entry, so that claims can be taken out or put in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass
+
+from dralloc.names import ClaimKey
+from dralloc.problem.ledger import Ledger, Scarcity, Shortage
+from dralloc.problem.problem import Problem
+from dralloc.problem.requests import Charge
+from dralloc.problem.supply import Device
+
+__all__ = ["ClaimLedger", "Holding"]
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a claim holds of one device: the device, or a share of it, and what it is charged beside that."""
+
+    claim: ClaimKey
+    slot: int
+    share: bool
+    charge: Charge
+
+
+class ClaimLedger(Ledger):
+    """A ledger by claim.
+
+    Parameters
+    ----------
+    known
+        What of the problem's usage is known by claim; the rest has no name and cannot be released.
+    """
+
+    def __init__(self, problem: Problem, known: Iterable[Holding] = ()) -> None:
+        super().__init__(problem)
+        self.by_claim: dict[ClaimKey, list[Holding]] = defaultdict(list)
+        self.by_slot: dict[int, list[Holding]] = defaultdict(list)
+        self._drawn: dict[int, dict[ClaimKey, int]] | None = None
+        for holding in known:
+            self._note(holding)
+
+    def copy(self) -> ClaimLedger:
+        """A ledger that can be changed apart from this one."""
+        twin = copy(self)
+        twin.held, twin.shares, twin.free = set(self.held), dict(self.shares), list(self.free)
+        twin.consumed = {slot: dict(amounts) for slot, amounts in self.consumed.items()}
+        twin._overdrawn = self._overdrawn.copy()
+        twin._grouped = {number: list(members) for number, members in self._grouped.items()}
+        twin.by_claim = defaultdict(list, {key: list(entries) for key, entries in self.by_claim.items()})
+        twin.by_slot = defaultdict(list, {slot: list(entries) for slot, entries in self.by_slot.items()})
+        return twin
+
+    # Entries.
+
+    def hold(self, holdings: Iterable[Holding]) -> None:
+        """Enter what claims take."""
+        for holding in holdings:
+            self.enter(self._device(holding.slot), holding.charge, share=holding.share)
+            self._note(holding)
+
+    def release(self, claims: Iterable[ClaimKey]) -> None:
+        """Give back what the claims hold."""
+        self._drawn = None
+        for claim in claims:
+            for holding in self.by_claim.pop(claim, ()):
+                others = self.by_slot[holding.slot]
+                others.remove(holding)
+                if not holding.share and any(not other.share for other in others):
+                    # Two claims hold one dedicated device: it stays in use.
+                    self.consume(self._device(holding.slot), holding.charge, -1)
+                else:
+                    self.revoke(self._device(holding.slot), holding.charge, share=holding.share)
+
+    def vacate(self, devices: Collection[int]) -> None:
+        """Make devices and the counters of their groups as good as new, whoever holds them."""
+        problem, self._drawn = self.problem, None
+        groups = {problem.devices[device].group for device in devices}
+        for device in {problem.devices[number].slot: problem.devices[number] for number in devices}.values():
+            if self.is_in_use(device):
+                self._open(device, -1)
+            self.held.discard(device.slot)
+            self.shares.pop(device.slot, None)
+            self.consumed.pop(device.slot, None)
+            self.by_slot.pop(device.slot, None)
+        for number, counter in enumerate(problem.counters):
+            if counter.group in groups:
+                self.free[number] = counter.total
+        for group in groups:
+            self._overdrawn.pop(group, None)
+
+    def _note(self, holding: Holding) -> None:
+        self._drawn = None
+        self.by_claim[holding.claim].append(holding)
+        self.by_slot[holding.slot].append(holding)
+
+    def _device(self, slot: int) -> Device:
+        return self.problem.devices[self.problem.versions[slot][0]]
+
+    # Holders.
+
+    def holders(self, device: Device, shortage: Shortage) -> Mapping[ClaimKey, int]:
+        """The claims because of which something is short, with what they hold of it: nanos, or number of shares."""
+        match shortage.scarcity, shortage.what:
+            case Scarcity.CAPACITY, str(name):
+                return self.holders_of_capacity(device.slot, name)
+            case Scarcity.COMPATIBILITY, int(number):
+                own, users = dict(device.compatibility)[number], self.users_of_set(number)
+                return dict.fromkeys([claim for claim, theirs in users.items() if not own & theirs] or users, 1)
+            case Scarcity.COUNTER, int(counter):
+                return self.holders_of_counter(counter)
+            case _:
+                return self.holders_of_device(device.slot)
+
+    def holders_of_device(self, slot: int) -> Mapping[ClaimKey, int]:
+        """The claims that hold a device or shares of it, with how many."""
+        return _summed((holding.claim, 1) for holding in self.by_slot.get(slot, ()))
+
+    def holders_of_capacity(self, slot: int, name: str) -> Mapping[ClaimKey, int]:
+        """The claims that consume a capacity of a device, with the amounts."""
+        return _summed(
+            (holding.claim, amount)
+            for holding in self.by_slot.get(slot, ())
+            for charged, amount in holding.charge.capacity
+            if charged == name and amount
+        )
+
+    def holders_of_counter(self, counter: int) -> Mapping[ClaimKey, int]:
+        """The claims that draw on a counter, with the amounts; a shared device's draw is that of its first user."""
+        if self._drawn is None:
+            self._drawn = self._draws()
+        return self._drawn.get(counter, {})
+
+    def _draws(self) -> dict[int, dict[ClaimKey, int]]:
+        drawn: dict[int, dict[ClaimKey, int]] = defaultdict(dict)
+        for slot, holdings in self.by_slot.items():
+            versions = [self.problem.devices[version] for version in self.problem.versions[slot]]
+            for holding in holdings:
+                amounts = list(holding.charge.counters)
+                if holding is holdings[0]:
+                    amounts += (amount for version in versions for amount in version.consumes)
+                for counter, amount in amounts:
+                    drawn[counter][holding.claim] = drawn[counter].get(holding.claim, 0) + amount
+        return drawn
+
+    def users_of_set(self, number: int) -> Mapping[ClaimKey, frozenset[str]]:
+        """The claims that draw on a counter set with compatibility groups, with the groups of what they hold there."""
+        found: dict[ClaimKey, frozenset[str]] = {}
+        for slot, holdings in self.by_slot.items():
+            for version in self.problem.versions[slot]:
+                for counter_set, groups in self.problem.devices[version].compatibility:
+                    for holding in holdings if counter_set == number else ():
+                        found[holding.claim] = found.get(holding.claim, groups) & groups
+        return found
+
+
+def _summed(amounts: Iterable[tuple[ClaimKey, int]]) -> Mapping[ClaimKey, int]:
+    found: dict[ClaimKey, int] = {}
+    for claim, amount in amounts:
+        found[claim] = found.get(claim, 0) + amount
+    return found

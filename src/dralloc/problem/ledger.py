@@ -1,0 +1,256 @@
+"""What is in use and what is left of it: the one place where an allocation is entered, revoked and asked for.
+
+The rules, which every search and every explanation reads here:
+
+- a dedicated device has one holder; a shareable one that somebody holds as a whole cannot be shared (KEP-5075);
+- a device in use charges its counters once, with its first allocation, in every generation of its pool (KEP-4815);
+  as long as a counter is overdrawn, nothing that consumes counters of its group is opened (upstream behaviour);
+- each allocation of a shareable device consumes capacity (KEP-5075), and some charge counters by request (KEP-5941);
+  a device that is opened needs what it charges once and what it charges by request together;
+- whatever is in use on a counter set has a compatibility group in common (KEP-5963);
+- admin access consumes capacity and nothing else, and minds nothing else (KEP-5018).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from enum import Enum
+from typing import NamedTuple
+
+from dralloc.problem.problem import Problem
+from dralloc.problem.requests import Charge
+from dralloc.problem.supply import Device, Usage
+
+__all__ = ["Ledger", "Scarcity", "Shortage", "counters_drawn"]
+
+Draws = Iterable[tuple[int, int]]
+"""Counters by index, with amounts in nanos."""
+
+
+class Scarcity(Enum):
+    """What can be short, in the order in which a search minds it."""
+
+    DEVICE = "the device is in use"
+    COUNTER = "a counter is short, or overdrawn so that it closes the device's group"
+    COMPATIBILITY = "its counter set is in use in other compatibility groups"
+    CAPACITY = "a capacity is short"
+
+
+class Shortage(NamedTuple):
+    """One reason why an allocation does not fit.
+
+    ``what``: the index of the counter or of the counter set, or the name of the capacity. ``wanted`` and ``left`` are
+    in nanos; what is overdrawn has less than nothing left.
+    """
+
+    scarcity: Scarcity
+    what: int | str = ""
+    wanted: int = 0
+    left: int = 0
+
+
+def counters_drawn(device: Device, charge: Charge, *, opening: bool) -> Draws:
+    """What an allocation draws from each counter: by request, and what the device charges once if this opens it."""
+    fixed = device.consumes if opening else ()
+    if not charge.counters:
+        return fixed
+    drawn: dict[int, int] = defaultdict(int)
+    for counter, amount in (*fixed, *charge.counters):
+        drawn[counter] += amount
+    return drawn.items()
+
+
+class Ledger:
+    """What is in use of a problem. Starts with the problem's usage; every entry can be revoked, in any order.
+
+    Attributes
+    ----------
+    held
+        Slots of the devices that somebody has for itself.
+    shares
+        Number of allocations by slot, of shared devices.
+    consumed
+        Nanos by slot and capacity.
+    free
+        Nanos that are left of each counter; negative if it is overdrawn.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        usage = problem.usage
+        self.problem = problem
+        self.held = set(usage.held)
+        self.shares = dict(usage.shares)
+        self.consumed = {slot: dict(amounts) for slot, amounts in usage.consumed.items()}
+        self.free = [counter.free for counter in problem.counters]
+        self._several = problem.several_versions
+        self._overdrawn: dict[int, int] = defaultdict(int)
+        for counter in problem.counters:
+            if counter.free < 0:
+                self._overdrawn[counter.group] += 1
+        # What has to have a group in common, by counter set.
+        self._grouped = {number: list(groups) for number, groups in problem.groups_in_use.items()}
+
+    # Questions.
+
+    def is_in_use(self, device: Device) -> bool:
+        """Whether anybody has the device or a share of it."""
+        return device.slot in self.held or device.slot in self.shares
+
+    def is_free(self, device: Device) -> bool:
+        """Whether the device can be had as far as its holders are concerned."""
+        return device.slot not in self.held and (device.shareable or device.slot not in self.shares)
+
+    def is_open(self, device: Device) -> bool:
+        """Whether a shareable device has been charged to its counters."""
+        return device.slot in self.shares
+
+    def has_capacity(self, device: Device, charge: Charge) -> bool:
+        """Whether what is left of the device's capacities covers the charge."""
+        if not charge.capacity:
+            return True
+        consumed = self.consumed.get(device.slot, {})
+        return all(consumed.get(name, 0) + amount <= device.capacity[name].total for name, amount in charge.capacity)
+
+    def has_counters(self, device: Device, charge: Charge) -> bool:
+        """Whether the counters cover the device and the charge, and who draws on them is compatible with it."""
+        if not device.consumes and not charge.counters and not device.compatibility:
+            return True
+        opening = device.slot not in self.shares
+        if opening and device.consumes and self._overdrawn.get(device.group):
+            return False
+        if opening and device.compatibility and not self._is_compatible(device):
+            return False
+        free = self.free
+        for counter, amount in counters_drawn(device, charge, opening=opening):  # noqa: SIM110 - asked for every device
+            if amount > free[counter]:
+                return False
+        return True
+
+    def fits(self, device: Device, charge: Charge, *, admin: bool = False) -> bool:
+        """Whether one more allocation fits, whoever it is for."""
+        if admin:
+            return self.has_capacity(device, charge)
+        return self.is_free(device) and self.has_counters(device, charge) and self.has_capacity(device, charge)
+
+    def shortages(self, device: Device, charge: Charge, *, admin: bool = False) -> Iterator[Shortage]:
+        """Everything because of which an allocation does not fit; nothing if it does (see `fits`)."""
+        if not admin:
+            yield from self._shortages(device, charge)
+        for name, amount in charge.capacity:
+            left = self.capacity_left(device, name)
+            if amount > left:
+                yield Shortage(Scarcity.CAPACITY, name, amount, left)
+
+    def _shortages(self, device: Device, charge: Charge) -> Iterator[Shortage]:
+        if not self.is_free(device):
+            yield Shortage(Scarcity.DEVICE)
+        opening = device.slot not in self.shares
+        wanted = dict(counters_drawn(device, charge, opening=opening))
+        closed = self.overdrawn(device.group) if opening and device.consumes else ()
+        for counter in dict.fromkeys((*closed, *wanted)):
+            amount, left = wanted.get(counter, 0), self.free[counter]
+            if counter in closed or amount > left:
+                yield Shortage(Scarcity.COUNTER, counter, amount, left)
+        for number, groups in device.compatibility if opening else ():
+            if not groups.intersection(*self._grouped.get(number, ())):
+                yield Shortage(Scarcity.COMPATIBILITY, number)
+
+    def _is_compatible(self, device: Device) -> bool:
+        return all(groups.intersection(*self._grouped.get(number, ())) for number, groups in device.compatibility)
+
+    def capacity_left(self, device: Device, name: str) -> int:
+        """What is left of a capacity of a shareable device."""
+        return device.capacity[name].total - self.consumed.get(device.slot, {}).get(name, 0)
+
+    def is_overdrawn(self, group: int) -> bool:
+        """Whether more is charged to some counter of a group than there is."""
+        return self._overdrawn.get(group, 0) > 0
+
+    def overdrawn(self, group: int) -> tuple[int, ...]:
+        """The counters of a group of which more is charged than there is."""
+        if not self.is_overdrawn(group):
+            return ()
+        return tuple(counter for counter in self.problem.counters_of[group] if self.free[counter] < 0)
+
+    def common_groups(self) -> dict[int, frozenset[str]]:
+        """By counter set in use, the compatibility groups that everything there has in common."""
+        return {number: frozenset.intersection(*members) for number, members in self._grouped.items() if members}
+
+    def usage(self) -> Usage:
+        """What is in use now."""
+        return Usage(
+            frozenset(self.held),
+            dict(self.shares),
+            {slot: dict(amounts) for slot, amounts in self.consumed.items()},
+            self.problem.usage.compatibility,
+        )
+
+    def applied(self) -> Problem:
+        """The problem with what is in use now."""
+        counters = tuple(
+            counter if counter.free == free else replace(counter, free=free)
+            for counter, free in zip(self.problem.counters, self.free, strict=True)
+        )
+        return replace(self.problem, usage=self.usage(), counters=counters)
+
+    # Entries.
+
+    def enter(self, device: Device, charge: Charge, *, share: bool) -> None:
+        """Enter an allocation without admin access: of a share, or of the device as a whole."""
+        slot = device.slot
+        if slot not in self.shares and slot not in self.held:
+            self._open(device, 1)
+        if share:
+            self.shares[slot] = self.shares.get(slot, 0) + 1
+        else:
+            self.held.add(slot)
+        self.consume(device, charge, 1)
+
+    def revoke(self, device: Device, charge: Charge, *, share: bool) -> None:
+        """Revoke an allocation that was entered."""
+        slot = device.slot
+        if not share:
+            self.held.discard(slot)
+        elif self.shares[slot] > 1:
+            self.shares[slot] -= 1
+        else:
+            del self.shares[slot]
+        if slot not in self.shares and slot not in self.held:
+            self._open(device, -1)
+        self.consume(device, charge, -1)
+
+    def consume(self, device: Device, charge: Charge, sign: int) -> None:
+        """Enter (1) or revoke (-1) what an allocation takes beside the device itself."""
+        if charge.capacity:
+            consumed = self.consumed.setdefault(device.slot, {})
+            for name, amount in charge.capacity:
+                consumed[name] = consumed.get(name, 0) + sign * amount
+        if charge.counters:
+            self._draw(charge.counters, sign)
+
+    def _open(self, device: Device, sign: int) -> None:
+        """Enter or revoke that a device is in use, in every generation of its pool."""
+        if device.slot not in self._several:
+            self._draw(device.consumes, sign)
+            self._join(device, sign)
+            return
+        for version in self.problem.versions[device.slot]:
+            self._draw(self.problem.devices[version].consumes, sign)
+            self._join(self.problem.devices[version], sign)
+
+    def _draw(self, amounts: Draws, sign: int) -> None:
+        for counter, amount in amounts:
+            before = self.free[counter]
+            after = self.free[counter] = before - sign * amount
+            if (before < 0) != (after < 0):
+                self._overdrawn[self.problem.counters[counter].group] += sign
+
+    def _join(self, device: Device, sign: int) -> None:
+        for number, groups in device.compatibility:
+            members = self._grouped.setdefault(number, [])
+            if sign > 0:
+                members.append(groups)
+            else:
+                members.remove(groups)

@@ -1,0 +1,126 @@
+"""The problem: demands, nodes, devices, counters and usage, numbered."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+
+from dralloc.brief import Brief
+from dralloc.budget import Budget
+from dralloc.features import ALL_FEATURES, Features
+from dralloc.names import PoolID
+from dralloc.problem.requests import Demand, Eligibility
+from dralloc.problem.supply import Counter, Device, Node, Usage
+
+__all__ = ["Problem"]
+
+
+@dataclass(frozen=True, repr=False)
+class Problem(Brief):
+    """Everything both solvers need to know.
+
+    Demands and nodes are in the order of first fit, which does not look at budgets.
+    """
+
+    demands: tuple[Demand, ...]
+    nodes: tuple[Node, ...]
+    devices: tuple[Device, ...]
+    counters: tuple[Counter, ...]
+    usage: Usage
+    eligibility: Eligibility
+    features: Features = ALL_FEATURES
+    budgets: tuple[Budget, ...] = ()
+
+    def candidate_nodes(self, demand: Demand) -> tuple[int, ...]:
+        """Indices of the nodes that the demand may go to, in search order."""
+        return self.all_nodes if demand.nodes is None else demand.nodes
+
+    @cached_property
+    def all_nodes(self) -> tuple[int, ...]:
+        """Indices of all nodes."""
+        return tuple(range(len(self.nodes)))
+
+    def on_node(self, device: int, node: int) -> bool:
+        """Whether a device that the slices offer to the node is reachable from it by its own node selection."""
+        nodes = self.devices[device].nodes
+        return nodes is None or node in nodes
+
+    def usable_from(self, device: int, home: int, node: int) -> bool:
+        """Whether an allocated device can be used from a node: its home always, others if they reach the device."""
+        return node == home or node in self.reaching(device)
+
+    def reaching(self, device: int) -> frozenset[int]:
+        """Indices of the nodes that can use the device when it is allocated, whatever its home is."""
+        known = self._reaching
+        if device not in known:
+            nodes: Iterable[int] = ()
+            if not self.devices[device].binds_to_node:
+                accesses = self._accesses[self.devices[device].id.pool_id]
+                nodes = (node for devices, seeing in accesses if device in devices for node in seeing)
+            known[device] = frozenset(node for node in nodes if self.on_node(device, node))
+        return known[device]
+
+    @cached_property
+    def _reaching(self) -> dict[int, frozenset[int]]:
+        return {}
+
+    @cached_property
+    def _accesses(self) -> Mapping[PoolID, Sequence[tuple[tuple[int, ...], list[int]]]]:
+        """For each pool the devices that it offers, with the nodes that it offers them to."""
+        found: dict[PoolID, dict[int, tuple[tuple[int, ...], list[int]]]] = defaultdict(dict)
+        for number, node in enumerate(self.nodes):
+            for pool in node.pools:
+                # Nodes that see the same have the same object.
+                found[pool.id].setdefault(id(pool.devices), (pool.devices, []))[1].append(number)
+        return defaultdict(tuple, {pool: tuple(each.values()) for pool, each in found.items()})
+
+    @cached_property
+    def several_versions(self) -> frozenset[int]:
+        """The slots with more than one device behind them: those of pools that are being updated."""
+        if len({device.slot for device in self.devices}) == len(self.devices):
+            return frozenset()
+        return frozenset(slot for slot, indices in self.versions.items() if len(indices) > 1)
+
+    @cached_property
+    def has_compatibility_groups(self) -> bool:
+        """Whether what may be in use together depends on compatibility groups anywhere."""
+        return any(device.compatibility for device in self.devices)
+
+    @cached_property
+    def counters_of(self) -> Mapping[int, Sequence[int]]:
+        """The counters of each group of slices, by index."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for number, counter in enumerate(self.counters):
+            found[counter.group].append(number)
+        return found
+
+    @cached_property
+    def groups_in_use(self) -> Mapping[int, Sequence[frozenset[str]]]:
+        """By counter set, the compatibility groups of everything that is in use there (KEP-5963)."""
+        usage = self.usage
+        found = {number: [groups] for number, groups in usage.compatibility.items()}
+        for device in self.devices if self.has_compatibility_groups else ():
+            if device.slot in usage.held or device.slot in usage.shares:
+                for number, groups in device.compatibility:
+                    found.setdefault(number, []).append(groups)
+        return found
+
+    def usage_of(self, slots: Set[int]) -> Usage:
+        """What is held of these slots, for a part of the problem with the devices behind them."""
+        usage = self.usage
+        return Usage(
+            usage.held & slots,
+            {slot: usage.shares[slot] for slot in usage.shares.keys() & slots},
+            {slot: usage.consumed[slot] for slot in usage.consumed.keys() & slots},
+            {number: frozenset.intersection(*groups) for number, groups in self.groups_in_use.items()},
+        )
+
+    @cached_property
+    def versions(self) -> Mapping[int, tuple[int, ...]]:
+        """The devices behind each slot: more than one while a pool is being updated."""
+        slots: dict[int, list[int]] = {}
+        for index, device in enumerate(self.devices):
+            slots.setdefault(device.slot, []).append(index)
+        return {slot: tuple(indices) for slot, indices in slots.items()}

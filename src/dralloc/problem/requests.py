@@ -1,0 +1,164 @@
+"""What is asked: demands with their claims, requests and alternatives, and which device may serve them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Protocol
+
+from dralloc.errors import AllocationError
+from dralloc.names import ClaimKey, RequestName
+from dralloc.quantity import Quantity
+
+__all__ = [
+    "MAX_RESULTS",
+    "Alternative",
+    "Charge",
+    "Claim",
+    "Constraint",
+    "ConstraintKind",
+    "Demand",
+    "Eligibility",
+    "Request",
+]
+
+MAX_RESULTS: Final = 32
+"""Most devices that one claim can get (``AllocationResultsMaxSize`` of resource.k8s.io)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """What one ``exactly`` or one entry of ``firstAvailable`` asks for (KEP-4816).
+
+    Parameters
+    ----------
+    index
+        Its place among all alternatives of the problem: the key of `Eligibility`.
+    name
+        ``request`` or ``request/sub``.
+    rank
+        0 for ``exactly`` and for the first entry of ``firstAvailable``, then 1, 2, ...
+    count
+        How many devices; None for allocation mode ``All``.
+    admin
+        Whether it asks for admin access.
+    defect
+        Why it can never be allocated (unknown class, feature off, ...): upstream's fatal error; empty if there is none.
+    """
+
+    index: int
+    name: RequestName
+    rank: int
+    count: int | None
+    admin: bool = False
+    defect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request of a claim: exactly one of its alternatives is to be served."""
+
+    name: str
+    alternatives: tuple[Alternative, ...]
+
+
+class ConstraintKind(Enum):
+    """What a constraint asks of the attribute's values on the devices that it covers."""
+
+    MATCH = "matchAttribute"
+    DISTINCT = "distinctAttribute"
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A constraint over the devices of one claim.
+
+    ``requests`` names the requests and subrequests that it covers; empty covers all.
+    """
+
+    kind: ConstraintKind
+    attribute: str
+    requests: frozenset[str] = frozenset()
+
+    def covers(self, name: RequestName) -> bool:
+        """Whether devices for that request (or subrequest) are subject to the constraint (KEP-4816)."""
+        return not self.requests or name.request in self.requests or str(name) in self.requests
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim without allocation. ``defect`` is a fatal error of the claim as a whole, found after its requests."""
+
+    key: ClaimKey
+    uid: str
+    requests: tuple[Request, ...]
+    constraints: tuple[Constraint, ...] = ()
+    defect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Claims that must be allocated together on one node: those of a pod, or one that no pod uses.
+
+    Parameters
+    ----------
+    key
+        The pod, or the claim if no pod uses it.
+    claims
+        The claims to allocate, in order. A claim that several pods use is in the demand of each of them: who is placed
+        first allocates it, the others have to go where its devices can be reached.
+    priority
+        The pod's priority; 0 for a claim without pod.
+    weight
+        What placing it is worth beside other demands: a positive integer.
+    nodes
+        Indices of the nodes it may go to, in search order; None for all.
+    gang
+        Name of the gang; the demands of one gang are placed all or none. Empty for none.
+    """
+
+    key: ClaimKey
+    claims: tuple[Claim, ...]
+    priority: int = 0
+    weight: int = 1
+    nodes: tuple[int, ...] | None = None
+    gang: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one allocation of a device to an alternative takes, beside the device's fixed counters.
+
+    Parameters
+    ----------
+    capacity
+        Amount in nanos per capacity of a shareable device (KEP-5075); empty on a dedicated device.
+    counters
+        Counters charged by request, with amounts in nanos (KEP-5941).
+    recorded
+        The amounts as ``consumedCapacity`` of the result, from which usage can be rebuilt.
+    """
+
+    capacity: tuple[tuple[str, int], ...] = ()
+    counters: tuple[tuple[int, int], ...] = ()
+    recorded: tuple[tuple[str, Quantity], ...] = ()
+
+
+class Eligibility(Protocol):
+    """Which device may serve which alternative, whatever else is in use. Answers are worked out when asked, once."""
+
+    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+        """Whether class and request selectors accept the device; a CEL failure is the error that upstream raises."""
+
+    def admits(self, alternative: int, device: int) -> bool:
+        """Whether the device lets the alternative in: its taints are tolerated, and no feature that it needs is off."""
+
+    def charge(self, alternative: int, device: int) -> Charge | None:
+        """What an allocation takes; None if the device lacks a requested capacity or a request policy forbids it."""
+
+    def kind(self, alternative: int) -> Hashable:
+        """Alternatives of one kind get the same answers for every device, but for who is named in an error."""
+
+    def look(self, device: int) -> Hashable:
+        """Devices of one look get the same answers for every alternative, but for who is named in an error."""

@@ -1,0 +1,156 @@
+"""What there is: nodes with their pools, devices with their counters and capacities, and what is in use of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from dralloc.names import CounterID, DeviceID, PoolID
+from dralloc.record import record
+
+__all__ = [
+    "NO_GROUPS",
+    "Capacity",
+    "Counter",
+    "Device",
+    "Node",
+    "PoolAccess",
+    "PoolState",
+    "Scalar",
+    "Usage",
+]
+
+NO_GROUPS: Final = ""
+"""Stands for the compatibility group of devices that declare none."""
+
+Scalar = tuple[str, bool | int | str]
+"""One attribute value with the name of its type, so that ``True``, ``1`` and ``"1"`` stay different."""
+
+
+@record
+class Counter:
+    """A shared counter as one set of slices publishes it.
+
+    Parameters
+    ----------
+    id
+        Its name. While a pool is being updated, two generations can publish a counter of the same name.
+    total
+        The published value, in nanos.
+    free
+        What allocated claims leave of it, in nanos; negative if they hold more than there is.
+    group
+        Index of the group of slices that publishes it. As long as one counter of a group is overdrawn, no device
+        that consumes counters of the group can be allocated (upstream behaviour).
+    """
+
+    id: CounterID
+    total: int
+    free: int
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """A capacity of a device. ``consumable`` is false for a capacity that allocations never use up."""
+
+    name: str
+    total: int
+    consumable: bool = True
+
+
+@record
+class Device:
+    """A device as one slice publishes it.
+
+    Parameters
+    ----------
+    id
+        Driver, pool and device name.
+    slot
+        Index of the physical device: the versions of one device in two generations of a pool share it.
+    group
+        Index of the group of slices that the device belongs to (see `Counter`).
+    shareable
+        Whether it allows multiple allocations (KEP-5075).
+    capacity
+        Its capacities by name.
+    consumes
+        Index of each counter that it consumes while it is in use, with the fixed amount in nanos (KEP-4815).
+    attributes
+        Values by qualified name, of the attributes that some constraint names: one for a scalar, any number for a
+        list. Absent if the device lacks the attribute; empty if its type cannot be compared, in which case it agrees
+        with no other device (and is different from comparable ones).
+    nodes
+        Indices of the nodes that reach it, where that is said per device; None if its slice says it.
+    binds_to_node
+        Whether, once allocated, only the node that it was allocated for can use it.
+    compatibility
+        For each counter set on which any device declares compatibility groups, and that this one draws on: the set's
+        index, and this device's groups there. What is in use on a set must have a group in common (KEP-5963). Devices
+        without groups are compatible among themselves: they are in the group `NO_GROUPS`.
+    """
+
+    id: DeviceID
+    slot: int
+    group: int
+    shareable: bool
+    capacity: Mapping[str, Capacity]
+    consumes: tuple[tuple[int, int], ...]
+    attributes: Mapping[str, frozenset[Scalar]]
+    nodes: frozenset[int] | None
+    binds_to_node: bool = False
+    compatibility: tuple[tuple[int, frozenset[str]], ...] = ()
+
+
+class PoolState(Enum):
+    """Whether a pool can be used from a node."""
+
+    USABLE = "usable"
+    INCOMPLETE = "incomplete"
+    INVALID = "invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolAccess:
+    """A pool as one node sees it: the devices to search, in order. Unusable pools have none."""
+
+    id: PoolID
+    state: PoolState
+    devices: tuple[int, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node with its pools in search order."""
+
+    name: str
+    pools: tuple[PoolAccess, ...]
+
+    def devices(self) -> Iterator[int]:
+        """Every device that the slices offer to this node, in search order."""
+        for pool in self.pools:
+            yield from pool.devices
+
+    def pools_in(self, state: PoolState) -> Iterator[PoolAccess]:
+        """The pools in that state, in search order."""
+        return (pool for pool in self.pools if pool.state is state)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What allocated claims hold, by the device's slot.
+
+    ``held``: devices that one claim has for itself. ``shares``: number of allocations of shareable devices.
+    ``consumed``: amounts by capacity name on shareable devices, in nanos.
+    ``compatibility``: by index of a counter set, the groups that devices in use there have in common which are not
+    among those of the problem, because it is a part of another one (KEP-5963).
+    """
+
+    held: frozenset[int]
+    shares: Mapping[int, int]
+    consumed: Mapping[int, Mapping[str, int]]
+    compatibility: Mapping[int, frozenset[str]] = field(default_factory=dict)

@@ -1,0 +1,172 @@
+"""The ledger: every rule of what is left by a small example, and its arithmetic by generated problems."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dralloc.names import ClaimKey, CounterID, DeviceID
+from dralloc.problem import Capacity, Charge, Counter, Device, Problem, Usage
+from dralloc.problem.holdings import ClaimLedger, Holding
+from dralloc.problem.ledger import Ledger, Scarcity, Shortage
+from dralloc.solution import holdings_of
+from dralloc.solvers.first_fit import first_fit
+from strategies import TableEligibility, problems
+
+NOTHING = Charge()
+MEMORY = Capacity("memory", 40)
+GPU = Device(DeviceID("gpu.example.com", "pool", "gpu"), 0, 0, False, {}, ((0, 15),), {}, None)
+PART = replace(GPU, id=DeviceID("gpu.example.com", "pool", "part"), slot=1, consumes=((0, 10), (1, 1)))
+SHARED = replace(
+    GPU, id=DeviceID("gpu.example.com", "pool", "shared"), slot=2, shareable=True, capacity={"memory": MEMORY}
+)
+A, B = ClaimKey("default", "a"), ClaimKey("default", "b")
+
+
+def problem(*devices: Device, free: tuple[int, ...] = (20, 2), usage: Usage | None = None) -> Problem:
+    names = (CounterID("gpu.example.com", "pool", "set", name) for name in ("memory", "slices"))
+    counters = tuple(Counter(name, 20, left, 0) for name, left in zip(names, free, strict=True))
+    return Problem(
+        (), (), devices or (GPU, PART, SHARED), counters, usage or Usage(frozenset(), {}, {}), TableEligibility()
+    )
+
+
+def test_a_dedicated_device_has_one_holder() -> None:
+    ledger = Ledger(problem())
+    ledger.enter(GPU, NOTHING, share=False)
+    assert list(ledger.shortages(replace(GPU, consumes=()), NOTHING)) == [Shortage(Scarcity.DEVICE)]
+
+
+def test_who_holds_a_shareable_device_as_a_whole_shares_it_with_nobody() -> None:
+    ledger = Ledger(problem(usage=Usage(frozenset({2}), {}, {})))
+    assert Shortage(Scarcity.DEVICE) in ledger.shortages(SHARED, NOTHING)
+
+
+def test_a_device_charges_its_counters_with_its_first_share_only() -> None:
+    ledger = Ledger(problem())
+    ledger.enter(SHARED, Charge((("memory", 10),)), share=True)
+    ledger.enter(SHARED, Charge((("memory", 10),)), share=True)
+    assert ledger.free[0] == 5
+    assert ledger.capacity_left(SHARED, "memory") == 20
+    ledger.revoke(SHARED, Charge((("memory", 10),)), share=True)
+    assert ledger.free[0] == 5
+    ledger.revoke(SHARED, Charge((("memory", 10),)), share=True)
+    assert (ledger.free[0], ledger.is_in_use(SHARED)) == (20, False)
+
+
+def test_what_is_drawn_once_and_by_request_adds_up() -> None:
+    by_request = Charge(counters=((0, 10),))
+    ledger = Ledger(problem())
+    assert list(ledger.shortages(GPU, by_request)) == [Shortage(Scarcity.COUNTER, 0, 25, 20)]
+    assert not ledger.has_counters(GPU, by_request)
+
+
+def test_an_overdrawn_counter_closes_its_group() -> None:
+    ledger = Ledger(problem(free=(20, -1)))
+    assert list(ledger.shortages(GPU, NOTHING)) == [Shortage(Scarcity.COUNTER, 1, 0, -1)]
+    assert list(ledger.shortages(replace(GPU, consumes=()), NOTHING)) == []
+
+
+def test_what_is_in_use_on_a_counter_set_has_a_group_in_common() -> None:
+    mig = replace(GPU, consumes=(), compatibility=((7, frozenset({"mig"})),))
+    mps = replace(mig, slot=1, compatibility=((7, frozenset({"mps"})),))
+    ledger = Ledger(problem(mig, mps))
+    ledger.enter(mig, NOTHING, share=False)
+    assert list(ledger.shortages(mps, NOTHING)) == [Shortage(Scarcity.COMPATIBILITY, 7)]
+    ledger.revoke(mig, NOTHING, share=False)
+    assert ledger.fits(mps, NOTHING)
+
+
+def test_groups_in_use_outside_of_a_part_count() -> None:
+    mig = replace(GPU, consumes=(), compatibility=((7, frozenset({"mig"})),))
+    outside = Usage(frozenset(), {}, {}, {7: frozenset({"mps"})})
+    assert not Ledger(problem(mig, usage=outside)).fits(mig, NOTHING)
+
+
+def test_admin_access_minds_capacities_only() -> None:
+    ledger = Ledger(problem(free=(-1, 0), usage=Usage(frozenset({0, 2}), {}, {2: {"memory": 35}})))
+    assert ledger.fits(GPU, NOTHING, admin=True)
+    assert list(ledger.shortages(SHARED, Charge((("memory", 10),)), admin=True)) == [
+        Shortage(Scarcity.CAPACITY, "memory", 10, 5)
+    ]
+
+
+def test_holders_are_named_by_what_is_short() -> None:
+    ledger = ClaimLedger(problem())
+    ledger.hold([Holding(A, 1, False, NOTHING), Holding(B, 2, True, Charge((("memory", 30),), ((0, 1),)))])
+    assert ledger.holders(PART, Shortage(Scarcity.DEVICE)) == {A: 1}
+    assert ledger.holders(SHARED, Shortage(Scarcity.CAPACITY, "memory")) == {B: 30}
+    assert ledger.holders(GPU, Shortage(Scarcity.COUNTER, 0)) == {A: 10, B: 16}
+
+
+def test_a_dedicated_device_of_two_claims_is_free_when_both_have_gone() -> None:
+    ledger = ClaimLedger(
+        problem(usage=Usage(frozenset({0}), {}, {}), free=(5, 2)), [Holding(one, 0, False, NOTHING) for one in (A, B)]
+    )
+    ledger.release([A])
+    assert (ledger.free[0], ledger.is_free(GPU)) == (5, False)
+    ledger.release([B])
+    assert (ledger.free[0], ledger.is_free(GPU)) == (20, True)
+
+
+def test_a_copy_changes_apart() -> None:
+    ledger = ClaimLedger(problem())
+    twin = ledger.copy()
+    twin.hold([Holding(A, 0, False, NOTHING)])
+    assert ledger.is_free(GPU)
+    assert not ledger.by_claim
+    assert ledger.free == [20, 2]
+
+
+def _entries(problem: Problem) -> Iterator[Holding]:
+    for placement in first_fit(problem).placements:
+        yield from holdings_of(problem, placement)
+
+
+def _state(ledger: Ledger) -> Hashable:
+    consumed = {(slot, name): left for slot, each in ledger.consumed.items() for name, left in each.items() if left}
+    groups = ledger.common_groups()
+    closed = [ledger.is_overdrawn(counter.group) for counter in ledger.problem.counters]
+    return str(
+        (sorted(ledger.held), sorted(ledger.shares.items()), sorted(consumed.items()), ledger.free, groups, closed)
+    )
+
+
+@given(problems(), st.randoms(use_true_random=False))
+def test_releasing_in_any_order_leads_back_to_the_start(problem: Problem, random: Random) -> None:
+    ledger = ClaimLedger(problem)
+    before = _state(ledger)
+    holdings = list(_entries(problem))
+    ledger.hold(holdings)
+    claims = list({holding.claim for holding in holdings})
+    random.shuffle(claims)
+    ledger.release(claims)
+    assert _state(ledger) == before
+
+
+@given(problems())
+def test_an_applied_ledger_is_where_the_next_one_starts(problem: Problem) -> None:
+    ledger = ClaimLedger(problem)
+    ledger.hold(_entries(problem))
+    assert _state(Ledger(ledger.applied())) == _state(ledger)
+
+
+@pytest.mark.parametrize("admin", [False, True])
+@given(given_problem=problems())
+def test_an_allocation_fits_exactly_if_nothing_is_short(given_problem: Problem, admin: bool) -> None:
+    ledger = ClaimLedger(given_problem)
+    ledger.hold(_entries(given_problem))
+    for demand in given_problem.demands:
+        for claim in demand.claims:
+            for request in claim.requests:
+                for alternative in request.alternatives:
+                    for number, device in enumerate(given_problem.devices):
+                        charge = given_problem.eligibility.charge(alternative.index, number)
+                        if charge is not None:
+                            short = list(ledger.shortages(device, charge, admin=admin))
+                            assert ledger.fits(device, charge, admin=admin) is not bool(short)
