@@ -1,11 +1,13 @@
 """The cluster: pods of owners, claims of templates, nodes without Node objects, and what is missing."""
 
 import pytest
+import yaml
 
 from dralloc.api import Device, ObjectMeta, Pod, ResourcePool, ResourceSlice, ResourceSliceSpec
 from dralloc.cluster import SYNTHETIC_NODE, Cluster, Located
 from dralloc.errors import DrallocError, InputError
-from dralloc.load import load_text
+from dralloc.limits import Limits
+from dralloc.load import load_text, read_documents
 from dralloc.names import ClaimKey
 from dralloc.unasked import Unasked
 
@@ -377,3 +379,27 @@ def test_gates_can_be_lifted() -> None:
 def test_what_can_be_included_is_known() -> None:
     with pytest.raises(DrallocError, match="known inclusions: gated, suspended"):
         load_text(POD).including("gated,done")
+
+
+def test_pods_of_owners_are_bounded() -> None:
+    job = owner("Job", "batch/v1", "run", f"parallelism: {2**31 - 1}")
+    text = owner("Deployment") + job + owner("ReplicaSet", name="a")
+    with pytest.raises(InputError) as error:
+        load_text(text, limits=Limits(pods=3))
+    assert [(finding.subject, finding.path, finding.rule) for finding in error.value.findings] == [
+        ("Job team/run", "spec", f"asks for {2**31 - 1} pods when 1 more may be made; --limit pods=AMOUNT allows more"),
+        ("ReplicaSet team/a", "spec", "asks for 2 pods when 1 more may be made; --limit pods=AMOUNT allows more"),
+    ]
+    text = owner("Deployment") + owner("StatefulSet", name="a")
+    assert len(load_text(text, limits=Limits(pods=4)).pods) == 4
+
+
+def test_what_asks_for_too_many_pods_does_not_hide_the_others() -> None:
+    reading = read_documents(yaml.safe_load_all(POD + owner("Deployment", extra="replicas: 2000000000")))
+    assert [pod.name for pod in reading.cluster.pods] == ["pod0"]
+    assert [finding.subject for finding in reading.refused] == ["Deployment team/web"]
+
+
+def test_replicas_are_integers_of_32_bits() -> None:
+    with pytest.raises(InputError, match=r"Deployment team/web: spec.replicas: must be an integer of 32 bits"):
+        load_text(owner("Deployment", extra=f"replicas: {2**31}"))

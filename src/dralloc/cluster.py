@@ -29,12 +29,15 @@ from dralloc.assembly.objects import Located, Objects, identity
 from dralloc.assembly.pods import Population, changed
 from dralloc.choices import Include, included
 from dralloc.contents import contents
-from dralloc.errors import Finding
+from dralloc.errors import Finding, InputError
+from dralloc.limits import LIMITS, Limits
 from dralloc.names import ClaimKey
 from dralloc.report import Line, Part
 from dralloc.unasked import Unasked
 
 __all__ = ["SYNTHETIC_NODE", "Cluster", "Located"]
+
+Given = Iterable[ApiObject | Located]
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,9 +109,10 @@ class Cluster(Answer):
     @classmethod
     def of(
         cls,
-        objects: Iterable[ApiObject | Located],
+        objects: Given,
         findings: Iterable[Finding] = (),
         skipped: Mapping[str, int] | None = None,
+        limits: Limits = LIMITS,
     ) -> Cluster:
         """Build the cluster from single objects.
 
@@ -119,20 +123,30 @@ class Cluster(Answer):
         Raises
         ------
         InputError
-            The same object is given twice with different content.
+            The same object is given twice with different content, or owners ask for more pods than the limit allows.
         """
+        cluster, errors = cls.usable(objects, findings, skipped or {}, limits)
+        if errors:
+            raise InputError(errors)
+        return cluster
+
+    @classmethod
+    def usable(
+        cls, objects: Given, findings: Iterable[Finding], skipped: Mapping[str, int], limits: Limits
+    ) -> tuple[Cluster, list[Finding]]:
+        """As `of`, but with what is wrong beside it: of objects with one name the first is used."""
         given = Objects(objects)
         slices, nodes, assumed = tuple(given.of(ResourceSlice)), tuple(given.of(Node)), ""
         if slices and not nodes:
             nodes, assumed = assumed_nodes(slices)
-        population = Population(given, nodes)
+        population = Population(given, nodes, limits.pods)
         cluster = cls(
             slices=slices,
             classes={one.name: one for one in given.of(DeviceClass)},
             nodes=nodes,
             claims=tuple(given.of(ResourceClaim)),
             templates=tuple(given.of(ResourceClaimTemplate)),
-            skipped=dict(skipped or {}),
+            skipped=dict(skipped),
             namespaces={one.name: one for one in given.of(Namespace)},
             sources=given.sources,
             taint_rules=tuple(given.of(DeviceTaintRule)),
@@ -147,7 +161,8 @@ class Cluster(Answer):
         remarks = (*population.remarks, *missing_classes(given, cluster.classes))
         said = (*findings, *_skipped_notice(cluster.skipped), *given.findings, *starmap(cluster.remark, remarks))
         assumption = [Finding("", "", "", assumed)] if assumed else []
-        return replace(cluster, findings=(*said, *cluster.findings, *assumption))
+        errors = [*given.errors, *starmap(cluster.remark, population.excesses)]
+        return replace(cluster, findings=(*said, *cluster.findings, *assumption)), errors
 
     def including(self, include: str | Iterable[str]) -> Cluster:
         """The cluster as if these pods were to be scheduled: ``"gated"`` ones, and those of ``"suspended"`` owners.

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictBool, StrictInt, StrictStr
+from pydantic import Field, StrictBool, StrictStr
 
-from dralloc.api.base import QuantityField, WireModel
+from dralloc.api.base import Int64, QuantityField, WireModel
 from dralloc.api.classes import OpaqueDeviceConfiguration
 from dralloc.api.nodes import NodeSelector
 from dralloc.names import DeviceID
@@ -32,7 +32,7 @@ class DeviceToleration(WireModel):
     operator: Literal["", "Equal", "Exists"] = ""
     value: StrictStr = ""
     effect: StrictStr = ""
-    toleration_seconds: StrictInt | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class DeviceRequestAllocationResult(WireModel):

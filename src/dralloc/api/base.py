@@ -2,13 +2,13 @@
 
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, GetPydanticSchema
+from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, StrictInt
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError, core_schema
 
 from dralloc.quantity import Quantity, parse_quantity
 
-__all__ = ["WIRE", "PartialModel", "QuantityField", "WireModel"]
+__all__ = ["INT32", "INT64", "WIRE", "Int32", "Int64", "PartialModel", "QuantityField", "WireModel"]
 
 WIRE: Final = ConfigDict(
     frozen=True,
@@ -18,6 +18,14 @@ WIRE: Final = ConfigDict(
     extra="forbid",
 )
 """Frozen, camelCase on the wire, constructed by name in Python; a field that is not modelled is an error."""
+
+INT32: Final = range(-(2**31), 2**31)
+INT64: Final = range(-(2**63), 2**63)
+"""What an ``int32`` and an ``int64`` of the API hold."""
+
+# Kubernetes decodes into these types, so that a number outside of them is refused, whatever field it is for.
+Int32 = Annotated[StrictInt, Field(ge=INT32[0], le=INT32[-1])]
+Int64 = Annotated[StrictInt, Field(ge=INT64[0], le=INT64[-1])]
 
 
 class WireModel(BaseModel):

@@ -2,11 +2,11 @@
 
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BeforeValidator, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic import BeforeValidator, StrictBool, StrictStr, model_validator
 from pydantic_core import PydanticCustomError
 
 from dralloc.api.allocation import DeviceToleration, ResourceClaimStatus
-from dralloc.api.base import WireModel
+from dralloc.api.base import Int64, WireModel
 from dralloc.api.capacity import CapacityRequirements
 from dralloc.api.classes import DeviceSelector, OpaqueDeviceConfiguration
 from dralloc.api.meta import ObjectMeta
@@ -40,7 +40,7 @@ class _RequestDetails(WireModel):
     allocation_mode: Annotated[StrictStr, BeforeValidator(lambda mode: "ExactCount" if mode == "" else mode)] = (
         "ExactCount"
     )
-    count: StrictInt = 1
+    count: Int64 = 1
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
     derived_attributes: tuple[DeviceDerivedAttribute, ...] = ()

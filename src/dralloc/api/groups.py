@@ -6,9 +6,9 @@ on a group is an object of its own, to which they refer with ``spec.schedulingGr
 
 from typing import ClassVar, Final
 
-from pydantic import StrictInt, StrictStr
+from pydantic import StrictStr
 
-from dralloc.api.base import PartialModel
+from dralloc.api.base import Int32, PartialModel
 from dralloc.api.objects import PartialObject
 from dralloc.api.workloads import PodResourceClaim, PodResourceClaimStatus
 
@@ -31,7 +31,7 @@ POD_GROUP_VERSIONS: Final = ("v1alpha2", "v1alpha3", "v1beta1", "v1")
 class GangPolicy(PartialModel):
     """How many pods must be placed for any of them to be placed."""
 
-    min_count: StrictInt
+    min_count: Int32
 
 
 class SchedulingPolicy(PartialModel):

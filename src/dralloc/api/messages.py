@@ -41,6 +41,10 @@ _RULES: Final[Mapping[str, str]] = {
     "model_type": "must be an object",
     "dataclass_type": "must be an object",
 }
+_BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
+    "greater_than_equal": ("at least", "ge"),
+    "less_than_equal": ("at most", "le"),
+}
 _NO_VALUE: Final = frozenset({"missing", *UNKNOWN_FIELD})
 
 
@@ -64,6 +68,9 @@ def rule(error: ErrorDetails) -> str:
     kind, given = error["type"], error["input"]
     if kind == "literal_error":
         return f"{_shown(given)} is not one of {error['ctx']['expected'].replace(' or ', ', ')}"
+    if kind in _BOUNDS:
+        words, bound = _BOUNDS[kind]
+        return f"must be {words} {error['ctx'][bound]}, not {_shown(given)}"
     text = _RULES.get(kind)
     if text is None:
         context: Mapping[str, Any] = error.get("ctx", {})

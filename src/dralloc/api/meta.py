@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from pydantic import StrictBool, StrictInt, StrictStr
+from pydantic import StrictBool, StrictStr
 
-from dralloc.api.base import WireModel
+from dralloc.api.base import Int64, WireModel
 
 __all__ = ["ObjectMeta", "OwnerReference"]
 
@@ -31,9 +31,9 @@ class ObjectMeta(WireModel):
     annotations: Mapping[StrictStr, StrictStr] = {}
     creation_timestamp: StrictStr | None = None
     deletion_timestamp: StrictStr | None = None
-    deletion_grace_period_seconds: StrictInt | None = None
+    deletion_grace_period_seconds: Int64 | None = None
     owner_references: tuple[OwnerReference, ...] = ()
     finalizers: tuple[StrictStr, ...] = ()
-    generation: StrictInt | None = None
+    generation: Int64 | None = None
     resource_version: StrictStr | None = None
     self_link: StrictStr | None = None

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar, Final, NamedTuple, cast
 
 from pydantic import StrictBool, StrictInt, StrictStr, ValidationError
-from pydantic_core import InitErrorDetails
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from dralloc.api.base import PartialModel
+from dralloc.api.base import INT32, PartialModel
 from dralloc.api.objects import PartialObject
 from dralloc.api.workloads import PodTemplate
 
@@ -43,6 +44,11 @@ class PodSet(PartialModel):
     ranges: tuple[tuple[StrictInt, StrictInt], ...] = ()
     template: PodTemplate
 
+    @property
+    def count(self) -> int:
+        """How many pods there are."""
+        return prod(max(stop - start, 0) for start, stop in self.ranges)
+
 
 class PodOwner(PartialObject):
     """An object of which a controller makes pods; each kind is a class of its own, see `OWNERS`.
@@ -65,6 +71,10 @@ class PodOwner(PartialObject):
     sets: tuple[PodSet, ...] = ()
     suspended: StrictBool = False
     ended: StrictBool = False
+
+    def pods_on(self, nodes: int) -> int:
+        """How many pods there are at most in a cluster of so many nodes."""
+        return sum(one.count for one in self.sets) * (nodes if self.form.everywhere else 1)
 
 
 class _Part(NamedTuple):
@@ -92,8 +102,11 @@ class _Part(NamedTuple):
                 yield str(item.at("name").value or item.at("groupName").value or number), item
 
     def number(self, path: str, default: int) -> int:
-        """The integer below; the default if it is absent."""
-        return cast(int, self.at(path)._of_type(int, "int_type", default))
+        """The integer below, an int32 in every kind; the default if it is absent."""
+        part = self.at(path)
+        if part._of_type(int, "int_type", 0) not in INT32:
+            raise part.wrong(PydanticCustomError("int32", "must be an integer of 32 bits"))
+        return default if part.value is None else cast(int, part.value)
 
     def flag(self, path: str) -> bool:
         """The truth value below; false if it is absent."""
@@ -109,7 +122,7 @@ class _Part(NamedTuple):
             raise self.wrong(rule)
         return default if self.value is None else self.value
 
-    def wrong(self, rule: str) -> ValidationError:
+    def wrong(self, rule: str | PydanticCustomError) -> ValidationError:
         """An error of this type at this place."""
         return ValidationError.from_exception_data("", [InitErrorDetails(type=rule, loc=self.path, input=self.value)])
 

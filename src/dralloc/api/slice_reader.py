@@ -14,6 +14,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
+from dralloc.api.base import INT64
 from dralloc.api.capacity import CounterSet
 from dralloc.api.slices import Device, ResourceSlice
 from dralloc.api.values import AttributeField, AttributeValue
@@ -108,7 +109,7 @@ class SliceReader:
     def _value(self, kind: str, value: Any) -> AttributeValue:
         if kind == "string":
             return self._text(value)
-        if (kind == "int" and type(value) is int) or (kind == "bool" and type(value) is bool):
+        if (kind == "int" and type(value) is int and value in INT64) or (kind == "bool" and type(value) is bool):
             return value
         identity = (kind, orjson.dumps(value))
         found = self._parts.get(identity)

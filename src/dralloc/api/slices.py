@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from pydantic import ConfigDict, StrictBool, StrictInt, StrictStr
+from pydantic import ConfigDict, StrictBool, StrictStr
 
-from dralloc.api.base import WIRE, WireModel
+from dralloc.api.base import WIRE, Int64, WireModel
 from dralloc.api.capacity import CounterSet, DeviceCapacity, DeviceCounterConsumption
 from dralloc.api.nodes import NodeSelector
 from dralloc.api.objects import ResourceObject
@@ -57,8 +57,8 @@ class ResourcePool(WireModel):
     """The pool that a slice belongs to, its generation, and of how many slices it consists."""
 
     name: StrictStr
-    generation: StrictInt = 0
-    resource_slice_count: StrictInt
+    generation: Int64 = 0
+    resource_slice_count: Int64
 
 
 class ResourceSliceSpec(WireModel):

@@ -7,10 +7,10 @@ less room and compares directly: `bool`, `int`, `str`, `Version`, or a tuple of 
 from enum import Enum
 from typing import Annotated, Any, Final
 
-from pydantic import GetPydanticSchema, StrictBool, StrictInt, StrictStr
+from pydantic import GetPydanticSchema, StrictBool, StrictStr
 from pydantic_core import PydanticCustomError, core_schema
 
-from dralloc.api.base import WireModel
+from dralloc.api.base import Int64, WireModel
 
 __all__ = ["UNSET", "AttributeField", "AttributeValue", "Unset", "Version", "attribute_to_wire"]
 
@@ -52,11 +52,11 @@ AttributeValue = (
 
 
 class _WireAttribute(WireModel):
-    int: StrictInt | None = None
+    int: Int64 | None = None
     bool: StrictBool | None = None
     string: StrictStr | None = None
     version: StrictStr | None = None
-    ints: tuple[StrictInt, ...] | None = None
+    ints: tuple[Int64, ...] | None = None
     bools: tuple[StrictBool, ...] | None = None
     strings: tuple[StrictStr, ...] | None = None
     versions: tuple[StrictStr, ...] | None = None

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
-from pydantic import Field, StrictBool, StrictInt, StrictStr
+from pydantic import Field, StrictBool, StrictStr
 
-from dralloc.api.base import PartialModel, QuantityField
+from dralloc.api.base import Int32, PartialModel, QuantityField
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.nodes import NodeSelector
 from dralloc.api.objects import PartialObject
@@ -115,7 +115,7 @@ class PodSpec(PartialModel):
     node_selector: Mapping[StrictStr, StrictStr] = {}
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
-    priority: StrictInt | None = None
+    priority: Int32 | None = None
     priority_class_name: StrictStr = ""
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     scheduling_group: PodSchedulingGroup | None = None
@@ -190,5 +190,5 @@ class PriorityClass(PartialObject):
     api_version: ClassVar[str] = "scheduling.k8s.io/v1"
     kind: ClassVar[str] = "PriorityClass"
 
-    value: StrictInt
+    value: Int32
     global_default: StrictBool = False

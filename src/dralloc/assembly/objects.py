@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from dralloc.api import ApiObject, PodOwner
-from dralloc.errors import Finding, InputError
+from dralloc.errors import Finding
 from dralloc.names import ClaimKey
 
 __all__ = ["Identity", "Located", "Objects", "identity"]
@@ -35,26 +35,19 @@ class Objects:
 
     Parameters
     ----------
-    findings
-        Objects that were given more than once.
+    findings, errors
+        Objects that were given more than once, with the same and with other content. The first is kept.
     sources
         Where each object was read.
-
-    Raises
-    ------
-    InputError
-        The same object is given twice with different content.
     """
 
     def __init__(self, objects: Iterable[ApiObject | Located]) -> None:
         self.findings: list[Finding] = []
+        self.errors: list[Finding] = []
         self.sources: dict[Identity, str] = {}
         self._by_identity: dict[Identity, ApiObject] = {}
-        conflicts: list[Finding] = []
         for item in objects:
-            conflicts += self._add(*(item if isinstance(item, Located) else Located(item)))
-        if conflicts:
-            raise InputError(conflicts)
+            self._add(*(item if isinstance(item, Located) else Located(item)))
 
     def __iter__(self) -> Iterator[ApiObject]:
         return iter(self._by_identity.values())
@@ -63,8 +56,7 @@ class Objects:
         """Those of one kind, in order."""
         return (one for one in self if isinstance(one, kind))
 
-    def _add(self, one: ApiObject, source: str) -> Iterator[Finding]:
-        """Keep an object; gives a finding if there is another one in its place."""
+    def _add(self, one: ApiObject, source: str) -> None:
         key = identity(one)
         first = self._by_identity.setdefault(key, one)
         if first is one:
@@ -74,4 +66,4 @@ class Objects:
         if first == one:
             self.findings.append(Finding(source, one.title, "", f"is the same as{where or ' before'}, kept once"))
         else:
-            yield Finding(source, one.title, "", f"was given before{where} with different content")
+            self.errors.append(Finding(source, one.title, "", f"was given before{where} with different content"))

@@ -46,14 +46,18 @@ class Population:
         Those that have run to their end, are being deleted or would be made by such an owner: nobody places them.
     remarks
         What is remarkable: the object, the path, and the rule.
+    excesses
+        Owners, likewise, that ask for more pods than are left of ``limit``; none are made for them.
     """
 
     objects: Objects
     nodes: Sequence[Node]
+    limit: int
     pods: list[Pod] = field(default_factory=list)
     suspended: list[Pod] = field(default_factory=list)
     gone: dict[ClaimKey, Unasked] = field(default_factory=dict)
     remarks: list[_Remark] = field(default_factory=list)
+    excesses: list[_Remark] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._priorities = dict(_BUILTIN_PRIORITIES)
@@ -64,12 +68,22 @@ class Population:
         for one in self.objects:
             if isinstance(one, Pod):
                 self._put(one, _leaving(one))
-            elif isinstance(one, PodOwner) and one not in spoken_for:
+            elif isinstance(one, PodOwner) and one not in spoken_for and self._may_expand(one):
                 for pod in pods_of(one, self.nodes):
                     made = _renamed(pod, one.kind) if pod.key in taken else pod
                     taken.add(made.key)
                     self.objects.sources[identity(made)] = self.objects.sources[identity(one)]
                     self._put(made, _resting(one))
+
+    def _may_expand(self, owner: PodOwner) -> bool:
+        """Whether its pods are within what is left of the limit."""
+        pods = owner.pods_on(len(self.nodes))
+        if pods > self.limit:
+            rule = f"asks for {pods} pods when {self.limit} more may be made; --limit pods=AMOUNT allows more"
+            self.excesses.append((owner, "spec", rule))
+            return False
+        self.limit -= pods
+        return True
 
     def _put(self, pod: Pod, why: Unasked | None) -> None:
         if why is None:

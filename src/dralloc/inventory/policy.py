@@ -1,6 +1,7 @@
 """How much a request takes of a capacity or counter: defaults, rounding, limits (KEP-5075, "Request policy").
 
-The rules are upstream's: values are compared exactly, steps are counted in whole units.
+The rules are upstream's: values are compared exactly, steps are counted in whole units. A step that is not above zero,
+which the API server refuses and upstream's allocator divides by, makes no amount valid but the default.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def _whole(quantity: Quantity) -> int:
 def _rounded_into(valid: CapacityRequestPolicyRange, requested: Quantity) -> Quantity:
     if requested < valid.min:
         return valid.min
-    if valid.step is None:
+    if valid.step is None or _whole(valid.step) <= 0:
         return requested
     lowest, step = _whole(valid.min), _whole(valid.step)
     steps = -(-(_whole(requested) - lowest) // step)
@@ -63,4 +64,5 @@ def _in_range(valid: CapacityRequestPolicyRange, amount: Quantity) -> bool:
         return False
     if valid.step is None:
         return True
-    return (_whole(amount) - _whole(valid.min)) % _whole(valid.step) == 0
+    step = _whole(valid.step)
+    return step > 0 and (_whole(amount) - _whole(valid.min)) % step == 0

@@ -9,13 +9,14 @@ from dralloc.api import ObjectReader
 from dralloc.cluster import Cluster
 from dralloc.errors import Finding, InputError
 from dralloc.garbage import without_garbage_collection
+from dralloc.limits import LIMITS, Limits
 from dralloc.load.loading import Loading, Paths, Reading
 
 __all__ = ["load", "load_documents", "load_objects", "load_text", "read", "read_documents"]
 
 
 @without_garbage_collection()
-def load(*paths: Paths, strict: bool = False, stdin: IO[bytes] | None = None) -> Cluster:
+def load(*paths: Paths, strict: bool = False, stdin: IO[bytes] | None = None, limits: Limits = LIMITS) -> Cluster:
     """Read everything that is given and put it together.
 
     Parameters
@@ -28,19 +29,21 @@ def load(*paths: Paths, strict: bool = False, stdin: IO[bytes] | None = None) ->
         Whether a field that is not known in an object of ``resource.k8s.io`` is an error.
     stdin
         What ``-`` reads; by default the standard input of the process.
+    limits
+        How much may come out of little text.
 
     Raises
     ------
     InputError
         Something cannot be read or is not valid. It holds a finding for every defect in all of the input.
     """
-    loading = Loading(ObjectReader(strict=strict))
+    loading = Loading(ObjectReader(strict=strict), limits)
     loading.add_all(paths, stdin)
     return loading.cluster()
 
 
 @without_garbage_collection()
-def load_objects(*paths: Paths, stdin: IO[bytes] | None = None) -> list[dict[str, Any]]:
+def load_objects(*paths: Paths, stdin: IO[bytes] | None = None, limits: Limits = LIMITS) -> list[dict[str, Any]]:
     """Read what `load` reads, as plain data in the order in which it is given; kinds and fields are not looked at.
 
     Raises
@@ -49,7 +52,7 @@ def load_objects(*paths: Paths, stdin: IO[bytes] | None = None) -> list[dict[str
         Something cannot be read, or is no object of Kubernetes.
     """
     keeper = _Keeper()
-    loading = Loading(keeper)
+    loading = Loading(keeper, limits)
     loading.add_all(paths, stdin)
     errors = keeper.errors or ([] if loading.documents else loading.empty)
     if errors:
@@ -72,7 +75,7 @@ class _Keeper(ObjectReader):
 
 
 @without_garbage_collection()
-def read(*paths: Paths, stdin: IO[bytes] | None = None) -> Reading:
+def read(*paths: Paths, stdin: IO[bytes] | None = None, limits: Limits = LIMITS) -> Reading:
     """As `load`, but objects that cannot be used are no obstacle to the others.
 
     Raises
@@ -80,32 +83,34 @@ def read(*paths: Paths, stdin: IO[bytes] | None = None) -> Reading:
     InputError
         A file cannot be read, or there is nothing in any of them.
     """
-    loading = Loading(ObjectReader())
+    loading = Loading(ObjectReader(), limits)
     loading.add_all(paths, stdin)
     return loading.reading()
 
 
 @without_garbage_collection()
-def read_documents(documents: Iterable[Any], *, source: str = "") -> Reading:
+def read_documents(documents: Iterable[Any], *, source: str = "", limits: Limits = LIMITS) -> Reading:
     """As `load_documents`, but objects that cannot be used are no obstacle to the others."""
-    loading = Loading(ObjectReader())
+    loading = Loading(ObjectReader(), limits)
     for document in documents:
         loading.add_document(document, source)
     return loading.reading()
 
 
 @without_garbage_collection()
-def load_text(text: str | bytes, *, source: str = "<text>", strict: bool = False) -> Cluster:
+def load_text(text: str | bytes, *, source: str = "<text>", strict: bool = False, limits: Limits = LIMITS) -> Cluster:
     """Read YAML or JSON text; `source` names it in findings. Otherwise like `load`."""
-    loading = Loading(ObjectReader(strict=strict))
+    loading = Loading(ObjectReader(strict=strict), limits)
     loading.add_text(text.encode() if isinstance(text, str) else text, source)
     return loading.cluster()
 
 
 @without_garbage_collection()
-def load_documents(documents: Iterable[Any], *, source: str = "", strict: bool = False) -> Cluster:
+def load_documents(
+    documents: Iterable[Any], *, source: str = "", strict: bool = False, limits: Limits = LIMITS
+) -> Cluster:
     """Read objects that are plain data already, in any supported version. Otherwise like `load`."""
-    loading = Loading(ObjectReader(strict=strict))
+    loading = Loading(ObjectReader(strict=strict), limits)
     for document in documents:
         loading.add_document(document, source)
     return loading.cluster()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dralloc.load.json_text import json_documents
-from dralloc.load.text import decoded
 from dralloc.load.yaml_text import yaml_documents
 
 __all__ = ["documents_of", "starts_like_json"]
@@ -18,12 +17,19 @@ def starts_like_json(data: bytes) -> bool:
     return data[:_BEGINNING].lstrip()[:1] in (b"{", b"[")
 
 
-def documents_of(data: bytes, source: str) -> tuple[list[Any], str | None]:
-    """The documents up to the first that cannot be read, and why it cannot."""
+def documents_of(data: bytes, source: str, aliased: int) -> tuple[list[Any], str | None]:
+    """The documents up to the first that cannot be read, and why it cannot.
+
+    Parameters
+    ----------
+    source
+        Where the data is from: a file that is called YAML may be in flow style.
+    aliased
+        How many characters the aliases of a YAML text may stand for.
+    """
     if not starts_like_json(data):
-        return yaml_documents(decoded(data))
+        return yaml_documents(data, aliased)
     documents, failure = json_documents(data)
     if failure is not None and source.endswith((".yaml", ".yml")):
-        flow, problem = yaml_documents(decoded(data))
-        return (flow, problem) if flow else (documents, failure)
+        return yaml_documents(data, aliased)
     return documents, failure

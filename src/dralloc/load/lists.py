@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from json import JSONDecodeError
 from typing import Any, Final
 
-import orjson
-
-from dralloc.load.json_text import json_documents
+from dralloc.load.json_text import json_documents, json_value
 from dralloc.load.text import TextError
 
 __all__ = ["SPLIT_FROM", "is_list", "item_of", "split_list"]
@@ -49,8 +48,8 @@ def split_list(data: bytes) -> tuple[dict[str, Any], Iterator[Any]] | None:
     for _ in range(_CLOSING_BRACKETS if separator else 0):
         closing = data.rfind(b"]", opening.end(), closing)
         try:
-            shell = orjson.loads(data[: opening.start(1)] + b"true" + data[max(closing, 0) :])
-        except orjson.JSONDecodeError:
+            shell = json_value(data[: opening.start(1)] + b"true" + data[max(closing, 0) :])
+        except JSONDecodeError:
             continue
         if separator and isinstance(shell, dict) and shell.get("items") == [True] and is_list(shell.get("kind")):
             return shell, _pieces(data, opening.start(2), closing, separator)
@@ -58,14 +57,13 @@ def split_list(data: bytes) -> tuple[dict[str, Any], Iterator[Any]] | None:
 
 
 def _pieces(data: bytes, start: int, closing: int, separator: bytes) -> Iterator[Any]:
-    view = memoryview(data)
     count = 0
     while start < closing:
         cut = data.find(separator, start, closing)
         end = closing if cut < 0 else cut + 1
         try:
-            item = orjson.loads(view[start:end])
-        except orjson.JSONDecodeError:
+            item = json_value(data, start, end)
+        except JSONDecodeError:
             documents, failure = json_documents(data)
             if failure is not None:
                 raise TextError(failure) from None

@@ -14,6 +14,7 @@ from dralloc.api import ObjectReader
 from dralloc.brief import Brief
 from dralloc.cluster import Cluster, Located
 from dralloc.errors import Finding, InputError
+from dralloc.limits import Limits
 from dralloc.load.documents import documents_of, starts_like_json
 from dralloc.load.lists import SPLIT_FROM, is_list, item_of, split_list
 from dralloc.load.text import TextError, unpacked
@@ -54,6 +55,7 @@ class Loading:
     """One call of the room: what was read so far, and what is wrong with it."""
 
     reader: ObjectReader
+    limits: Limits
     objects: list[Located] = field(default_factory=list)
     empty: list[Finding] = field(default_factory=list)
     documents: int = 0
@@ -61,10 +63,9 @@ class Loading:
     def cluster(self) -> Cluster:
         """Everything put together, if nothing is wrong with any of it."""
         errors = list(self.reader.errors) or ([] if self.documents else list(self.empty))
-        try:
-            cluster = Cluster.of(self.objects, (*self.reader.warnings, *self._notices()), self.reader.skipped)
-        except InputError as conflicts:
-            errors += conflicts.findings
+        findings = (*self.reader.warnings, *self._notices())
+        cluster, conflicts = Cluster.usable(self.objects, findings, self.reader.skipped, self.limits)
+        errors += conflicts
         if errors:
             raise InputError(errors)
         return cluster
@@ -74,14 +75,8 @@ class Loading:
         unreadable = [finding for finding in self.reader.errors if not (finding.subject or finding.path)]
         if unreadable or not self.documents:
             raise InputError(unreadable or self.empty)
-        refused = list(self.reader.errors)
-        try:
-            cluster = Cluster.of(self.objects, self._notices(), self.reader.skipped)
-        except InputError as conflicts:
-            refused += conflicts.findings
-            first = {(one.object.kind, one.object.key): one for one in reversed(self.objects)}
-            cluster = Cluster.of(reversed(first.values()), self._notices(), self.reader.skipped)
-        return Reading(cluster, tuple(refused), tuple(self.reader.warnings))
+        cluster, conflicts = Cluster.usable(self.objects, self._notices(), self.reader.skipped, self.limits)
+        return Reading(cluster, (*self.reader.errors, *conflicts), tuple(self.reader.warnings))
 
     def _notices(self) -> tuple[Finding, ...]:
         return (*self.empty, *self.reader.unmade_notice())
@@ -118,10 +113,10 @@ class Loading:
         documents: list[Any] = []
         failure: str | None = None
         try:
-            data = unpacked(data)
+            data = unpacked(data, self.limits.unpacked)
             if self._add_list(data, source):
                 return
-            documents, failure = documents_of(data, source)
+            documents, failure = documents_of(data, source, self.limits.aliases)
         except TextError as error:
             failure = str(error)
         several = len(documents) + (failure is not None) > 1
