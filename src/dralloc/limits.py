@@ -27,7 +27,7 @@ class Limits:
     """
 
     pods: int = 200_000
-    unpacked: int = 1 << 30
+    unpacked: int = 512 << 20
     aliases: int = 10_000_000
 
     @classmethod
