@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dralloc.errors import ChoiceError, DrallocError, InputError
     from dralloc.explain import Explanation, explain
     from dralloc.features import Features
+    from dralloc.limits import Limits
     from dralloc.load import load
     from dralloc.plan import Plan
     from dralloc.solvers.cpsat import Options
@@ -39,6 +40,7 @@ __all__ = [
     "Features",
     "Goal",
     "InputError",
+    "Limits",
     "Mode",
     "Options",
     "Plan",
@@ -70,6 +72,7 @@ _NAMES: Final = {
     "errors": ("ChoiceError", "DrallocError", "InputError"),
     "explain": ("Explanation", "explain"),
     "features": ("Features",),
+    "limits": ("Limits",),
     "load": ("load",),
     "plan": ("Plan",),
     "solvers.cpsat": ("Options",),
