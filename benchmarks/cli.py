@@ -18,7 +18,8 @@ from benchmarks.openb.command import openb_command
 from benchmarks.registry import WORKLOADS
 from dralloc.choices import Mode
 from dralloc.cli.console import Session
-from dralloc.report import Line, Part, Table, show
+from dralloc.cli.guard import Commands
+from dralloc.report import Line, Part, Table
 from dralloc.solvers.cpsat import Options
 
 __all__ = ["app"]
@@ -28,9 +29,10 @@ assert workloads.__all__
 app = typer.Typer(
     name="python -m benchmarks",
     help="Measures dralloc on named workloads, phase by phase.",
-    no_args_is_help=True,
+    cls=Commands,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 
 app.command("openb")(openb_command)
@@ -69,7 +71,7 @@ def run_command(  # noqa: PLR0913 - one parameter per option
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
     else:
-        show(Session(quiet=True).out, _parts(found))
+        Session(quiet=True).show(_parts(found))
 
 
 @app.command("export")
@@ -101,7 +103,7 @@ def explain_command(
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
     else:
-        show(Session(quiet=True).out, _explained(found))
+        Session(quiet=True).show(_explained(found))
 
 
 @app.command("headroom")
@@ -118,7 +120,7 @@ def headroom_command(
         return
     title = Line(f"headroom, size {found.size}, seed {found.seed}", "bold")
     memory = Line(f"\npeak memory {found.peak_rss_mib:,.0f} MiB", "dim")
-    show(Session(quiet=True).out, [title, _seconds(found.phases), *found.parts(), memory])
+    Session(quiet=True).show([title, _seconds(found.phases), *found.parts(), memory])
 
 
 def _explained(found: Explained) -> list[Part]:

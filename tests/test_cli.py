@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from dralloc.cli import app
-from dralloc.cli.console import Exit
+from dralloc.cli.guard import Exit
 from dralloc.errors import CheckError
 from wire import Json, allocated, claim, device_class, gpus, node, pod, request, resource_slice
 

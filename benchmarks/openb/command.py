@@ -13,8 +13,7 @@ from benchmarks.openb.published import published
 from benchmarks.openb.run import POLICIES, Outcome, Scene, published_outcomes
 from benchmarks.openb.shown import tables
 from benchmarks.openb.trace import read_nodes, read_pods
-from dralloc.cli.console import Session, guarded
-from dralloc.report import show
+from dralloc.cli.console import Session
 from dralloc.solvers.cpsat import Options
 
 __all__ = ["openb_command"]
@@ -40,23 +39,22 @@ def openb_command(  # noqa: PLR0913 - one parameter per option
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per demand and policy.")] = False,
 ) -> None:
     """Place the Alibaba GPU trace of 2023 by policies and optimally, beside published figures."""
-    with guarded():
-        session = Session(quiet=as_json)
-        demands = sorted(set(demand or [1.0]))
-        with session.busy("reading"):
-            scene = Scene(read_nodes(nodes), read_pods(pods), max(demands), seed)
-        if directory is not None:
-            export(scene.objects, directory)
-        options = Options(time_limit=time_limit, seed=seed, workers=workers)
-        found: list[Outcome] = []
-        with session.busy("placing"):
-            for share in demands:
-                for outcome in (
-                    *published_outcomes(share, published(pods, share)),
-                    *scene.measure(share, policy or POLICIES, options, session.progress),
-                ):
-                    found.append(outcome)
-                    if as_json:
-                        typer.echo(json.dumps(outcome.to_dict()))
-        if not as_json:
-            show(session.out, tables(found))
+    session = Session(quiet=as_json)
+    demands = sorted(set(demand or [1.0]))
+    with session.busy("reading"):
+        scene = Scene(read_nodes(nodes), read_pods(pods), max(demands), seed)
+    if directory is not None:
+        export(scene.objects, directory)
+    options = Options(time_limit=time_limit, seed=seed, workers=workers)
+    found: list[Outcome] = []
+    with session.busy("placing"):
+        for share in demands:
+            for outcome in (
+                *published_outcomes(share, published(pods, share)),
+                *scene.measure(share, policy or POLICIES, options, session.progress),
+            ):
+                found.append(outcome)
+                if as_json:
+                    typer.echo(json.dumps(outcome.to_dict()))
+    if not as_json:
+        session.show(tables(found))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Literal, TypedDict, TypeVar
+from typing import Final, Literal, TypedDict, TypeVar
 
 from dralloc.errors import ChoiceError
 
 __all__ = [
+    "MAX_SEED",
+    "MAX_WORKERS",
     "Backend",
     "Goal",
     "GoalName",
@@ -22,6 +24,12 @@ __all__ = [
 ]
 
 E = TypeVar("E", bound=StrEnum)
+
+MAX_SEED: Final = 2**31 - 1
+"""CP-SAT's seed is an int32."""
+
+MAX_WORKERS: Final = 1024
+"""Threads or processes; each takes memory, and beyond what an operating system grants the solver ends the process."""
 
 
 class Mode(StrEnum):

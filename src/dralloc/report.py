@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
+from typing import Final, Literal
 
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -13,6 +14,8 @@ from rich.text import Text
 from dralloc.quantity import Format, Quantity
 
 __all__ = [
+    "NARROWEST",
+    "WIDTH",
     "Line",
     "Part",
     "Table",
@@ -21,11 +24,19 @@ __all__ = [
     "counts_amounts",
     "duration",
     "folded",
+    "one_line",
     "percent",
     "show",
     "tier_text",
     "timing_line",
+    "visible",
 ]
+
+NARROWEST: Final = 40
+"""Columns below which tables lose columns."""
+
+WIDTH: Final = 120
+"""Columns of text that is written where nobody says how wide it may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +60,43 @@ Part = Table | Line
 """What a report consists of."""
 
 
-def show(console: Console, parts: Sequence[Part]) -> None:
-    """Print the parts, with an empty line before every table."""
+def show(console: Console, parts: Iterable[Part]) -> None:
+    """Print the parts as wide as the console, with an empty line before every table; nothing in them is a command."""
     for part in parts:
         if isinstance(part, Line):
-            console.print(Text(part.text, style=part.style), soft_wrap=True)
+            above = "\n" if part.text.startswith("\n") else ""
+            console.print(Text(above + one_line(part.text.removeprefix("\n")), part.style))
         elif part.rows:
             console.print()
             console.print(_rich(part))
 
 
+def visible(text: str) -> str:
+    """The text with what a terminal would obey, or not show, as escapes: all but line breaks and what is printable."""
+    return "".join(one if one.isprintable() or one == "\n" else _escape(one) for one in text)
+
+
+def one_line(text: str) -> str:
+    """The same without line breaks."""
+    return text if text.isprintable() else visible(text).replace("\n", "\\n")
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
 def _rich(table: Table) -> RichTable:
-    rich = RichTable(title=table.title, title_justify="left", title_style="bold", header_style="bold", box=None)
+    title = Text(one_line(table.title), "bold") if table.title else None
+    rich = RichTable(title=title, title_justify="left", header_style="bold", box=None)
     for column in table.columns:
-        rich.add_column(
-            column.removeprefix(">"), justify="right" if column.startswith(">") else "left", overflow="fold"
-        )
+        justify: Literal["left", "right"] = "right" if column.startswith(">") else "left"
+        rich.add_column(Text(one_line(column.removeprefix(">"))), justify=justify, overflow="fold")
     for row in table.rows:
-        rich.add_row(*(Text(cell) for cell in row))
+        rich.add_row(*(Text(visible(cell)) for cell in row))
     return rich
 
 
-def as_text(parts: Sequence[Part], width: int = 120) -> str:
+def as_text(parts: Iterable[Part], width: int = WIDTH) -> str:
     """The parts as plain text."""
     out = StringIO()
     show(Console(file=out, width=width, no_color=True, highlight=False), parts)

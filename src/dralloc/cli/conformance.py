@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dralloc.choices import Mode
-from dralloc.cli.console import Exit, Session, guarded
-from dralloc.cli.options import AsJson, Pruning, Quiet
-from dralloc.report import Line, Part, Table, show
+from dralloc.cli.console import Answers
+from dralloc.cli.guard import Exit
+from dralloc.cli.options import Pruning
+from dralloc.errors import DrallocError
+from dralloc.report import Line, Part, Table
 
 if TYPE_CHECKING:
     from dralloc.conformance import Json, Outcome
 
-__all__ = ["conformance"]
+__all__ = ["conformance_command"]
 
 _SHOWN = 50
 
@@ -31,36 +33,37 @@ class Kind(StrEnum):
     CEL = "cel"
 
 
-def conformance(  # noqa: PLR0913 - one parameter per option
+def conformance_command(  # noqa: PLR0913 - one parameter per option
     cases: Annotated[
         list[Path],
-        typer.Argument(help="Files with recorded cases, one JSON object per line, also .gz; or directories of them."),
+        typer.Argument(
+            metavar="PATH",
+            help="Files with recorded cases, one JSON object per line, also .gz; or directories of them.",
+        ),
     ],
     kind: Annotated[Kind | None, typer.Option(help="Run only cases of this kind.")] = None,
     only: Annotated[str, typer.Option(metavar="NAME", help="Run only the case of this name.")] = "",
     mode: Annotated[Mode, typer.Option(help="Which mode answers.")] = Mode.FIRST_FIT,
     pruning: Pruning = True,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    *,
+    session: Answers,
 ) -> None:
     """Run recorded cases of upstream and report which answers are the same."""
-    with guarded():
-        session = Session(quiet=quiet)
-        outcomes = []
-        with session.busy("running cases"):
-            for name, case in _named(cases):
-                if only not in ("", name) or kind not in (None, _kind(case)):
-                    continue
-                outcome = _run({"name": name, **case}, mode, pruning=pruning)
-                outcomes.append(outcome)
-                if as_json:
-                    typer.echo(json.dumps(_as_dict(outcome)))
-        if not outcomes:
-            typer.echo(f"error: no case is named {only!r}" if only else "error: there are no cases", err=True)
-            raise typer.Exit(Exit.INPUT)
-        if not as_json:
-            show(session.out, _parts(outcomes))
-        raise typer.Exit(Exit.DONE if all(outcome.passed for outcome in outcomes) else Exit.FAILED)
+    outcomes = []
+    with session.busy("running cases"):
+        for name, case in _named(cases):
+            if only not in ("", name) or kind not in (None, _kind(case)):
+                continue
+            outcome = _run({"name": name, **case}, mode, pruning=pruning)
+            outcomes.append(outcome)
+            if session.as_json:
+                typer.echo(json.dumps(_as_dict(outcome)))
+    if not outcomes:
+        raise DrallocError(f"no case is named {only!r}" if only else "there are no cases")
+    if not session.as_json:
+        session.show(_parts(outcomes))
+    if not all(outcome.passed for outcome in outcomes):
+        raise typer.Exit(Exit.FAILED)
 
 
 def _named(paths: list[Path]) -> Iterator[tuple[str, Json]]:

@@ -1,62 +1,86 @@
-"""What the commands share at run time: both consoles, progress, notices, errors and exit codes."""
+"""What the commands share at run time: both consoles, progress, notices, answers."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
+import json
+import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from enum import IntEnum
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import typer
 from rich.console import Console
 from rich.status import Status
+from rich.text import Text
 
-from dralloc.errors import CheckError, DrallocError, Finding
-from dralloc.features import ALL_FEATURES, Features
-from dralloc.report import percent, tier_text
+import dralloc
+from dralloc.cli.options import AsJson, Quiet
+from dralloc.report import NARROWEST, WIDTH, Part, one_line, percent, show, tier_text
 
 if TYPE_CHECKING:
+    from dralloc.cluster import Cluster
     from dralloc.solvers.cpsat import Progress
 
-__all__ = ["Exit", "Session", "features_from", "guarded"]
+__all__ = ["Answers", "Session"]
 
-_SHOWN = 20
-_WIDEST = 500
-
-
-class Exit(IntEnum):
-    """Exit codes of every command."""
-
-    DONE = 0
-    FAILED = 1
-    """The command ran and found failures (conformance)."""
-    INPUT = 2
-    """The input or the command line cannot be used."""
-    DEFECT = 3
-    """An answer failed the independent checker: a defect of dralloc. Nothing is printed of it."""
+_SHOWN: Final = 20
 
 
+class _Console(Console):
+    """A console that leaves it to the guard to say how a command ends."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+class _Answer(Protocol):
+    def to_dict(self) -> dict[str, Any]: ...
+
+    def parts(self) -> list[Part]: ...
+
+
+@dataclass
 class Session:
     """Answers go to standard output; notices, progress and errors to standard error."""
 
-    def __init__(self, *, quiet: bool) -> None:
-        self.quiet = quiet
-        self.out = Console(highlight=False)
-        if not self.out.is_terminal:
-            # Whoever reads a file or a pipe wants whole names, whatever the width.
-            self.out.width = _WIDEST
-        self.err = Console(stderr=True, highlight=False)
-        self._status: Status | None = None
+    quiet: Quiet = False
+    _status: Status | None = field(default=None, init=False)
 
-    def notices(self, findings: Sequence[Finding]) -> None:
+    def __post_init__(self) -> None:
+        self.out = _Console(highlight=False)
+        known = self.out.is_terminal or os.environ.get("COLUMNS", "").isdigit()
+        self.out.width = max(self.out.width, NARROWEST) if known else WIDTH
+        self.err = _Console(stderr=True, highlight=False)
+
+    def read(self, paths: Iterable[Path], *, strict: bool) -> Cluster:
+        """Load the cluster, and say what is remarkable about it."""
+        with self.busy("reading"):
+            cluster = dralloc.load(*paths, strict=strict)
+        self.warn(cluster.findings)
+        return cluster
+
+    def show(self, parts: Iterable[Part]) -> None:
+        """Print lines and tables."""
+        show(self.out, parts)
+
+    def print_json(self, answer: object) -> None:
+        """Print plain data for machines. Other characters than ASCII's printable ones are escaped."""
+        typer.echo(json.dumps(answer, indent=2))
+
+    def tell(self, line: str, style: str = "") -> None:
+        """Say something beside the answer."""
+        if not self.quiet:
+            self.err.print(Text(one_line(line), style), soft_wrap=True)
+
+    def warn(self, warnings: Iterable[object]) -> None:
         """Say what is remarkable about the input."""
-        if self.quiet:
-            return
-        for finding in findings[:_SHOWN]:
-            self.err.print(f"warning: {finding}", style="yellow", markup=False, soft_wrap=True)
-        if len(findings) > _SHOWN:
-            self.err.print(f"warning: and {len(findings) - _SHOWN} more like these", style="yellow")
+        lines = [f"warning: {one}" for one in warnings]
+        if len(lines) > _SHOWN:
+            lines[_SHOWN:] = [f"warning: and {len(lines) - _SHOWN} more like these"]
+        for line in lines:
+            self.tell(line, "yellow")
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
@@ -64,58 +88,31 @@ class Session:
         if self.quiet or not self.err.is_terminal:
             yield
             return
-        with self.err.status(what) as self._status:
+        with self.err.status(Text(one_line(what))) as self._status:
             yield
         self._status = None
 
     def update(self, what: str) -> None:
         """Say what is going on now, while `busy`."""
         if self._status is not None:
-            self._status.update(what)
+            self._status.update(Text(one_line(what)))
 
     def progress(self, progress: Progress) -> None:
         """Show how far the search for the optimum is."""
-        if self._status is not None:
-            gap = percent(progress.gap)
-            best, bound = (tier_text(progress.phase, value) for value in (progress.best, progress.bound))
-            state = f"best {best}, bound {bound}, gap {gap}, {progress.seconds:.0f} s"
-            self._status.update(f"optimum, {progress.phase}: {state}")
+        best, bound = (tier_text(progress.phase, value) for value in (progress.best, progress.bound))
+        state = f"best {best}, bound {bound}, gap {percent(progress.gap)}, {progress.seconds:.0f} s"
+        self.update(f"optimum, {progress.phase}: {state}")
 
 
-@contextmanager
-def guarded() -> Iterator[None]:
-    """Turn errors of the user into one line each and an exit code; no traceback."""
-    try:
-        yield
-    except CheckError as error:
-        _say(f"internal error: the answer broke a rule and is withheld\n{error}")
-        raise typer.Exit(Exit.DEFECT) from None
-    except DrallocError as error:
-        _say(str(error))
-        raise typer.Exit(Exit.INPUT) from None
-    except BrokenPipeError:
-        # Whoever read the output has seen enough.
-        sys.stderr.close()
-        raise typer.Exit(Exit.DONE) from None
+@dataclass
+class Answers(Session):
+    """A session with one answer."""
 
+    as_json: AsJson = False
 
-def _say(message: str) -> None:
-    for line in message.splitlines():
-        typer.echo(f"error: {line}", err=True)
-
-
-def features_from(switches: Sequence[str] | None, kubernetes: str | None = None) -> Features:
-    """Feature gates from ``NAME=true|false``, over the defaults of a version of Kubernetes (none: all on).
-
-    Raises
-    ------
-    DrallocError
-        A switch has another form or names no feature; the version is not known.
-    """
-    values = {}
-    for switch in switches or ():
-        name, _, value = switch.partition("=")
-        if value.lower() not in ("true", "false"):
-            raise DrallocError(f"--feature {switch}: expected NAME=true or NAME=false")
-        values[name] = value.lower() == "true"
-    return (Features.of_kubernetes(kubernetes) if kubernetes else ALL_FEATURES).switched(values)
+    def answer(self, answer: _Answer) -> None:
+        """Print the answer as tables, or as JSON."""
+        if self.as_json:
+            self.print_json(answer.to_dict())
+        else:
+            self.show(answer.parts())

@@ -8,22 +8,8 @@ import typer
 
 import dralloc
 from dralloc.choices import Mode
-from dralloc.cli.answers import read, show_answer
-from dralloc.cli.console import Session, features_from, guarded
-from dralloc.cli.options import (
-    AsJson,
-    Caps,
-    Fair,
-    FeatureSwitches,
-    GangLabel,
-    KubernetesVersion,
-    Paths,
-    Quiet,
-    Seed,
-    Strict,
-    TimeLimit,
-    Workers,
-)
+from dralloc.cli.console import Answers
+from dralloc.cli.options import Limits, Paths
 
 __all__ = ["explain_command"]
 
@@ -40,37 +26,13 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
     no_changes: Annotated[
         bool, typer.Option("--no-changes", help="Only reasons: look for no conflict and no changes.")
     ] = False,
-    as_json: AsJson = False,
-    time_limit: TimeLimit = None,
-    seed: Seed = 0,
-    workers: Workers = 1,
-    kubernetes: KubernetesVersion = None,
-    feature: FeatureSwitches = None,
-    gang: GangLabel = "",
-    cap: Caps = None,
-    fair: Fair = "",
-    strict: Strict = False,
-    quiet: Quiet = False,
+    *,
+    limits: Limits,
+    session: Answers,
 ) -> None:
     """Say why a claim is pending, with what it conflicts, and which changes would admit it."""
-    with guarded():
-        session = Session(quiet=quiet)
-        cluster = read(session, paths, strict=strict)
-        with session.busy("explaining"):
-            found = dralloc.explain(
-                cluster,
-                claim,
-                pod,
-                mode=mode,
-                nodes=node or (),
-                features=features_from(feature, kubernetes),
-                strict=strict,
-                gang=gang,
-                caps=cap or (),
-                fair=fair,
-                suggest=not no_changes,
-                time_limit=time_limit,
-                seed=seed,
-                workers=workers,
-            )
-        show_answer(session, found, as_json=as_json)
+    keywords = limits.keywords()
+    cluster = session.read(paths, strict=limits.strict)
+    with session.busy("explaining"):
+        found = dralloc.explain(cluster, claim, pod, mode=mode, nodes=node or (), suggest=not no_changes, **keywords)
+    session.answer(found)

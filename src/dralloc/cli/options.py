@@ -1,84 +1,58 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share: single ones, and sets, each of which adds to the one before."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from dralloc.choices import Backend, Goal
+import dralloc
+from dralloc.choices import MAX_SEED, MAX_WORKERS, Backend, Goal
+from dralloc.errors import DrallocError
+from dralloc.features import ALL_FEATURES, Features
+
+if TYPE_CHECKING:
+    from dralloc.solvers.cpsat import Options
 
 __all__ = [
+    "STDOUT",
     "AsJson",
-    "BackendOption",
-    "Caps",
-    "Fair",
-    "FeatureSwitches",
-    "GangLabel",
+    "Choices",
+    "Gang",
+    "Gates",
     "GoalOption",
-    "Jobs",
-    "KubernetesVersion",
+    "Limits",
     "Nodes",
     "Paths",
     "Pruning",
     "Quiet",
-    "Seed",
-    "Strict",
-    "StrictCel",
+    "Rules",
+    "Search",
     "TimeLimit",
     "Workers",
+    "with_options",
 ]
 
-Paths = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="PATH...", help="Files or directories with YAML or JSON; - reads standard input.", show_default=False
-    ),
+STDOUT: Final = Path("-")
+"""As a file to write: standard output."""
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Gang = Annotated[
+    str, typer.Option("--gang", metavar="LABEL", help="Pods with the same value of this label are placed all or none.")
 ]
+GoalOption = Annotated[Goal, typer.Option("--goal", help="What to prefer among equally good optima.")]
 Nodes = Annotated[
     list[str] | None, typer.Option("--node", metavar="NAME", help="Use only this node; may be given several times.")
 ]
-TimeLimit = Annotated[
-    float | None, typer.Option(min=0.001, metavar="S", help="Seconds for the optimum; the best answer so far is kept.")
-]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the search for the optimum.")]
-Workers = Annotated[int, typer.Option(min=1, metavar="N", help="Threads of the search for the optimum.")]
-Jobs = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="Processes that look for the optimum, each in parts of the problem that share nothing; the answer does "
-        "not depend on it.",
-    ),
-]
-BackendOption = Annotated[
-    Backend, typer.Option("--backend", help="Where these processes are: here, or on a Dask or Ray cluster.")
-]
-GoalOption = Annotated[Goal, typer.Option("--goal", help="What to prefer among equally good optima.")]
-Strict = Annotated[
-    bool,
-    typer.Option(
-        "--strict",
-        help="Unknown fields are errors, and a pool whose allocated devices it no longer publishes gives no more.",
-    ),
-]
-GangLabel = Annotated[
-    str, typer.Option("--gang", metavar="LABEL", help="Pods with the same value of this label are placed all or none.")
-]
-Caps = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--cap",
-        metavar="NAMESPACE=COUNTER:AMOUNT",
-        help="The optimum gives a namespace no more of a counter or capacity; may be given several times.",
-    ),
-]
-Fair = Annotated[
-    str,
-    typer.Option(
-        "--fair", metavar="COUNTER", help="Namespaces share this counter or capacity fairly: the poorest get the most."
+Paths = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="PATH", help="Files or directories with YAML or JSON; - reads standard input.", show_default=False
     ),
 ]
 Pruning = Annotated[
@@ -88,22 +62,151 @@ Pruning = Annotated[
         help="Whether first fit leaves out what cannot change its answer; without, it takes upstream's steps.",
     ),
 ]
-StrictCel = Annotated[
-    bool,
-    typer.Option("--strict-cel", help="A selector that fails on some device is an error in the optimal mode, too."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices, only the answer.")]
-FeatureSwitches = Annotated[
-    list[str] | None,
-    typer.Option("--feature", metavar="NAME=true|false", help="Switch a feature gate; may be given several times."),
+TimeLimit = Annotated[
+    float | None, typer.Option(min=0.001, metavar="S", help="Seconds for the optimum; the best answer so far is kept.")
 ]
-KubernetesVersion = Annotated[
-    str | None,
-    typer.Option(
-        "--kubernetes",
-        metavar="1.34...1.37",
-        help="Feature gates as by default in this version; without it, all are on. --feature overrides.",
-        show_default=False,
-    ),
+Workers = Annotated[
+    int, typer.Option(min=1, max=MAX_WORKERS, metavar="N", help="Threads of the search for the optimum.")
 ]
+
+
+@dataclass(frozen=True)
+class Gates:
+    """Feature gates: those of a version of Kubernetes, or all on; and single ones."""
+
+    kubernetes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="1.34...1.37",
+            help="Feature gates as by default in this version; without it, all are on. --feature overrides.",
+            show_default=False,
+        ),
+    ] = None
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=true|false", help="Switch a feature gate; may be given several times."),
+    ] = None
+
+    @property
+    def features(self) -> Features:
+        """The gates.
+
+        Raises
+        ------
+        DrallocError
+            A switch has another form or names no feature; the version is not known.
+        """
+        values = {}
+        for switch in self.feature or ():
+            name, _, value = switch.partition("=")
+            if value.lower() not in ("true", "false"):
+                raise DrallocError(f"--feature {switch}: expected NAME=true or NAME=false")
+            values[name] = value.lower() == "true"
+        gates = Features.of_kubernetes(self.kubernetes) if self.kubernetes else ALL_FEATURES
+        return gates.switched(values)
+
+
+@dataclass(frozen=True)
+class Rules(Gates):
+    """How the input is taken."""
+
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Unknown fields are errors, and a pool whose allocated devices it no longer publishes gives no more.",
+        ),
+    ] = False
+
+    def keywords(self) -> dict[str, Any]:
+        """What was chosen, as the functions of the package take it."""
+        return {"features": self.features, "strict": self.strict}
+
+
+@dataclass(frozen=True)
+class Search(Rules):
+    """How the optimum is searched for."""
+
+    time_limit: TimeLimit = None
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, metavar="N", help="Seed of the search for the optimum.")] = 0
+    workers: Workers = 1
+
+    @property
+    def options(self) -> Options:
+        """What was chosen about the search, as one object."""
+        return dralloc.Options(time_limit=self.time_limit, seed=self.seed, workers=self.workers)
+
+
+@dataclass(frozen=True)
+class Limits(Search):
+    """What binds beside the rules of the API."""
+
+    gang: Gang = ""
+    cap: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAMESPACE=COUNTER:AMOUNT",
+            help="The optimum gives a namespace no more of a counter or capacity; may be given several times.",
+        ),
+    ] = None
+    fair: Annotated[
+        str,
+        typer.Option(
+            metavar="COUNTER", help="Namespaces share this counter or capacity fairly: the poorest get the most."
+        ),
+    ] = ""
+
+    def keywords(self) -> dict[str, Any]:
+        """What was chosen, as the functions of the package take it."""
+        limits = {"gang": self.gang, "caps": self.cap or (), "fair": self.fair}
+        search = {"time_limit": self.time_limit, "seed": self.seed, "workers": self.workers}
+        return super().keywords() | limits | search
+
+
+@dataclass(frozen=True)
+class Choices(Limits):
+    """All that matters for both answers."""
+
+    node: Nodes = None
+    goal: GoalOption = Goal.NONE
+    jobs: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=MAX_WORKERS,
+            metavar="N",
+            help="Processes that look for the optimum, each in parts of the problem that share nothing; the answer "
+            "does not depend on it.",
+        ),
+    ] = 1
+    backend: Annotated[Backend, typer.Option(help="Where these processes are: here, or on a Dask or Ray cluster.")] = (
+        Backend.LOKY
+    )
+    strict_cel: Annotated[
+        bool,
+        typer.Option("--strict-cel", help="A selector that fails on some device is an error in the optimal mode, too."),
+    ] = False
+    pruning: Pruning = True
+
+    def keywords(self) -> dict[str, Any]:
+        """What was chosen, as the functions of the package take it."""
+        own = ("goal", "jobs", "backend", "strict_cel", "pruning")
+        return super().keywords() | {"nodes": self.node or ()} | {name: getattr(self, name) for name in own}
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that takes an option for each field of those of its parameters that are dataclasses."""
+    own = signature(command, eval_str=True).parameters
+    kinds: dict[str, Any] = {name: one.annotation for name, one in own.items() if is_dataclass(one.annotation)}
+    sets = {name: signature(kind, eval_str=True).parameters for name, kind in kinds.items()}
+    every = [part for name, one in own.items() for part in (sets[name].values() if name in sets else [one])]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        built = {name: kind(**{one: given.pop(one) for one in sets[name]}) for name, kind in kinds.items()}
+        command(**given, **built)
+
+    setattr(run, "__signature__", Signature([one.replace(kind=Parameter.KEYWORD_ONLY) for one in every]))  # noqa: B010
+    run.__annotations__ = {one.name: one.annotation for one in every}
+    return run

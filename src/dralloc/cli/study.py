@@ -9,18 +9,9 @@ from typing import Annotated, Final, TypeVar
 import typer
 
 import dralloc
-from dralloc.choices import Goal
-from dralloc.cli.console import Session, features_from, guarded
-from dralloc.cli.options import (
-    FeatureSwitches,
-    GangLabel,
-    GoalOption,
-    KubernetesVersion,
-    Paths,
-    Quiet,
-    TimeLimit,
-    Workers,
-)
+from dralloc.choices import MAX_SEED, MAX_WORKERS, Backend, Goal
+from dralloc.cli.console import Session
+from dralloc.cli.options import STDOUT, Gang, Gates, GoalOption, Paths, TimeLimit, Workers
 from dralloc.errors import DrallocError
 
 __all__ = ["study_command"]
@@ -28,7 +19,6 @@ __all__ = ["study_command"]
 T = TypeVar("T")
 
 _MODES: Final = ("first-fit", "best-fit", "optimal")
-_STDOUT: Final = Path("-")
 
 Output = Annotated[
     Path,
@@ -44,51 +34,49 @@ Output = Annotated[
 
 def study_command(  # noqa: PLR0913 - one parameter per option
     paths: Paths,
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="How many seeds: 0, 1, ...")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, max=MAX_SEED, metavar="N", help="How many seeds: 0, 1, ...")] = 1,
     modes: Annotated[
         str, typer.Option(metavar="A,B", help="What to compare: optimal, and policies; another name lists them all.")
     ] = ",".join(_MODES),
     demand: Annotated[
         str, typer.Option(metavar="X,Y", help="How many times as many pods and claims to place, e.g. 0.9,1.0,1.1.")
     ] = "1.0",
-    backend: Annotated[str, typer.Option(help="Where to work: loky (processes here), dask or ray.")] = "loky",
-    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="How many points at a time.")] = 1,
-    output: Output = _STDOUT,
+    backend: Annotated[Backend, typer.Option(help="Where to work: here, or on a Dask or Ray cluster.")] = Backend.LOKY,
+    jobs: Annotated[int, typer.Option(min=1, max=MAX_WORKERS, metavar="N", help="How many points at a time.")] = 1,
+    output: Output = STDOUT,
     time_limit: TimeLimit = None,
     workers: Workers = 1,
     goal: GoalOption = Goal.NONE,
-    kubernetes: KubernetesVersion = None,
-    feature: FeatureSwitches = None,
-    gang: GangLabel = "",
-    quiet: Quiet = False,
+    gang: Gang = "",
+    *,
+    gates: Gates,
+    session: Session,
 ) -> None:
     """Answer for many seeds, demands and modes, and write a table."""
     from dralloc.save import write_text
 
-    with guarded():
-        session = Session(quiet=quiet)
-        to_file = output != _STDOUT
-        with session.busy("study"):
-            table = dralloc.study(
-                paths,
-                seeds=seeds,
-                modes=_split(modes, str),
-                demand=_split(demand, float),
-                store=output.with_name(f"{output.name}.jsonl") if to_file else None,
-                backend=backend,
-                n_jobs=jobs,
-                features=features_from(feature, kubernetes),
-                gang=gang,
-                progress=lambda done, total: session.update(f"study: {done} of {total} rows"),
-                time_limit=time_limit,
-                workers=workers,
-                goal=goal,
-            )
-        text = table.to_csv(index=False)
-        if to_file:
-            write_text(text, output)
-        else:
-            typer.echo(text, nl=False)
+    to_file = output != STDOUT
+    with session.busy("study"):
+        table = dralloc.study(
+            paths,
+            seeds=seeds,
+            modes=_split(modes, str),
+            demand=_split(demand, float),
+            store=output.with_name(f"{output.name}.jsonl") if to_file else None,
+            backend=backend,
+            n_jobs=jobs,
+            features=gates.features,
+            gang=gang,
+            progress=lambda done, total: session.update(f"study: {done} of {total} rows"),
+            time_limit=time_limit,
+            workers=workers,
+            goal=goal,
+        )
+    text = table.to_csv(index=False)
+    if to_file:
+        write_text(text, output)
+    else:
+        typer.echo(text, nl=False)
 
 
 def _split(text: str, kind: Callable[[str], T]) -> Sequence[T]:

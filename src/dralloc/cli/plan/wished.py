@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,27 +10,27 @@ import typer
 if TYPE_CHECKING:
     from dralloc.whatif import Wish
 
-__all__ = ["Claims", "Pods", "Templates", "wishes_from"]
-
-Claims = Annotated[
-    list[str] | None,
-    typer.Option("--claim", metavar="NS/NAME[=N]", help="A claim or a template; may be given several times."),
-]
-Templates = Annotated[
-    list[str] | None,
-    typer.Option("--template", metavar="NS/NAME[=N]", help="A template; may be given several times."),
-]
-Pods = Annotated[
-    list[str] | None,
-    typer.Option("--pod", metavar="NS/NAME[=N]", help="A pod with its claims; may be given several times."),
-]
+__all__ = ["Wished"]
 
 
-def wishes_from(
-    claims: Sequence[str] | None, templates: Sequence[str] | None, pods: Sequence[str] | None
-) -> list[Wish]:
-    """What the options wish for, in that order; may be nothing."""
-    from dralloc.whatif import Source, Wish
+@dataclass(frozen=True)
+class Wished:
+    """Claims, templates and pods, in this order; may be nothing."""
 
-    given = ((Source.CLAIM, claims), (Source.TEMPLATE, templates), (Source.POD, pods))
-    return [Wish.parse(text, source) for source, texts in given for text in texts or ()]
+    claim: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NS/NAME[=N]", help="A claim or a template; may be given several times."),
+    ] = None
+    template: Annotated[
+        list[str] | None, typer.Option(metavar="NS/NAME[=N]", help="A template; may be given several times.")
+    ] = None
+    pod: Annotated[
+        list[str] | None, typer.Option(metavar="NS/NAME[=N]", help="A pod with its claims; may be given several times.")
+    ] = None
+
+    def wishes(self) -> list[Wish]:
+        """What the options wish for."""
+        from dralloc.whatif import Source, Wish
+
+        given = ((Source.CLAIM, self.claim), (Source.TEMPLATE, self.template), (Source.POD, self.pod))
+        return [Wish.parse(text, source) for source, texts in given for text in texts or ()]

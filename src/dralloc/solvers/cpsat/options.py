@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from dralloc.backends import backend_named
-from dralloc.choices import Backend, Goal, GoalName, chosen
+from dralloc.choices import MAX_SEED, Backend, Goal, GoalName, chosen
 from dralloc.errors import ModelError
 from dralloc.solution import relative_gap
 
 __all__ = ["Options", "Progress"]
-
-_MAX_SEED: Final = 2**31 - 1
-"""CP-SAT's seed is an int32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +62,8 @@ class Options:
             raise ModelError(f"jobs: {self.jobs} is not a positive number of processes")
         backend_named(self.backend)
         object.__setattr__(self, "goal", chosen(Goal, "goal", self.goal))
-        if not 0 <= self.seed <= _MAX_SEED:
-            raise ModelError(f"seed: {self.seed} is not between 0 and {_MAX_SEED}")
+        if not 0 <= self.seed <= MAX_SEED:
+            raise ModelError(f"seed: {self.seed} is not between 0 and {MAX_SEED}")
 
 
 @dataclass(frozen=True, slots=True)
