@@ -58,6 +58,7 @@ from dralloc.api.groups import (
 )
 from dralloc.api.meta import ObjectMeta, OwnerReference
 from dralloc.api.nodes import (
+    ContainerImage,
     Namespace,
     Node,
     NodeSelector,
@@ -69,17 +70,28 @@ from dralloc.api.nodes import (
 )
 from dralloc.api.objects import DEFAULT_NAMESPACE, ApiObject, PartialObject, ResourceObject, to_wire
 from dralloc.api.owners import PodOwner, PodSet
+from dralloc.api.placement import (
+    Affinity,
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeAffinity,
+    PodAffinity,
+    PodAffinityTerm,
+    PreferredSchedulingTerm,
+    Toleration,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
 from dralloc.api.quotas import ResourceQuota, ResourceQuotaSpec
 from dralloc.api.reading import ObjectReader
 from dralloc.api.slices import Device, DeviceTaint, ResourcePool, ResourceSlice, ResourceSliceSpec
 from dralloc.api.taint_rules import DeviceTaintRule, DeviceTaintRuleSpec, DeviceTaintRuleStatus, DeviceTaintSelector
 from dralloc.api.values import UNSET, AttributeValue, Unset, Version, attribute_to_wire
 from dralloc.api.workloads import (
-    Affinity,
     Container,
     ContainerClaim,
+    ContainerPort,
     ContainerResources,
-    NodeAffinity,
     Pod,
     PodResourceClaim,
     PodResourceClaimStatus,
@@ -89,7 +101,6 @@ from dralloc.api.workloads import (
     PodStatus,
     PodTemplate,
     PriorityClass,
-    Toleration,
     WorkloadReference,
 )
 
@@ -108,6 +119,8 @@ __all__ = [
     "ConsumedCounter",
     "Container",
     "ContainerClaim",
+    "ContainerImage",
+    "ContainerPort",
     "ContainerResources",
     "Counter",
     "CounterSet",
@@ -136,6 +149,8 @@ __all__ = [
     "DeviceToleration",
     "ExactDeviceRequest",
     "GangPolicy",
+    "LabelSelector",
+    "LabelSelectorRequirement",
     "Namespace",
     "Node",
     "NodeAffinity",
@@ -150,6 +165,8 @@ __all__ = [
     "OwnerReference",
     "PartialObject",
     "Pod",
+    "PodAffinity",
+    "PodAffinityTerm",
     "PodGroup",
     "PodGroupSpec",
     "PodGroupStatus",
@@ -162,6 +179,7 @@ __all__ = [
     "PodSpec",
     "PodStatus",
     "PodTemplate",
+    "PreferredSchedulingTerm",
     "PriorityClass",
     "ResourceClaim",
     "ResourceClaimConsumerReference",
@@ -178,8 +196,10 @@ __all__ = [
     "SchedulingPolicy",
     "Taint",
     "Toleration",
+    "TopologySpreadConstraint",
     "Unset",
     "Version",
+    "WeightedPodAffinityTerm",
     "Workload",
     "WorkloadGroup",
     "WorkloadReference",

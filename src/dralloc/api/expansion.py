@@ -12,8 +12,9 @@ from dralloc.api.node_selectors import selector_matches
 from dralloc.api.nodes import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from dralloc.api.objects import ApiObject
 from dralloc.api.owners import PodOwner
+from dralloc.api.placement import Affinity, NodeAffinity
 from dralloc.api.tolerating import CORDON_TOLERATION, all_tolerated
-from dralloc.api.workloads import Affinity, NodeAffinity, Pod, PodSpec
+from dralloc.api.workloads import Pod, PodSpec
 
 __all__ = ["POD_CLAIM_ANNOTATION", "claim_for", "claim_name", "generated_name", "pods_of"]
 

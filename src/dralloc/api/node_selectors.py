@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dralloc.api.nodes import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from dralloc.api.nodes import Node, NodeSelector, NodeSelectorTerm
 
-__all__ = ["selector_matches", "term_matches"]
+__all__ = ["holds", "selector_matches", "term_matches"]
 
 
 def _integer(text: str) -> int | None:
@@ -36,9 +36,10 @@ _OPERATORS: dict[str, Callable[[str | None, Sequence[str]], bool]] = {
 }
 
 
-def _holds(requirement: NodeSelectorRequirement, value: str | None) -> bool:
-    operator = _OPERATORS.get(requirement.operator)
-    return operator is not None and operator(value, requirement.values)
+def holds(operator: str, values: Sequence[str], value: str | None) -> bool:
+    """Whether a condition on a label or field holds for its value; None if there is no such label."""
+    known = _OPERATORS.get(operator)
+    return known is not None and known(value, values)
 
 
 def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
@@ -46,10 +47,10 @@ def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
     if not term.match_expressions and not term.match_fields:
         return False
     return all(
-        _holds(requirement, node.metadata.labels.get(requirement.key)) for requirement in term.match_expressions
+        holds(one.operator, one.values, node.metadata.labels.get(one.key)) for one in term.match_expressions
     ) and all(
-        _holds(requirement, node.metadata.name if requirement.key == "metadata.name" else None)
-        for requirement in term.match_fields
+        holds(one.operator, one.values, node.metadata.name if one.key == "metadata.name" else None)
+        for one in term.match_fields
     )
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from pydantic import StrictBool, StrictStr
+from pydantic import StrictBool, StrictInt, StrictStr
 
 from dralloc.api.base import PartialModel, QuantityField, WireModel
 from dralloc.api.objects import PartialObject
 
 __all__ = [
+    "ContainerImage",
     "Namespace",
     "Node",
     "NodeSelector",
@@ -63,10 +64,18 @@ class NodeSpec(PartialModel):
     taints: tuple[Taint, ...] = ()
 
 
+class ContainerImage(PartialModel):
+    """An image that the node has already, by all of its names."""
+
+    names: tuple[StrictStr, ...] = ()
+    size_bytes: StrictInt = 0
+
+
 class NodeStatus(PartialModel):
-    """What pods may use of the node, among it what device plugins offer."""
+    """What pods may use of the node, among it what device plugins offer, and the images that it has."""
 
     allocatable: Mapping[StrictStr, QuantityField] = {}
+    images: tuple[ContainerImage, ...] = ()
 
 
 class Node(PartialObject):

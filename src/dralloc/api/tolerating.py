@@ -5,13 +5,14 @@ Source: upstream's ``ToleratesTaint``, the same for both. Only the effects NoSch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from dralloc.api.allocation import DeviceToleration
 from dralloc.api.nodes import Taint
+from dralloc.api.placement import Toleration
 from dralloc.api.slices import DeviceTaint
-from dralloc.api.workloads import Toleration
 
 __all__ = ["CORDON_TAINT", "CORDON_TOLERATION", "all_tolerated", "tolerates"]
 
@@ -20,6 +21,7 @@ CORDON_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSc
 CORDON_TOLERATION: Final = Toleration(key=CORDON_TAINT.key, operator="Exists", effect=CORDON_TAINT.effect)
 """What a pod has that may go to cordoned nodes, as those of a DaemonSet do."""
 
+_INTEGER: Final = re.compile("-?[0-9]+")
 _PREVENTING = frozenset(("NoSchedule", "NoExecute"))
 
 
@@ -29,9 +31,29 @@ def tolerates(toleration: DeviceToleration | Toleration, taint: DeviceTaint | Ta
         return False
     if toleration.key and toleration.key != taint.key:
         return False
-    if toleration.operator == "Exists":
-        return True
-    return toleration.operator in ("", "Equal") and toleration.value == taint.value
+    compare = _OPERATORS.get(toleration.operator)
+    return compare is not None and compare(taint.value, toleration.value)
+
+
+def _numeric(compare: Callable[[int, int], bool]) -> Callable[[str, str], bool]:
+    """A comparison of decimal integers; with anything else it does not hold."""
+
+    def holds(taint: str, toleration: str) -> bool:
+        if not (_INTEGER.fullmatch(taint) and _INTEGER.fullmatch(toleration)):
+            return False
+        return compare(int(taint), int(toleration))
+
+    return holds
+
+
+_OPERATORS: Final[Mapping[str, Callable[[str, str], bool]]] = {
+    "": str.__eq__,
+    "Equal": str.__eq__,
+    "Exists": lambda _taint, _toleration: True,
+    "Gt": _numeric(int.__gt__),
+    "Lt": _numeric(int.__lt__),
+}
+"""How the value of a taint has to compare with that of the toleration; numbers only for nodes (KEP-5471)."""
 
 
 def all_tolerated(

@@ -9,14 +9,14 @@ from dralloc.api.base import Int32, PartialModel, QuantityField
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.nodes import NodeSelector
 from dralloc.api.objects import PartialObject
+from dralloc.api.placement import Affinity, Toleration, TopologySpreadConstraint
 from dralloc.quantity import Quantity
 
 __all__ = [
-    "Affinity",
     "Container",
     "ContainerClaim",
+    "ContainerPort",
     "ContainerResources",
-    "NodeAffinity",
     "Pod",
     "PodResourceClaim",
     "PodResourceClaimStatus",
@@ -25,8 +25,8 @@ __all__ = [
     "PodSpec",
     "PodStatus",
     "PodTemplate",
+    "PodVolume",
     "PriorityClass",
-    "Toleration",
     "WorkloadReference",
 ]
 
@@ -51,24 +51,40 @@ class ContainerResources(PartialModel):
         return {**self.limits, **self.requests}
 
 
+class ContainerPort(PartialModel):
+    """A port of a container; with a host port it is a port of the node, too."""
+
+    container_port: StrictInt = 0
+    host_port: StrictInt = 0
+    host_ip: Annotated[StrictStr, Field(alias="hostIP")] = ""
+    protocol: StrictStr = "TCP"
+
+
 class Container(PartialModel):
     """A container of a pod. An init container that always restarts is a sidecar, which runs beside the others."""
 
     name: StrictStr = ""
+    image: StrictStr = ""
+    ports: tuple[ContainerPort, ...] = ()
     restart_policy: StrictStr | None = None
     resources: ContainerResources = ContainerResources()
 
+    @property
+    def sidecar(self) -> bool:
+        """Whether it is one, as an init container."""
+        return self.restart_policy == "Always"
 
-class NodeAffinity(PartialModel):
-    """Which nodes a pod may run on."""
 
-    required: Annotated[NodeSelector | None, Field(alias="requiredDuringSchedulingIgnoredDuringExecution")] = None
+class ImageVolume(PartialModel):
+    """An image that is mounted."""
+
+    reference: StrictStr = ""
 
 
-class Affinity(PartialModel):
-    """The part of a pod's affinity that matters here."""
+class PodVolume(PartialModel):
+    """A volume of a pod, as far as it is an image."""
 
-    node_affinity: NodeAffinity | None = None
+    image: ImageVolume | None = None
 
 
 class PodResourceClaim(PartialModel):
@@ -99,22 +115,20 @@ class WorkloadReference(PartialModel):
     pod_group_replica_key: StrictStr = ""
 
 
-class Toleration(PartialModel):
-    """Taints of nodes that the pod accepts. An empty key with ``Exists`` accepts all, an empty effect every effect."""
-
-    key: StrictStr = ""
-    operator: StrictStr = ""
-    value: StrictStr = ""
-    effect: StrictStr = ""
-
-
 class PodSpec(PartialModel):
     """The part of a pod's specification that matters for its claims and its node."""
 
     node_name: StrictStr | None = None
+    scheduler_name: StrictStr = "default-scheduler"
     node_selector: Mapping[StrictStr, StrictStr] = {}
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    host_network: StrictBool = False
+    resources: ContainerResources = ContainerResources()
+    overhead: Mapping[StrictStr, QuantityField] = {}
+    volumes: tuple[PodVolume, ...] = ()
+    preemption_policy: StrictStr | None = None
     priority: Int32 | None = None
     priority_class_name: StrictStr = ""
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -31,6 +31,11 @@ class Kind(StrEnum):
 
     ALLOCATE = "allocate"
     CEL = "cel"
+    SCHEDULER = "scheduler"
+
+
+_FIELDS: Final = {Kind.CEL: "expression", Kind.SCHEDULER: "attempts"}
+"""Fields by which cases are told apart."""
 
 
 def conformance_command(  # noqa: PLR0913 - one parameter per option
@@ -38,7 +43,8 @@ def conformance_command(  # noqa: PLR0913 - one parameter per option
         list[Path],
         typer.Argument(
             metavar="PATH",
-            help="Files with recorded cases, one JSON object per line, also .gz; or directories of them.",
+            help="Files with recorded cases or runs of kube-scheduler, one JSON object per line, also .gz; or "
+            "directories of them.",
         ),
     ],
     kind: Annotated[Kind | None, typer.Option(help="Run only cases of this kind.")] = None,
@@ -70,20 +76,22 @@ def _named(paths: list[Path]) -> Iterator[tuple[str, Json]]:
     from dralloc.conformance import read_lines
 
     for path in paths:
-        for file in sorted(path.glob("*.jsonl*")) if path.is_dir() else [path]:
+        for file in sorted((*path.glob("*.jsonl*"), *path.glob("*.json.gz"))) if path.is_dir() else [path]:
             for number, case in enumerate(read_lines(file), 1):
-                yield str(case.get("id") or case.get("name") or f"{file.stem}:{number}"), case
+                place = file.name if _kind(case) is Kind.SCHEDULER else f"{file.stem}:{number}"
+                yield str(case.get("id") or case.get("name") or place), case
 
 
 def _kind(case: Json) -> Kind:
-    return Kind.CEL if "expression" in case else Kind.ALLOCATE
+    return next((kind for kind, field in _FIELDS.items() if field in case), Kind.ALLOCATE)
 
 
 def _run(case: Json, mode: Mode, *, pruning: bool) -> Outcome:
-    from dralloc.conformance import read_allocation_case, run_cel, run_first_fit, run_optimal
+    from dralloc.conformance import read_allocation_case, run_cel, run_first_fit, run_optimal, run_scheduler
 
-    if _kind(case) is Kind.CEL:
-        return run_cel(case)
+    kind = _kind(case)
+    if kind is not Kind.ALLOCATE:
+        return run_cel(case) if kind is Kind.CEL else run_scheduler(case)
     read = read_allocation_case(case)
     return run_optimal(read) if mode is Mode.OPTIMAL else run_first_fit(read, pruning=pruning)
 
@@ -93,7 +101,7 @@ def _as_dict(outcome: Outcome) -> Json:
         "name": outcome.name,
         "profile": outcome.profile,
         "pass": outcome.passed,
-        "actual": outcome.actual,
+        "attempts" if outcome.profile == Kind.SCHEDULER else "actual": outcome.actual,
         "difference": outcome.difference or None,
     }
 

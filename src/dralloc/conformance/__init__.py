@@ -5,6 +5,7 @@ from __future__ import annotations
 from dralloc.conformance.allocation import Outcome, run_first_fit, run_optimal
 from dralloc.conformance.cases import AllocationCase, Json, read_allocation_case, read_lines
 from dralloc.conformance.cel import run_cel
+from dralloc.conformance.scheduler import run_scheduler
 
 __all__ = [
     "AllocationCase",
@@ -15,4 +16,5 @@ __all__ = [
     "run_cel",
     "run_first_fit",
     "run_optimal",
+    "run_scheduler",
 ]

@@ -18,7 +18,7 @@ from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.write import allocations
 
-__all__ = ["Outcome", "run_first_fit", "run_optimal"]
+__all__ = ["Outcome", "name_shares", "run_first_fit", "run_optimal", "wire_form"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ def _single_answer(compiled: Compiled, solution: Solution) -> dict[str, Any]:
     written = allocations(compiled, solution)
     demands = compiled.problem.demands
     fits = len(solution.placements) == len(demands)
-    result = [_wire(written[claim.key]) for demand in demands for claim in demand.claims] if fits else None
-    _name_shares(result or ())
+    result = [wire_form(written[claim.key]) for demand in demands for claim in demand.claims] if fits else None
+    name_shares(result or ())
     return {
         "result": result,
         "error": str(error) if error else None,
@@ -102,7 +102,7 @@ def _batch_answer(case: AllocationCase, compiled: Compiled, solution: Solution) 
         number = numbers[name]
         placement = placements.get(number)
         error = solution.errors.get(number)
-        allocated = [_wire(written[claim.key]) for claim in demands[number].claims] if placement else None
+        allocated = [wire_form(written[claim.key]) for claim in demands[number].claims] if placement else None
         pods.append(
             {
                 "name": name,
@@ -111,16 +111,17 @@ def _batch_answer(case: AllocationCase, compiled: Compiled, solution: Solution) 
                 "error": str(error) if error else None,
             }
         )
-    _name_shares([allocation for pod in pods for allocation in pod["allocations"] or ()])
+    name_shares([allocation for pod in pods for allocation in pod["allocations"] or ()])
     return {"pods": pods}
 
 
-def _wire(allocation: AllocationResult) -> dict[str, Any]:
+def wire_form(allocation: AllocationResult) -> dict[str, Any]:
+    """An allocation as the API server would show it."""
     wire: dict[str, Any] = allocation.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return {"devices": {}, **wire}
 
 
-def _name_shares(wire: Sequence[dict[str, Any]]) -> None:
+def name_shares(wire: Sequence[dict[str, Any]]) -> None:
     """Call the shares SHARE-1, SHARE-2, ... in order of appearance."""
     names: dict[str, str] = {}
     for allocation in wire:

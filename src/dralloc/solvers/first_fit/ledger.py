@@ -71,6 +71,10 @@ class SearchLedger(Ledger):
             if not taking:
                 del self._taking[device.slot]
 
+    def reserve(self, device: Device, sign: int = 1) -> None:
+        """Keep, or free again, the counters of a device that nobody has."""
+        self._draw(device.consumes, sign)
+
     def revert(self) -> None:
         """Revoke all entries of the current demand."""
         while self._entries:

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from functools import cached_property
 
 from dralloc.errors import AllocationError, FatalError, NodeError
-from dralloc.problem import MAX_RESULTS, Alternative, Claim, PoolState, Problem
+from dralloc.problem import MAX_RESULTS, Alternative, Claim, Device, PoolState, Problem
 from dralloc.solution import Grant
 from dralloc.solvers.first_fit.constraints import ClaimConstraints
 from dralloc.solvers.first_fit.ledger import SearchLedger
@@ -193,8 +193,10 @@ class Search:
             charge is None
             or self._ledger.in_use(device, alternative, claim)
             or not self._ledger.covers(device, alternative, charge)
-            or not self._problem.eligibility.admits(alternative.index, number)
         ):
+            return False
+        if not self._problem.eligibility.admits(alternative.index, number):
+            self._refused(device)
             return False
         if not self._constraints[claim].add(alternative.name, device):
             if alternative.count is None:
@@ -202,6 +204,7 @@ class Search:
                     f"claim {self._claims[claim].key}, request {_own_name(alternative)}: cannot add device {device.id} "
                     "because a claim constraint would not be satisfied"
                 )
+            self._refused(device)
             return False
         if not self._ledger.has_capacity(device, charge):
             self._constraints[claim].remove(alternative.name)
@@ -209,6 +212,9 @@ class Search:
         self._ledger.take(number, alternative, claim, charge)
         self._grants[claim].append(Grant(request, choice, number))
         return True
+
+    def _refused(self, device: Device) -> None:
+        """A device for which there are counters is not taken after all, because of taints or constraints."""
 
     def _give_back(self, claim: int) -> None:
         grant = self._grants[claim].pop()

@@ -1,0 +1,109 @@
+"""What pods wish for beside their resources: tolerations, affinity, spreading over domains (core/v1)."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field, StrictInt, StrictStr
+
+from dralloc.api.base import PartialModel
+from dralloc.api.nodes import NodeSelector, NodeSelectorTerm
+
+__all__ = [
+    "Affinity",
+    "LabelSelector",
+    "LabelSelectorRequirement",
+    "NodeAffinity",
+    "PodAffinity",
+    "PodAffinityTerm",
+    "PreferredSchedulingTerm",
+    "Toleration",
+    "TopologySpreadConstraint",
+    "WeightedPodAffinityTerm",
+]
+
+_REQUIRED = Field(alias="requiredDuringSchedulingIgnoredDuringExecution")
+_PREFERRED = Field(alias="preferredDuringSchedulingIgnoredDuringExecution")
+
+
+class LabelSelectorRequirement(PartialModel):
+    """A condition on one label."""
+
+    key: StrictStr
+    operator: StrictStr
+    values: tuple[StrictStr, ...] = ()
+
+
+class LabelSelector(PartialModel):
+    """Labels and conditions that must all hold; without any, everything is selected."""
+
+    match_labels: Mapping[StrictStr, StrictStr] = {}
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class Toleration(PartialModel):
+    """Taints that do not keep the pod away: without key those of any key, without effect those of any effect."""
+
+    key: StrictStr = ""
+    operator: StrictStr = ""
+    value: StrictStr = ""
+    effect: StrictStr = ""
+
+
+class PreferredSchedulingTerm(PartialModel):
+    """Nodes that are better by a weight."""
+
+    weight: StrictInt
+    preference: NodeSelectorTerm
+
+
+class NodeAffinity(PartialModel):
+    """Which nodes a pod may run on, and which it prefers."""
+
+    required: Annotated[NodeSelector | None, _REQUIRED] = None
+    preferred: Annotated[tuple[PreferredSchedulingTerm, ...], _PREFERRED] = ()
+
+
+class PodAffinityTerm(PartialModel):
+    """Pods by their labels and namespaces, and the label of nodes that says which nodes count as one place."""
+
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[StrictStr, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    topology_key: StrictStr
+    match_label_keys: tuple[StrictStr, ...] = ()
+    mismatch_label_keys: tuple[StrictStr, ...] = ()
+
+
+class WeightedPodAffinityTerm(PartialModel):
+    """A term that makes places better, or worse, by a weight."""
+
+    weight: StrictInt
+    pod_affinity_term: PodAffinityTerm
+
+
+class PodAffinity(PartialModel):
+    """Pods to be near to, or away from."""
+
+    required: Annotated[tuple[PodAffinityTerm, ...], _REQUIRED] = ()
+    preferred: Annotated[tuple[WeightedPodAffinityTerm, ...], _PREFERRED] = ()
+
+
+class Affinity(PartialModel):
+    """Where a pod may run and wants to run, by nodes and by other pods."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(PartialModel):
+    """How evenly the pods of a selector are spread over the values of a label of nodes."""
+
+    max_skew: StrictInt
+    topology_key: StrictStr
+    when_unsatisfiable: StrictStr = "DoNotSchedule"
+    label_selector: LabelSelector | None = None
+    min_domains: StrictInt | None = None
+    node_affinity_policy: StrictStr = "Honor"
+    node_taints_policy: StrictStr = "Ignore"
+    match_label_keys: tuple[StrictStr, ...] = ()

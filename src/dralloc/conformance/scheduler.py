@@ -1,0 +1,152 @@
+"""Recorded runs of kube-scheduler, replayed.
+
+At each attempt, with what the recorded attempts before have left: the feasible nodes, the scores by plugin, the totals,
+the devices and the message must be the recorded ones. Equal best totals are broken at random upstream: the node must
+be among the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice, product
+from typing import Any, Final
+
+from dralloc.api import Node
+from dralloc.compiler import Compiled, compile_cluster
+from dralloc.conformance.allocation import Outcome, name_shares, wire_form
+from dralloc.conformance.cases import Json
+from dralloc.conformance.difference import first_difference
+from dralloc.errors import Finding, InputError
+from dralloc.load import load_documents
+from dralloc.load.documents import documents_of
+from dralloc.names import ClaimKey
+from dralloc.scheduling import Attempt, Profile, Scheduler, profiles_of
+from dralloc.write import allocations
+
+__all__ = ["run_scheduler"]
+
+_MOST_ORDERS: Final = 64
+_PROFILE: Final = "scheduler"
+
+
+def run_scheduler(run: Json) -> Outcome:
+    """Replay a run.
+
+    In which order the scheduler heard of the nodes is not in a recording. It matters where nodes disagree on the size
+    of an image: then the run passes if it does for one of the sizes.
+
+    Parameters
+    ----------
+    run
+        ``objects`` before the scheduler started, its ``config``, its ``attempts``, and ``claims`` with their status in
+        the end.
+    """
+    documents, failure = documents_of(str(run["config"]).encode(), "config")
+    if failure is not None or not documents:
+        raise InputError([Finding(run["name"], "config", "", failure or "is empty")])
+    compiled = compile_cluster(load_documents(run["objects"], source=run["name"]))
+    profiles = profiles_of(documents[0], "config")
+    replays = []
+    for order in islice(_orders(compiled.cluster.nodes), _MOST_ORDERS):
+        replays.append(_Replay(run, compiled, profiles, order))
+        if not replays[-1].difference:
+            break
+    longest = max(replays, key=lambda replay: replay.agreed)
+    return Outcome(run["name"], _PROFILE, longest.attempts, longest.difference)
+
+
+def _orders(nodes: Sequence[Node]) -> Iterator[Sequence[int]]:
+    """Orders of the nodes, such that for each image each of its sizes is once the first."""
+    firsts: dict[str, dict[int, int]] = {}
+    for number, node in enumerate(nodes):
+        for image in node.status.images:
+            for name in image.names:
+                firsts.setdefault(name, {}).setdefault(image.size_bytes, number)
+    for chosen in product(*(sizes.values() for sizes in firsts.values() if len(sizes) > 1)):
+        yield list(dict.fromkeys(chain(chosen, range(len(nodes)))))
+
+
+class _Replay:
+    """One pass over the attempts. ``difference`` is the first one, ``agreed`` the number of attempts before it."""
+
+    def __init__(self, run: Json, compiled: Compiled, profiles: Sequence[Profile], order: Sequence[int]) -> None:
+        self._run = run
+        self._compiled = compiled
+        self._scheduler = Scheduler(compiled, profiles, order)
+        self.agreed = 0
+        self.difference = ""
+        self.attempts = [self._replay(recorded) for recorded in run["attempts"]]
+        self.difference = self.difference or self._device_difference()
+
+    def _replay(self, recorded: Json) -> dict[str, Any]:
+        """An attempt, given those before as they are recorded."""
+        key = ClaimKey.parse(recorded["pod"])
+        found = self._scheduler.attempt(key)
+        answer = _answer(recorded, found)
+        if not self.difference:
+            difference = _difference(recorded, answer)
+            self.difference = difference and f"attempts[{self.agreed}] of {key}: {difference}"
+            self.agreed += not difference
+        node = self._scheduler.snapshot.by_name.get(recorded["node"])
+        if node is not None and node in found.feasible:
+            self._scheduler.bind(key, node)
+        return answer
+
+    def _device_difference(self) -> str:
+        """Enter the devices of bound pods into the attempts, and compare them."""
+        written = allocations(self._compiled, self._scheduler.solution)
+        first = ""
+        for attempt in self.attempts:
+            if attempt["outcome"] == "bound":
+                key = ClaimKey.parse(attempt["pod"])
+                keys = self._compiled.cluster.claims_of_pods[key]
+                found = {self._recorded_name(one, key): wire_form(written[one]) for one in keys if one in written}
+                recorded = {name: _without_time(self._run["claims"].get(name, {})) for name in found}
+                for one in (found, recorded):
+                    name_shares(list(one.values()))
+                attempt["results"] = {name: one["devices"].get("results", []) for name, one in found.items()}
+                first = first or first_difference(recorded, found, f"claims of {key}")
+        return first
+
+    def _recorded_name(self, claim: ClaimKey, pod: ClaimKey) -> str:
+        """The recorded name of a claim: one for extended resources got a name that is as good as any other."""
+        claims: Mapping[str, Json] = self._run["claims"]
+        if str(claim) in claims:
+            return str(claim)
+        known = {str(one.key) for one in self._compiled.cluster.claims}
+        users = ((name, status.get("reservedFor", ())) for name, status in claims.items() if name not in known)
+        mine = (name for name, reserved in users if any(user["name"] == pod.name for user in reserved))
+        return next((name for name in mine if name.startswith(f"{pod.namespace}/")), str(claim))
+
+
+def _answer(recorded: Json, found: Attempt) -> dict[str, Any]:
+    """An attempt in the form of a recorded one."""
+    names = [node.name for node in found.feasible]
+    scored = len(names) > 1
+    scores = {
+        name: {plugin: column[place] for plugin, column in found.scores.items()} for place, name in enumerate(names)
+    }
+    answer: dict[str, Any] = {
+        "pod": recorded["pod"],
+        "outcome": "bound" if names else "unschedulable",
+        "scores": scores if scored else {},
+        "totals": dict(zip(names, found.totals, strict=True)) if scored else {},
+        "best": [node.name for node in found.best],
+        "message": found.message,
+    }
+    if names:
+        answer |= {"evaluated": len(names) + len(found.rejected), "feasible": len(names)}
+    return answer
+
+
+def _difference(recorded: Json, answer: Json) -> str:
+    expected = {key: recorded.get(key, value) for key, value in answer.items()}
+    difference = first_difference(expected, dict(answer))
+    if not difference and recorded["outcome"] == "bound" and recorded["node"] not in answer["best"]:
+        difference = f"best: expected {recorded['node']} among them, got {answer['best']}"
+    return difference
+
+
+def _without_time(status: Json) -> dict[str, Any]:
+    allocation = {key: value for key, value in status.get("allocation", {}).items() if key != "allocationTimestamp"}
+    return {"devices": {}, **allocation}

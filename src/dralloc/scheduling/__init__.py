@@ -1,0 +1,16 @@
+"""What kube-scheduler does with pods, one after the other.
+
+- `dralloc.scheduling.scheduler`: the state between attempts, and one attempt after the other;
+- `dralloc.scheduling.attempt`: how one attempt filters and scores nodes;
+- `dralloc.scheduling.plugins`: the plugins of the default profile, a module each;
+- `dralloc.scheduling.configuration`: profiles of a KubeSchedulerConfiguration.
+"""
+
+from __future__ import annotations
+
+from dralloc.scheduling.attempt import Attempt
+from dralloc.scheduling.configuration import profiles_of, read_profiles
+from dralloc.scheduling.profile import Profile
+from dralloc.scheduling.scheduler import Scheduler
+
+__all__ = ["Attempt", "Profile", "Scheduler", "profiles_of", "read_profiles"]

@@ -1,0 +1,154 @@
+"""The devices of the nodes while pods are scheduled: the structured allocator's search, one node at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+from dralloc.api import ResourceClaim
+from dralloc.api.node_selectors import selector_matches
+from dralloc.compiler import Compiled
+from dralloc.compiler.demands import MAX_CONSUMERS
+from dralloc.compiler.extended import EXTENDED_RESOURCE_ANNOTATION, classes_by_resource
+from dralloc.names import ClaimKey
+from dralloc.problem import Claim
+from dralloc.scheduling.nodes import NodeInfo
+from dralloc.scheduling.pods import PodInfo
+from dralloc.solution import Grant
+from dralloc.solvers.first_fit.leaky import LeakySearch
+from dralloc.solvers.first_fit.quick import QuickRun
+from dralloc.solvers.first_fit.sites import places
+
+__all__ = ["MOST_ALTERNATIVES", "Devices", "Found"]
+
+MOST_ALTERNATIVES: Final = 8
+"""Most entries of ``firstAvailable`` (``FirstAvailableDeviceRequestMaxSize`` of resource.k8s.io)."""
+
+Found = Mapping[ClaimKey, tuple[Grant, ...]]
+"""What each open claim of a pod gets on a node."""
+
+
+class Devices(QuickRun):
+    """First fit's books, asked about single nodes."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        super().__init__(compiled.problem)
+        self._cluster = compiled.cluster
+        self._demands = {demand.key: number for number, demand in enumerate(compiled.problem.demands)}
+        self._users: Counter[ClaimKey] = Counter()
+
+    @cached_property
+    def _backed(self) -> frozenset[str]:
+        """The extended resources that classes of devices stand for."""
+        if not self._problem.features.ExtendedResource:
+            return frozenset()
+        return frozenset(classes_by_resource(self._cluster.classes.values()))
+
+    def serves(self, resource: str, node: NodeInfo) -> bool:
+        """Whether devices, and no device plugin, serve an extended resource on the node."""
+        return resource in self._backed and not node.allocatable.get(resource)
+
+    def claims_of(self, pod: PodInfo) -> list[ResourceClaim]:
+        """The claims of a pod as they were before."""
+        found = (self._cluster.claim(key) for key in self._cluster.claims_of_pods[pod.key])
+        return [claim for claim in found if claim is not None]
+
+    def is_full(self, claim: ResourceClaim, pod: PodInfo) -> bool:
+        """Whether so many pods use an allocated claim that one more cannot."""
+        if claim.status.allocation is None and claim.key not in self._allocated:
+            return False
+        mine = any(user.name == pod.key.name and user.resource == "pods" for user in claim.status.reserved_for)
+        users = len(claim.status.reserved_for) + self._users[claim.key]
+        return users >= MAX_CONSUMERS and not mine and claim.key not in self._cluster.group_claims
+
+    def is_reachable(self, claim: ResourceClaim, node: NodeInfo) -> bool:
+        """Whether what is allocated for a claim can be used from the node; also if nothing is."""
+        if claim.status.allocation is not None:
+            selector = claim.status.allocation.node_selector
+            return selector is None or selector_matches(selector, node.node)
+        home, grants = self._allocated.get(claim.key, (node.number, ()))
+        return all(self._problem.usable_from(grant.device, home, node.number) for grant in grants)
+
+    def open_claims(self, pod: PodInfo, node: NodeInfo) -> list[Claim]:
+        """The claims of a pod that are still to be allocated if it goes to the node."""
+        number = self._demands.get(pod.key)
+        if number is None:
+            return []
+        return [claim for claim in self._open_claims(self._problem.demands[number]) if self._applies(claim, pod, node)]
+
+    def _applies(self, claim: Claim, pod: PodInfo, node: NodeInfo) -> bool:
+        """Whether the claim is needed on the node; one for extended resources is not if a device plugin serves them."""
+        known = self._cluster.claim(claim.key)
+        if known is None or known.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) != "true":
+            return True
+        return any(self.serves(name, node) for name, amount in pod.kind.requests.items() if amount)
+
+    def find(self, claims: Sequence[Claim], node: NodeInfo) -> Found | None:
+        """What the claims would get on the node; None if they do not fit.
+
+        Raises
+        ------
+        AllocationError
+            The attempt ends with an error: for every node, or for this one.
+        """
+        found = self._search_for(claims, node)
+        self._ledger.revert()
+        return found
+
+    def bind(self, pod: PodInfo, node: NodeInfo) -> None:
+        """Give the pod's open claims what `find` finds; they fit."""
+        self._users.update(claim.key for claim in self.claims_of(pod))
+        claims = self.open_claims(pod, node)
+        if claims:
+            found = self._search_for(claims, node)
+            assert found is not None
+            self._settle(self._demands[pod.key], node.number, claims, tuple(found[claim.key] for claim in claims))
+
+    def _search_for(self, claims: Sequence[Claim], node: NodeInfo) -> Found | None:
+        kind = self._kinds.of(claims)
+        if kind is None or self._may_leak(claims, node.number):
+            found = LeakySearch(self._problem, self._ledger, claims, node.number).run()
+        else:
+            found = self._attempt_at(self._sites.site(claims, node.number), claims, kind)
+        return None if found is None else {claim.key: grants for claim, grants in zip(claims, found, strict=True)}
+
+    def _may_leak(self, claims: Sequence[Claim], node: int) -> bool:
+        """Whether the search may come across devices with counters that taints or constraints refuse."""
+        problem = self._problem
+        partitions = [device for device in problem.nodes[node].devices() if problem.devices[device].consumes]
+        if not partitions:
+            return False
+        return any(claim.constraints for claim in claims) or any(
+            not problem.eligibility.admits(alternative.index, device)
+            for _, alternative in places(claims)
+            for device in partitions
+        )
+
+    def alternatives(self, pod: PodInfo, found: Found) -> Iterator[int]:
+        """The rank of each alternative that serves a request of the pod, each alternative once."""
+        number = self._demands.get(pod.key)
+        pending = {} if number is None else {one.key: one for one in self._problem.demands[number].claims}
+        for claim in self.claims_of(pod):
+            if claim.status.allocation is not None:
+                yield from _ranks_allocated(claim)
+            elif claim.key in pending:
+                grants = found.get(claim.key) or self._allocated.get(claim.key, (0, ()))[1]
+                yield from _ranks(pending[claim.key], grants)
+
+
+def _ranks(claim: Claim, grants: Iterable[Grant]) -> Iterator[int]:
+    for request, choice in dict.fromkeys((grant.request, grant.alternative) for grant in grants):
+        alternative = claim.requests[request].alternatives[choice]
+        if alternative.name.sub:
+            yield alternative.rank
+
+
+def _ranks_allocated(claim: ResourceClaim) -> Iterator[int]:
+    assert claim.status.allocation is not None
+    granted = {result.request for result in claim.status.allocation.devices.results}
+    for request in claim.spec.devices.requests:
+        for rank, sub in enumerate(request.first_available):
+            if f"{request.name}/{sub.name}" in granted:
+                yield rank

@@ -1,0 +1,49 @@
+"""The words in which the scheduler says why a pod has no node.
+
+Source: ``FitError`` in ``framework/types.go`` of ``kubernetes/pkg/scheduler``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from dralloc.scheduling.plugins.plugin import Rejection
+
+__all__ = ["fit_error"]
+
+
+def fit_error(nodes: int, rejections: Iterable[Rejection], absent: str = "", after: str = "") -> str:
+    """The message for a pod.
+
+    Parameters
+    ----------
+    nodes
+        How many there are.
+    rejections
+        What is against nodes, one each.
+    absent
+        What is against the nodes for which there is none of these.
+    after
+        What preemption has to say.
+    """
+    rejected = list(rejections)
+    reasons = Counter(reason for one in rejected for reason in one.reasons)
+    if absent and len(rejected) < nodes:
+        reasons[absent] += nodes - len(rejected)
+    return _sentence(nodes, _histogram(reasons), after)
+
+
+def refused(nodes: int, rejection: Rejection, after: str) -> str:
+    """The message for a pod that no node could help."""
+    return _sentence(nodes, ", ".join(rejection.reasons), after)
+
+
+def _sentence(nodes: int, reasons: str, after: str) -> str:
+    return " ".join(
+        part for part in (f"0/{nodes} nodes are available:", f"{reasons}." if reasons else "", after) if part
+    )
+
+
+def _histogram(reasons: Mapping[str, int]) -> str:
+    return ", ".join(sorted(f"{number} {reason}" for reason, number in reasons.items()))

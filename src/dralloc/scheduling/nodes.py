@@ -1,0 +1,90 @@
+"""Nodes with the pods that are on them, in the order in which the scheduler goes through them.
+
+Source: ``framework/types.go`` (NodeInfo), ``backend/cache/node_tree.go`` of ``kubernetes/pkg/scheduler``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+
+from dralloc.api import Node
+from dralloc.scheduling.pods import HostPort, PodInfo
+from dralloc.scheduling.requests import CPU, MEMORY, PODS, amounts_of
+
+__all__ = ["NodeInfo", "by_zones"]
+
+_ZONES = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+_REGIONS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+
+
+class NodeInfo:
+    """A node, and what the pods on it use.
+
+    Parameters
+    ----------
+    number
+        Its index in the problem.
+    place
+        Its index in the order of the scheduler.
+    """
+
+    __slots__ = ("allocatable", "labels", "name", "node", "number", "occupied", "place", "pods", "ports", "requested")
+
+    def __init__(self, node: Node, number: int, place: int) -> None:
+        self.node = node
+        self.number = number
+        self.place = place
+        self.name = node.metadata.name
+        self.labels: Mapping[str, str] = node.metadata.labels
+        self.allocatable = amounts_of(node.status.allocatable)
+        self.pods: list[PodInfo] = []
+        self.requested: dict[str, int] = {}
+        self.occupied: dict[str, int] = {CPU: 0, MEMORY: 0}
+        self.ports: list[HostPort] = []
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it says what it has. One that does not limits nothing."""
+        return bool(self.allocatable)
+
+    @property
+    def pod_room(self) -> int:
+        """How many more pods may be on it."""
+        return self.allocatable.get(PODS, 0) - len(self.pods)
+
+    def add(self, pod: PodInfo) -> None:
+        """Put a pod on the node."""
+        self.pods.append(pod)
+        self.ports += pod.kind.host_ports
+        self._count(pod, 1)
+
+    def remove(self, pod: PodInfo) -> None:
+        """Take a pod off the node."""
+        self.pods.remove(pod)
+        for port in pod.kind.host_ports:
+            self.ports.remove(port)
+        self._count(pod, -1)
+
+    def _count(self, pod: PodInfo, sign: int) -> None:
+        for name, amount in pod.kind.requests.items():
+            self.requested[name] = self.requested.get(name, 0) + sign * amount
+        for name in (CPU, MEMORY):
+            self.occupied[name] += sign * pod.kind.occupied.get(name, 0)
+
+
+def by_zones(nodes: Sequence[Node], heard_of: Sequence[int]) -> list[int]:
+    """Indices of the nodes as the scheduler goes through them: one of each zone in turn, each as it heard of them."""
+    zones: dict[tuple[str, str], list[int]] = {}
+    for number in heard_of:
+        zones.setdefault(_zone(nodes[number].metadata.labels), []).append(number)
+    return [number for rank in zip_longest(*zones.values()) for number in _present(rank)]
+
+
+def _zone(labels: Mapping[str, str]) -> tuple[str, str]:
+    region, zone = (next((labels[key] for key in keys if key in labels), "") for keys in (_REGIONS, _ZONES))
+    return region, zone
+
+
+def _present(numbers: Iterable[int | None]) -> Iterator[int]:
+    return (number for number in numbers if number is not None)

@@ -1,0 +1,76 @@
+"""Devices for claims, and nodes with better alternatives.
+
+Source: ``framework/plugins/dynamicresources/dynamicresources.go``, ``extendeddynamicresources.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from dralloc.api import ResourceClaim
+from dralloc.errors import FatalError, NodeError
+from dralloc.scheduling.cycle import Cycle
+from dralloc.scheduling.devices import MOST_ALTERNATIVES
+from dralloc.scheduling.nodes import NodeInfo
+from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection, Scoring, relative
+
+__all__ = ["DYNAMIC_RESOURCES"]
+
+_CANNOT: Final = Rejection(("cannot allocate all claims",))
+_ELSEWHERE: Final = Rejection(("resourceclaim not available on the node",))
+_IN_USE: Final = Rejection(("resourceclaim in use",))
+
+
+def _filter(cycle: Cycle) -> Check | Rejection | None:
+    devices, pod = cycle.devices, cycle.pod
+    claims = devices.claims_of(pod)
+    if not claims:
+        return None
+    for claim in claims:
+        if devices.is_full(claim, pod):
+            return _IN_USE
+        for request, name in _classes(claim) if claim.status.allocation is None else ():
+            if name not in cycle.classes:
+                return Rejection((f"request {request}: device class {name} does not exist",))
+
+    def check(node: NodeInfo) -> Rejection | None:
+        reachable = all(devices.is_reachable(claim, node) for claim in claims)
+        wanted = devices.open_claims(pod, node)
+        if not wanted:
+            return None if reachable else _ELSEWHERE
+        try:
+            found = devices.find(wanted, node)
+        except NodeError as error:
+            return Rejection((str(error),))
+        except FatalError as error:
+            raise FatalError(f'running "{DYNAMIC_RESOURCES.name}" filter plugin: {error}') from error
+        if found is None:
+            return _CANNOT
+        if not reachable:
+            return _ELSEWHERE
+        cycle.found[node] = found
+        return None
+
+    return check
+
+
+def _classes(claim: ResourceClaim) -> Iterator[tuple[str, str]]:
+    """The classes that a claim names, with the requests that do."""
+    for request in claim.spec.devices.requests:
+        if request.exactly is not None:
+            yield request.name, request.exactly.device_class_name
+        for sub in request.first_available:
+            yield f"{request.name}/{sub.name}", sub.device_class_name
+
+
+def _score(cycle: Cycle, _: Sequence[NodeInfo]) -> Scoring:
+    def score(node: NodeInfo) -> int:
+        if node not in cycle.found:
+            return 0
+        return sum(MOST_ALTERNATIVES - rank for rank in cycle.devices.alternatives(cycle.pod, cycle.found[node]))
+
+    return Scoring(score, relative)
+
+
+DYNAMIC_RESOURCES: Final = Plugin("DynamicResources", _filter, _score, weight=2)

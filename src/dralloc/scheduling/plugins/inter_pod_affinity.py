@@ -1,0 +1,95 @@
+"""Pods that want to be near to others, or away from them.
+
+Source: ``framework/plugins/interpodaffinity`` (``filtering.go``, ``scoring.go``). Scores are normalised with float64 as
+upstream does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from dralloc.scheduling.cycle import Cycle
+from dralloc.scheduling.nodes import NodeInfo
+from dralloc.scheduling.plugins.plugin import MAX_SCORE, Check, Plugin, Rejection, Scoring
+from dralloc.scheduling.pods import PodKind
+from dralloc.scheduling.selectors import Term
+from dralloc.scheduling.snapshot import Snapshot, Tally
+
+__all__ = ["INTER_POD_AFFINITY"]
+
+_NOT_NEAR: Final = Rejection(("node(s) didn't match pod affinity rules",))
+_NOT_AWAY: Final = Rejection(("node(s) didn't match pod anti-affinity rules",), resolvable=True)
+_NOT_WANTED: Final = Rejection(("node(s) didn't satisfy existing pods anti-affinity rules",), resolvable=True)
+
+
+def _filter(cycle: Cycle) -> Check | None:
+    kind, snapshot = cycle.pod.kind, cycle.snapshot
+    unwanted = [tally for _, tally in _carried(snapshot, "required_anti_affinity", kind) if tally.counts]
+    if not unwanted and not kind.required_affinity and not kind.required_anti_affinity:
+        return None
+    near = [_meant(snapshot, kind.required_affinity, term.topology_key) for term in kind.required_affinity]
+    away = [_meant(snapshot, (term,), term.topology_key) for term in kind.required_anti_affinity]
+    # The first of pods that want to be near to each other may go anywhere.
+    first = not any(tally.counts for tally in near) and _means(kind.required_affinity, kind)
+
+    def check(node: NodeInfo) -> Rejection | None:
+        if any(tally.topology_key not in node.labels or not (first or tally.on(node)) for tally in near):
+            return _NOT_NEAR
+        if any(tally.on(node) for tally in away):
+            return _NOT_AWAY
+        return _NOT_WANTED if any(tally.on(node) for tally in unwanted) else None
+
+    return check
+
+
+def _score(cycle: Cycle, _: Sequence[NodeInfo]) -> Scoring | None:
+    kind, snapshot, profile = cycle.pod.kind, cycle.snapshot, cycle.profile
+    if profile.ignores_preferences_of_others and not kind.preferred:
+        return None
+    own = [(_meant(snapshot, (term,), term.topology_key), term.weight) for term in kind.preferred]
+    hard = [(tally, profile.hard_affinity_weight) for _, tally in _carried(snapshot, "required_affinity", kind)]
+    soft = [(tally, term.weight) for term, tally in _carried(snapshot, "preferred", kind)]
+    weighed = [(tally, weight) for tally, weight in (*own, *hard, *soft) if tally.counts and weight]
+    if not weighed:
+        return None
+    return Scoring(lambda node: sum(tally.on(node) * weight for tally, weight in weighed), _stretched)
+
+
+def _stretched(scores: Sequence[int]) -> Sequence[int]:
+    """The worst becomes 0, the best `MAX_SCORE`."""
+    least = min(scores)
+    span = max(scores) - least
+    return [int(float(MAX_SCORE) * (float(score - least) / float(span))) if span else 0 for score in scores]
+
+
+def _carried(snapshot: Snapshot, sort: str, kind: PodKind) -> Iterator[tuple[Term, Tally]]:
+    """The terms of pods on nodes that mean the kind, with the number of pods that have them."""
+    for term, tally in snapshot.carried[sort].items():
+        if term.matches(kind.namespace, kind.namespace_labels, kind.labels):
+            yield term, tally
+
+
+def _meant(snapshot: Snapshot, terms: tuple[Term, ...], topology_key: str) -> Tally:
+    """The pods that all of the terms of a pod mean."""
+    return snapshot.tally(("meant", terms), topology_key, _meaning(terms))
+
+
+def _meaning(terms: tuple[Term, ...]) -> Callable[[PodKind], bool]:
+    return lambda kind: _means(terms, kind)
+
+
+def _means(terms: tuple[Term, ...], kind: PodKind) -> bool:
+    """Whether all of the terms mean the kind; of no terms, none does.
+
+    A selector of namespaces that holds for a namespace without labels means every namespace, as upstream looks up the
+    labels of namespaces before, and has none at hand when it comes to the pods.
+    """
+    return bool(terms) and all(
+        term.matches(kind.namespace, kind.namespace_labels, kind.labels)
+        or term.matches(kind.namespace, {}, kind.labels)
+        for term in terms
+    )
+
+
+INTER_POD_AFFINITY: Final = Plugin("InterPodAffinity", _filter, _score, weight=2)

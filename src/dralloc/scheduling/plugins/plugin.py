@@ -1,0 +1,71 @@
+"""What a plugin of the scheduler is: it may filter nodes, and it may score those that are left.
+
+Source: ``k8s.io/kube-scheduler/framework/interface.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from dralloc.scheduling.cycle import Cycle
+from dralloc.scheduling.nodes import NodeInfo
+
+__all__ = ["MAX_SCORE", "Check", "Plugin", "Rejection", "Scoring", "relative", "unchanged"]
+
+MAX_SCORE: Final = 100
+"""The best score of a node (``MaxNodeScore``)."""
+
+
+class Rejection(NamedTuple):
+    """Why a node, or every node, is not for a pod.
+
+    ``resolvable``: whether fewer pods on the node could change that, so that preemption looks at it.
+    """
+
+    reasons: tuple[str, ...]
+    resolvable: bool = False
+
+
+Check = Callable[[NodeInfo], Rejection | None]
+"""Says what is against a node; None if nothing is."""
+
+
+def unchanged(scores: Sequence[int]) -> Sequence[int]:
+    """Scores that need no normalisation."""
+    return scores
+
+
+class Scoring(NamedTuple):
+    """How a plugin rates nodes for one pod: each by itself, and then all feasible ones beside each other."""
+
+    score: Callable[[NodeInfo], int]
+    normalise: Callable[[Sequence[int]], Sequence[int]] = unchanged
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A plugin with its default weight.
+
+    Parameters
+    ----------
+    filter
+        Looks at the pod: a check of nodes, a rejection of the pod as a whole, or None if it has nothing to say.
+    named
+        Names of the only nodes that can be for the pod, if it is the plugin's to know; None for all.
+    score
+        Looks at the pod and the feasible nodes: a scoring, or None if it has nothing to say.
+    """
+
+    name: str
+    filter: Callable[[Cycle], Check | Rejection | None] | None = None
+    score: Callable[[Cycle, Sequence[NodeInfo]], Scoring | None] | None = None
+    weight: int = 1
+    named: Callable[[Cycle], Set[str] | None] = lambda _: None
+
+
+def relative(scores: Sequence[int]) -> Sequence[int]:
+    """Scores as shares of the best one, from 0 to `MAX_SCORE` (``DefaultNormalizeScore``)."""
+    best = max(scores, default=0)
+    return [MAX_SCORE * score // best for score in scores] if best else scores

@@ -1,0 +1,157 @@
+"""Pods as the scheduler looks at them. What equal pods have in common is worked out once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from dralloc.api import Container, Pod, PodAffinity, PodSpec
+from dralloc.names import ClaimKey
+from dralloc.scheduling.requests import DEFAULT_REQUESTS, requests_of
+from dralloc.scheduling.selectors import Term, term_of
+
+__all__ = ["Controller", "HostPort", "PodInfo", "PodKind", "PodKinds"]
+
+_SPREAD_KINDS: Final = ("ReplicationController", "ReplicaSet", "StatefulSet", "Deployment")
+"""Controllers whose pods are spread by default. A Deployment stands for the ReplicaSet that it would make."""
+_ANYWHERE: Final = "0.0.0.0"
+
+Controller = tuple[str, str]
+"""Kind and name."""
+
+
+class HostPort(NamedTuple):
+    """A port of the node that a pod wants: address, protocol, number."""
+
+    address: str
+    protocol: str
+    port: int
+
+    def collides(self, other: HostPort) -> bool:
+        """Whether both cannot be had on one node: the same port on the same address, or on any."""
+        return self[1:] == other[1:] and (self.address == other.address or _ANYWHERE in (self.address, other.address))
+
+
+@dataclass(eq=False)
+class PodKind:
+    """What equal pods have in common: everything but their names and claims.
+
+    Parameters
+    ----------
+    namespace_labels
+        Labels of the namespace.
+    controller
+        Who controls the pods, if it is somebody whose pods are spread by default.
+    memo
+        What others worked out for pods of this kind.
+    """
+
+    namespace: str
+    namespace_labels: Mapping[str, str]
+    labels: Mapping[str, str]
+    spec: PodSpec
+    controller: Controller | None
+    memo: dict[Hashable, object] = field(default_factory=dict)
+
+    @property
+    def priority(self) -> int:
+        """The pods' priority."""
+        return self.spec.priority or 0
+
+    @cached_property
+    def requests(self) -> Mapping[str, int]:
+        """What is requested of a node, overhead included."""
+        return requests_of(self.spec)
+
+    @cached_property
+    def occupied(self) -> Mapping[str, int]:
+        """What the pod counts for in the scores of others once it is bound (``NonZeroRequested`` of upstream)."""
+        known = self.requests.keys() if self.spec.resources.requested else ()
+        return requests_of(self.spec, {name: least for name, least in DEFAULT_REQUESTS.items() if name not in known})
+
+    @cached_property
+    def containers(self) -> tuple[Container, ...]:
+        """Init containers and containers."""
+        return (*self.spec.init_containers, *self.spec.containers)
+
+    @cached_property
+    def host_ports(self) -> tuple[HostPort, ...]:
+        """Ports of the node that containers and sidecars want; with the node's network these are all of theirs."""
+        lasting = (*(one for one in self.spec.init_containers if one.sidecar), *self.spec.containers)
+        ports = (
+            (port.host_port or port.container_port * self.spec.host_network, port)
+            for one in lasting
+            for port in one.ports
+        )
+        return tuple(
+            HostPort(port.host_ip or _ANYWHERE, port.protocol or "TCP", number) for number, port in ports if number > 0
+        )
+
+    @cached_property
+    def required_affinity(self) -> tuple[Term, ...]:
+        """Terms of required pod affinity."""
+        return tuple(self._required(self._affinity))
+
+    @cached_property
+    def required_anti_affinity(self) -> tuple[Term, ...]:
+        """Terms of required pod anti-affinity."""
+        return tuple(self._required(self._anti_affinity))
+
+    @cached_property
+    def preferred(self) -> tuple[Term, ...]:
+        """Terms of preferred pod affinity, and those of anti-affinity with negative weights."""
+        return (*self._preferred(self._affinity, 1), *self._preferred(self._anti_affinity, -1))
+
+    @property
+    def _affinity(self) -> PodAffinity | None:
+        return self.spec.affinity.pod_affinity if self.spec.affinity else None
+
+    @property
+    def _anti_affinity(self) -> PodAffinity | None:
+        return self.spec.affinity.pod_anti_affinity if self.spec.affinity else None
+
+    def _required(self, affinity: PodAffinity | None) -> Iterator[Term]:
+        for term in affinity.required if affinity else ():
+            yield term_of(term, self.namespace, self.labels)
+
+    def _preferred(self, affinity: PodAffinity | None, sign: int) -> Iterator[Term]:
+        for one in affinity.preferred if affinity else ():
+            yield term_of(one.pod_affinity_term, self.namespace, self.labels, sign * one.weight)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PodInfo:
+    """One pod and its kind."""
+
+    key: ClaimKey
+    kind: PodKind
+
+
+class PodKinds:
+    """Tells which pods are equal."""
+
+    def __init__(self, namespace_labels: Callable[[str], Mapping[str, str]]) -> None:
+        self._namespace_labels = namespace_labels
+        self._known: dict[Hashable, PodKind] = {}
+
+    def infos(self, pods: Iterable[Pod]) -> Iterator[PodInfo]:
+        """The pods with their kinds."""
+        for pod in pods:
+            yield PodInfo(pod.key, self._kind(pod))
+
+    def _kind(self, pod: Pod) -> PodKind:
+        controller = _controller(pod)
+        body = pod.spec.model_dump_json(exclude={"node_name", "resource_claims"}, exclude_defaults=True)
+        key = pod.key.namespace, frozenset(pod.metadata.labels.items()), controller, body
+        if key not in self._known:
+            namespace = pod.key.namespace
+            labels = self._namespace_labels(namespace)
+            self._known[key] = PodKind(namespace, labels, pod.metadata.labels, pod.spec, controller)
+        return self._known[key]
+
+
+def _controller(pod: Pod) -> Controller | None:
+    owners = (one for one in pod.metadata.owner_references if one.controller and one.kind in _SPREAD_KINDS)
+    return next(((one.kind, one.name) for one in owners), None)

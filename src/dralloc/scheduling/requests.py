@@ -1,0 +1,106 @@
+"""What a pod requests of its node, in the scheduler's integers: CPU in thousandths, everything else in whole units.
+
+Source: ``PodRequests`` of ``k8s.io/component-helpers/resource/helpers.go`` (KEP-753 for sidecars, KEP-2837 for requests
+of the pod as a whole). Sums are exact; only they are rounded up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from dralloc.api import Container, PodSpec
+from dralloc.quantity import NANOS, Quantity
+
+__all__ = ["CPU", "DEFAULT_REQUESTS", "EPHEMERAL", "MEMORY", "PODS", "amounts_of", "is_scalar", "requests_of"]
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+EPHEMERAL: Final = "ephemeral-storage"
+PODS: Final = "pods"
+
+DEFAULT_REQUESTS: Final[Mapping[str, int]] = {CPU: NANOS // 10, MEMORY: 200 * 1024 * 1024 * NANOS}
+"""What a container counts for in scores that requests nothing, in nanos (``pod_resources.go``)."""
+
+Nanos = dict[str, int]
+
+
+def amounts_of(quantities: Mapping[str, Quantity]) -> dict[str, int]:
+    """Quantities in the scheduler's units."""
+    return _rounded({name: quantity.nanos for name, quantity in quantities.items()})
+
+
+def requests_of(spec: PodSpec, defaults: Mapping[str, int] | None = None, *, whole_pod: bool = True) -> dict[str, int]:
+    """The requests of a pod with its overhead.
+
+    Parameters
+    ----------
+    defaults
+        What counts for a container without a request, by resource, in nanos.
+    whole_pod
+        Whether requests of the pod as a whole replace those of its containers.
+    """
+    found = _of_containers(spec, defaults or {})
+    if whole_pod:
+        found |= _of_whole_pod(spec, found)
+    _add(found, {name: quantity.nanos for name, quantity in spec.overhead.items()})
+    return _rounded(found)
+
+
+def is_scalar(resource: str) -> bool:
+    """Whether a resource is neither CPU nor memory nor storage nor pods: huge pages, and what has a domain."""
+    return resource not in (CPU, MEMORY, EPHEMERAL, PODS)
+
+
+def _of_containers(spec: PodSpec, defaults: Mapping[str, int]) -> Nanos:
+    """The larger of what runs in the end and of what each init container needs beside the sidecars before it."""
+    running: Nanos = {}
+    for container in spec.containers:
+        _add(running, _requested(container, defaults))
+    sidecars: Nanos = {}
+    most: Nanos = {}
+    for container in spec.init_containers:
+        wanted = _requested(container, defaults)
+        if container.sidecar:
+            _add(running, wanted)
+            _add(sidecars, wanted)
+            wanted = sidecars
+        else:
+            _add(wanted, sidecars)
+        _raise(most, wanted)
+    _raise(running, most)
+    return running
+
+
+def _of_whole_pod(spec: PodSpec, of_containers: Nanos) -> Nanos:
+    """Requests of the pod as a whole; of what has only a limit, the containers' requests or else the limit count."""
+    limits = {name: amount.nanos for name, amount in spec.resources.limits.items() if name not in of_containers}
+    requests = {name: amount.nanos for name, amount in spec.resources.requests.items()}
+    return {name: amount for name, amount in {**limits, **requests}.items() if _is_for_whole_pods(name)}
+
+
+def _is_for_whole_pods(resource: str) -> bool:
+    return resource in (CPU, MEMORY) or resource.startswith("hugepages-")
+
+
+def _requested(container: Container, defaults: Mapping[str, int]) -> Nanos:
+    return {**defaults, **{name: amount.nanos for name, amount in container.resources.requested.items()}}
+
+
+def _add(total: Nanos, more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise(total: Nanos, least: Mapping[str, int]) -> None:
+    for name, amount in least.items():
+        total[name] = max(total.get(name, amount), amount)
+
+
+def _rounded(nanos: Nanos) -> dict[str, int]:
+    return dict(_in_units(nanos))
+
+
+def _in_units(nanos: Nanos) -> Iterator[tuple[str, int]]:
+    for name, amount in nanos.items():
+        yield name, -(-amount // (NANOS // 1000 if name == CPU else NANOS))
