@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictBool, StrictInt, StrictStr
+from pydantic import Field, StrictBool, StrictStr
 
-from dralloc.api.base import PartialModel, WireModel
+from dralloc.api.base import Int32, Int64, PartialModel, WireModel
 from dralloc.api.placement import NodeAffinity, TopologySpreadConstraint
 
 __all__ = [
@@ -30,7 +30,7 @@ class SchedulerPlugin(PartialModel):
     """A plugin by its name; a weight of 0 counts as 1."""
 
     name: StrictStr
-    weight: StrictInt = 0
+    weight: Int32 = 0
 
 
 class PluginSet(PartialModel):
@@ -59,7 +59,7 @@ class KubeSchedulerProfile(PartialModel):
     """How the pods of one scheduler name are scheduled."""
 
     scheduler_name: StrictStr = "default-scheduler"
-    percentage_of_nodes_to_score: StrictInt | None = None
+    percentage_of_nodes_to_score: Int32 | None = None
     plugins: Plugins = Plugins()
     plugin_config: tuple[PluginConfig, ...] = ()
 
@@ -67,7 +67,7 @@ class KubeSchedulerProfile(PartialModel):
 class KubeSchedulerConfiguration(PartialModel):
     """The configuration; what is not about placing pods is left out."""
 
-    percentage_of_nodes_to_score: StrictInt | None = None
+    percentage_of_nodes_to_score: Int32 | None = None
     profiles: tuple[KubeSchedulerProfile, ...] = (KubeSchedulerProfile(),)
     extenders: tuple[Mapping[StrictStr, Any], ...] = ()
 
@@ -81,14 +81,14 @@ class ResourceSpec(WireModel):
     """A resource with its weight."""
 
     name: StrictStr
-    weight: StrictInt = 1
+    weight: Int64 = 1
 
 
 class UtilizationShapePoint(WireModel):
     """A score, of at most 10, at a percentage in use."""
 
-    utilization: StrictInt
-    score: StrictInt
+    utilization: Int32
+    score: Int32
 
 
 class RequestedToCapacityRatio(WireModel):
@@ -131,7 +131,7 @@ class NodeAffinityArgs(_Args):
 class InterPodAffinityArgs(_Args):
     """Arguments of InterPodAffinity."""
 
-    hard_pod_affinity_weight: StrictInt = 1
+    hard_pod_affinity_weight: Int32 = 1
     ignore_preferred_terms_of_existing_pods: StrictBool = False
 
 

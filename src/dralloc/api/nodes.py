@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from pydantic import StrictBool, StrictInt, StrictStr
+from pydantic import StrictBool, StrictStr
 
-from dralloc.api.base import PartialModel, QuantityField, WireModel
+from dralloc.api.base import Int64, PartialModel, QuantityField, WireModel
 from dralloc.api.objects import PartialObject
 
 __all__ = [
@@ -68,7 +68,7 @@ class ContainerImage(PartialModel):
     """An image that the node has already, by all of its names."""
 
     names: tuple[StrictStr, ...] = ()
-    size_bytes: StrictInt = 0
+    size_bytes: Int64 = 0
 
 
 class NodeStatus(PartialModel):

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field, StrictInt, StrictStr
+from pydantic import Field, StrictStr
 
-from dralloc.api.base import PartialModel
+from dralloc.api.base import Int32, PartialModel
 from dralloc.api.nodes import NodeSelector, NodeSelectorTerm
 
 __all__ = [
@@ -52,7 +52,7 @@ class Toleration(PartialModel):
 class PreferredSchedulingTerm(PartialModel):
     """Nodes that are better by a weight."""
 
-    weight: StrictInt
+    weight: Int32
     preference: NodeSelectorTerm
 
 
@@ -77,7 +77,7 @@ class PodAffinityTerm(PartialModel):
 class WeightedPodAffinityTerm(PartialModel):
     """A term that makes places better, or worse, by a weight."""
 
-    weight: StrictInt
+    weight: Int32
     pod_affinity_term: PodAffinityTerm
 
 
@@ -99,11 +99,11 @@ class Affinity(PartialModel):
 class TopologySpreadConstraint(PartialModel):
     """How evenly the pods of a selector are spread over the values of a label of nodes."""
 
-    max_skew: StrictInt
+    max_skew: Int32
     topology_key: StrictStr
     when_unsatisfiable: StrictStr = "DoNotSchedule"
     label_selector: LabelSelector | None = None
-    min_domains: StrictInt | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: StrictStr = "Honor"
     node_taints_policy: StrictStr = "Ignore"
     match_label_keys: tuple[StrictStr, ...] = ()

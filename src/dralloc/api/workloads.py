@@ -54,8 +54,8 @@ class ContainerResources(PartialModel):
 class ContainerPort(PartialModel):
     """A port of a container; with a host port it is a port of the node, too."""
 
-    container_port: StrictInt = 0
-    host_port: StrictInt = 0
+    container_port: Int32 = 0
+    host_port: Int32 = 0
     host_ip: Annotated[StrictStr, Field(alias="hostIP")] = ""
     protocol: StrictStr = "TCP"
 

@@ -17,6 +17,7 @@ from dralloc.conformance.allocation import Outcome, name_shares, wire_form
 from dralloc.conformance.cases import Json
 from dralloc.conformance.difference import first_difference
 from dralloc.errors import Finding, InputError
+from dralloc.limits import LIMITS
 from dralloc.load import load_documents
 from dralloc.load.documents import documents_of
 from dralloc.names import ClaimKey
@@ -41,7 +42,7 @@ def run_scheduler(run: Json) -> Outcome:
         ``objects`` before the scheduler started, its ``config``, its ``attempts``, and ``claims`` with their status in
         the end.
     """
-    documents, failure = documents_of(str(run["config"]).encode(), "config")
+    documents, failure = documents_of(str(run["config"]).encode(), "config", LIMITS.aliases)
     if failure is not None or not documents:
         raise InputError([Finding(run["name"], "config", "", failure or "is empty")])
     compiled = compile_cluster(load_documents(run["objects"], source=run["name"]))

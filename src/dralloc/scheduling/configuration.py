@@ -24,6 +24,7 @@ from dralloc.api.kube_scheduler import (
 )
 from dralloc.api.messages import field_path, rule
 from dralloc.errors import Finding, InputError
+from dralloc.limits import LIMITS
 from dralloc.load.documents import documents_of
 from dralloc.load.text import TextError, unpacked
 from dralloc.scheduling.plugins import PLUGINS
@@ -67,8 +68,8 @@ def read_profiles(path: Path) -> tuple[Profile, ...]:
         It cannot be read, or it has something that is not modelled: extenders, plugins of others.
     """
     try:
-        data = unpacked(path.read_bytes())
-        documents, failure = documents_of(data, str(path))
+        data = unpacked(path.read_bytes(), LIMITS.unpacked)
+        documents, failure = documents_of(data, str(path), LIMITS.aliases)
     except (OSError, TextError) as error:
         raise InputError([Finding(str(path), "", "", f"cannot be read: {error}")]) from None
     if failure is not None or len(documents) != 1:
