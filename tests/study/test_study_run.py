@@ -150,6 +150,31 @@ def test_a_killed_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len({json.loads(line)["key"] for line in finished}) == 4
 
 
+DAMAGED = [
+    b"\0" * 50,
+    b"\xff\xfe",
+    b"[" * 2000,
+    b"3",
+    b"[]",
+    b'{"key": []}',
+    b'{"key": {"a": 1}, "seed": 0}',
+    b'{"key": 1}',
+]
+
+
+@pytest.mark.parametrize("line", DAMAGED)
+def test_damaged_lines_are_worked_out_again(line: bytes, tmp_path: Path) -> None:
+    store = tmp_path / "rows.jsonl"
+    asked = partial(dralloc.study, gpu_cluster(), store=store, modes=["first-fit", "best-fit"])
+    first = asked()
+    whole, other = store.read_bytes().splitlines()
+    store.write_bytes(b"\n".join((line, whole, line, other[:-1])))
+    assert_frame_equal(without_seconds(asked()), without_seconds(first))
+    cut = {**json.loads(other), "seconds": None, "bound": "many"}
+    store.write_bytes(b"\n".join((whole, json.dumps(cut).encode())))
+    assert_frame_equal(without_seconds(asked()), without_seconds(first))
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -157,7 +182,16 @@ def test_a_killed_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ({"backend": "spark"}, "no backend 'spark'; known backends: loky, dask, ray"),
         ({"store": "/nowhere/rows.jsonl"}, "/nowhere/rows.jsonl: cannot be written"),
         ({"demand": -1.0}, "demand: -1.0 is negative"),
+        ({"demand": [1.0, float("nan")]}, "demand: nan is not a finite number"),
+        ({"demand": float("inf")}, "demand: inf is not a finite number"),
+        ({"demand": 1e9}, "demand: 1000000000.0 times 4 pods and claims are more than 200000; --limit pods=AMOUNT"),
+        ({"demand": 1e308}, "demand: 1e[+]308 times 4 pods and claims are more than 200000"),
+        ({"demand": 2.0, "limits": dralloc.Limits(pods=3)}, "demand: 2.0 times 4 pods and claims are more than 3"),
+        ({"seeds": 10**12}, "seeds and demands: a study has at most 100000 points"),
         ({"n_jobs": 0}, "n_jobs: 0 is not a positive number"),
+        ({"n_jobs": 100_000}, "n_jobs: 100000 is not a positive number up to 1024"),
+        ({"workers": 100_000}, "workers: 100000 is not between 1 and 1024 threads"),
+        ({"jobs": 100_000}, "jobs: 100000 is not between 1 and 1024 processes"),
     ],
 )
 def test_errors_of_users(changed: dict[str, Any], message: str) -> None:

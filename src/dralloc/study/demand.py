@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
+from dralloc.errors import DrallocError
+from dralloc.limits import LIMITS
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
 
 __all__ = ["scaled"]
 
 
-def scaled(problem: Problem, demand: float, seed: int) -> Problem:
+def scaled(problem: Problem, demand: float, seed: int, most: int = LIMITS.pods) -> Problem:
     """The problem with so many times as many demands.
 
     Below 1 some are left out, above 1 all are there and copies of some come after them: as many of each as of any
@@ -24,8 +26,19 @@ def scaled(problem: Problem, demand: float, seed: int) -> Problem:
     ----------
     demand
         How many times as many, not below 0; rounded to whole demands.
+    most
+        How many demands may come out, if there are not that many already.
+
+    Raises
+    ------
+    DrallocError
+        More would come out.
     """
-    whole, part = divmod(round(demand * len(problem.demands)), max(len(problem.demands), 1))
+    wanted = demand * len(problem.demands)
+    if wanted > max(most, len(problem.demands)):
+        limit = f"more than {most}; --limit pods=AMOUNT allows more"
+        raise DrallocError(f"demand: {demand} times {len(problem.demands)} pods and claims are {limit}")
+    whole, part = divmod(round(wanted), max(len(problem.demands), 1))
     rounds: list[Sequence[int]] = [range(len(problem.demands))] * whole
     if part:
         rounds.append(_drawn(problem.demands, part, Random(f"{seed}")))

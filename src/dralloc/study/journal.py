@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Self
+from types import TracebackType, UnionType
+from typing import IO, Final, Self
 
 import orjson
 
@@ -14,9 +14,25 @@ from dralloc.study.trial import Row
 
 __all__ = ["Journal"]
 
+_FIELDS: Final[dict[str, type | UnionType]] = {
+    "key": str,
+    "seed": int,
+    "demand": int | float,
+    "mode": str,
+    "placed": int,
+    "total": int,
+    "weight": int,
+    "status": str,
+    "bound": int | None,
+    "gap": int | float | None,
+    "seconds": dict,
+    "utilisation": dict,
+}
+"""What a whole line holds."""
+
 
 class Journal:
-    """Keeps rows, in a file if there is one. A line that was cut off when a study was killed is left out.
+    """Keeps rows, in a file if there is one. A damaged line, such as one cut off when a study was killed, is left out.
 
     ``rows`` has the finished rows by key.
 
@@ -68,6 +84,6 @@ def _lines(path: Path) -> dict[str, Row]:
             row = orjson.loads(line)
         except orjson.JSONDecodeError:
             continue
-        if isinstance(row, dict) and "key" in row:
+        if isinstance(row, dict) and all(isinstance(row.get(name), kind) for name, kind in _FIELDS.items()):
             found[row.pop("key")] = row
     return found

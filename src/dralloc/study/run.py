@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import islice
+from math import isfinite
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Unpack
@@ -13,9 +15,10 @@ from typing import TYPE_CHECKING, Unpack
 import orjson
 
 from dralloc.backends import backend_named, run_all
-from dralloc.choices import Backend, SolveOptions
+from dralloc.choices import MAX_WORKERS, Backend, SolveOptions
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
+from dralloc.limits import LIMITS, Limits
 from dralloc.solvers.cpsat import Options
 from dralloc.study.journal import Journal
 from dralloc.study.scenario import Scenario, Source, scenario_of
@@ -31,6 +34,8 @@ Run = Callable[[Sequence[Trial]], Iterator[tuple[int, list[Row]]]]
 
 OnPoint = Callable[[int, int], None]
 """Called with the number of rows that are done, and of all rows."""
+
+_MOST_POINTS = 100_000
 
 _FORMAT = 1
 """Part of every key: rows of another form are not taken for finished."""
@@ -48,6 +53,7 @@ def study(  # noqa: PLR0913 - one parameter per choice
     features: Features = ALL_FEATURES,
     gang: str = "",
     progress: OnPoint | None = None,
+    limits: Limits = LIMITS,
     **options: Unpack[SolveOptions],
 ) -> DataFrame:
     """Answer a scenario in several modes, for every seed and every demand. Needs the extra ``study``.
@@ -74,6 +80,8 @@ def study(  # noqa: PLR0913 - one parameter per choice
         As for `dralloc.allocate`.
     progress
         Called after each finished point.
+    limits
+        As for `dralloc.load`; a demand is scaled to no more pods and claims than the limit of pods.
     options
         For the optimum: ``time_limit``, ``workers``, ``goal``, ``strict_cel``.
 
@@ -93,22 +101,30 @@ def study(  # noqa: PLR0913 - one parameter per choice
     """
     pd = _pandas()
     rules = Rules(features, gang, Options(**options))
-    if n_jobs < 1:
-        raise DrallocError(f"n_jobs: {n_jobs} is not a positive number")
-    where = scenario_of(scenario)
-    points = [
-        (seed, float(share))
-        for seed in (range(seeds) if isinstance(seeds, int) else seeds)
-        for share in (demand if isinstance(demand, Iterable) else (demand,))
-    ]
-    for _, share in points:
-        if share < 0:
-            raise DrallocError(f"demand: {share} is negative")
+    if not 1 <= n_jobs <= MAX_WORKERS:
+        raise DrallocError(f"n_jobs: {n_jobs} is not a positive number up to {MAX_WORKERS}")
+    where = scenario_of(scenario, limits)
+    points = _points(seeds, demand)
     keys = _keys(where, dict.fromkeys(points), known_modes(modes), rules)
     with Journal(None if store is None else Path(store)) as journal:
         _finish(where, keys, rules, journal, partial(run_all, backend=backend_named(backend), jobs=n_jobs), progress)
         table: DataFrame = pd.json_normalize([journal.rows[key] for key in keys.values()])
     return table.astype({"bound": "Int64"})  # whole numbers, or nothing
+
+
+def _points(seeds: int | Iterable[int], demand: float | Iterable[float]) -> list[tuple[int, float]]:
+    """Every seed with every demand."""
+    shares = [float(share) for share in (demand if isinstance(demand, Iterable) else (demand,))]
+    for share in shares:
+        if share < 0:
+            raise DrallocError(f"demand: {share} is negative")
+        if not isfinite(share):
+            raise DrallocError(f"demand: {share} is not a finite number")
+    each = ((seed, share) for seed in (range(seeds) if isinstance(seeds, int) else seeds) for share in shares)
+    points = list(islice(each, _MOST_POINTS + 1))
+    if len(points) > _MOST_POINTS:
+        raise DrallocError(f"seeds and demands: a study has at most {_MOST_POINTS} points")
+    return points
 
 
 def _finish(  # noqa: PLR0913 - what a study consists of

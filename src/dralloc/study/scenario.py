@@ -17,6 +17,7 @@ from dralloc.api import ApiObject, to_wire
 from dralloc.cluster import Cluster
 from dralloc.compiler import compile_cluster
 from dralloc.features import Features
+from dralloc.limits import LIMITS, Limits
 from dralloc.load import STDIN, load, load_objects
 from dralloc.problem import Problem
 from dralloc.study.demand import scaled
@@ -38,15 +39,15 @@ class Scenario(Protocol):
         """The problem."""
 
 
-def scenario_of(source: Source) -> Scenario:
+def scenario_of(source: Source, limits: Limits = LIMITS) -> Scenario:
     """The scenario behind whatever was given."""
     if isinstance(source, Cluster):
-        return Given(source)
+        return Given(source, limits)
     if callable(source):
         return Made(source)
     paths = tuple(str(path) for path in ((source,) if isinstance(source, str | Path) else source))
     # What is read from standard input is gone afterwards.
-    return Given(load(*paths)) if STDIN in paths else Files(paths)
+    return Given(load(*paths, limits=limits), limits) if STDIN in paths else Files(paths, limits)
 
 
 @dataclass(frozen=True)
@@ -54,20 +55,21 @@ class Files:
     """Files, read by every process that needs them, once."""
 
     paths: tuple[str, ...]
+    limits: Limits
 
     @property
     def identity(self) -> str:
         """The content of the files."""
-        return _digest_of(load_objects(*self.paths))
+        return _digest_of(load_objects(*self.paths, limits=self.limits))
 
     def problem(self, seed: int, demand: float, features: Features, gang: str) -> Problem:
         """What the files ask for, scaled."""
-        return scaled(_compiled(self.paths, features, gang), demand, seed)
+        return scaled(_compiled(self.paths, self.limits, features, gang), demand, seed, self.limits.pods)
 
 
 @lru_cache(maxsize=1)
-def _compiled(paths: tuple[str, ...], features: Features, gang: str) -> Problem:
-    return compile_cluster(load(*paths), features, gang=gang).problem
+def _compiled(paths: tuple[str, ...], limits: Limits, features: Features, gang: str) -> Problem:
+    return compile_cluster(load(*paths, limits=limits), features, gang=gang).problem
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class Given:
     """A cluster."""
 
     cluster: Cluster
+    limits: Limits
 
     @property
     def identity(self) -> str:
@@ -83,7 +86,7 @@ class Given:
 
     def problem(self, seed: int, demand: float, features: Features, gang: str) -> Problem:
         """What the cluster asks for, scaled."""
-        return scaled(compile_cluster(self.cluster, features, gang=gang).problem, demand, seed)
+        return scaled(compile_cluster(self.cluster, features, gang=gang).problem, demand, seed, self.limits.pods)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dralloc.backends import backend_named
-from dralloc.choices import MAX_SEED, Backend, Goal, GoalName, chosen
+from dralloc.choices import MAX_SEED, MAX_WORKERS, Backend, Goal, GoalName, chosen
 from dralloc.errors import ModelError
 from dralloc.solution import relative_gap
 
@@ -56,10 +56,10 @@ class Options:
     def __post_init__(self) -> None:
         if self.time_limit is not None and not self.time_limit > 0:
             raise ModelError(f"time limit: {self.time_limit} is not a positive number of seconds")
-        if self.workers < 1:
-            raise ModelError(f"workers: {self.workers} is not a positive number of threads")
-        if self.jobs < 1:
-            raise ModelError(f"jobs: {self.jobs} is not a positive number of processes")
+        if not 1 <= self.workers <= MAX_WORKERS:
+            raise ModelError(f"workers: {self.workers} is not between 1 and {MAX_WORKERS} threads")
+        if not 1 <= self.jobs <= MAX_WORKERS:
+            raise ModelError(f"jobs: {self.jobs} is not between 1 and {MAX_WORKERS} processes")
         backend_named(self.backend)
         object.__setattr__(self, "goal", chosen(Goal, "goal", self.goal))
         if not 0 <= self.seed <= MAX_SEED:
