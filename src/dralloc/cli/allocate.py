@@ -38,7 +38,7 @@ def allocate_command(
     from dralloc.dump import dump_yaml
 
     keywords = choices.keywords()
-    cluster = session.read(paths, strict=choices.strict)
+    cluster = session.read(paths, choices)
     with session.busy(f"{mode.value}: {len(cluster.claims)} claims"):
         plan = dralloc.allocate(cluster, mode, progress=session.progress, **keywords)
     session.warn(plan.compiled.findings)
@@ -53,7 +53,7 @@ def allocate_command(
 def compare_command(paths: Paths, choices: Choices, session: Answers) -> None:
     """Show what first fit places, what the optimum places, and how far apart they are."""
     keywords = choices.keywords()
-    cluster = session.read(paths, strict=choices.strict)
+    cluster = session.read(paths, choices)
     with session.busy(f"comparing on {len(cluster.claims)} claims"):
         result = dralloc.compare(cluster, progress=session.progress, **keywords)
     session.warn(result.optimal.compiled.findings)

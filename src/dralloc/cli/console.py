@@ -16,7 +16,7 @@ from rich.status import Status
 from rich.text import Text
 
 import dralloc
-from dralloc.cli.options import AsJson, Quiet
+from dralloc.cli.options import AsJson, Quiet, Rules
 from dralloc.report import NARROWEST, WIDTH, Part, one_line, percent, show, tier_text
 
 if TYPE_CHECKING:
@@ -54,10 +54,10 @@ class Session:
         self.out.width = max(self.out.width, NARROWEST) if known else WIDTH
         self.err = _Console(stderr=True, highlight=False)
 
-    def read(self, paths: Iterable[Path], *, strict: bool) -> Cluster:
+    def read(self, paths: Iterable[Path], rules: Rules) -> Cluster:
         """Load the cluster, and say what is remarkable about it."""
         with self.busy("reading"):
-            cluster = dralloc.load(*paths, strict=strict)
+            cluster = dralloc.load(*paths, strict=rules.strict)
         self.warn(cluster.findings)
         return cluster
 

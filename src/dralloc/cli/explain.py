@@ -32,7 +32,7 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Say why a claim is pending, with what it conflicts, and which changes would admit it."""
     keywords = limits.keywords()
-    cluster = session.read(paths, strict=limits.strict)
+    cluster = session.read(paths, limits)
     with session.busy("explaining"):
         found = dralloc.explain(cluster, claim, pod, mode=mode, nodes=node or (), suggest=not no_changes, **keywords)
     session.answer(found)

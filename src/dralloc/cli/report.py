@@ -42,7 +42,7 @@ def report_command(  # noqa: PLR0913 - one parameter per option
     if not output.parent.is_dir():
         raise DrallocError(f"{output}: cannot be written: there is no directory {output.parent}")
     keywords = choices.keywords()
-    cluster = session.read(paths, strict=choices.strict)
+    cluster = session.read(paths, choices)
     records: list[Progress] = []
     with session.busy(f"comparing on {len(cluster.claims)} claims"):
         result = dralloc.compare(cluster, progress=_both(records.append, session.progress), **keywords)

@@ -28,7 +28,7 @@ def stranded_command(
 ) -> None:
     """Say which free capacity a mix of claims cannot use, by pool and by kind of node, and what strands it."""
     keywords = rules.keywords()
-    cluster = session.read(paths, strict=rules.strict)
+    cluster = session.read(paths, rules)
     with session.busy("looking at what is free"):
         found = dralloc.stranded(cluster, claim or (), **keywords)
     session.answer(found)

@@ -24,7 +24,7 @@ def defragment_command(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Find the few moves of allocated claims that admit the most of what is pending, in order."""
     rules, options = search.keywords(), search.options
-    cluster = session.read(paths, strict=search.strict)
+    cluster = session.read(paths, search)
     with session.busy("looking for moves"):
         found = dralloc.defragment(cluster, moves, nodes=node or (), gang=gang, options=options, **rules)
     session.answer(found)

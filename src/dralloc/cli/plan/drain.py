@@ -28,7 +28,7 @@ def drain_command(
 ) -> None:
     """Say where the claims of some nodes can go, or why they cannot. Exit code 1 if not all of them can."""
     rules, options = search.keywords(), search.options
-    cluster = session.read(filename, strict=search.strict)
+    cluster = session.read(filename, search)
     with session.busy("draining"):
         found = dralloc.drain(cluster, *nodes, options=options, **rules)
     session.answer(found)

@@ -38,7 +38,7 @@ def fewest_command(  # noqa: PLR0913 - one parameter per option
 
     wishes, rules, options = wished.wishes(), search.keywords(), search.options
     kinds, prices = _kinds(kind or ()), dict(map(parse_price, price or ()))
-    cluster = session.read(paths, strict=search.strict)
+    cluster = session.read(paths, search)
     with session.busy("looking for the fewest nodes"):
         found = dralloc.fewest_nodes(cluster, *wishes, kinds=kinds, prices=prices, options=options, **rules)
     session.answer(found)

@@ -31,7 +31,7 @@ def headroom_command(  # noqa: PLR0913 - one parameter per option
     if not wishes:
         raise DrallocError("say what is wanted: --claim, --template or --pod NAMESPACE/NAME")
     rules, options = search.keywords(), search.options
-    cluster = session.read(paths, strict=search.strict)
+    cluster = session.read(paths, search)
     with session.busy("looking for headroom"):
         found = dralloc.headroom(cluster, *wishes, nodes=node or (), points=points or None, options=options, **rules)
     session.answer(found)
