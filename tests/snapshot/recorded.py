@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from ssl import SSLContext
 from threading import Thread
 from urllib.parse import parse_qs, urlsplit
 
@@ -39,12 +40,15 @@ class Recorded:
         HTTP status by path.
     expiring
         How many continued requests are answered with 410, by path.
+    odd
+        What answers in place of all that, by path, unless it returns false.
     """
 
     lists: dict[str, list[Json]] = field(default_factory=dict)
     groups: dict[str, dict[str, list[str]]] = field(default_factory=lambda: deepcopy(GROUPS))
     refusals: dict[str, int] = field(default_factory=dict)
     expiring: dict[str, int] = field(default_factory=dict)
+    odd: dict[str, Callable[[BaseHTTPRequestHandler], bool]] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
     def answer(self, path: str, query: dict[str, str]) -> tuple[int, Json]:
@@ -89,8 +93,8 @@ def _group(name: str, versions: dict[str, list[str]]) -> Json:
 
 
 @contextmanager
-def serving(recorded: Recorded, tmp_path: Path) -> Iterator[Path]:
-    """Serve the answers; gives a kubeconfig for them."""
+def serving(recorded: Recorded, tmp_path: Path, tls: SSLContext | None = None) -> Iterator[Path]:
+    """Serve the answers; gives a kubeconfig for them, which does not verify certificates."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -99,6 +103,10 @@ def serving(recorded: Recorded, tmp_path: Path) -> Iterator[Path]:
         def do_GET(self) -> None:
             url = urlsplit(self.path)
             query = {key: values[0] for key, values in parse_qs(url.query).items()}
+            if url.path in recorded.odd and recorded.odd[url.path](self):
+                recorded.asked.append((url.path, query))
+                self.close_connection = True
+                return
             if self.headers["Authorization"] == f"Bearer {TOKEN}":
                 status, body = recorded.answer(url.path, query)
             else:
@@ -114,10 +122,12 @@ def serving(recorded: Recorded, tmp_path: Path) -> Iterator[Path]:
             """Nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.server_port}")
+            yield write_kubeconfig(tmp_path, f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}")
         finally:
             server.shutdown()
             thread.join()
@@ -131,7 +141,7 @@ def write_kubeconfig(tmp_path: Path, url: str, token: str = TOKEN) -> Path:
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "test",
-        "clusters": [{"name": "here", "cluster": {"server": url}}],
+        "clusters": [{"name": "here", "cluster": {"server": url, "insecure-skip-tls-verify": True}}],
         "users": [{"name": name, "user": {"token": one}} for name, one in users.items()],
         "contexts": [{"name": name, "context": {"cluster": "here", "user": name}} for name in users],
     }

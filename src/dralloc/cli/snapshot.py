@@ -36,13 +36,17 @@ def snapshot_command(  # noqa: PLR0913 - one parameter per option
         typer.Option("--namespace", "-n", metavar="NAME", help="Only this namespace; may be given several times."),
     ] = None,
     redacted: Annotated[bool, typer.Option("--redact", help="Replace names, so that it can be shared.")] = False,
+    timeout: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=1, max=86_400, help="Give up after this time, whatever the server does."),
+    ] = 1800,
     *,
     session: Session,
 ) -> None:
     """Read what dralloc uses from a live cluster into a file."""
-    from dralloc.snapshot import connect, take_snapshot
+    from dralloc.snapshot import Limits, connect, take_snapshot
 
-    with session.busy("connecting"), connect(kubeconfig, context) as server:
+    with session.busy("connecting"), connect(kubeconfig, context, Limits(seconds=timeout)) as server:
         found = take_snapshot(
             server,
             namespaces=namespace or (),

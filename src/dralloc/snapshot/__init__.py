@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dralloc.snapshot.client import connect
 from dralloc.snapshot.listing import Snapshot, take_snapshot
-from dralloc.snapshot.server import Page, Refused, Server
+from dralloc.snapshot.server import Limits, Page, Refused, Server
 from dralloc.snapshot.strip import is_needed, is_read, trimmed
 
 __all__ = [
+    "Limits",
     "Page",
     "Refused",
     "Server",

@@ -67,9 +67,10 @@ def take_snapshot(server: Server, *, namespaces: Sequence[str] = (), progress: O
     Raises
     ------
     SnapshotError
-        The server cannot be read, does not serve ``resource.k8s.io``, or denies slices or claims.
+        The server cannot be read, does not serve ``resource.k8s.io``, denies slices or claims, or answers with
+        what is no list of objects or has no end.
     """
-    reader = _Reader(server, progress or (lambda _plural, _count: None))
+    reader = _Reader(server, progress or (lambda _plural, _count: None), Snapshot(warnings=list(server.warnings)))
     if namespaces:
         reader.snapshot.warnings.append("claims of other namespaces were not read: devices that they hold look free")
     for wanted, version in reader.served():
@@ -81,7 +82,7 @@ def take_snapshot(server: Server, *, namespaces: Sequence[str] = (), progress: O
 class _Reader:
     server: Server
     progress: OnProgress
-    snapshot: Snapshot = field(default_factory=Snapshot)
+    snapshot: Snapshot
 
     def served(self) -> list[tuple[Wanted, str]]:
         """What is wanted and served, each in the newest version that dralloc reads."""
@@ -151,22 +152,37 @@ class _Reader:
 
     def _pages(self, wanted: Wanted, version: str, namespace: str, limit: int, before: int) -> tuple[int, list[bytes]]:
         token, number, pages = "", 0, list[bytes]()
-        head = {"apiVersion": wanted.api_version(version), "kind": wanted.kind}
-        while True:
+        seen = {token}
+        for _ in range(self.server.limits.pages):
             page = self.server.page(wanted, version, namespace, limit, token)
             number += len(page.items)
-            objects = ({**head, **item} for item in page.items)
             # One text for each page: many small ones would keep the memory of the whole page from being used again.
-            pages.append(b"".join(orjson.dumps(trimmed(one)) + b"\n" for one in objects if is_needed(one)))
+            pages.append(b"".join(_kept(wanted, version, page.items)))
             self.progress(wanted.plural, before + number)
             token = page.token
             if not token:
                 return number, b"".join(pages).splitlines()
+            if token in seen:
+                raise SnapshotError(f"cannot list {wanted.resource}: the API server goes on where it has been before")
+            seen.add(token)
+        raise SnapshotError(f"cannot list {wanted.resource}: more than {self.server.limits.pages:,} pages")
+
+
+def _kept(wanted: Wanted, version: str, items: Sequence[Json]) -> Iterator[bytes]:
+    """What is needed of a page, one line for each object."""
+    head = {"apiVersion": wanted.api_version(version), "kind": wanted.kind}
+    objects = ({**item, **head} for item in items)
+    try:
+        yield from (orjson.dumps(trimmed(one)) + b"\n" for one in objects if is_needed(one))
+    except orjson.JSONEncodeError as error:
+        raise SnapshotError(f"cannot list {wanted.resource}: an object cannot be written: {error}") from None
 
 
 def _place(text: bytes) -> tuple[str, str]:
-    metadata = orjson.loads(text).get("metadata") or {}
-    return metadata.get("namespace") or "", metadata.get("name") or ""
+    metadata = orjson.loads(text).get("metadata")
+    if not isinstance(metadata, dict):
+        return "", ""
+    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
 
 
 def _because(refusal: Refused) -> str:

@@ -3,14 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from dralloc.snapshot.kinds import Wanted
 
-__all__ = ["Json", "Page", "Refused", "Server"]
+__all__ = ["Json", "Limits", "Page", "Refused", "Server"]
 
 Json = dict[str, Any]
 """An object as it came over the wire."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What reading may take, whatever the server does.
+
+    Parameters
+    ----------
+    seconds
+        For everything together.
+    retries
+        How often a request is repeated after an answer that ended early, or that asked for it.
+    pause
+        Seconds before the first repetition; they double each time, unless the server says how long to wait.
+    wait
+        Most seconds that a server may ask for.
+    answer, total
+        Bytes of one answer, and of all.
+    pages
+        Pages of one list.
+    """
+
+    seconds: float = 1800
+    retries: int = 3
+    pause: float = 0.5
+    wait: float = 30
+    answer: int = 1 << 30
+    total: int = 8 << 30
+    pages: int = 10_000
 
 
 class Page(NamedTuple):
@@ -30,7 +60,13 @@ class Refused(Exception):  # noqa: N818 - an answer like any other; the reader d
 
 
 class Server(Protocol):
-    """An API server."""
+    """An API server.
+
+    ``warnings`` is what is to be known about the connection.
+    """
+
+    limits: Limits
+    warnings: Sequence[str]
 
     def groups(self) -> Mapping[str, Sequence[str]]:
         """The served versions of every API group but core; raises `Refused`."""

@@ -86,7 +86,7 @@ def is_needed(one: Json) -> bool:
     """Whether an object of a live cluster matters: a pod does if it uses devices or belongs to a group."""
     if one.get("kind") != "Pod":
         return True
-    spec, status = one.get("spec") or {}, one.get("status") or {}
+    spec, status = _mapping(one.get("spec")), _mapping(one.get("status"))
     if any(spec.get(field) for field in ("resourceClaims", "schedulingGroup", "workloadRef")):
         return True
     return bool(status.get("extendedResourceClaimStatus")) or any("/" in name for name in _resources(spec))
@@ -95,10 +95,15 @@ def is_needed(one: Json) -> bool:
 def _resources(spec: Json) -> Iterator[str]:
     """The resources that the containers of a pod name; those with a domain are extended resources."""
     for field in ("initContainers", "containers"):
-        for container in spec.get(field) or ():
-            for amounts in (container.get("resources") or {}).values():
-                if isinstance(amounts, dict):
-                    yield from amounts
+        containers = spec.get(field)
+        for container in containers if isinstance(containers, list) else ():
+            for amounts in _mapping(_mapping(container).get("resources")).values():
+                yield from _mapping(amounts)
+
+
+def _mapping(value: Any) -> Json:
+    """The value, or nothing where a server gives something else: whoever loads the object says what is wrong."""
+    return value if isinstance(value, dict) else {}
 
 
 def trimmed(one: Json) -> Json:
