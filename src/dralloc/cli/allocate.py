@@ -9,7 +9,7 @@ import typer
 
 import dralloc
 from dralloc.choices import Mode
-from dralloc.cli.console import Answers, Session
+from dralloc.cli.console import Answers, Reader
 from dralloc.cli.options import Choices, Paths
 
 __all__ = ["allocate_command", "compare_command"]
@@ -31,7 +31,7 @@ def allocate_command(
     ] = Output.TABLE,
     *,
     choices: Choices,
-    session: Session,
+    session: Reader,
 ) -> None:
     """Place the pending claims of a cluster."""
     from dralloc.api import to_wire

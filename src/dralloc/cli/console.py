@@ -16,14 +16,15 @@ from rich.status import Status
 from rich.text import Text
 
 import dralloc
-from dralloc.cli.options import AsJson, Quiet, Rules
+from dralloc.cli.options import AsJson, Limit, Quiet, Rules
 from dralloc.report import NARROWEST, WIDTH, Part, one_line, percent, show, tier_text
 
 if TYPE_CHECKING:
     from dralloc.cluster import Cluster
+    from dralloc.limits import Limits
     from dralloc.solvers.cpsat import Progress
 
-__all__ = ["Answers", "Session"]
+__all__ = ["Answers", "Reader", "Session"]
 
 _SHOWN: Final = 20
 
@@ -53,13 +54,6 @@ class Session:
         known = self.out.is_terminal or os.environ.get("COLUMNS", "").isdigit()
         self.out.width = max(self.out.width, NARROWEST) if known else WIDTH
         self.err = _Console(stderr=True, highlight=False)
-
-    def read(self, paths: Iterable[Path], rules: Rules) -> Cluster:
-        """Load the cluster, and say what is remarkable about it."""
-        with self.busy("reading"):
-            cluster = dralloc.load(*paths, strict=rules.strict)
-        self.warn(cluster.findings)
-        return cluster
 
     def show(self, parts: Iterable[Part]) -> None:
         """Print lines and tables."""
@@ -105,7 +99,32 @@ class Session:
 
 
 @dataclass
-class Answers(Session):
+class Reader(Session):
+    """A session that reads files."""
+
+    limit: Limit = None
+
+    @property
+    def limits(self) -> Limits:
+        """How much may come out of them.
+
+        Raises
+        ------
+        DrallocError
+            A limit has another form, or there is none of its name.
+        """
+        return dralloc.Limits.of(self.limit or ())
+
+    def read(self, paths: Iterable[Path], rules: Rules) -> Cluster:
+        """Load the cluster, and say what is remarkable about it."""
+        with self.busy("reading"):
+            cluster = dralloc.load(*paths, strict=rules.strict, limits=self.limits)
+        self.warn(cluster.findings)
+        return cluster
+
+
+@dataclass
+class Answers(Reader):
     """A session with one answer."""
 
     as_json: AsJson = False

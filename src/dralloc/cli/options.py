@@ -26,6 +26,7 @@ __all__ = [
     "Gang",
     "Gates",
     "GoalOption",
+    "Limit",
     "Limits",
     "Nodes",
     "Paths",
@@ -46,6 +47,16 @@ Gang = Annotated[
     str, typer.Option("--gang", metavar="LABEL", help="Pods with the same value of this label are placed all or none.")
 ]
 GoalOption = Annotated[Goal, typer.Option("--goal", help="What to prefer among equally good optima.")]
+Limit = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        metavar="NAME=AMOUNT",
+        help="Let more come out of little text: pods that are made of owners (pods=200k), bytes of a compressed file "
+        "(unpacked=512Mi), characters that aliases of YAML stand for (aliases=10M); may be given several times.",
+        show_default=False,
+    ),
+]
 Nodes = Annotated[
     list[str] | None, typer.Option("--node", metavar="NAME", help="Use only this node; may be given several times.")
 ]

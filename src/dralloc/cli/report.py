@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import dralloc
-from dralloc.cli.console import Session
+from dralloc.cli.console import Reader
 from dralloc.cli.options import Choices, Paths
 from dralloc.errors import DrallocError
 
@@ -33,7 +33,7 @@ def report_command(  # noqa: PLR0913 - one parameter per option
     ] = True,
     *,
     choices: Choices,
-    session: Session,
+    session: Reader,
 ) -> None:
     """Write both answers as one HTML page with pictures. It needs nothing else to be read."""
     from dralloc.save import write_text

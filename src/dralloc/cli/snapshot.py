@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dralloc.cli.console import Session
+from dralloc.cli.console import Reader, Session
 from dralloc.cli.options import STDOUT, Paths
 
 if TYPE_CHECKING:
@@ -57,13 +57,13 @@ def snapshot_command(  # noqa: PLR0913 - one parameter per option
     session.tell(_counts(found))
 
 
-def redact_command(paths: Paths, session: Session, output: Output = STDOUT) -> None:
+def redact_command(paths: Paths, session: Reader, output: Output = STDOUT) -> None:
     """Replace the names in a cluster's objects, so that they can be shared and still give the same answer."""
     from dralloc.load import load_objects
     from dralloc.snapshot import is_read
 
     with session.busy("reading"):
-        objects = load_objects(*paths)
+        objects = load_objects(*paths, limits=session.limits)
     known = [one for one in objects if is_read(one)]
     others = Counter(str(one.get("kind")) for one in objects if not is_read(one))
     if others:

@@ -10,7 +10,7 @@ import typer
 
 import dralloc
 from dralloc.choices import MAX_SEED, MAX_WORKERS, Backend, Goal
-from dralloc.cli.console import Session
+from dralloc.cli.console import Reader
 from dralloc.cli.options import STDOUT, Gang, Gates, GoalOption, Paths, TimeLimit, Workers
 from dralloc.errors import DrallocError
 
@@ -50,7 +50,7 @@ def study_command(  # noqa: PLR0913 - one parameter per option
     gang: Gang = "",
     *,
     gates: Gates,
-    session: Session,
+    session: Reader,
 ) -> None:
     """Answer for many seeds, demands and modes, and write a table."""
     from dralloc.save import write_text
@@ -67,6 +67,7 @@ def study_command(  # noqa: PLR0913 - one parameter per option
             n_jobs=jobs,
             features=gates.features,
             gang=gang,
+            limits=session.limits,
             progress=lambda done, total: session.update(f"study: {done} of {total} rows"),
             time_limit=time_limit,
             workers=workers,
