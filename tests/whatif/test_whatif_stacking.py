@@ -14,12 +14,12 @@ import brute_force
 import strategies
 from crowd_strategies import crowds
 from dralloc.problem import Demand, Problem, Usage
+from dralloc.problem.replicas import replicate
+from dralloc.problem.subproblem import cut
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.cpsat.cover import Column, cover
 from dralloc.whatif.alike import find_islands
 from dralloc.whatif.copies import copies
-from dralloc.whatif.cut import cut
-from dralloc.whatif.replicate import replicate
 from dralloc.whatif.stacking import Shelf, Stack, stack
 from whatif_apart import apart
 
@@ -34,7 +34,7 @@ def emptied(problem: Problem) -> Problem:
 
 def holding(problem: Problem, demands: Sequence[Demand], needs: Sequence[int], nodes: Sequence[int]) -> Problem:
     """Everything that is needed, on copies of nodes."""
-    whole = replicate([cut(problem, [node]) for node in nodes])
+    whole = replicate([cut(problem, [node]).problem for node in nodes])
     groups = (
         copies(replace(demand, nodes=_allowed(demand, nodes)), need)
         for demand, need in zip(demands, needs, strict=True)

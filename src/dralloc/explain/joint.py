@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from dralloc.explain.lift import Lift
 from dralloc.explain.reasons import Cause, Code
-from dralloc.explain.scene import Lift, Part, Scene
+from dralloc.explain.scene import Scene
 from dralloc.problem import MAX_RESULTS, Claim, Constraint, ConstraintKind, Demand, Problem, Request
+from dralloc.problem.subproblem import Subproblem
 from dralloc.solvers.first_fit import first_fit
 
 __all__ = ["joint_cause"]
@@ -15,13 +17,13 @@ __all__ = ["joint_cause"]
 _Wanted = tuple[Claim, ...]
 
 
-def joint_cause(scene: Scene, node: int, demand: Demand, part: Part) -> Cause:
+def joint_cause(scene: Scene, node: int, demand: Demand, part: Subproblem) -> Cause:
     """The first rule without which the fewest of the demand's requests that do not fit together would."""
     return _Joint(scene, node, demand, part).cause()
 
 
 class _Joint:
-    def __init__(self, scene: Scene, node: int, demand: Demand, part: Part) -> None:
+    def __init__(self, scene: Scene, node: int, demand: Demand, part: Subproblem) -> None:
         self.scene = scene
         self.node = node
         self.demand = demand

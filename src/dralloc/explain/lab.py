@@ -15,12 +15,15 @@ from dralloc.choices import Mode
 from dralloc.errors import FatalError
 from dralloc.explain.change import Change
 from dralloc.explain.excluded import SHARED, Exclusions
+from dralloc.explain.lift import Lift
 from dralloc.explain.plausible import Plausible
-from dralloc.explain.scene import Lift, Part, Scene
+from dralloc.explain.scene import Scene
 from dralloc.explain.turn import Turn
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
+from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.holdings import ClaimLedger
+from dralloc.problem.subproblem import Subproblem
 from dralloc.solution import Grant, Solution
 from dralloc.solvers.cpsat import solve, within_caps
 from dralloc.solvers.first_fit import first_fit
@@ -124,9 +127,9 @@ class Lab:
         """An answer on the node; one with node -1 if first fit has to give up for every node."""
         return self.within(scene.part([node], [demand], lift), demand, lift)
 
-    def within(self, part: Part, demand: Demand, lift: Lift) -> Witness | None:
+    def within(self, part: Subproblem, demand: Demand, lift: Lift) -> Witness | None:
         """An answer on the only node of a part of a scene, as `on` gives it."""
-        key = demand.claims, lift, part.problem.budgets, part.signature()
+        key = demand.claims, lift, part.problem.budgets, inventory_key(part.problem)
         if key not in self._known:
             solution = self._solve(part)
             if solution is None:
@@ -135,7 +138,7 @@ class Lab:
         found = self._known[key]
         return None if found is None else Witness(part.nodes[0], tuple(_renumbered(part, found)))
 
-    def _solve(self, part: Part) -> Solution | None:
+    def _solve(self, part: Subproblem) -> Solution | None:
         solution = first_fit(part.problem)
         if not self.exact and isinstance(solution.errors.get(0), FatalError):
             return None
@@ -146,6 +149,6 @@ class Lab:
         return solution
 
 
-def _renumbered(part: Part, grants: Sequence[Sequence[Grant]]) -> Iterator[tuple[Grant, ...]]:
+def _renumbered(part: Subproblem, grants: Sequence[Sequence[Grant]]) -> Iterator[tuple[Grant, ...]]:
     for claim in grants:
         yield tuple(grant._replace(device=part.devices[grant.device]) for grant in claim)

@@ -10,9 +10,10 @@ from dralloc.check import check
 from dralloc.explain.caps import charged
 from dralloc.explain.change import Change
 from dralloc.explain.excluded import Exclusions
+from dralloc.explain.lift import NO_LIFT
 from dralloc.explain.offers import TableOffers
 from dralloc.explain.plausible import Plausible
-from dralloc.explain.scene import NO_LIFT, Scene
+from dralloc.explain.scene import Scene
 from dralloc.explain.situation import Situation
 from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey

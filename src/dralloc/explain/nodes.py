@@ -10,10 +10,11 @@ from dralloc.explain.excluded import SHARED, Exclusions
 from dralloc.explain.funnel import Funnel
 from dralloc.explain.joint import joint_cause
 from dralloc.explain.reasons import Cause, Code, NodeReason
-from dralloc.explain.scene import Part
 from dralloc.explain.turn import Turn
 from dralloc.explain.wording import Wording
 from dralloc.problem import PoolState, Problem
+from dralloc.problem.equivalence import inventory_key
+from dralloc.problem.subproblem import Subproblem
 from dralloc.solvers.first_fit import first_fit
 
 __all__ = ["Diagnosis"]
@@ -51,7 +52,7 @@ class Diagnosis:
             return (Cause(Code.NODE, "; ".join((*self._exclusions.rules(self._whole, node), *shared))),)
         part = self._turn.scene.part([node], [self._turn.demand])
         demand = replace(self._turn.demand, nodes=None, gang="")
-        signature = part.signature()
+        signature = inventory_key(part.problem)
         if signature in self._known:
             return () if self._known[signature] else self._unfit(node, part, signature)
         solution = first_fit(replace(part.problem, demands=(demand,)))
@@ -73,7 +74,7 @@ class Diagnosis:
         text = str(error)
         return Cause(Code.CEL if ": CEL " in text else Code.ERROR, text)
 
-    def _unfit(self, node: int, part: Part, signature: Hashable) -> tuple[Cause, ...]:
+    def _unfit(self, node: int, part: Subproblem, signature: Hashable) -> tuple[Cause, ...]:
         pools = self._turn.scene.problem.nodes[node].pools
         invalid = tuple(
             Cause(Code.POOL_INVALID, "pool is invalid", details=(self._wording.pool(pool),))

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from dralloc.api import CELDeviceSelector, DeviceClass, DeviceSelector, DeviceTaint, DeviceToleration
 from dralloc.api.tolerating import all_tolerated
 from dralloc.compiler import Compiled
-from dralloc.errors import AllocationError
 from dralloc.explain.clauses import Clause, clauses_of
 from dralloc.inventory.charges import charge_for
 from dralloc.match import Criteria, MatchTable
 from dralloc.names import ClaimKey
 from dralloc.problem import Charge, Eligibility
+from dralloc.problem.eligibility import Overlay
 from dralloc.quantity import Quantity
 
 __all__ = ["Offers", "TableOffers", "Variation"]
@@ -51,13 +51,13 @@ class Variation:
 _SAME = Variation()
 
 
-class Offers:
+class Offers(Overlay):
     """Answers of an eligibility. It has no variations, and does not know the selectors behind the answers."""
 
     knows_selectors = False
 
     def __init__(self, eligibility: Eligibility) -> None:
-        self.eligibility = eligibility
+        super().__init__(eligibility)
         self._looks: dict[tuple[int, ...], tuple[Hashable, ...]] = {}
 
     def looks(self, devices: tuple[int, ...]) -> tuple[Hashable, ...]:
@@ -66,26 +66,6 @@ class Offers:
         if found is None:
             found = self._looks[devices] = tuple(map(self.look, devices))
         return found
-
-    def look(self, device: int) -> Hashable:
-        """Devices of one look get the same answers."""
-        return self.eligibility.look(device)
-
-    def selects(self, alternative: int, device: int) -> bool | AllocationError:
-        """As in `Eligibility`."""
-        return self.eligibility.selects(alternative, device)
-
-    def admits(self, alternative: int, device: int) -> bool:
-        """As in `Eligibility`."""
-        return self.eligibility.admits(alternative, device)
-
-    def charge(self, alternative: int, device: int) -> Charge | None:
-        """As in `Eligibility`."""
-        return self.eligibility.charge(alternative, device)
-
-    def kind(self, alternative: int) -> Hashable:
-        """Alternatives of one kind get the same answers."""
-        return self.eligibility.kind(alternative)
 
     def clauses(self, alternative: int) -> tuple[Clause, ...]:  # noqa: ARG002 - nothing is known here
         """What class and request demand, clause by clause."""

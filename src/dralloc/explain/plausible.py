@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from itertools import islice
 
-from dralloc.explain.scene import Lift, Scene
+from dralloc.explain.lift import Lift
+from dralloc.explain.scene import Scene
 from dralloc.problem import Alternative, Charge, Demand, PoolState, Request
 
 __all__ = ["Plausible"]

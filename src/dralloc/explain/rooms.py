@@ -75,7 +75,7 @@ def _holds(situation: Situation, number: int) -> bool:
     scene = replace(lab.turn.scene, ledger=ledger)
     reached = local.union(_reached_anywhere(situation, number))
     offered = [device for device in scene.relevant(number, alternatives_in([demand])) if device in reached]
-    found = lab.within(scene.cut({number: offered}, [demand], lift), demand, lift)
+    found = lab.within(scene.cut([number], offered, [demand], lift), demand, lift)
     return found is not None and found.node >= 0
 
 

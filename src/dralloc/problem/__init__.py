@@ -12,6 +12,7 @@ reach (KEP-4381 leaves this to the allocator; upstream evaluates on the way).
 from __future__ import annotations
 
 from dralloc.names import CounterID
+from dralloc.problem.eligibility import Eligibility
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import (
     MAX_RESULTS,
@@ -21,7 +22,6 @@ from dralloc.problem.requests import (
     Constraint,
     ConstraintKind,
     Demand,
-    Eligibility,
     Request,
 )
 from dralloc.problem.supply import (

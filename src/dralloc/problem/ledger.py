@@ -14,7 +14,7 @@ The rules, which every search and every explanation reads here:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 from enum import Enum
 from typing import NamedTuple
@@ -185,6 +185,15 @@ class Ledger:
             dict(self.shares),
             {slot: dict(amounts) for slot, amounts in self.consumed.items()},
             self.problem.usage.compatibility,
+        )
+
+    def usage_of(self, slots: Set[int]) -> Usage:
+        """What is in use now of these slots, for a part of the problem with the devices behind them."""
+        return Usage(
+            frozenset(slots & self.held),
+            {slot: self.shares[slot] for slot in self.shares.keys() & slots},
+            {slot: self.consumed[slot] for slot in self.consumed.keys() & slots},
+            self.common_groups(),
         )
 
     def applied(self) -> Problem:

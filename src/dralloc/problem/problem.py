@@ -11,7 +11,8 @@ from dralloc.brief import Brief
 from dralloc.budget import Budget
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.names import PoolID
-from dralloc.problem.requests import Demand, Eligibility
+from dralloc.problem.eligibility import Eligibility
+from dralloc.problem.requests import Demand
 from dralloc.problem.supply import Counter, Device, Node, Usage
 
 __all__ = ["Problem"]

@@ -1,13 +1,12 @@
-"""What is asked: demands with their claims, requests and alternatives, and which device may serve them."""
+"""What is asked: demands with their claims, requests and alternatives."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Protocol
+from typing import Final
 
-from dralloc.errors import AllocationError
 from dralloc.names import ClaimKey, RequestName
 from dralloc.quantity import Quantity
 
@@ -19,7 +18,6 @@ __all__ = [
     "Constraint",
     "ConstraintKind",
     "Demand",
-    "Eligibility",
     "Request",
 ]
 
@@ -34,7 +32,7 @@ class Alternative:
     Parameters
     ----------
     index
-        Its place among all alternatives of the problem: the key of `Eligibility`.
+        Its place among all alternatives of the problem: the key of `dralloc.problem.Eligibility`.
     name
         ``request`` or ``request/sub``.
     rank
@@ -96,6 +94,11 @@ class Claim:
     constraints: tuple[Constraint, ...] = ()
     defect: str = ""
 
+    def alternatives(self) -> Iterator[Alternative]:
+        """Every alternative, in order."""
+        for request in self.requests:
+            yield from request.alternatives
+
 
 @dataclass(frozen=True, slots=True)
 class Demand:
@@ -125,6 +128,11 @@ class Demand:
     nodes: tuple[int, ...] | None = None
     gang: str = ""
 
+    def alternatives(self) -> Iterator[Alternative]:
+        """Every alternative of every claim, in order."""
+        for claim in self.claims:
+            yield from claim.alternatives()
+
 
 @dataclass(frozen=True, slots=True)
 class Charge:
@@ -143,22 +151,3 @@ class Charge:
     capacity: tuple[tuple[str, int], ...] = ()
     counters: tuple[tuple[int, int], ...] = ()
     recorded: tuple[tuple[str, Quantity], ...] = ()
-
-
-class Eligibility(Protocol):
-    """Which device may serve which alternative, whatever else is in use. Answers are worked out when asked, once."""
-
-    def selects(self, alternative: int, device: int) -> bool | AllocationError:
-        """Whether class and request selectors accept the device; a CEL failure is the error that upstream raises."""
-
-    def admits(self, alternative: int, device: int) -> bool:
-        """Whether the device lets the alternative in: its taints are tolerated, and no feature that it needs is off."""
-
-    def charge(self, alternative: int, device: int) -> Charge | None:
-        """What an allocation takes; None if the device lacks a requested capacity or a request policy forbids it."""
-
-    def kind(self, alternative: int) -> Hashable:
-        """Alternatives of one kind get the same answers for every device, but for who is named in an error."""
-
-    def look(self, device: int) -> Hashable:
-        """Devices of one look get the same answers for every alternative, but for who is named in an error."""

@@ -11,9 +11,12 @@ from dralloc.compiler import Compiled
 from dralloc.errors import AllocationError
 from dralloc.explain.excluded import CORDONED, Exclusions
 from dralloc.explain.plausible import Plausible
-from dralloc.explain.scene import Part, Scene
+from dralloc.explain.scene import Scene
 from dralloc.problem import Alternative, Charge, Claim, Demand, Eligibility, Request
+from dralloc.problem.eligibility import Overlay
+from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.holdings import ClaimLedger
+from dralloc.problem.subproblem import Subproblem
 from dralloc.solution import Grant
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
@@ -73,7 +76,7 @@ class Granter:
         """What a demand finds on a node."""
         loose = _without_constraints(demand) if Cause.ALIGNMENT in self._lifted else demand
         part = self._scene.part([node], [loose], self._lift)
-        key = demand.key, part.signature()
+        key = demand.key, inventory_key(part.problem)
         if key not in self._known:
             self._known[key] = self._look(part, loose, node)
         granted, serving = self._known[key]
@@ -85,7 +88,7 @@ class Granter:
     def _granting(self, alternative: int, device: int) -> Granting:
         return Granting(device, self._scene.offers.charge(alternative, device) or Charge())
 
-    def _look(self, part: Part, demand: Demand, node: int) -> tuple[list[tuple[int, int]], list[int]]:
+    def _look(self, part: Subproblem, demand: Demand, node: int) -> tuple[list[tuple[int, int]], list[int]]:
         plausible = Plausible(self._scene, demand, self._lift)
         candidates = [
             (each, place)
@@ -104,7 +107,7 @@ class Granter:
         return sorted(tried.granted), list(dict.fromkeys(place for _, place in alone))
 
 
-def _offered(part: Part) -> frozenset[int]:
+def _offered(part: Subproblem) -> frozenset[int]:
     return frozenset(part.problem.nodes[0].devices())
 
 
@@ -130,7 +133,7 @@ def _without_constraints(demand: Demand) -> Demand:
 class _Tried:
     """Answers for a demand on its own: what is granted in any of them."""
 
-    def __init__(self, part: Part, demand: Demand) -> None:
+    def __init__(self, part: Subproblem, demand: Demand) -> None:
         self._problem = part.problem
         self._demand = replace(demand, nodes=None, gang="")
         self.granted: set[tuple[int, int]] = set()
@@ -186,11 +189,10 @@ def _with(demand: Demand, alternative: Alternative, parts: Sequence[Alternative]
     return replace(demand, claims=tuple(replace(claim, requests=tuple(requests(claim))) for claim in demand.claims))
 
 
-@dataclass(frozen=True)
-class _Forced:
+@dataclass(eq=False)
+class _Forced(Overlay):
     """An eligibility in which an alternative is taken apart: one device, and others than that."""
 
-    base: Eligibility
     alternative: int
     device: int
 
@@ -200,16 +202,16 @@ class _Forced:
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
         if alternative < 0 and (device == self.device) is not (alternative == _WANTED):
             return False
-        return self.base.selects(self._real(alternative), device)
+        return super().selects(self._real(alternative), device)
 
     def admits(self, alternative: int, device: int) -> bool:
-        return self.base.admits(self._real(alternative), device)
+        return super().admits(self._real(alternative), device)
 
     def charge(self, alternative: int, device: int) -> Charge | None:
-        return self.base.charge(self._real(alternative), device)
+        return super().charge(self._real(alternative), device)
 
     def kind(self, alternative: int) -> Hashable:
-        return alternative if alternative < 0 else (alternative, self.base.kind(alternative))
+        return alternative if alternative < 0 else (alternative, super().kind(alternative))
 
     def look(self, device: int) -> Hashable:
         return device

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Final
 
 from dralloc.api import CapacityRequestPolicy
+from dralloc.explain.lift import Lift
 from dralloc.explain.offers import Offers
-from dralloc.explain.scene import Lift
 from dralloc.inventory.charges import charge_for
 from dralloc.match import MatchTable
 from dralloc.problem import Charge, Problem

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
-from dralloc.errors import AllocationError
 from dralloc.names import ClaimKey
-from dralloc.problem import Charge, Claim, Demand, Eligibility, Problem
+from dralloc.problem import Charge, Claim, Demand, Problem
+from dralloc.problem.eligibility import Overlay
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat import solve
 
@@ -42,7 +42,9 @@ def takes_nothing(problem: Problem, demand: Demand) -> bool:
     Admin access takes nothing (KEP-5018), nor does a share of a device that consumes no capacity: what the device
     itself draws on counters is drawn once (KEP-4815, KEP-5075).
     """
-    return bool(solve(replace(problem, demands=(demand,), eligibility=_ForNothing(problem, demand))).placements)
+    admin = frozenset(one.index for one in demand.alternatives() if one.admin)
+    for_nothing = _ForNothing(problem.eligibility, problem, admin)
+    return bool(solve(replace(problem, demands=(demand,), eligibility=for_nothing)).placements)
 
 
 def is_for_nothing(problem: Problem, placement: Placement) -> bool:
@@ -62,37 +64,17 @@ def _is_free(problem: Problem, device: int, charge: Charge | None) -> bool:
     return shareable and charge is not None and not any(each for _, each in (*charge.capacity, *charge.counters))
 
 
-@dataclass(frozen=True)
-class _ForNothing:
+@dataclass(eq=False)
+class _ForNothing(Overlay):
     """The eligibility of a problem, where only what takes nothing is let in."""
 
     problem: Problem
-    demand: Demand
-
-    @property
-    def _whole(self) -> Eligibility:
-        return self.problem.eligibility
-
-    def selects(self, alternative: int, device: int) -> bool | AllocationError:
-        return self._whole.selects(alternative, device)
+    admin: frozenset[int]
 
     def admits(self, alternative: int, device: int) -> bool:
-        return self._whole.admits(alternative, device) and (
-            alternative in self._admin or _is_free(self.problem, device, self.charge(alternative, device))
+        return super().admits(alternative, device) and (
+            alternative in self.admin or _is_free(self.problem, device, self.charge(alternative, device))
         )
-
-    @property
-    def _admin(self) -> frozenset[int]:
-        return frozenset(
-            alternative.index
-            for claim in self.demand.claims
-            for request in claim.requests
-            for alternative in request.alternatives
-            if alternative.admin
-        )
-
-    def charge(self, alternative: int, device: int) -> Charge | None:
-        return self._whole.charge(alternative, device)
 
     def kind(self, alternative: int) -> Hashable:
         return alternative

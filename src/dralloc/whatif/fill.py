@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from dralloc.check import check
 from dralloc.errors import FatalError
 from dralloc.problem import Demand, Problem
+from dralloc.problem.subproblem import cut
 from dralloc.solution import Solution
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.whatif.alike import Islands, find_islands
 from dralloc.whatif.copies import copies, is_for_nothing, takes_nothing
-from dralloc.whatif.cut import cut
 from dralloc.whatif.naive import Estimate
 from dralloc.whatif.twins import EveryNodeCountsError
 
@@ -94,7 +94,7 @@ def _one_of_each(
 ) -> tuple[Problem, Demand, dict[int, int]]:
     """The problem with one node of each kind, the demand there, and how often each of these nodes counts."""
     counts = {place: sum(times.get(node, 1) for node in group) for place, group in enumerate(islands.groups)}
-    return cut(problem, [group[0] for group in islands.groups]), replace(demand, nodes=None), counts
+    return cut(problem, [group[0] for group in islands.groups]).problem, replace(demand, nodes=None), counts
 
 
 @dataclass(frozen=True)

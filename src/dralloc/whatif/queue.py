@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from dralloc.check import check
 from dralloc.errors import FatalError
 from dralloc.problem import Demand, Problem
+from dralloc.problem.subproblem import at_home, cut
 from dralloc.solvers.first_fit import first_fit
 from dralloc.whatif.alike import find_islands
 from dralloc.whatif.copies import copies
-from dralloc.whatif.cut import at_home, cut
 from dralloc.whatif.front import Vector
 from dralloc.whatif.naive import Estimate
 
@@ -95,7 +95,7 @@ class Queue:
     def _part(self, kind: int) -> tuple[Problem, list[Demand], Vector]:
         """The node alone, the demands there, and how many of each could fit at most."""
         if kind not in self._parts:
-            part, demands = cut(self.problem, [kind]), at_home(self.demands, kind)
+            part, demands = cut(self.problem, [kind]).problem, at_home(self.demands, kind)
             totals = (Estimate(part, demand).total() for demand in demands)
             most = (high if total is None else min(high, total) for high, total in zip(self.most, totals, strict=True))
             self._parts[kind] = part, demands, tuple(most)

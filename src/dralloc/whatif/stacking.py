@@ -18,15 +18,15 @@ from typing import Final
 from dralloc.check import check
 from dralloc.errors import DrallocError
 from dralloc.problem import Demand, Problem
+from dralloc.problem.replicas import replicate
+from dralloc.problem.subproblem import cut
 from dralloc.solution import Grant, Placement, Solution
 from dralloc.solvers.cpsat import Options
 from dralloc.solvers.cpsat.cover import Column, Cover, cover, prices
 from dralloc.whatif.copies import copies
-from dralloc.whatif.cut import cut
 from dralloc.whatif.front import Vector, find_front
 from dralloc.whatif.mix import Crowd, Mix
 from dralloc.whatif.naive import Estimate
-from dralloc.whatif.replicate import replicate
 
 __all__ = ["Shelf", "Stack", "stack"]
 
@@ -92,7 +92,7 @@ class _Kind:
         self, problem: Problem, demands: Sequence[Demand], needs: Vector, shelf: Shelf, options: Options | None
     ) -> None:
         self.cost = shelf.cost
-        self.part = cut(problem, [shelf.node])
+        self.part = cut(problem, [shelf.node]).problem
         allowed = [demand.nodes is None or shelf.node in demand.nodes for demand in demands]
         here = [replace(demand, nodes=None) for demand in demands]
         most = tuple(

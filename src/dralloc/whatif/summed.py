@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from dralloc.problem import Demand, Problem
+from dralloc.problem.subproblem import at_home, cut
 from dralloc.solvers.cpsat import Options
 from dralloc.solvers.cpsat.sums import Summands, best_sum
 from dralloc.whatif.alike import find_islands
-from dralloc.whatif.cut import at_home, cut
 from dralloc.whatif.divide import divide
 from dralloc.whatif.fill import fill
 from dralloc.whatif.front import Vector, find_front
@@ -85,7 +85,7 @@ def _points(
     problem: Problem, demands: Sequence[Demand], node: int, limit: int, options: Options
 ) -> tuple[Vector, ...] | None:
     """All points of a node; None if there are more than so many, or one of them is not proven."""
-    part = cut(problem, [node])
+    part = cut(problem, [node]).problem
     here = at_home(demands, node)
     alone = [fill(part, demand, options) for demand in here]
     mix = Mix(part, here, tuple(found.bound or 0 for found in alone), options)

@@ -9,7 +9,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dralloc.problem import Charge, Device, Node, Problem, Usage
+from dralloc.problem import Charge, Node, Problem, Usage
+from dralloc.problem.eligibility import Table, renumbered
+from dralloc.problem.subproblem import cut, with_versions
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.cpsat.candidates import Candidate, Choice, Site
 
@@ -103,10 +105,9 @@ class _Cut:
         self.old_sites = sites
         every = [site for each in sites.values() for site in each]
         candidates = [each for site in every for choice in site.choices() for each in _mentioned(choice)]
-        slots = dict.fromkeys(problem.devices[candidate.device].slot for candidate in candidates)
         self.demands = list(sites)
         self.nodes = sorted({site.node for site in every})
-        self.devices = sorted({version for slot in slots for version in problem.versions[slot]})
+        self.devices = sorted(with_versions(problem, (candidate.device for candidate in candidates)))
         drawn = {counter for device in self.devices for counter, _ in problem.devices[device].consumes}
         drawn.update(counter for candidate in candidates for counter, _ in candidate.charge.counters)
         sets = {problem.counters[counter].id[:3] for counter in drawn}
@@ -119,38 +120,20 @@ class _Cut:
         self.shared = any(site.shared for site in every)
 
     def excerpt(self) -> Excerpt:
-        whole = self.whole
-        slots = {whole.devices[device].slot for device in self.devices}
-        problem = Problem(
-            demands=tuple(replace(whole.demands[demand], nodes=None) for demand in self.demands),
-            nodes=tuple(self._node(whole.nodes[node]) for node in self.nodes),
-            devices=tuple(self._device(whole.devices[device]) for device in self.devices),
-            counters=tuple(whole.counters[counter] for counter in self.counters),
-            usage=whole.usage_of(slots),
-            eligibility=_Known(self.charges),
-            features=whole.features,
-            budgets=whole.budgets,
-        )
-        return Excerpt(problem, self.demands, self.nodes, self.devices)
-
-    def _device(self, device: Device) -> Device:
-        if not device.consumes and device.nodes is None:
-            return device
-        nodes = None if device.nodes is None else frozenset(self._at(self.node_at, device.nodes))
-        return replace(device, consumes=self._amounts(device.consumes), nodes=nodes)
-
-    def _node(self, node: Node) -> Node:
-        """With pools only where it matters from where an allocated device can be used."""
+        demands = [replace(self.whole.demands[demand], nodes=None) for demand in self.demands]
+        known = Table(self.charges)
+        part = cut(
+            self.whole,
+            self.nodes,
+            devices=self.devices,
+            counters=self.counters,
+            demands=demands,
+            eligibility=known,
+        ).problem
         if not self.shared:
-            return Node(node.name, ())
-        pools = (replace(pool, devices=tuple(self._at(self.device_at, pool.devices))) for pool in node.pools)
-        return Node(node.name, tuple(pools))
-
-    def _at(self, places: Mapping[int, int], numbers: Iterable[int]) -> Iterator[int]:
-        return (places[number] for number in numbers if number in places)
-
-    def _amounts(self, amounts: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-        return tuple((self.counter_at[counter], amount) for counter, amount in amounts)
+            # Only where claims are shared it matters from where an allocated device can be used.
+            part = replace(part, nodes=tuple(Node(node.name, ()) for node in part.nodes))
+        return Excerpt(part, self.demands, self.nodes, self.devices)
 
     def sites(self) -> dict[int, tuple[Site, ...]]:
         """The sites, which also say what allocations take."""
@@ -174,7 +157,7 @@ class _Cut:
     def _candidate(self, choice: Choice, candidate: Candidate) -> Candidate:
         device, charge = self.device_at[candidate.device], candidate.charge
         if charge.counters:
-            charge = replace(charge, counters=self._amounts(charge.counters))
+            charge = replace(charge, counters=renumbered(charge.counters, self.counter_at))
         self.charges[choice.spec.index, device] = charge
         return Candidate(device, charge)
 
@@ -182,25 +165,3 @@ class _Cut:
 def _mentioned(choice: Choice) -> Iterator[Candidate]:
     yield from choice.candidates
     yield from choice.blocked
-
-
-@dataclass(frozen=True)
-class _Known:
-    """What the sites say of who may serve whom."""
-
-    charges: Mapping[tuple[int, int], Charge]
-
-    def selects(self, alternative: int, device: int) -> bool:
-        return (alternative, device) in self.charges
-
-    def admits(self, alternative: int, device: int) -> bool:
-        return (alternative, device) in self.charges
-
-    def charge(self, alternative: int, device: int) -> Charge | None:
-        return self.charges.get((alternative, device))
-
-    def kind(self, alternative: int) -> Hashable:
-        return alternative
-
-    def look(self, device: int) -> Hashable:
-        return device

@@ -11,6 +11,7 @@ from dralloc.explain.offers import Offers
 from dralloc.explain.scene import Scene
 from dralloc.names import ClaimKey, RequestName
 from dralloc.problem import Alternative, Charge, Claim, Demand, Eligibility, Problem, Request
+from dralloc.problem.eligibility import Overlay
 from dralloc.solution import Grant, Placement, Solution
 from dralloc.whatif.moves.estate import Estate, Resident
 
@@ -111,27 +112,24 @@ def _anywhere(demand: Demand) -> Demand:
     return Demand(demand.key, demand.claims)
 
 
-@dataclass(frozen=True)
-class _WithStays:
+@dataclass(eq=False)
+class _WithStays(Overlay):
     """The eligibility of a problem, with negative numbers for what residents hold."""
 
-    whole: Eligibility
     table: Mapping[int, tuple[int, Charge]]
     devices: frozenset[int]
 
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
-        if alternative >= 0:
-            return self.whole.selects(alternative, device)
-        return self.table[alternative][0] == device
+        return super().selects(alternative, device) if alternative >= 0 else self.table[alternative][0] == device
 
     def admits(self, alternative: int, device: int) -> bool:
-        return alternative < 0 or self.whole.admits(alternative, device)
+        return alternative < 0 or super().admits(alternative, device)
 
     def charge(self, alternative: int, device: int) -> Charge | None:
-        return self.whole.charge(alternative, device) if alternative >= 0 else self.table[alternative][1]
+        return super().charge(alternative, device) if alternative >= 0 else self.table[alternative][1]
 
     def kind(self, alternative: int) -> Hashable:
-        return self.whole.kind(alternative) if alternative >= 0 else alternative
+        return super().kind(alternative) if alternative >= 0 else alternative
 
     def look(self, device: int) -> Hashable:
-        return self.whole.look(device), device if device in self.devices else None
+        return super().look(device), device if device in self.devices else None

@@ -18,7 +18,7 @@ def replicate(parts: Sequence[Problem]) -> Problem:
     Parameters
     ----------
     parts
-        Cut out of one problem (see `dralloc.whatif.cut`); nothing of them is in use.
+        Cut out of one problem (see `dralloc.problem.subproblem`); nothing of them is in use.
 
     Returns
     -------

@@ -1,0 +1,57 @@
+"""What is equal up to names, so that what was found out for one holds for the other."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from dralloc.problem.problem import Problem
+from dralloc.problem.supply import Scalar
+
+__all__ = ["inventory_key"]
+
+
+def inventory_key(problem: Problem) -> Hashable:
+    """A canonical key of all that a small problem has to offer, to demands with the same alternatives.
+
+    Problems with equal keys give equal answers to equal demands, index by index. That is so because the key holds, in
+    the order of the indices, everything that a rule reads: which devices are one (slots), which close together
+    (groups), what each draws, consumes and can give, who is let in (looks), what is in use of it. Of attribute values
+    it only matters where they recur, so they are numbered as they appear; so are slots, groups and counter sets.
+    """
+    offers = problem.eligibility
+    in_use = problem.usage.compatibility
+    values: dict[tuple[str, Scalar], int] = {}
+    sets: dict[int, int] = {}
+    slots: dict[int, int] = {}
+    groups: dict[int, int] = {}
+    devices = tuple(
+        (
+            offers.look(number),
+            slots.setdefault(device.slot, len(slots)),
+            groups.setdefault(device.group, len(groups)),
+            device.shareable,
+            device.consumes,
+            device.nodes,
+            device.binds_to_node,
+            tuple(
+                (sets.setdefault(number, len(sets)), shared, in_use.get(number))
+                for number, shared in device.compatibility
+            ),
+            tuple(
+                (name, tuple(values.setdefault((name, value), len(values)) for value in sorted(carried, key=str)))
+                for name, carried in sorted(device.attributes.items())
+            ),
+            tuple((name, each.total, each.consumable) for name, each in device.capacity.items())
+            if device.shareable
+            else (),
+        )
+        for number, device in enumerate(problem.devices)
+    )
+    usage = problem.usage
+    used = tuple(
+        (slot in usage.held, usage.shares.get(slot, 0), tuple(sorted(usage.consumed.get(slot, {}).items())))
+        for slot in slots
+    )
+    counters = tuple((counter.free, groups.get(counter.group, -1)) for counter in problem.counters)
+    pools = tuple(tuple((pool.state, pool.devices) for pool in node.pools) for node in problem.nodes)
+    return devices, used, counters, pools

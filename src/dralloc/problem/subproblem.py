@@ -1,0 +1,122 @@
+"""A part of a problem as a problem of its own, under new numbers, and the way back.
+
+What is cut out answers as the whole would, as long as nobody outside of it takes anything: with the chosen devices come
+the other versions of them while a pool is updated (they are charged together), the counters that can stand in their
+way, what is in use of all that, and the compatibility groups of what is in use outside (KEP-5963).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dralloc.problem.eligibility import Eligibility, Renumbered, renumbered
+from dralloc.problem.ledger import Ledger
+from dralloc.problem.problem import Problem
+from dralloc.problem.requests import Demand
+from dralloc.problem.supply import Counter, Device, Node
+
+__all__ = ["Subproblem", "at_home", "cut", "with_versions"]
+
+
+@dataclass(frozen=True)
+class Subproblem:
+    """A part of a problem.
+
+    Parameters
+    ----------
+    problem
+        The part.
+    nodes, devices, counters
+        By index in the part, the index in the whole.
+    """
+
+    problem: Problem
+    nodes: Sequence[int]
+    devices: Sequence[int]
+    counters: Sequence[int]
+
+
+def cut(  # noqa: PLR0913 - what is kept, by sort
+    whole: Problem,
+    nodes: Sequence[int],
+    *,
+    devices: Sequence[int] | None = None,
+    counters: Iterable[int] | None = None,
+    demands: Iterable[Demand] = (),
+    eligibility: Eligibility | None = None,
+    ledger: Ledger | None = None,
+) -> Subproblem:
+    """Cut some nodes out of a problem.
+
+    Parameters
+    ----------
+    nodes
+        In the order that they get.
+    devices
+        Those that are kept, in the order that they get; all that these nodes are offered if None. Must be closed under
+        `with_versions`.
+    counters
+        Those that are kept, in the order that they get; all of the devices' groups if None.
+    demands
+        What the part asks for, with its nodes as the part numbers them.
+    eligibility
+        Who may serve whom, in the part's numbers; if None, what the whole says.
+    ledger
+        What is in use; if None, the usage of the whole.
+    """
+    if devices is None:
+        offered = dict.fromkeys(device for node in nodes for device in whole.nodes[node].devices())
+        devices = with_versions(whole, offered)
+    if counters is None:
+        groups = dict.fromkeys(whole.devices[device].group for device in devices)
+        counters = sorted(counter for group in groups for counter in whole.counters_of.get(group, ()))
+    kept = tuple(counters)
+    node_at, device_at, counter_at = (
+        {number: place for place, number in enumerate(numbers)} for numbers in (nodes, devices, kept)
+    )
+    problem = replace(
+        whole,
+        demands=tuple(demands),
+        nodes=tuple(_node(whole.nodes[node], device_at) for node in nodes),
+        devices=tuple(_device(whole.devices[device], node_at, counter_at) for device in devices),
+        counters=tuple(_counter(whole.counters[counter], counter, ledger) for counter in kept),
+        usage=(ledger or whole).usage_of({whole.devices[device].slot for device in devices}),
+        eligibility=eligibility or Renumbered(whole.eligibility, devices, counter_at),
+    )
+    return Subproblem(problem, nodes, devices, kept)
+
+
+def with_versions(whole: Problem, devices: Iterable[int]) -> tuple[int, ...]:
+    """The devices, then what else generations of their pools publish of them."""
+    known = dict.fromkeys(devices)
+    if whole.several_versions:
+        slots = dict.fromkeys(whole.devices[device].slot for device in known)
+        known.update(dict.fromkeys(version for slot in slots for version in whole.versions[slot]))
+    return tuple(known)
+
+
+def at_home(demands: Iterable[Demand], node: int) -> list[Demand]:
+    """The demands as they are on this node cut out alone: without rules about nodes, or with nowhere to go."""
+    return [replace(one, nodes=None if one.nodes is None or node in one.nodes else ()) for one in demands]
+
+
+def _counter(counter: Counter, number: int, ledger: Ledger | None) -> Counter:
+    if ledger is None or ledger.free[number] == counter.free:
+        return counter
+    return replace(counter, free=ledger.free[number])
+
+
+def _device(device: Device, node_at: Mapping[int, int], counter_at: Mapping[int, int]) -> Device:
+    if not device.consumes and device.nodes is None:
+        return device
+    nodes = None if device.nodes is None else frozenset(node_at[node] for node in device.nodes if node in node_at)
+    return replace(device, consumes=renumbered(device.consumes, counter_at), nodes=nodes)
+
+
+def _node(node: Node, device_at: Mapping[int, int]) -> Node:
+    pools = (
+        replace(pool, devices=tuple([device_at[one] for one in pool.devices if one in device_at]))
+        for pool in node.pools
+    )
+    return Node(node.name, tuple(pools))

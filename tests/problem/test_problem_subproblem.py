@@ -1,0 +1,77 @@
+"""What is cut out of a problem answers as the whole would, and equal keys mean equal answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dralloc.names import DeviceID
+from dralloc.problem import Charge, Demand, Device, Problem
+from dralloc.problem.equivalence import inventory_key
+from dralloc.problem.holdings import ClaimLedger
+from dralloc.problem.subproblem import Subproblem, cut, with_versions
+from dralloc.solution import Grant, Placement, holdings_of
+from dralloc.solvers.first_fit import first_fit
+from strategies import problems
+
+
+def outward(part: Subproblem, placements: tuple[Placement, ...]) -> list[Placement]:
+    """The placements in the numbers of the whole."""
+
+    def grants(claim: tuple[Grant, ...]) -> tuple[Grant, ...]:
+        return tuple(grant._replace(device=part.devices[grant.device]) for grant in claim)
+
+    return [Placement(one.demand, part.nodes[one.node], tuple(map(grants, one.grants))) for one in placements]
+
+
+def alone(demand: Demand) -> Demand:
+    return replace(demand, nodes=None, gang="")
+
+
+@given(problems(), st.data())
+def test_a_node_cut_out_gives_what_the_whole_gives_there(problem: Problem, data: st.DataObject) -> None:
+    node = data.draw(st.sampled_from(problem.all_nodes))
+    demands = tuple(replace(alone(one), nodes=(node,)) for one in problem.demands)
+    whole = first_fit(replace(problem, demands=demands))
+    part = cut(problem, [node], demands=map(alone, problem.demands))
+    found = first_fit(part.problem)
+    assert outward(part, found.placements) == list(whole.placements)
+    assert {number: str(error) for number, error in found.errors.items()} == {
+        number: str(error) for number, error in whole.errors.items()
+    }
+
+
+@given(problems())
+def test_a_part_counts_what_a_ledger_says_is_in_use(problem: Problem) -> None:
+    first, *others = problem.demands
+    placed = first_fit(replace(problem, demands=(first,))).placements
+    ledger = ClaimLedger(problem)
+    for placement in placed:
+        ledger.hold(holdings_of(problem, placement))
+    by_ledger = cut(problem, problem.all_nodes, demands=map(alone, others), ledger=ledger)
+    by_usage = cut(ledger.applied(), problem.all_nodes, demands=map(alone, others))
+    assert by_ledger.problem.usage == by_usage.problem.usage
+    assert by_ledger.problem.counters == by_usage.problem.counters
+
+
+@given(problems())
+def test_versions_of_a_device_stay_together(problem: Problem) -> None:
+    for number, device in enumerate(problem.devices):
+        assert set(with_versions(problem, [number])) == set(problem.versions[device.slot])
+
+
+def renamed(device: Device) -> Device:
+    return replace(device, id=DeviceID(device.id.driver, device.id.pool, f"other-{device.id.device}"))
+
+
+@given(problems())
+def test_names_do_not_matter_to_the_key_and_what_is_in_use_does(problem: Problem) -> None:
+    other = replace(problem, devices=tuple(map(renamed, problem.devices)))
+    assert inventory_key(other) == inventory_key(problem)
+    ledger = ClaimLedger(problem)
+    free = next((device for device in problem.devices if ledger.is_free(device)), None)
+    if free is not None:
+        ledger.enter(free, Charge(), share=free.shareable)
+        assert inventory_key(ledger.applied()) != inventory_key(problem)
