@@ -147,7 +147,7 @@ def test_conformance_can_run_one_case(case_file: Path) -> None:
     assert result.exit_code == Exit.DONE
     (line,) = result.stdout.splitlines()
     found = json.loads(line)
-    assert found.keys() == {"name", "profile", "pass", "actual", "difference"}
+    assert found.keys() == {"schemaVersion", "name", "profile", "pass", "actual", "difference"}
     assert (found["name"], found["pass"]) == ("empty", True)
     assert dralloc("conformance", case_file, "--only", "none").exit_code == Exit.INPUT
 

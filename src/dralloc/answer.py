@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, ClassVar, Final
 
 from dralloc.brief import shortened
 from dralloc.report import Part, as_text
+from dralloc.schema import Document
 
-__all__ = ["Answer"]
+__all__ = ["Answer", "Documented"]
 
 _REPR: Final = 300
 
@@ -38,3 +39,13 @@ class Answer:
         from dralloc.page.cell import cell  # noqa: PLC0415 - it stands above, with the pictures of all answers
 
         return cell(self)
+
+
+class Documented(Answer):
+    """An answer that has a form in JSON, too: its `document`, whose JSON Schema ``dralloc schema`` prints."""
+
+    document: ClassVar[type[Document]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain data, ready for JSON."""
+        return self.document.of(self).to_dict()

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from dralloc.answer import Answer
+from dralloc.answer import Documented
 from dralloc.names import ClaimKey
 from dralloc.plan import Plan
+from dralloc.plan_document import ComparisonDocument
 from dralloc.report import Line, Part, Table, amount, percent, timing_line
 
 __all__ = ["Comparison"]
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Answer):
+class Comparison(Documented):
     """Both answers to one problem. ``print(comparison)`` is a readable report."""
+
+    document = ComparisonDocument
 
     first_fit: Plan
     optimal: Plan
@@ -41,16 +43,6 @@ class Comparison(Answer):
         first, best = (len(plan.solution.placements) for plan in (self.first_fit, self.optimal))
         total = len(self.optimal.demands)
         return f"{total} demands: first fit places {first}, the optimum {best} ({self.optimal.verdict})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The comparison as plain data, ready for JSON."""
-        return {
-            "firstFit": self.first_fit.to_dict(),
-            "optimal": self.optimal.to_dict(),
-            "onlyOptimal": [str(key) for key in self.only_optimal],
-            "onlyFirstFit": [str(key) for key in self.only_first_fit],
-            "timings": dict(self.timings),
-        }
 
     def parts(self) -> list[Part]:
         """The comparison as tables and lines."""

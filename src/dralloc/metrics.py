@@ -6,11 +6,9 @@ from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from dralloc.brief import Brief
 from dralloc.problem import Alternative, Problem
-from dralloc.quantity import Quantity
 from dralloc.solution import Grant, Solution
 from dralloc.spending import spent
 
@@ -35,18 +33,6 @@ class Spending:
     def exceeded(self) -> bool:
         """Whether it is more than the cap allows."""
         return self.most is not None and self.used > self.most
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures as plain data; amounts as quantities."""
-        return {
-            "namespace": self.namespace,
-            "name": self.resource,
-            "total": str(Quantity(self.total)),
-            "before": str(Quantity(self.before)),
-            "used": str(Quantity(self.used)),
-            "cap": None if self.most is None else str(Quantity(self.most)),
-            "exceeded": self.exceeded,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,29 +92,6 @@ class Metrics(Brief):
     ranks: tuple[int, ...]
     utilisation: tuple[Utilisation, ...]
     spending: tuple[Spending, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures as plain data; amounts as quantities."""
-        return {
-            "placed": self.placed,
-            "weight": self.weight,
-            "devices": self.devices,
-            "nodes": self.nodes,
-            "ranks": list(self.ranks),
-            "utilisation": [
-                {
-                    "kind": row.kind,
-                    "driver": row.driver,
-                    "name": row.name,
-                    "total": str(Quantity(row.total)),
-                    "before": str(Quantity(row.before)),
-                    "used": str(Quantity(row.used)),
-                    "share": row.share,
-                }
-                for row in self.utilisation
-            ],
-            "namespaces": [row.to_dict() for row in self.spending],
-        }
 
 
 def measure(problem: Problem, solution: Solution) -> Metrics:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
-from dralloc.answer import Answer
+from dralloc.answer import Documented
 from dralloc.api import AllocationResult, ResourceClaim
 from dralloc.choices import Mode
 from dralloc.compiler import Compiled
 from dralloc.metrics import Metrics, Spending, Utilisation, measure
 from dralloc.names import ClaimKey
+from dralloc.plan_document import PlanDocument
 from dralloc.problem import Claim, Demand
 from dralloc.report import Line, Part, Table, amount, folded, percent, timing_line
 from dralloc.solution import Grant, Placement, Solution, Status, Tier
@@ -21,7 +22,15 @@ from dralloc.write import allocated_claims, allocations
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Plan", "Unplaced"]
+__all__ = ["Placed", "Plan", "Unplaced"]
+
+
+class Placed(NamedTuple):
+    """A demand with its node, and what each of its claims gets there."""
+
+    demand: ClaimKey
+    node: str
+    claims: Mapping[ClaimKey, AllocationResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +56,7 @@ class Unplaced:
 
 
 @dataclass(frozen=True, repr=False)
-class Plan(Answer):
+class Plan(Documented):
     """A checked answer. ``print(plan)`` is a readable report.
 
     Parameters
@@ -61,6 +70,8 @@ class Plan(Answer):
     timings
         Seconds by phase.
     """
+
+    document = PlanDocument
 
     mode: Mode
     compiled: Compiled
@@ -86,6 +97,19 @@ class Plan(Answer):
     def demands(self) -> tuple[Demand, ...]:
         """What was to be placed, in order."""
         return self.compiled.problem.demands
+
+    @property
+    def placed(self) -> Iterator[Placed]:
+        """The demands that got everything, in order."""
+        for placement in self.solution.placements:
+            demand = self.demands[placement.demand]
+            claims = {claim.key: self.allocations[claim.key] for claim in demand.claims}
+            yield Placed(demand.key, self.node_of(placement), claims)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is to be known, e.g. devices that are left out because a selector fails on them."""
+        return self.solution.warnings
 
     @cached_property
     def unplaced(self) -> tuple[Unplaced, ...]:
@@ -148,36 +172,6 @@ class Plan(Answer):
         """Name of the node of a placement."""
         return self.compiled.problem.nodes[placement.node].name
 
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data, ready for JSON."""
-        return {
-            "mode": self.mode.value,
-            "status": self.status.value,
-            "objective": self.objective,
-            "bound": self.bound,
-            "gap": self.gap,
-            "tiers": [_tier(tier) for tier in self.tiers],
-            "demands": len(self.demands),
-            "placed": [
-                {
-                    "demand": str(self.demands[placement.demand].key),
-                    "node": self.node_of(placement),
-                    "claims": {
-                        str(claim.key): _wire(self.allocations[claim.key])
-                        for claim in self.demands[placement.demand].claims
-                    },
-                }
-                for placement in self.solution.placements
-            ],
-            "unplaced": [
-                {"demand": str(one.key), "claims": [str(key) for key in one.claims], "error": one.error or None}
-                for one in self.unplaced
-            ],
-            "metrics": self.metrics.to_dict(),
-            "warnings": list(self.solution.warnings),
-            "timings": dict(self.timings),
-        }
-
     def to_frame(self) -> pd.DataFrame:
         """One row per granted device, unplaced claims with empty node and device. Needs pandas (extra ``notebook``)."""
         from pandas import DataFrame  # noqa: PLC0415 - an optional dependency
@@ -224,18 +218,9 @@ class Plan(Answer):
         used = [row for row in self.metrics.utilisation if row.used]
         found.append(Table("In use", ("what", ">used", ">of", ">share"), [_usage(row) for row in used]))
         found += spending_parts(self.metrics.spending)
-        found += (Line(f"warning: {warning}", "yellow") for warning in self.solution.warnings)
+        found += (Line(f"warning: {warning}", "yellow") for warning in self.warnings)
         found.append(timing_line(self.timings))
         return found
-
-
-def _wire(allocation: AllocationResult) -> dict[str, Any]:
-    wire: dict[str, Any] = allocation.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    return wire
-
-
-def _tier(tier: Tier) -> dict[str, Any]:
-    return {"name": tier.name, "value": tier.value, "bound": tier.bound, "gap": tier.gap, "sense": tier.sense}
 
 
 def spending_parts(rows: Sequence[Spending]) -> Iterator[Part]:

@@ -66,14 +66,14 @@ def test_the_table(write) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_only_the_level_that_is_asked_for(write) -> None:  # type: ignore[no-untyped-def]
-    shown = json.loads(run(write(BROKEN), "--json", "--level", "error").stdout)
+    shown = json.loads(run(write(BROKEN), "--json", "--level", "error").stdout)["violations"]
     assert {one["level"] for one in shown} == {"error"}
     assert {one["rule"] for one in shown} == {"schema", "config-opaque"}
     assert all(one["source"] and one["path"] and one["message"] and one["object"] for one in shown)
 
 
 def test_unknown_fields_are_warnings(write) -> None:  # type: ignore[no-untyped-def]
-    (only,) = json.loads(run(write([edited(WHOLE[1], {"spec.colour": "red"})]), "--json").stdout)
+    (only,) = json.loads(run(write([edited(WHOLE[1], {"spec.colour": "red"})]), "--json").stdout)["violations"]
     assert (only["level"], only["rule"], only["path"]) == ("warning", "unknown-field", "spec.colour")
 
 

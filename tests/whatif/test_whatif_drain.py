@@ -38,10 +38,8 @@ def three_nodes(*objects: Json | list[Json], sizes: tuple[int, ...] = (2, 2, 1))
 
 def plan_of(found: Drain | Defragmentation) -> list[tuple[str, str, str | None]]:
     """Action, claim and target of each step."""
-    rows = found.itinerary.rows()
-    return [
-        (row["action"], one["claim"].removeprefix("default/"), one["toNode"]) for row in rows for one in row["claims"]
-    ]
+    steps = found.itinerary.steps
+    return [(step.action, one.claim.removeprefix("default/"), one.to_node) for step in steps for one in step.claims]
 
 
 def test_everybody_finds_a_place() -> None:

@@ -63,7 +63,7 @@ def conformance_command(  # noqa: PLR0913 - one parameter per option
             outcome = _run({"name": name, **case}, mode, pruning=pruning)
             outcomes.append(outcome)
             if session.as_json:
-                typer.echo(json.dumps(_as_dict(outcome)))
+                typer.echo(json.dumps(outcome.to_dict()))
     if not outcomes:
         raise DrallocError(f"no case is named {only!r}" if only else "there are no cases")
     if not session.as_json:
@@ -94,16 +94,6 @@ def _run(case: Json, mode: Mode, *, pruning: bool) -> Outcome:
         return run_cel(case) if kind is Kind.CEL else run_scheduler(case)
     read = read_allocation_case(case)
     return run_optimal(read) if mode is Mode.OPTIMAL else run_first_fit(read, pruning=pruning)
-
-
-def _as_dict(outcome: Outcome) -> Json:
-    return {
-        "name": outcome.name,
-        "profile": outcome.profile,
-        "pass": outcome.passed,
-        "attempts" if outcome.profile == Kind.SCHEDULER else "actual": outcome.actual,
-        "difference": outcome.difference or None,
-    }
 
 
 def _parts(outcomes: list[Outcome]) -> list[Part]:

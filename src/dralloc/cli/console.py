@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import typer
 from rich.console import Console
@@ -20,6 +20,7 @@ from dralloc.cli.options import AsJson, Limit, Quiet, Rules
 from dralloc.report import NARROWEST, WIDTH, Part, one_line, percent, show, tier_text
 
 if TYPE_CHECKING:
+    from dralloc.answer import Documented
     from dralloc.cluster import Cluster
     from dralloc.limits import Limits
     from dralloc.solvers.cpsat import Progress
@@ -34,12 +35,6 @@ class _Console(Console):
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
-
-
-class _Answer(Protocol):
-    def to_dict(self) -> dict[str, Any]: ...
-
-    def parts(self) -> list[Part]: ...
 
 
 @dataclass
@@ -129,7 +124,7 @@ class Answers(Reader):
 
     as_json: AsJson = False
 
-    def answer(self, answer: _Answer) -> None:
+    def answer(self, answer: Documented) -> None:
         """Print the answer as tables, or as JSON."""
         if self.as_json:
             self.print_json(answer.to_dict())

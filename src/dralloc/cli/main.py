@@ -16,6 +16,7 @@ from dralloc.cli.guard import Commands, Group
 from dralloc.cli.options import with_options
 from dralloc.cli.plan import PLANS
 from dralloc.cli.report import report_command
+from dralloc.cli.schema import schema_command
 from dralloc.cli.snapshot import redact_command, snapshot_command
 from dralloc.cli.stranded import stranded_command
 from dralloc.cli.study import study_command
@@ -34,6 +35,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "snapshot": snapshot_command,
     "redact": redact_command,
     "conformance": conformance_command,
+    "schema": schema_command,
 }
 
 app = typer.Typer(

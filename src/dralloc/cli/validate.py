@@ -35,7 +35,7 @@ def validate_command(  # noqa: PLR0913 - one parameter per option
     if sarif:
         session.print_json(as_sarif(shown, RULES))
     elif session.as_json:
-        session.print_json([violation.to_dict() for violation in shown])
+        session.print_json(shown.to_dict())
     else:
         session.show([*shown.tables(), Line(f"\n{found.headline}", "bold")])
     failing = Level.WARNING if strict else Level.ERROR

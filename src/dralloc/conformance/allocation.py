@@ -11,6 +11,7 @@ from dralloc.check import check
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.conformance.cases import AllocationCase, Json
 from dralloc.conformance.difference import first_difference
+from dralloc.conformance.document import OutcomeDocument
 from dralloc.conformance.words import comparable
 from dralloc.errors import AllocationError, FatalError
 from dralloc.solution import Solution
@@ -34,6 +35,10 @@ class Outcome:
     def passed(self) -> bool:
         """Whether the answer is the recorded one."""
         return not self.difference
+
+    def to_dict(self) -> dict[str, Any]:
+        """The outcome as plain data, ready for JSON."""
+        return OutcomeDocument.of(self).to_dict()
 
 
 def run_first_fit(case: AllocationCase, *, pruning: bool = True) -> Outcome:

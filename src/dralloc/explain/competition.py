@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from dralloc.explain.gang import mates
 from dralloc.names import ClaimKey
@@ -40,17 +39,6 @@ class Competition:
     best: int
     proven: bool
     gang: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """The competition as plain data."""
-        return {
-            "possible": self.possible,
-            "displaced": [str(key) for key in self.displaced],
-            "gained": [str(key) for key in self.gained],
-            "weight": self.weight,
-            "optimum": self.best,
-            "proven": self.proven,
-        }
 
     def parts(self) -> list[Part]:
         """The competition as tables and lines."""

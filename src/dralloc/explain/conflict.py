@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from dralloc.explain.change import Change
 from dralloc.explain.lab import Lab
@@ -33,10 +32,6 @@ class Conflict:
 
     members: tuple[Member, ...]
     nodes: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """The conflict as plain data."""
-        return {"members": [member.to_dict() for member in self.members], "nodes": self.nodes}
 
     def parts(self) -> list[Part]:
         """The conflict as tables and lines."""

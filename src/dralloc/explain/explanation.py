@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
-from dralloc.answer import Answer
+from dralloc.answer import Documented
 from dralloc.choices import Mode
 from dralloc.explain.advice import ADVICE
 from dralloc.explain.competition import Competition
 from dralloc.explain.conflict import Conflict
+from dralloc.explain.document import ExplanationDocument
 from dralloc.explain.gang import Gathering
 from dralloc.explain.reasons import Group, NodeReason, grouped
 from dralloc.explain.suggestions import Suggestion
@@ -25,7 +25,7 @@ _LONG = 100
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation(Answer):
+class Explanation(Documented):
     """Why a demand is pending, or where it goes. ``print(explanation)`` is a readable report.
 
     Parameters
@@ -54,6 +54,8 @@ class Explanation(Answer):
         Seconds by phase.
     """
 
+    document = ExplanationDocument
+
     mode: Mode
     demand: ClaimKey
     claims: tuple[ClaimKey, ...]
@@ -75,23 +77,6 @@ class Explanation(Answer):
     def groups(self) -> tuple[Group, ...]:
         """The nodes that are ruled out, by cause."""
         return grouped(self.reasons)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The explanation as plain data, ready for JSON."""
-        return {
-            "mode": self.mode.value,
-            "demand": str(self.demand),
-            "claims": [str(key) for key in self.claims],
-            "node": self.node or None,
-            "groups": [group.to_dict() for group in self.groups],
-            "nodes": [reason.to_dict() for reason in self.reasons],
-            "conflict": self.conflict.to_dict() if self.conflict else None,
-            "gang": self.gathering.to_dict() if self.gathering else None,
-            "competition": self.competition.to_dict() if self.competition else None,
-            "suggestions": [one.to_dict() for one in self.suggestions],
-            "remarks": list(self.remarks),
-            "timings": dict(self.timings),
-        }
 
     def parts(self) -> list[Part]:
         """The explanation as tables and lines."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from dralloc.budget import Budget
 from dralloc.check import check
@@ -39,10 +38,6 @@ class Gathering:
     members: tuple[ClaimKey, ...]
     number: int
     bound: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers as plain data."""
-        return {"members": [str(key) for key in self.members], "number": self.number, "bound": self.bound}
 
     def line(self) -> Line:
         """The numbers in words."""

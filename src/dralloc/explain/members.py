@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from dralloc.api import DeviceTaint
 from dralloc.compiler import Compiled
@@ -59,10 +58,6 @@ class Member:
     title: str
     without: Change = field(repr=False, compare=False)
     detail: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The member as plain data."""
-        return {"kind": self.kind.value, "title": self.title, "detail": self.detail}
 
 
 def members_of(lab: Lab, problem: Problem, wording: Wording, compiled: Compiled | None) -> list[Member]:

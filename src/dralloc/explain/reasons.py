@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 __all__ = ["Cause", "Code", "Group", "NodeReason", "grouped"]
 
@@ -66,17 +65,6 @@ class Cause:
     def __str__(self) -> str:
         return f"{self.subject}: {self.text}" if self.subject else self.text
 
-    def to_dict(self) -> dict[str, Any]:
-        """The cause as plain data."""
-        return {
-            "code": self.code.value,
-            "subject": self.subject,
-            "text": self.text,
-            "devices": self.devices,
-            "excluded": dict(self.excluded),
-            "details": list(self.details),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class NodeReason:
@@ -90,10 +78,6 @@ class NodeReason:
         """Whether the demand fits on the node."""
         return not self.causes
 
-    def to_dict(self) -> dict[str, Any]:
-        """The reason as plain data."""
-        return {"node": self.node, "fits": self.fits, "causes": [cause.to_dict() for cause in self.causes]}
-
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -101,10 +85,6 @@ class Group:
 
     nodes: tuple[str, ...]
     causes: tuple[Cause, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The group as plain data."""
-        return {"nodes": list(self.nodes), "causes": [cause.to_dict() for cause in self.causes]}
 
 
 def grouped(reasons: Iterable[NodeReason]) -> tuple[Group, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
 
 from dralloc.explain.change import Change
 from dralloc.explain.lab import Lab
@@ -59,10 +58,6 @@ class Suggestion:
     cost: Cost
     amount: int = 0
     change: Change = field(default_factory=Change, repr=False, compare=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The suggestion as plain data."""
-        return {"change": self.text, "outcome": self.outcome, "kind": self.cost.name.lower(), "cost": int(self.cost)}
 
 
 _RELAXED = {

@@ -6,11 +6,10 @@ from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
-from dralloc.answer import Answer
-from dralloc.quantity import Quantity
+from dralloc.answer import Documented
 from dralloc.report import Line, Part, Table, amount, percent, timing_line
+from dralloc.stranded.document import StrandingDocument
 from dralloc.stranded.lifting import Cause
 
 __all__ = ["Row", "Stranding"]
@@ -66,23 +65,9 @@ class Row:
             fragmented=self.fragmented + other.fragmented,
         )
 
-    def to_dict(self, claims: int) -> dict[str, Any]:
-        """The row as plain data; amounts as quantities."""
-        return {
-            "driver": self.driver,
-            "pool": self.pool or None,
-            "nodeKind": self.node_kind,
-            "measure": self.measure,
-            "total": str(Quantity(self.total)),
-            "free": str(Quantity(self.free)),
-            "usable": str(Quantity(self.usable)),
-            "stranded": {cause.value: str(Quantity(nanos)) for cause, nanos in self.causes.items()},
-            "fragmented": {"sum": str(Quantity(self.fragmented)), "claims": claims},
-        }
-
 
 @dataclass(frozen=True, repr=False)
-class Stranding(Answer):
+class Stranding(Documented):
     """What is free but of no use. ``print(stranding)`` is a readable report.
 
     Parameters
@@ -96,6 +81,8 @@ class Stranding(Answer):
     timings
         Seconds by phase.
     """
+
+    document = StrandingDocument
 
     mix: Mapping[str, int]
     pools: tuple[Row, ...]
@@ -115,16 +102,6 @@ class Stranding(Answer):
             key = row.driver, row.node_kind, row.measure
             found[key] = found[key].plus(row) if key in found else replace(row, pool="")
         return tuple(found.values())
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as plain data, ready for JSON."""
-        return {
-            "mix": [{"like": name, "claims": count} for name, count in self.mix.items()],
-            "nodeKinds": [row.to_dict(self.claims) for row in self.node_kinds],
-            "pools": [row.to_dict(self.claims) for row in self.pools],
-            "remarks": list(self.remarks),
-            "timings": dict(self.timings),
-        }
 
     def parts(self) -> list[Part]:
         """The report as tables and lines."""

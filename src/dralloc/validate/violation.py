@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
-from dralloc.answer import Answer
+from dralloc.answer import Documented
 from dralloc.errors import Finding, Level
 from dralloc.report import Line, Part, Table
+from dralloc.validate.document import ValidationDocument
 
 __all__ = ["Validation", "Violation"]
 
@@ -56,17 +57,6 @@ class Violation:
         """What is wrong."""
         return self.finding.rule
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return {
-            "level": str(self.level),
-            "rule": self.rule,
-            "source": self.source,
-            "object": self.subject,
-            "path": self.path,
-            "message": self.message,
-        }
-
 
 _NAMES: Final = {
     Level.ERROR: ("error", "errors"),
@@ -75,14 +65,21 @@ _NAMES: Final = {
 }
 
 
-class Validation(Answer, tuple[Violation, ...]):
+class Validation(Documented, tuple[Violation, ...]):
     """All violations, by object. ``print(validation)`` is a readable report."""
+
+    document = ValidationDocument
 
     @property
     def headline(self) -> str:
         """How many there are at each level."""
         counts = Counter(violation.level for violation in self)
         return ", ".join(f"{counts[level]} {names[counts[level] != 1]}" for level, names in _NAMES.items())
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """All of them."""
+        return tuple(self)
 
     def parts(self) -> list[Part]:
         """The headline, then everything."""

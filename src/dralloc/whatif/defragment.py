@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from dralloc.answer import Answer
+from dralloc.answer import Documented
 from dralloc.check import check
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
@@ -18,6 +17,7 @@ from dralloc.solution import Solution, Status, Tier
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.timing import phase
+from dralloc.whatif.document import DefragmentationDocument
 from dralloc.whatif.moves import rearrange
 from dralloc.whatif.moves.estate import Estate
 from dralloc.whatif.moves.tenancy import Tenancy
@@ -28,7 +28,7 @@ __all__ = ["Defragmentation", "defragment"]
 
 
 @dataclass(frozen=True, repr=False)
-class Defragmentation(Answer):
+class Defragmentation(Documented):
     """What moves admit. ``print(defragmentation)`` is a readable report.
 
     Parameters
@@ -42,6 +42,8 @@ class Defragmentation(Answer):
     before
         What the optimum admits without any move.
     """
+
+    document = DefragmentationDocument
 
     most: int
     itinerary: Itinerary
@@ -64,27 +66,6 @@ class Defragmentation(Answer):
     def moves(self) -> int:
         """How many claims move."""
         return len(self.itinerary.outcome.moved)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data, ready for JSON."""
-        outcome, weight = self.itinerary.outcome, self.tiers[0]
-        return {
-            "status": outcome.status.value,
-            "pending": self.pending,
-            "admittedWithoutMoves": len(self.before.placements),
-            "weightWithoutMoves": self.before.tiers[0].value,
-            "admitted": [str(key) for key in self.admitted],
-            "weight": weight.value,
-            "bound": weight.bound,
-            "mostMoves": self.most,
-            "moves": self.moves,
-            "movesBound": self.tiers[1].bound,
-            "restarts": outcome.restarts,
-            "restartsProven": outcome.fewest,
-            "steps": list(self.itinerary.rows()),
-            "warnings": list(outcome.warnings),
-            "timings": dict(self.timings),
-        }
 
     def parts(self) -> list[Part]:
         """The answer as tables and lines."""

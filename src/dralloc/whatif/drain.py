@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from dralloc.answer import Answer
+from dralloc.answer import Documented
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.explain.conflict import Conflict
@@ -16,6 +15,7 @@ from dralloc.names import ClaimKey
 from dralloc.report import Line, Part, Table, timing_line
 from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
+from dralloc.whatif.document import DrainDocument
 from dralloc.whatif.moves import rearrange
 from dralloc.whatif.moves.obstacle import Obstacle
 from dralloc.whatif.moves.tenancy import Tenancy
@@ -28,7 +28,7 @@ _DAEMON = "DaemonSet"
 
 
 @dataclass(frozen=True, repr=False)
-class Drain(Answer):
+class Drain(Documented):
     """Where claims go. ``print(drain)`` is a readable report.
 
     Parameters
@@ -50,6 +50,8 @@ class Drain(Answer):
     left_out
         Claims of a DaemonSet's pods, which end with the node, and of pods that are not settled.
     """
+
+    document = DrainDocument
 
     nodes: tuple[str, ...]
     claims: tuple[ClaimKey, ...]
@@ -75,27 +77,6 @@ class Drain(Answer):
     def headline(self) -> str:
         """How many of the claims can go."""
         return f"{', '.join(self.nodes)}: {self._verdict()}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data, ready for JSON."""
-        outcome = self.itinerary.outcome
-        return {
-            "nodes": list(self.nodes),
-            "possible": self.possible,
-            "claims": len(self.claims),
-            "gone": self.gone,
-            "bound": self.most,
-            "moves": len(outcome.moved),
-            "restarts": outcome.restarts,
-            "restartsProven": outcome.fewest,
-            "steps": list(self.itinerary.rows()),
-            "stuck": [str(key) for key in self.stuck],
-            "cannotGoTogether": [str(key) for key in self.together],
-            "conflict": None if self.conflict is None else self.conflict.to_dict(),
-            "leftOut": [str(key) for key in self.left_out],
-            "warnings": list(outcome.warnings),
-            "timings": dict(self.timings),
-        }
 
     def parts(self) -> list[Part]:
         """The answer as tables and lines."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
-from dralloc.answer import Answer
+from dralloc.answer import Documented
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
@@ -16,6 +15,7 @@ from dralloc.report import Line, Part, Table, timing_line
 from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
 from dralloc.whatif.demanded import demanded
+from dralloc.whatif.document import FewestNodesDocument, written
 from dralloc.whatif.nodekinds import NodeKind, find_kinds, whole_prices
 from dralloc.whatif.stacking import Shelf, stack
 from dralloc.whatif.wishes import Wish
@@ -24,7 +24,7 @@ __all__ = ["FewestNodes", "fewest_nodes"]
 
 
 @dataclass(frozen=True, repr=False)
-class FewestNodes(Answer):
+class FewestNodes(Documented):
     """Which nodes hold everything. ``print(fewest_nodes)`` is a readable report.
 
     Parameters
@@ -45,6 +45,8 @@ class FewestNodes(Answer):
         Seconds by phase.
     """
 
+    document = FewestNodesDocument
+
     mix: tuple[tuple[str, int], ...]
     kinds: tuple[NodeKind, ...]
     numbers: tuple[int, ...]
@@ -61,28 +63,13 @@ class FewestNodes(Answer):
     @property
     def headline(self) -> str:
         """What the nodes cost, and what is proven."""
-        proof = "proven to be the lowest" if self.exact else f"no answer costs less than {_amount(self.bound)}"
-        return f"Cost {_amount(self.cost)}: {proof}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data, ready for JSON; amounts that are not whole are strings."""
-        return {
-            "mix": [{"claim": title, "number": number} for title, number in self.mix],
-            "nodes": [
-                {"kind": kind.name, "example": kind.example, "price": _amount(kind.price), "number": number}
-                for kind, number in zip(self.kinds, self.numbers, strict=True)
-            ],
-            "cost": _amount(self.cost),
-            "bound": _amount(self.bound),
-            "exact": self.exact,
-            "leftOut": list(self.left_out),
-            "timings": dict(self.timings),
-        }
+        proof = "proven to be the lowest" if self.exact else f"no answer costs less than {written(self.bound)}"
+        return f"Cost {written(self.cost)}: {proof}"
 
     def parts(self) -> list[Part]:
         """The answer as tables and lines."""
         rows = [
-            (kind.name, kind.example, str(kind.existing), str(_amount(kind.price)), str(number))
+            (kind.name, kind.example, str(kind.existing), written(kind.price), str(number))
             for kind, number in zip(self.kinds, self.numbers, strict=True)
         ]
         return [
@@ -157,11 +144,3 @@ def fewest_nodes(  # noqa: PLR0913 - everything has a default
         left_out=mix.left_out,
         timings=timings,
     )
-
-
-def _amount(value: Fraction) -> int | str:
-    """Exactly: an integer, a decimal number, or a fraction."""
-    if value.denominator == 1:
-        return value.numerator
-    decimal = str(float(value))
-    return decimal if Fraction(decimal) == value else str(value)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from dralloc.answer import Answer
+from dralloc.answer import Documented
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
@@ -15,6 +15,7 @@ from dralloc.garbage import without_garbage_collection
 from dralloc.report import Line, Part, Table, timing_line
 from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
+from dralloc.whatif.document import HeadroomDocument
 from dralloc.whatif.fill import Fill, fill
 from dralloc.whatif.joint import Joint, join
 from dralloc.whatif.twins import EveryNodeCountsError
@@ -30,7 +31,7 @@ MOST_WISHES: Final = 3
 
 
 @dataclass(frozen=True, repr=False)
-class Headroom(Answer):
+class Headroom(Documented):
     """How many more fit. ``print(headroom)`` is a readable report.
 
     Parameters
@@ -47,6 +48,8 @@ class Headroom(Answer):
         Seconds by phase.
     """
 
+    document = HeadroomDocument
+
     wishes: tuple[Wish, ...]
     alone: tuple[Fill, ...]
     joint: Joint | None = None
@@ -58,34 +61,6 @@ class Headroom(Answer):
         """How many more of each fit alone."""
         fitting = zip(self.wishes, self.alone, strict=True)
         return "how many more fit: " + ", ".join(f"{_exactly(found)} of {wish.title}" for wish, found in fitting)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data, ready for JSON; null stands for no end."""
-        return {
-            "alone": [
-                {
-                    "wish": wish.title,
-                    "number": found.number,
-                    "bound": found.bound,
-                    "exact": found.exact,
-                    "firstFit": found.first_fit,
-                    "perDevice": found.per_device,
-                    "error": found.reason or None,
-                    "warnings": list(found.warnings),
-                }
-                for wish, found in zip(self.wishes, self.alone, strict=True)
-            ],
-            "joint": self.joint
-            and {
-                "points": [
-                    {"numbers": list(point.numbers), "firstFit": list(point.first_fit)} for point in self.joint.points
-                ],
-                "complete": self.joint.complete,
-                "exact": self.joint.proven,
-            },
-            "pendingLeftOut": self.left_out,
-            "timings": dict(self.timings),
-        }
 
     def parts(self) -> list[Part]:
         """The answer as tables and lines."""

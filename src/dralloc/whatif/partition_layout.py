@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from dralloc.answer import Answer
+from dralloc.answer import Documented
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
@@ -16,6 +16,7 @@ from dralloc.report import Line, Part, Table, folded, timing_line
 from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
 from dralloc.whatif.demanded import Demanded, demanded
+from dralloc.whatif.document import PartitionLayoutDocument
 from dralloc.whatif.layouts import Comparison, LayoutPlan, UnitKind, compare
 from dralloc.whatif.partitions import Single, read_single
 from dralloc.whatif.wishes import Wish
@@ -26,7 +27,7 @@ _RULE: Final = "layouts are found for claims of one device each, without admin a
 
 
 @dataclass(frozen=True, repr=False)
-class PartitionLayout(Answer, Comparison):
+class PartitionLayout(Documented, Comparison):
     """Fixed layouts beside partitions on demand. ``print(partition_layout)`` is a readable report.
 
     Parameters
@@ -39,6 +40,8 @@ class PartitionLayout(Answer, Comparison):
         Seconds by phase.
     """
 
+    document = PartitionLayoutDocument
+
     mix: tuple[tuple[str, int], ...] = ()
     left_out: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -48,30 +51,6 @@ class PartitionLayout(Answer, Comparison):
         """How many claims the best layouts serve, beside partitions on demand."""
         best = max((plan.total for plan in self.plans), default=0)
         return f"fixed layouts serve {best}, partitions on demand {sum(self.on_demand)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data, ready for JSON."""
-        return {
-            "mix": [{"claim": title, "number": number} for title, number in self.mix],
-            "units": [{"number": kind.size, "example": _names(kind.example)} for kind in self.units],
-            "onDemand": {"served": list(self.on_demand), "total": sum(self.on_demand), "bound": self.bound},
-            "fixed": [
-                {
-                    "layoutsPerKind": plan.limit,
-                    "served": list(plan.served),
-                    "total": plan.total,
-                    "bound": plan.bound,
-                    "lost": sum(self.on_demand) - plan.total,
-                    "layouts": [
-                        {"unit": unit, "partitions": _names(partitions), "units": number}
-                        for unit, partitions, number in plan.layouts
-                    ],
-                }
-                for plan in self.plans
-            ],
-            "leftOut": list(self.left_out),
-            "timings": dict(self.timings),
-        }
 
     def parts(self) -> list[Part]:
         """The answer as tables and lines."""
@@ -148,10 +127,6 @@ def _of_one_device(mix: Demanded, *, strict: bool) -> tuple[Demanded, list[Singl
             raise DrallocError(f"{mix.titles[place]}: {_RULE}")
         mix = mix.without(place, _RULE)
     return mix, singles
-
-
-def _names(devices: tuple[DeviceID, ...]) -> list[str]:
-    return [str(device) for device in devices]
 
 
 def _title(plan: LayoutPlan) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from dralloc.names import ClaimKey
 from dralloc.report import Line, Table, folded
+from dralloc.whatif.document import Change, StepFields
 from dralloc.whatif.moves.rearrange import Outcome
 from dralloc.whatif.moves.steps import Step
 from dralloc.whatif.moves.tenancy import Tenancy
@@ -22,38 +22,34 @@ class Itinerary:
     tenancy: Tenancy
     outcome: Outcome
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    @property
+    def steps(self) -> Iterator[StepFields]:
         """Each step with the claims that it concerns."""
         for number, step in enumerate(self.outcome.steps, 1):
             claims = [*self._moved(step), *self._admitted(step)]
-            yield {"step": number, "action": step.action.value, "claims": claims}
+            yield StepFields(step=number, action=step.action, claims=claims)
 
-    def _moved(self, step: Step) -> Iterator[dict[str, Any]]:
+    def _moved(self, step: Step) -> Iterator[Change]:
         for move in step.moves:
             gains = {key: (node, devices) for key, node, devices in move.gains()} if step.placements else {}
             for number in move.way.residents:
                 resident = self.tenancy.estate.residents[number]
                 node, devices = gains.get(resident.key, (None, ()))
-                yield {
-                    "claim": str(resident.key),
-                    "fromNode": self._node(resident.home),
-                    "from": list(self.held(resident.key)),
-                    "toNode": None if node is None else self._node(node),
-                    "to": self._devices(devices),
-                }
+                yield Change(
+                    claim=str(resident.key),
+                    from_node=self._node(resident.home),
+                    from_=tuple(self.held(resident.key)),
+                    to_node=None if node is None else self._node(node),
+                    to=self._devices(devices),
+                )
 
-    def _admitted(self, step: Step) -> Iterator[dict[str, Any]]:
+    def _admitted(self, step: Step) -> Iterator[Change]:
         moved = sum(len(move.demands) for move in step.moves) if step.placements else 0
         for demand, placement in zip(step.demands[moved:], step.placements[moved:], strict=True):
             for claim, grants in zip(demand.claims, placement.grants, strict=True):
                 if grants or not claim.requests:
-                    yield {
-                        "claim": str(claim.key),
-                        "fromNode": None,
-                        "from": [],
-                        "toNode": self._node(placement.node),
-                        "to": self._devices(tuple(grant.device for grant in grants)),
-                    }
+                    devices = self._devices(tuple(grant.device for grant in grants))
+                    yield Change(claim=str(claim.key), to_node=self._node(placement.node), to=devices)
 
     def held(self, key: ClaimKey) -> Iterator[str]:
         """The devices that an allocated claim has now."""
@@ -63,23 +59,23 @@ class Itinerary:
     def _node(self, node: int) -> str:
         return self.tenancy.compiled.problem.nodes[node].name
 
-    def _devices(self, devices: tuple[int, ...]) -> list[str]:
-        return [str(self.tenancy.compiled.problem.devices[device].id) for device in devices]
+    def _devices(self, devices: tuple[int, ...]) -> tuple[str, ...]:
+        return tuple(str(self.tenancy.compiled.problem.devices[device].id) for device in devices)
 
     def table(self) -> Table:
         """The plan, one line for each claim of a step."""
         rows = [
             (
-                str(row["step"]),
-                row["action"],
-                claim["claim"],
-                claim["fromNode"] or "",
-                "\n".join(claim["from"]),
-                claim["toNode"] or "",
-                "\n".join(claim["to"]),
+                str(step.step),
+                step.action.value,
+                change.claim,
+                change.from_node or "",
+                "\n".join(change.from_),
+                change.to_node or "",
+                "\n".join(change.to),
             )
-            for row in self.rows()
-            for claim in row["claims"]
+            for step in self.steps
+            for change in step.claims
         ]
         columns = (">#", "step", "claim", "from", "devices", "to", "devices")
         return Table("Plan, in this order", columns, folded(rows, 2))

@@ -1,0 +1,44 @@
+"""``dralloc schema``: the JSON Schema of what commands print as JSON."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from dralloc.schema import Document
+
+__all__ = ["DOCUMENTS", "document_of", "schema_command"]
+
+DOCUMENTS: Final = {
+    "allocate": ("plan_document", "PlanDocument"),
+    "compare": ("plan_document", "ComparisonDocument"),
+    "conformance": ("conformance.document", "OutcomeDocument"),
+    "defragment": ("whatif.document", "DefragmentationDocument"),
+    "drain": ("whatif.document", "DrainDocument"),
+    "explain": ("explain.document", "ExplanationDocument"),
+    "fewest-nodes": ("whatif.document", "FewestNodesDocument"),
+    "headroom": ("whatif.document", "HeadroomDocument"),
+    "partition-layout": ("whatif.document", "PartitionLayoutDocument"),
+    "stranded": ("stranded.document", "StrandingDocument"),
+    "validate": ("validate.document", "ValidationDocument"),
+}
+"""By command the module and the name of the document that it prints as JSON."""
+
+Name = StrEnum("Name", {name: name for name in DOCUMENTS})  # type: ignore[misc] # the words are those of the table
+
+
+def schema_command(name: Annotated[Name, typer.Argument(help="The command.", show_default=False)]) -> None:
+    """Print the JSON Schema of a command's JSON."""
+    typer.echo(json.dumps(document_of(name).json_schema(), indent=2))
+
+
+def document_of(name: str) -> type[Document]:
+    """The document that a command prints as JSON."""
+    module, document = DOCUMENTS[name]
+    found: type[Document] = getattr(import_module(f"dralloc.{module}"), document)
+    return found

@@ -1,0 +1,110 @@
+"""The JSON of explanations."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AliasPath, BeforeValidator, Field
+
+from dralloc.choices import Mode
+from dralloc.explain.members import Kind
+from dralloc.explain.reasons import Code
+from dralloc.schema import Document, Key, Model, Timings, Word
+
+__all__ = ["ConflictFields", "ExplanationDocument"]
+
+
+class CauseFields(Model):
+    """What rules out one request, or the pod or claim as a whole."""
+
+    code: Code
+    subject: str
+    """Claim and request that it is about; empty for the whole."""
+    text: str
+    devices: int
+    """How many devices of the node it excludes."""
+    excluded: Annotated[dict[str, int], BeforeValidator(dict)]
+    """All reasons that exclude devices for this request, with the number of devices."""
+    details: list[str]
+    """What is particular to the node: amounts, what is free, who holds it."""
+
+
+class GroupFields(Model):
+    """Nodes that are ruled out by the same causes."""
+
+    nodes: list[str]
+    causes: list[CauseFields]
+
+
+class NodeFields(Model):
+    """What holds for one node."""
+
+    node: str
+    fits: bool
+    causes: list[CauseFields]
+
+
+class MemberFields(Model):
+    """A rule that is part of a conflict."""
+
+    kind: Kind
+    title: str
+    detail: str
+
+
+class ConflictFields(Model):
+    """Rules that cannot hold together, though without any one of them the others can."""
+
+    members: list[MemberFields]
+    nodes: int
+    """How many nodes were looked at."""
+
+
+class GangFields(Model):
+    """How many members of a gang fit at once beside what is placed."""
+
+    members: list[Key]
+    number: int
+    bound: int
+
+
+class CompetitionFields(Model):
+    """What the optimum would have to give up."""
+
+    possible: bool
+    """Whether any answer can place it beside what is allocated already."""
+    displaced: list[Key]
+    gained: list[Key]
+    weight: int
+    """Weight of the best answer that places it."""
+    optimum: int = Field(validation_alias="best")
+    proven: bool
+
+
+class SuggestionFields(Model):
+    """A change that would admit it, as has been tried."""
+
+    change: str = Field(validation_alias="text")
+    outcome: str
+    kind: Annotated[str, BeforeValidator(str.lower)] = Field(validation_alias=AliasPath("cost", "name"))
+    cost: int
+    """Rank of the kind of change; the cheapest is 1."""
+
+
+class ExplanationDocument(Document):
+    """What ``dralloc explain --json`` prints."""
+
+    mode: Mode
+    demand: Key
+    """The pod, or the claim that no pod uses."""
+    claims: list[Key]
+    node: Word
+    """Where it is placed; null if it is not."""
+    groups: list[GroupFields]
+    nodes: list[NodeFields] = Field(validation_alias="reasons")
+    conflict: ConflictFields | None
+    gang: GangFields | None = Field(validation_alias="gathering")
+    competition: CompetitionFields | None
+    suggestions: list[SuggestionFields]
+    remarks: list[str]
+    timings: Timings

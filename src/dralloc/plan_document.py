@@ -1,0 +1,167 @@
+"""The JSON of plans and comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasPath, BeforeValidator, Discriminator, Field, PlainSerializer, Tag, WithJsonSchema
+
+from dralloc.api import AllocationResult
+from dralloc.choices import Mode
+from dralloc.names import ClaimKey
+from dralloc.report import counts_amounts
+from dralloc.schema import Amount, Count, Document, Key, Model, Timings, Word
+from dralloc.solution import Status
+from dralloc.unasked import Unasked
+
+__all__ = ["ComparisonDocument", "PlanDocument"]
+
+
+def _wire(allocation: AllocationResult) -> dict[str, Any]:
+    return allocation.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
+Allocation = Annotated[
+    AllocationResult,
+    PlainSerializer(_wire),
+    WithJsonSchema({"type": "object", "description": "AllocationResult of resource.k8s.io/v1."}),
+]
+
+
+class _Tier(Model):
+    name: str
+    gap: float
+    """Distance of value and bound, relative to the larger of the two; 0 if the tier is proven."""
+    sense: Literal[1, -1]
+    """1 if more is better, -1 if less is."""
+
+
+class CountTier(_Tier):
+    """One tier of the objective."""
+
+    unit: Literal["count"] = "count"
+    value: int
+    bound: int
+    """No answer is better than this, given the tiers before."""
+
+
+class AmountTier(_Tier):
+    """One tier of the objective that sums up amounts, as fairness does."""
+
+    unit: Literal["amount"] = "amount"
+    value: Amount
+    bound: Amount
+    """No answer is better than this, given the tiers before."""
+
+
+def _unit(tier: Any) -> str:
+    return "amount" if counts_amounts(tier.name) else "count"
+
+
+Tier = Annotated[Annotated[CountTier, Tag("count")] | Annotated[AmountTier, Tag("amount")], Discriminator(_unit)]
+
+
+class Placed(Model):
+    """A pod, or a claim that no pod uses, with what it gets."""
+
+    demand: Key
+    node: str
+    claims: dict[Key, Allocation]
+    """Each of its claims with its ``status.allocation``."""
+
+
+class Unplaced(Model):
+    """A pod, or a claim that no pod uses, that gets nothing."""
+
+    demand: Key = Field(validation_alias="key")
+    claims: list[Key]
+    error: Word
+    """What ended the attempt, if it was an error."""
+
+
+class Use(Model):
+    """How much is in use of all counters, or of all capacities, of one name that a driver publishes."""
+
+    kind: str
+    driver: str
+    name: str
+    total: Amount
+    before: Amount
+    """What claims held before anything was placed."""
+    used: Amount
+    share: float
+
+
+class NamespaceUse(Model):
+    """What a namespace uses of a counter or capacity that a cap or fairness is about."""
+
+    namespace: str
+    name: str = Field(validation_alias="resource")
+    total: Amount
+    before: Amount
+    used: Amount
+    cap: Amount | None = Field(validation_alias="most")
+    exceeded: bool
+
+
+class Figures(Model):
+    """Figures of an answer."""
+
+    placed: int
+    weight: int
+    """Sum of the weights of what is placed."""
+    devices: int
+    """Devices that at least one new allocation uses."""
+    nodes: int
+    """Nodes with at least one placement."""
+    ranks: list[int]
+    """How many requests got their first alternative, their second, and so on."""
+    utilisation: list[Use]
+    namespaces: list[NamespaceUse] = Field(validation_alias="spending")
+
+
+def _asking(unasked: Mapping[ClaimKey, Unasked]) -> dict[ClaimKey, Unasked]:
+    return {key: why for key, why in unasked.items() if why is not Unasked.NO_DEVICE}
+
+
+class PlanFields(Model):
+    """An answer in one mode."""
+
+    mode: Mode
+    status: Status
+    objective: int
+    """Sum of the weights of what is placed: the first tier."""
+    bound: int | None
+    """Proven limit of the objective; null where nothing is proven."""
+    gap: float | None
+    """The largest gap of any tier; null where nothing is proven."""
+    tiers: list[Tier]
+    """The objective, the most important tier first."""
+    demands: Count
+    """How many pods, and claims that no pod uses, were to be placed."""
+    placed: list[Placed]
+    unplaced: list[Unplaced]
+    not_asked: Annotated[dict[Key, Unasked], BeforeValidator(_asking)] = Field(
+        validation_alias=AliasPath("compiled", "unasked")
+    )
+    """Pods that ask for devices and are not to be placed, with the reason."""
+    metrics: Figures
+    warnings: list[str]
+    timings: Timings
+
+
+class PlanDocument(PlanFields, Document):
+    """What ``dralloc allocate -o json`` prints."""
+
+
+class ComparisonDocument(Document):
+    """What ``dralloc compare --json`` prints."""
+
+    first_fit: PlanFields
+    optimal: PlanFields
+    only_optimal: list[Key]
+    """What only the optimum places."""
+    only_first_fit: list[Key]
+    """What only first fit places."""
+    timings: Timings

@@ -1,0 +1,62 @@
+"""The JSON of reports on stranded capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, ValidationInfo
+
+from dralloc.schema import Amount, Document, Key, Model, Timings, Word, described
+from dralloc.stranded.lifting import Cause
+
+__all__ = ["StrandingDocument"]
+
+
+class KindOfClaim(Model):
+    """Claims of a mix that ask for the same."""
+
+    like: Key
+    """One of them."""
+    claims: int
+
+
+class Fragmentation(Model):
+    """The measure of Weng et al. (ATC'23), before it is divided by the number of claims."""
+
+    sum: Amount
+    claims: int
+
+
+def _kinds(mix: Mapping[str, int]) -> list[KindOfClaim]:
+    return [KindOfClaim(like=name, claims=count) for name, count in mix.items()]
+
+
+def _fragmentation(nanos: int, info: ValidationInfo) -> Fragmentation:
+    return Fragmentation(sum=nanos, claims=described(info).claims)
+
+
+class RowFields(Model):
+    """How much there is of one thing in a pool, or in all pools of one kind of node."""
+
+    driver: str
+    pool: Word
+    """Null for several pools."""
+    node_kind: str
+    measure: str
+    """What is counted: ``counter NAME``, ``capacity NAME`` or ``devices``."""
+    total: Amount
+    free: Amount
+    usable: Amount
+    stranded: dict[Cause, Amount] = Field(validation_alias="causes")
+    fragmented: Annotated[Fragmentation, BeforeValidator(_fragmentation)]
+
+
+class StrandingDocument(Document):
+    """What ``dralloc stranded --json`` prints."""
+
+    mix: Annotated[list[KindOfClaim], BeforeValidator(_kinds)]
+    node_kinds: list[RowFields]
+    pools: list[RowFields]
+    remarks: list[str]
+    timings: Timings

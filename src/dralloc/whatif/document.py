@@ -1,0 +1,265 @@
+"""The JSON of what-if answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Annotated
+
+from pydantic import AliasPath, BeforeValidator, Field, ValidationInfo
+
+from dralloc.explain.document import ConflictFields
+from dralloc.names import DeviceID
+from dralloc.schema import Count, Document, Key, Model, Timings, Word, described
+from dralloc.solution import Status
+from dralloc.whatif.fill import Fill
+from dralloc.whatif.moves.steps import Action
+from dralloc.whatif.nodekinds import NodeKind
+
+__all__ = [
+    "Change",
+    "DefragmentationDocument",
+    "DrainDocument",
+    "FewestNodesDocument",
+    "HeadroomDocument",
+    "PartitionLayoutDocument",
+    "StepFields",
+    "written",
+]
+
+
+def written(price: Fraction) -> str:
+    """A price exactly: an integer, a decimal number, or a fraction."""
+    decimal = str(price.numerator) if price.denominator == 1 else str(float(price))
+    return decimal if Fraction(decimal) == price else str(price)
+
+
+Price = Annotated[str, BeforeValidator(written)]
+
+
+class Wanted(Model):
+    """So many of a claim."""
+
+    claim: str
+    number: int
+
+
+Mix = Annotated[list[Wanted], BeforeValidator(lambda mix: [Wanted(claim=title, number=count) for title, count in mix])]
+
+
+class Alone(Model):
+    """How many more of a claim fit if nothing else comes. Null stands for no end."""
+
+    wish: str
+    number: int | None
+    """So many can be placed: the checker has accepted it."""
+    bound: int | None
+    """Not more than so many can be placed."""
+    exact: bool
+    first_fit: int | None
+    per_device: int | None
+    """How many there would be if each device were looked at alone."""
+    error: Word
+    """What ends first fit's attempt."""
+    warnings: list[str]
+
+
+def _alone(fills: Iterable[Fill], info: ValidationInfo) -> list[Alone]:
+    return [
+        Alone(
+            wish=wish.title,
+            number=fill.number,
+            bound=fill.bound,
+            exact=fill.exact,
+            first_fit=fill.first_fit,
+            per_device=fill.per_device,
+            error=fill.reason,
+            warnings=list(fill.warnings),
+        )
+        for wish, fill in zip(described(info).wishes, fills, strict=True)
+    ]
+
+
+class Point(Model):
+    """Numbers of each claim that fit together, and how many of these first fit places."""
+
+    numbers: list[int]
+    first_fit: list[int]
+
+
+class Together(Model):
+    """What fits together: none of the numbers can be raised without lowering another."""
+
+    points: list[Point]
+    complete: bool
+    exact: bool = Field(validation_alias="proven")
+
+
+class HeadroomDocument(Document):
+    """What ``dralloc plan headroom --json`` prints."""
+
+    alone: Annotated[list[Alone], BeforeValidator(_alone)]
+    joint: Together | None
+    pending_left_out: int = Field(validation_alias="left_out")
+    """How many pending claims do not count."""
+    timings: Timings
+
+
+class Needed(Model):
+    """So many nodes of a kind."""
+
+    kind: str
+    example: str
+    """The node that stands for the kind."""
+    price: Price
+    number: int
+
+
+def _needed(kinds: Iterable[NodeKind], info: ValidationInfo) -> list[Needed]:
+    return [
+        Needed(kind=kind.name, example=kind.example, price=kind.price, number=number)
+        for kind, number in zip(kinds, described(info).numbers, strict=True)
+    ]
+
+
+class FewestNodesDocument(Document):
+    """What ``dralloc plan fewest-nodes --json`` prints."""
+
+    mix: Mix
+    nodes: Annotated[list[Needed], BeforeValidator(_needed)] = Field(validation_alias="kinds")
+    cost: Price
+    bound: Price
+    """Nothing cheaper holds everything."""
+    exact: bool
+    left_out: list[str]
+    """What is pending and does not count, with the reason."""
+    timings: Timings
+
+
+class Change(Model):
+    """What a step changes for one claim; null and empty where it has nothing before or after."""
+
+    claim: Key
+    from_node: str | None = None
+    from_: tuple[Key, ...] = Field(default=(), serialization_alias="from")
+    to_node: str | None = None
+    to: tuple[Key, ...] = ()
+
+
+class StepFields(Model):
+    """One step; the steps are to be carried out in order."""
+
+    step: int
+    action: Action
+    claims: list[Change]
+
+
+class DrainDocument(Document):
+    """What ``dralloc plan drain --json`` prints."""
+
+    nodes: list[str]
+    possible: bool
+    """Whether all claims can go."""
+    claims: Count
+    """How many claims depend on the nodes."""
+    gone: int
+    bound: int = Field(validation_alias="most")
+    """No more can go."""
+    moves: Count = Field(validation_alias=AliasPath("itinerary", "outcome", "moved"))
+    restarts: int = Field(validation_alias=AliasPath("itinerary", "outcome", "restarts"))
+    restarts_proven: bool = Field(validation_alias=AliasPath("itinerary", "outcome", "fewest"))
+    steps: list[StepFields] = Field(validation_alias=AliasPath("itinerary", "steps"))
+    stuck: list[Key]
+    """Claims that stay in this plan."""
+    cannot_go_together: list[Key] = Field(validation_alias="together")
+    """Claims of which any but one could go."""
+    conflict: ConflictFields | None
+    left_out: list[Key]
+    """Claims that do not count: a DaemonSet's pod or one that is not settled uses them."""
+    warnings: list[str] = Field(validation_alias=AliasPath("itinerary", "outcome", "warnings"))
+    timings: Timings
+
+
+class DefragmentationDocument(Document):
+    """What ``dralloc plan defragment --json`` prints."""
+
+    status: Status = Field(validation_alias=AliasPath("itinerary", "outcome", "status"))
+    pending: int
+    admitted_without_moves: Count = Field(validation_alias=AliasPath("before", "placements"))
+    weight_without_moves: int = Field(validation_alias=AliasPath("before", "tiers", 0, "value"))
+    admitted: list[Key]
+    weight: int = Field(validation_alias=AliasPath("tiers", 0, "value"))
+    bound: int = Field(validation_alias=AliasPath("tiers", 0, "bound"))
+    """No plan admits more weight."""
+    most_moves: int = Field(validation_alias="most")
+    moves: int
+    moves_bound: int = Field(validation_alias=AliasPath("tiers", 1, "bound"))
+    """No plan of this weight has fewer moves."""
+    restarts: int = Field(validation_alias=AliasPath("itinerary", "outcome", "restarts"))
+    restarts_proven: bool = Field(validation_alias=AliasPath("itinerary", "outcome", "fewest"))
+    steps: list[StepFields] = Field(validation_alias=AliasPath("itinerary", "steps"))
+    warnings: list[str] = Field(validation_alias=AliasPath("itinerary", "outcome", "warnings"))
+    timings: Timings
+
+
+class Units(Model):
+    """Equal GPUs, or devices that are not partitioned."""
+
+    number: int = Field(validation_alias="size")
+    example: list[Key]
+    """The devices of one."""
+
+
+class OnDemand(Model):
+    """Partitions that are made as they are needed."""
+
+    served: list[int]
+    """How many of each claim of the mix."""
+    total: int
+    bound: int
+
+
+class LayoutFields(Model):
+    """How some of the units are partitioned."""
+
+    unit: int
+    """Index of their kind in ``units``."""
+    partitions: list[Key]
+    """As on the kind's example."""
+    units: int
+    """How many of them."""
+
+
+def _layouts(layouts: Iterable[tuple[int, tuple[DeviceID, ...], int]]) -> list[LayoutFields]:
+    return [LayoutFields(unit=unit, partitions=list(map(str, names)), units=count) for unit, names, count in layouts]
+
+
+class Fixed(Model):
+    """Fixed layouts for all units."""
+
+    layouts_per_kind: int | None = Field(validation_alias="limit")
+    """How many different layouts equal units have at most; null if that is not limited."""
+    served: list[int]
+    total: int
+    bound: int
+    lost: Annotated[int, BeforeValidator(lambda served, info: sum(described(info).on_demand) - sum(served))] = Field(
+        validation_alias=AliasPath("served")
+    )
+    """How many fewer are served than on demand."""
+    layouts: Annotated[list[LayoutFields], BeforeValidator(_layouts)]
+
+
+def _on_demand(served: Iterable[int], info: ValidationInfo) -> OnDemand:
+    numbers = list(served)
+    return OnDemand(served=numbers, total=sum(numbers), bound=described(info).bound)
+
+
+class PartitionLayoutDocument(Document):
+    """What ``dralloc plan partition-layout --json`` prints."""
+
+    mix: Mix
+    units: list[Units]
+    on_demand: Annotated[OnDemand, BeforeValidator(_on_demand)]
+    fixed: list[Fixed] = Field(validation_alias="plans")
+    left_out: list[str]
+    timings: Timings

@@ -1,0 +1,133 @@
+"""What commands print as JSON keeps the JSON Schema that ``dralloc schema`` prints."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import typer.main
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
+
+from conftest import ROOT
+from dralloc.cli import app
+from dralloc.cli.guard import Exit
+from dralloc.cli.schema import DOCUMENTS, document_of
+from dralloc.quantity import parse_quantity
+from dralloc.schema import VERSION
+
+MIG: Final = str(ROOT / "models" / "h100-mig")
+SHARE: Final = str(ROOT / "models" / "fair-share")
+INVALID: Final = str(ROOT / "models" / "keps" / "4815-invalid-pools")
+ODD: Final = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: odd}
+spec: {config: [{}]}
+"""
+
+RUNS: Final = {
+    "allocate": (("allocate", MIG, "-o", "json"), ("allocate", SHARE, "--mode", "first-fit", "-o", "json")),
+    "allocate-caps": (("allocate", SHARE, "--fair", "memory", "--cap", "blue=memory:40Gi", "-o", "json"),),
+    "compare": (("compare", MIG, "--json"), ("compare", INVALID, "--json")),
+    "conformance": (("conformance", str(ROOT / "tests" / "data"), "--only", "core-1-0", "--json"),),
+    "defragment": (("plan", "defragment", MIG, "--moves", "1", "--json"),),
+    "drain": (("plan", "drain", "h100-2", "-f", MIG, "--json"),),
+    "explain": (
+        ("explain", MIG, "--pod", "ml/distill-0", "--json"),
+        ("explain", MIG, "--pod", "ml/distill-0", "--mode", "optimal", "--json"),
+    ),
+    "fewest-nodes": (("plan", "fewest-nodes", MIG, "--pod", "ml/distill-0=3", "--json"),),
+    "headroom": (
+        ("plan", "headroom", MIG, "--pod", "ml/distill-0", "--pod", "ml/notebooks-0", "--points", "2", "--json"),
+    ),
+    "partition-layout": (("plan", "partition-layout", MIG, "--pod", "ml/notebooks-0=9", "--json"),),
+    "stranded": (("stranded", MIG, "--json"),),
+    "validate": (("validate", "ODD", "--json"),),
+}
+
+
+@cache
+def validator(name: str) -> Draft202012Validator:
+    result = CliRunner().invoke(app, ["schema", name])
+    assert result.exit_code == Exit.DONE
+    schema = json.loads(result.stdout)
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(_closed(schema))
+
+
+def _closed(schema: Any) -> Any:
+    """The schema with nothing allowed that it does not name, so that it must be complete."""
+    if isinstance(schema, list):
+        return [_closed(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: _closed(value) for key, value in schema.items()}
+    return {**closed, "additionalProperties": False} if "properties" in schema and "type" in schema else closed
+
+
+def amounts(schema: Any, value: Any, root: Any) -> Iterator[str]:
+    """Every string of a document that its schema calls a quantity."""
+    while "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
+    if schema.get("format") == "quantity" and isinstance(value, str):
+        yield value
+    for choice in schema.get("anyOf", schema.get("oneOf", ())):
+        yield from amounts(choice, value, root)
+    if isinstance(value, dict):
+        for key, one in value.items():
+            inner = schema.get("properties", {}).get(key) or schema.get("additionalProperties")
+            yield from amounts(inner, one, root) if isinstance(inner, dict) else ()
+    if isinstance(value, list) and "items" in schema:
+        for one in value:
+            yield from amounts(schema["items"], one, root)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_what_a_command_prints_keeps_its_schema(name: str, tmp_path: Path) -> None:
+    (tmp_path / "odd.yaml").write_text(ODD)
+    document = name.removesuffix("-caps")
+    for command in RUNS[name]:
+        arguments = [str(tmp_path) if word == "ODD" else word for word in command]
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code in (Exit.DONE, Exit.FAILED), result.output
+        printed = [json.loads(line) for line in result.stdout.splitlines()] if name == "conformance" else None
+        for found in printed or [json.loads(result.stdout)]:
+            assert found["schemaVersion"] == VERSION
+            errors = [error.message for error in validator(document).iter_errors(found)]
+            assert errors == []
+            schema = document_of(document).json_schema()
+            assert all(str(parse_quantity(one)) == one for one in amounts(schema, found, schema))
+
+
+def test_amounts_are_found() -> None:
+    schema = document_of("stranded").json_schema()
+    found = json.loads(CliRunner().invoke(app, ["stranded", MIG, "--json"]).stdout)
+    assert len(list(amounts(schema, found, schema))) > 50
+
+
+def test_every_command_with_json_has_a_schema_that_is_tested() -> None:
+    assert {name.removesuffix("-caps") for name in RUNS} == set(DOCUMENTS)
+
+    def with_json(group: Any, *path: str) -> Iterator[str]:
+        for name, command in group.commands.items():
+            if hasattr(command, "commands"):
+                yield from with_json(command, *path, name)
+            elif {"--json", "--output"} & {option for one in command.params for option in one.opts}:
+                yield name
+
+    without = {"report", "study", "snapshot", "redact"}  # files of other kinds
+    assert set(with_json(typer.main.get_command(app))) - without == set(DOCUMENTS)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_schema_describes_its_parts(name: str) -> None:
+    schema = document_of(name).json_schema()
+    assert schema["properties"]["schemaVersion"]["const"] == VERSION
+    assert set(schema["required"]) == set(schema["properties"])
+    assert all(re.match("[A-Z]", part["description"]) for part in (schema, *schema.get("$defs", {}).values()))
