@@ -53,7 +53,7 @@ def test_allocate_prints_claims_that_can_be_loaded_again(two_claims: Path, tmp_p
 def test_compare_prints_both_answers(two_claims: Path) -> None:
     result = dralloc("compare", two_claims)
     assert result.exit_code == Exit.DONE
-    assert "2 demands: first fit places 1, the optimum 1 (proven optimal)" in result.stdout
+    assert "2 claims: first fit places 1, the optimum 1 (proven optimal)" in result.stdout
     found = json.loads(dralloc("compare", two_claims, "--json").stdout)
     assert found["optimal"]["status"] == "OPTIMAL"
     assert found["optimal"]["gap"] == 0

@@ -65,7 +65,7 @@ def test_the_optimum_places_what_first_fit_strands() -> None:
 
 def test_the_report_names_what_matters() -> None:
     text = str(dralloc.compare(one_gpu()))
-    assert "2 demands: first fit places 1, the optimum 2 (proven optimal)" in text
+    assert "2 claims: first fit places 1, the optimum 2 (proven optimal)" in text
     assert "default/big" in text
     assert "counter slice-0 (gpu.example.com)" in text
 

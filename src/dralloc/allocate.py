@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Unpack
 
@@ -35,6 +35,7 @@ def allocate(  # noqa: PLR0913 - one parameter per choice
     gang: str = "",
     caps: Sequence[Cap | str] = (),
     fair: str = "",
+    include: str | Iterable[str] = (),
     pruning: bool = True,
     progress: OnProgress | None = None,
     **options: Unpack[JobOptions],
@@ -60,6 +61,9 @@ def allocate(  # noqa: PLR0913 - one parameter per choice
     fair
         A counter or capacity that the namespaces with pending claims are to share fairly: of all optima with the most
         weight the one in which the poorest namespace gets the most, then the poorest two, and so on.
+    include
+        Pods that Kubernetes does not schedule yet and that are to be placed all the same: ``"gated"``, ``"suspended"``
+        or both (see `dralloc.Cluster.including`).
     pruning
         Whether first fit leaves out what cannot change its answer.
     progress
@@ -84,7 +88,8 @@ def allocate(  # noqa: PLR0913 - one parameter per choice
     mode, choices = chosen(Mode, "mode", mode), Options(**options)
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        compiled = compile_cluster(cluster, features, nodes, strict=strict, gang=gang, caps=parsed(caps), fair=fair)
+        whole = cluster.including(include)
+        compiled = compile_cluster(whole, features, nodes, strict=strict, gang=gang, caps=parsed(caps), fair=fair)
     first = _first_fit(compiled, timings, pruning=pruning)
     if mode is Mode.FIRST_FIT:
         return Plan(Mode.FIRST_FIT, compiled, first, timings)
@@ -101,6 +106,7 @@ def compare(  # noqa: PLR0913 - one parameter per choice
     gang: str = "",
     caps: Sequence[Cap | str] = (),
     fair: str = "",
+    include: str | Iterable[str] = (),
     pruning: bool = True,
     progress: OnProgress | None = None,
     **options: Unpack[JobOptions],
@@ -109,7 +115,8 @@ def compare(  # noqa: PLR0913 - one parameter per choice
     choices = Options(**options)
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        compiled = compile_cluster(cluster, features, nodes, strict=strict, gang=gang, caps=parsed(caps), fair=fair)
+        whole = cluster.including(include)
+        compiled = compile_cluster(whole, features, nodes, strict=strict, gang=gang, caps=parsed(caps), fair=fair)
     first = _first_fit(compiled, timings, pruning=pruning)
     best = _optimum(compiled, first, choices, progress, timings)
     return Comparison(

@@ -226,6 +226,14 @@ class Cluster(Answer):
         return Finding(self.sources.get(identity(about), ""), about.title, path, rule)
 
     @cached_property
+    def lone_claims(self) -> frozenset[ClaimKey]:
+        """The claims that no pod uses, nor one that a suspended owner would make."""
+        used = {key for claims in self.claims_of_pods.values() for key in claims}
+        for pod in self.suspended:
+            used.update(ClaimKey(pod.key.namespace, one.resource_claim_name or "") for one in pod.spec.resource_claims)
+        return frozenset(claim.key for claim in self.claims) - used
+
+    @cached_property
     def _claims_by_key(self) -> Mapping[ClaimKey, ResourceClaim]:
         return {claim.key: claim for claim in self.claims}
 

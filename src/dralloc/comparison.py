@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from dralloc.answer import Documented
 from dralloc.names import ClaimKey
 from dralloc.plan import Plan
 from dralloc.plan_document import ComparisonDocument
+from dralloc.question import WHO, asked, kinds_asked, unasked_table
 from dralloc.report import Line, Part, Table, amount, percent, timing_line
 
 __all__ = ["Comparison"]
+
+_SHOWN: Final = 20
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,23 +41,33 @@ class Comparison(Documented):
         missing = {one.key for one in self.first_fit.unplaced}
         return tuple(one.key for one in self.optimal.unplaced if one.key not in missing)
 
+    @cached_property
+    def neither(self) -> tuple[ClaimKey, ...]:
+        """What neither answer places, in order."""
+        missing = {one.key for one in self.first_fit.unplaced}
+        return tuple(one.key for one in self.optimal.unplaced if one.key in missing)
+
     @property
     def headline(self) -> str:
         """Both answers in one line."""
         first, best = (len(plan.solution.placements) for plan in (self.first_fit, self.optimal))
-        total = len(self.optimal.demands)
-        return f"{total} demands: first fit places {first}, the optimum {best} ({self.optimal.verdict})"
+        if not self.optimal.demands:
+            return self.optimal.verdict
+        what = asked(self.optimal.compiled)
+        return f"{what}: first fit places {first}, the optimum {best} ({self.optimal.verdict})"
 
     def parts(self) -> list[Part]:
         """The comparison as tables and lines."""
         plans = (self.first_fit, self.optimal)
         found: list[Part] = [
             Line(self.headline, "bold"),
-            Table("Both answers", ("", ">first fit", ">optimum"), _both(*plans)),
+            Table("Both answers", ("", ">first fit", ">optimum"), _both(*plans) if self.optimal.demands else []),
             Table("Utilisation", ("what", ">of", ">before", ">first fit", ">optimum"), _utilisation(*plans)),
             Table("Namespaces", ("namespace", "what", ">before", ">first fit", ">optimum", ">cap"), _spending(*plans)),
-            Table("Only the optimum places", ("demand", "node", "devices"), self._gains()),
-            Table("Only first fit places", ("demand",), [(str(key),) for key in self.only_first_fit]),
+            Table("Only the optimum places", (WHO, "node", "devices"), self._gains()),
+            Table("Only first fit places", (WHO,), [(str(key),) for key in self.only_first_fit]),
+            Table("Neither places", (WHO, "first fit", "optimum"), list(self._losses())),
+            unasked_table(self.optimal.compiled),
         ]
         found += (Line(f"first fit exceeds a cap: {text}", "yellow") for text in self.exceeded())
         found += (Line(f"warning: {warning}", "yellow") for warning in self.optimal.solution.warnings)
@@ -76,6 +90,14 @@ class Comparison(Documented):
                 devices.setdefault((str(key), self.optimal.node_of(placement)), []).append(device)
         return [(demand, node, ", ".join(names)) for (demand, node), names in devices.items()]
 
+    def _losses(self) -> Iterator[tuple[str, str, str]]:
+        """The first of what neither places, with both reasons."""
+        first, best = ({one.key: one.reason for one in plan.unplaced} for plan in (self.first_fit, self.optimal))
+        for key in self.neither[:_SHOWN]:
+            yield str(key), first[key], best[key]
+        if len(self.neither) > _SHOWN:
+            yield f"and {len(self.neither) - _SHOWN} more", "", ""
+
 
 def _both(first: Plan, best: Plan) -> list[tuple[str, str, str]]:
     ranks = max(len(first.metrics.ranks), len(best.metrics.ranks))
@@ -86,7 +108,9 @@ def _both(first: Plan, best: Plan) -> list[tuple[str, str, str]]:
 
     plans = (first, best)
     rows = [
-        pair("demands placed", [f"{plan.metrics.placed} of {len(plan.demands)}" for plan in plans]),
+        pair(
+            f"{kinds_asked(best.compiled)} placed", [f"{plan.metrics.placed} of {len(plan.demands)}" for plan in plans]
+        ),
         pair("weight placed", [plan.metrics.weight for plan in plans]),
         pair("devices used", [plan.metrics.devices for plan in plans]),
         pair("nodes used", [plan.metrics.nodes for plan in plans]),

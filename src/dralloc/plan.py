@@ -15,6 +15,7 @@ from dralloc.metrics import Metrics, Spending, Utilisation, measure
 from dralloc.names import ClaimKey
 from dralloc.plan_document import PlanDocument
 from dralloc.problem import Claim, Demand
+from dralloc.question import WHO, NotAsked, unasked, unasked_table
 from dralloc.report import Line, Part, Table, amount, folded, percent, timing_line
 from dralloc.solution import Grant, Placement, Solution, Status, Tier
 from dralloc.write import allocated_claims, allocations
@@ -35,9 +36,9 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """A demand that got nothing: the pod (or the claim that no pod uses), its claims, the error if there was one.
+    """A pod, or a claim that no pod uses, that got nothing: its claims, and the error if there was one.
 
-    ``gang`` is the gang that the demand could only be placed with, ``capped`` whether its namespace has a cap that
+    ``gang`` is the gang that it could only be placed with, ``capped`` whether its namespace has a cap that
     counts.
     """
 
@@ -95,7 +96,7 @@ class Plan(Documented):
 
     @property
     def demands(self) -> tuple[Demand, ...]:
-        """What was to be placed, in order."""
+        """What was to be placed, in order: pods with their claims, and claims that no pod uses."""
         return self.compiled.problem.demands
 
     @property
@@ -107,13 +108,18 @@ class Plan(Documented):
             yield Placed(demand.key, self.node_of(placement), claims)
 
     @property
+    def not_asked(self) -> tuple[NotAsked, ...]:
+        """The pods of the input that are not to be placed, by reason."""
+        return tuple(unasked(self.compiled))
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What is to be known, e.g. devices that are left out because a selector fails on them."""
         return self.solution.warnings
 
     @cached_property
     def unplaced(self) -> tuple[Unplaced, ...]:
-        """The demands that got nothing, in order."""
+        """The pods and claims that got nothing, in order."""
         placed = {placement.demand for placement in self.solution.placements}
         budgets = () if self.mode is Mode.FIRST_FIT else self.compiled.problem.budgets
         capped = {budget.namespace for budget in budgets if budget.most is not None}
@@ -157,6 +163,8 @@ class Plan(Documented):
     @property
     def verdict(self) -> str:
         """The status in words."""
+        if not self.demands:
+            return "nothing to place"
         if self.mode is Mode.FIRST_FIT:
             return "nothing proven"
         if self.status is Status.OPTIMAL:
@@ -166,7 +174,8 @@ class Plan(Documented):
     @property
     def headline(self) -> str:
         """How much is placed, and what is proven."""
-        return f"{self.mode.value}: {len(self.solution.placements)} of {len(self.demands)} placed, {self.verdict}"
+        placed = f"{len(self.solution.placements)} of {len(self.demands)} placed, " if self.demands else ""
+        return f"{self.mode.value}: {placed}{self.verdict}"
 
     def node_of(self, placement: Placement) -> str:
         """Name of the node of a placement."""
@@ -211,10 +220,11 @@ class Plan(Documented):
             )
             for placement, claim, grant in self.grants()
         ]
-        found.append(Table("Placed", ("demand", "node", "claim", "request", "device"), folded(placements, 3)))
+        found.append(Table("Placed", (WHO, "node", "claim", "request", "device"), folded(placements, 3)))
         nodes = self.compiled.problem.nodes
         unplaced = [(str(one.key), one.reason if nodes else "there are no nodes") for one in self.unplaced]
-        found.append(Table("Not placed", ("demand", "reason"), unplaced))
+        found.append(Table("Not placed", (WHO, "reason"), unplaced))
+        found.append(unasked_table(self.compiled))
         used = [row for row in self.metrics.utilisation if row.used]
         found.append(Table("In use", ("what", ">used", ">of", ">share"), [_usage(row) for row in used]))
         found += spending_parts(self.metrics.spending)

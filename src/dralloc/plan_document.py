@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasPath, BeforeValidator, Discriminator, Field, PlainSerializer, Tag, WithJsonSchema
+from pydantic import Discriminator, Field, PlainSerializer, Tag, WithJsonSchema
 
 from dralloc.api import AllocationResult
 from dralloc.choices import Mode
-from dralloc.names import ClaimKey
 from dralloc.report import counts_amounts
 from dralloc.schema import Amount, Count, Document, Key, Model, Timings, Word
 from dralloc.solution import Status
@@ -121,8 +119,13 @@ class Figures(Model):
     namespaces: list[NamespaceUse] = Field(validation_alias="spending")
 
 
-def _asking(unasked: Mapping[ClaimKey, Unasked]) -> dict[ClaimKey, Unasked]:
-    return {key: why for key, why in unasked.items() if why is not Unasked.NO_DEVICE}
+class NotAsked(Model):
+    """Pods of the input that are not to be placed."""
+
+    reason: Unasked
+    pods: int
+    names: list[Key]
+    """Which they are, unless the reason says it all (bound to a node, run to its end, ...)."""
 
 
 class PlanFields(Model):
@@ -142,10 +145,7 @@ class PlanFields(Model):
     """How many pods, and claims that no pod uses, were to be placed."""
     placed: list[Placed]
     unplaced: list[Unplaced]
-    not_asked: Annotated[dict[Key, Unasked], BeforeValidator(_asking)] = Field(
-        validation_alias=AliasPath("compiled", "unasked")
-    )
-    """Pods that ask for devices and are not to be placed, with the reason."""
+    not_asked: list[NotAsked]
     metrics: Figures
     warnings: list[str]
     timings: Timings
@@ -164,4 +164,6 @@ class ComparisonDocument(Document):
     """What only the optimum places."""
     only_first_fit: list[Key]
     """What only first fit places."""
+    neither: list[Key]
+    """What neither answer places."""
     timings: Timings

@@ -374,8 +374,11 @@ def labelled(wire: Json) -> Json:
         ({"claim": "default/none"}, "ResourceClaim default/none: not found"),
         ({"claim": "default/held"}, "ResourceClaim default/held: status.allocation: is allocated already"),
         ({"pod": "default/none"}, "Pod default/none: not found"),
-        ({"pod": "default/idle"}, "Pod default/idle: spec.resourceClaims: has no pending claims"),
-        ({"pod": "default/gated"}, "Pod default/gated: spec.schedulingGates: is not to be scheduled yet"),
+        ({"pod": "default/idle"}, "Pod default/idle: spec.resourceClaims: has all of its claims allocated"),
+        (
+            {"pod": "default/gated"},
+            "spec.schedulingGates: has scheduling gates; --include gated plans for it",
+        ),
         ({"claim": "default/later"}, "Pod default/gated: spec.schedulingGates"),
         ({}, "explain needs the name of a claim or of a pod, and not both"),
     ],

@@ -24,7 +24,7 @@ def test_a_page_is_written(tmp_path: Path) -> None:
     result = report(MODEL, "-o", path, "--goal", "fewest-nodes")
     assert result.exit_code == Exit.DONE
     assert result.stdout == ""
-    assert "2 demands: first fit places 1, the optimum 2 (proven optimal)" in result.stderr
+    assert "2 claims: first fit places 1, the optimum 2 (proven optimal)" in result.stderr
     text = path.read_text()
     assert "<dt>goal</dt><dd>fewest-nodes</dd>" in text
     assert [one.name for one in tmp_path.iterdir()] == ["page.html"]

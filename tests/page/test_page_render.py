@@ -146,7 +146,7 @@ def test_the_page_has_both_themes() -> None:
 
 def test_the_page_says_what_the_answers_are() -> None:
     text = page_of("h100-mig").text
-    assert "48 demands: first fit places 44, the optimum 48 (proven optimal)" in text
+    assert "48 pods: first fit places 44, the optimum 48 (proven optimal)" in text
     for said in ("ml/distill-0", "fits on no node", "placed on h100-2", "proven", "Time by phase", "a remark"):
         assert said in text
 
@@ -187,7 +187,8 @@ def test_equal_answers_give_equal_pages_apart_from_times() -> None:
 
 def test_an_empty_cluster_has_a_page() -> None:
     page = Page(render(dralloc.compare(cluster(node()))))
-    assert "0 demands" in page.text
+    assert "nothing to place" in page.text
+    assert "proven optimal" not in page.text
 
 
 def test_long_tables_say_how_much_is_left_out() -> None:

@@ -111,9 +111,10 @@ class Reader(Session):
         return dralloc.Limits.of(self.limit or ())
 
     def read(self, paths: Iterable[Path], rules: Rules) -> Cluster:
-        """Load the cluster, and say what is remarkable about it."""
+        """Load the cluster, with the pods that are to be included, and say what is remarkable about it."""
         with self.busy("reading"):
-            cluster = dralloc.load(*paths, strict=rules.strict, limits=self.limits)
+            given = dralloc.load(*paths, strict=rules.strict, limits=self.limits)
+            cluster = given.including(rules.include or ())
         self.warn(cluster.findings)
         return cluster
 

@@ -122,6 +122,13 @@ class Gates:
 class Rules(Gates):
     """How the input is taken."""
 
+    include: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="gated,suspended",
+            help="Plan for pods with scheduling gates, or of suspended owners, as if they were to be scheduled.",
+        ),
+    ] = None
     strict: Annotated[
         bool,
         typer.Option(

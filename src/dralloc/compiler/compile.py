@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from dralloc.api import Node as ApiNode
 from dralloc.brief import Brief
@@ -47,12 +46,7 @@ class Compiled(Brief):
 
     def is_claim(self, demand: Demand) -> bool:
         """Whether a demand is a claim that no pod uses, and not a pod (which may have the same name)."""
-        return demand.key in self._lone and [claim.key for claim in demand.claims] == [demand.key]
-
-    @cached_property
-    def _lone(self) -> frozenset[ClaimKey]:
-        used = {key for claims in self.cluster.claims_of_pods.values() for key in claims}
-        return frozenset(claim.key for claim in self.cluster.claims) - used
+        return demand.key in self.cluster.lone_claims and [claim.key for claim in demand.claims] == [demand.key]
 
 
 @without_garbage_collection()

@@ -142,10 +142,10 @@ class Demands:
         return ""
 
     def _of_lone_claims(self) -> Iterator[tuple[str | None, Demand]]:
-        used = {key for claims in self.cluster.claims_of_pods.values() for key in claims} | self.cluster.abandoned
+        waited_for = self.cluster.lone_claims - self.cluster.abandoned
         for claim in self.cluster.claims:
             waiting = claim.status.allocation is None and claim.metadata.deletion_timestamp is None
-            if claim.key not in used and waiting:
+            if claim.key in waited_for and waiting:
                 nodes = self._where.everywhere()
                 yield claim.metadata.creation_timestamp, Demand(claim.key, (self._compile(claim),), nodes=nodes)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Unpack
 
@@ -51,6 +51,7 @@ def explain(  # noqa: PLR0913 - one parameter per choice
     gang: str = "",
     caps: Sequence[Cap | str] = (),
     fair: str = "",
+    include: str | Iterable[str] = (),
     suggest: bool = True,
     **options: Unpack[SolveOptions],
 ) -> Explanation:
@@ -65,7 +66,7 @@ def explain(  # noqa: PLR0913 - one parameter per choice
         out.
     nodes
         Names of the only nodes to show reasons for; all if there are none. They change nothing about who is placed.
-    features, strict, gang, caps, fair, options
+    features, strict, gang, caps, fair, include, options
         As in `dralloc.allocate`. First fit does not look at caps and fairness: only ``"optimal"`` explains them.
     suggest
         Whether to look for a conflict and for changes that would admit the demand.
@@ -77,6 +78,7 @@ def explain(  # noqa: PLR0913 - one parameter per choice
         that a cap or fairness is about.
     """
     timings: dict[str, float] = {}
+    cluster = cluster.including(include)
     if chosen(Mode, "mode", mode) is Mode.OPTIMAL:
         plan = allocate(cluster, mode, features=features, strict=strict, gang=gang, caps=caps, fair=fair, **options)
         timings.update(plan.timings)

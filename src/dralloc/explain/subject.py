@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from dralloc.api import Pod
 from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled
 from dralloc.errors import DrallocError
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand
+from dralloc.unasked import Unasked
 
 __all__ = ["find_demand", "pod_of"]
+
+_PATHS: Final = {
+    Unasked.GATED: "spec.schedulingGates",
+    Unasked.BOUND: "spec.nodeName",
+    Unasked.ALLOCATED: "spec.resourceClaims",
+    Unasked.FINISHED: "status.phase",
+    Unasked.DELETED: "metadata.deletionTimestamp",
+}
 
 
 def pod_of(cluster: Cluster, demand: Demand) -> Pod | None:
     """The pod of a demand; None if it is a claim that no pod uses (a pod may have the same name)."""
-    own = {claim.key for claim in demand.claims}
-    candidates = (pod for pod in cluster.pods if pod.key == demand.key)
-    return next((pod for pod in candidates if own <= set(cluster.pod_claims(pod))), None)
+    pod = next((one for one in cluster.pods if one.key == demand.key), None)
+    lone = [claim.key for claim in demand.claims] == [demand.key]
+    return None if pod is None or (lone and demand.key not in cluster.pod_claims(pod)) else pod
 
 
 def find_demand(compiled: Compiled, claim: ClaimKey | None, pod: ClaimKey | None) -> int:
@@ -35,27 +46,27 @@ def find_demand(compiled: Compiled, claim: ClaimKey | None, pod: ClaimKey | None
         if pod is not None and demand.key == pod and pod_of(compiled.cluster, demand) is not None:
             return number
     if claim is not None:
-        raise DrallocError(_about_claim(compiled.cluster, claim))
-    raise DrallocError(_about_pod(compiled.cluster, pod or ClaimKey("", "")))
+        raise DrallocError(_about_claim(compiled, claim))
+    raise DrallocError(_about_pod(compiled, pod or ClaimKey("", "")))
 
 
-def _about_claim(cluster: Cluster, key: ClaimKey) -> str:
+def _about_claim(compiled: Compiled, key: ClaimKey) -> str:
+    cluster = compiled.cluster
     claim = cluster.claim(key)
     if claim is None:
         return f"ResourceClaim {key}: not found"
     if claim.status.allocation is not None:
         devices = ", ".join(str(result.device_id) for result in claim.status.allocation.devices.results)
         return f"ResourceClaim {key}: status.allocation: is allocated already ({devices or 'no devices'})"
-    gated = [pod for pod in cluster.pods if key in cluster.pod_claims(pod) and pod.spec.scheduling_gates]
-    if gated:
-        return f"Pod {gated[0].key}: spec.schedulingGates: the pod of claim {key} is not to be scheduled yet"
-    return f"ResourceClaim {key}: is not pending"
+    users = [pod.key for pod in cluster.pods if pod.key in compiled.unasked and key in cluster.pod_claims(pod)]
+    reason = f": {_about_pod(compiled, users[0])}" if users else ""
+    return f"ResourceClaim {key}: is not pending{reason}"
 
 
-def _about_pod(cluster: Cluster, key: ClaimKey) -> str:
-    pod = next((one for one in cluster.pods if one.key == key), None)
-    if pod is None:
+def _about_pod(compiled: Compiled, key: ClaimKey) -> str:
+    why = compiled.unasked.get(key)
+    if why is None:
         return f"Pod {key}: not found"
-    if pod.spec.scheduling_gates:
-        return f"Pod {key}: spec.schedulingGates: is not to be scheduled yet"
-    return f"Pod {key}: spec.resourceClaims: has no pending claims"
+    path = f"{_PATHS[why]}: " if why in _PATHS else ""
+    hint = f"; --include {why.include} plans for it" if why.include else ""
+    return f"Pod {key}: {path}{why}{hint}"

@@ -10,6 +10,7 @@ from typing import Final
 from dralloc.comparison import Comparison
 from dralloc.plan import Plan
 from dralloc.plot.gains import Gain
+from dralloc.question import asked
 from dralloc.report import percent, tier_text
 from dralloc.solvers.cpsat import Progress
 
@@ -22,7 +23,7 @@ def of_map(plan: Plan, only_here: Sequence[object]) -> str:
     """What a device map shows."""
     nodes = Counter(plan.node_of(placement) for placement in plan.solution.placements)
     before = sum(claim.status.allocation is not None for claim in plan.compiled.cluster.claims)
-    parts = [f"{plan.metrics.placed} of {len(plan.demands)} demands are placed"]
+    parts = [f"{plan.metrics.placed} of {asked(plan.compiled)} are placed"]
     if nodes:
         parts.append("by node: " + _listed(f"{name} {count}" for name, count in nodes.items()))
     if before:

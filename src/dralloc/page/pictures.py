@@ -18,6 +18,7 @@ from dralloc.plot import utilisation as utilisation_chart
 from dralloc.plot.gains import gains as gains_of
 from dralloc.plot.ranks import has_alternatives, rank_counts
 from dralloc.plot.svg import svg
+from dralloc.question import asked
 from dralloc.solvers.cpsat import Progress
 
 __all__ = ["Picture", "gains", "has_alternatives", "map", "progress", "ranks", "utilisation"]
@@ -41,7 +42,7 @@ def map(plan: Plan, beside: Plan | None, name: str, title: str) -> Picture:  # n
     missing = set() if beside is None else {one.key for one in beside.unplaced} - {one.key for one in plan.unplaced}
     only_here = [demand.key for demand in plan.demands if demand.key in missing]
     drawn = _drawn(lambda: device_map(plan, beside=beside, title=""), name, title, of_map(plan, only_here))
-    count = f"{plan.metrics.placed} of {len(plan.demands)} demands placed"
+    count = f"{plan.metrics.placed} of {asked(plan.compiled)} placed"
     return Picture(drawn, name, f"{title}: {count}. Point at a box for its claim and device.")
 
 
@@ -54,7 +55,7 @@ def utilisation(comparison: Comparison, name: str = "utilisation-picture") -> Pi
 
 def gains(comparison: Comparison, name: str = "gains-picture") -> Picture:
     """What only the optimum places."""
-    title = "Demands by what they want and by who places them"
+    title = "Pods and claims by what they want and by who places them"
     drawn = _drawn(lambda: gained(comparison, title=""), name, title, of_gains(gains_of(comparison)))
     return Picture(drawn, name, f"{title}. A bold outline marks what only one answer places.")
 

@@ -12,6 +12,7 @@ from dralloc.page import pictures, tables
 from dralloc.page.templating import rendered
 from dralloc.plot.palette import DARK, LIGHT, Theme
 from dralloc.plot.svg import colour_variables
+from dralloc.question import kinds_asked
 from dralloc.report import percent
 from dralloc.solvers.cpsat import Progress
 
@@ -55,6 +56,7 @@ def render(comparison: Comparison, about: Circumstances | None = None) -> str:
         first=first,
         best=best,
         tiles=(("First fit", "first-fit", first), ("Optimum", "optimum", best)),
+        kinds=kinds_asked(best.compiled),
         about=about,
         facts={**source, **about.options, "version": f"dralloc {version('dralloc')}"},
         titled=partial(tables.titled, comparison),

@@ -8,13 +8,14 @@ from dataclasses import replace
 from dralloc.comparison import Comparison
 from dralloc.names import ClaimKey
 from dralloc.plan import Plan
+from dralloc.question import WHO
 from dralloc.report import Table, counts_amounts, duration, percent, tier_text
 from dralloc.solution import Tier
 
 __all__ = ["placements", "tiers", "timings", "titled", "unplaced"]
 
 _TIERS = {
-    "weight": "weight of the placed demands, the more the better",
+    "weight": "weight of what is placed, the more the better",
     "alternatives": "ranks of the picked alternatives, the less the better",
 }
 
@@ -45,7 +46,7 @@ def placements(plan: Plan, title: str) -> Table:
         if claim.status.allocation is not None
         for result in claim.status.allocation.devices.results
     ]
-    return Table(title, ("demand", "node", "claim", "request", "device", "allocated"), [*now, *before])
+    return Table(title, (WHO, "node", "claim", "request", "device", "allocated"), [*now, *before])
 
 
 def unplaced(comparison: Comparison) -> Table:
@@ -61,7 +62,7 @@ def unplaced(comparison: Comparison) -> Table:
         for key in (demand.key for demand in comparison.optimal.demands)
         if any(str(key) in why for why in reasons)
     ]
-    return Table("Not placed by one answer or both, with the reason", ("demand", "first fit", "optimum"), rows)
+    return Table("Not placed by one answer or both, with the reason", (WHO, "first fit", "optimum"), rows)
 
 
 def _nodes(plan: Plan) -> Mapping[ClaimKey, str]:

@@ -61,7 +61,7 @@ def gained(
     name_rows(ax, colours, [fitted(clean(gain.wants), TEXT, _LABEL) for gain in shown])
     ax.set_xlim(0, max((gain.total for gain in shown), default=1) * 1.01)
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
-    ax.set_xlabel("demands", size=TEXT, color=colours.ink)
+    ax.set_xlabel("pods and claims", size=TEXT, color=colours.ink)
     tidy(
         ax,
         colours,

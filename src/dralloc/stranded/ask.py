@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from dralloc.api import ResourceClaim
@@ -33,6 +33,7 @@ def stranded(
     *,
     features: Features = ALL_FEATURES,
     strict: bool = False,
+    include: str | Iterable[str] = (),
 ) -> Stranding:
     """Find out which free capacity is of no use to a mix of claims, and why.
 
@@ -51,7 +52,7 @@ def stranded(
     wishes
         The mix: claims or templates, as ``namespace/name`` or ``namespace/name=number``. By default the claims that
         `dralloc.allocate` would place; without any, the templates; without these, the allocated claims.
-    features, strict
+    features, strict, include
         As in `dralloc.allocate`.
 
     Returns
@@ -68,7 +69,7 @@ def stranded(
     timings: dict[str, float] = {}
     mix = [Wish.parse(one) if isinstance(one, str) else one for one in wishes]
     if not mix:
-        cluster, mix = _usual(cluster, features)
+        cluster, mix = _usual(cluster.including(include), features)
     with phase(timings, "compile"):
         staged = stage(cluster, mix, features=features, strict=strict)
         ledger = ClaimLedger(staged.compiled.problem, allocated_holdings(staged.compiled))
