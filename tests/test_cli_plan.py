@@ -96,6 +96,48 @@ def test_the_cheapest_kinds_of_nodes(halves: Path) -> None:
     assert "Cost 4.5: proven to be the lowest." in shown
 
 
+@pytest.fixture
+def zones(tmp_path: Path) -> Path:
+    """Four nodes of one type, two in each zone, one of them cordoned; three pods with a zone each, and a claim."""
+    objects = [device_class()]
+    for name, zone in (("n0", "a"), ("n1", "a"), ("n2", "b"), ("n3", "b")):
+        found, *slices = gpus(name, 1)
+        found["metadata"]["labels"] |= {"zone": zone, "type": "big"}
+        objects += [found, *slices]
+    cordon = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    objects[1]["spec"] = {"unschedulable": True, "taints": [cordon]}
+    for place, zone in enumerate("aab"):
+        objects += [claim(f"c{place}", wants("whole")), pod(f"p{place}", f"c{place}", nodeSelector={"zone": zone})]
+    path = tmp_path / "zones.yaml"
+    path.write_text(yaml.safe_dump_all([*objects, claim("c3", wants("whole"))]))
+    return path
+
+
+def test_a_cordon_makes_no_other_kind_of_node(zones: Path) -> None:
+    found = answer("fewest-nodes", zones, "--claim", "c3=3", "--kind", "big=type=big")
+    assert [(one["kind"], one["example"], one["number"]) for one in found["nodes"]] == [("big", "n0", 3)]
+    assert found["cost"] == "3"
+
+
+def test_zones_are_counted_apart_where_pods_choose_them(zones: Path) -> None:
+    found = answer("fewest-nodes", zones, "--kind", "big=type=big", "--price", "big=2")
+    numbers = {one["example"]: one["number"] for one in found["nodes"]}
+    assert {one["kind"] for one in found["nodes"]} == {"big"}
+    assert (set(numbers), sum(numbers.values()), found["cost"]) == ({"n0", "n2"}, 4, "8")
+    alone = answer("fewest-nodes", zones, "--pod", "p2=3", "--kind", "big=type=big")
+    assert [(one["example"], one["number"]) for one in alone["nodes"]] == [("n2", 3)]
+
+
+def test_nodes_of_a_kind_offer_the_same(zones: Path) -> None:
+    other, *slices = gpus("n4", 2)
+    other["metadata"]["labels"]["type"] = "big"
+    zones.write_text(zones.read_text() + "---\n" + yaml.safe_dump_all([other, *slices]))
+    result = plan("fewest-nodes", zones, "--claim", "c3", "--kind", "big=type=big")
+    differing = "nodes n0 and n4 differ in what they offer; name one as example"
+    assert result.stderr == f"error: --kind big=type=big: {differing}\n"
+    assert plan("fewest-nodes", zones, "--pod", "p2", "--kind", "big=type=big").exit_code == Exit.DONE
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -70,6 +70,8 @@ def read_nodes(path: Path) -> list[TraceNode]:
 def read_pods(path: Path) -> list[TracePod]:
     """The pods of a file with columns name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec (models with ``|``).
 
+    Some of the public lists end before gpu_spec: their pods wish for no model.
+
     Raises
     ------
     DrallocError
@@ -79,7 +81,7 @@ def read_pods(path: Path) -> list[TracePod]:
 
 
 def _pod(row: dict[str, str]) -> TracePod:
-    models = tuple(model.strip() for model in row["gpu_spec"].split("|") if model.strip())
+    models = tuple(model.strip() for model in (row.get("gpu_spec") or "").split("|") if model.strip())
     gpus, milli = int(row["num_gpu"]), int(row["gpu_milli"])
     if gpus > 1 and milli != WHOLE:
         raise ValueError(f"{gpus} GPUs of {milli} thousandths each: several GPUs are only asked for as a whole")

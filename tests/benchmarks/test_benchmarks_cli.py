@@ -13,6 +13,7 @@ from benchmarks.measure import PHASES
 from benchmarks.openb.run import POLICIES, Outcome, Scene, published_outcomes
 from benchmarks.openb.sample import sample
 from benchmarks.openb.shown import tables
+from benchmarks.openb.trace import TracePod, read_pods
 from benchmarks.registry import WORKLOADS
 from dralloc.load import load
 from dralloc.report import as_text
@@ -42,6 +43,12 @@ def test_equal_seeds_give_equal_objects(tmp_path: Path) -> None:
     assert files
     assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
     assert load(tmp_path / "a").pods
+
+
+def test_a_list_of_pods_without_a_column_for_models(tmp_path: Path) -> None:
+    path = tmp_path / "pods.csv"
+    path.write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1000,2048,1,500\nb,1000,2048,2,1000\n")
+    assert read_pods(path) == [TracePod("a", 1000, 2048, 1, 500, ()), TracePod("b", 1000, 2048, 2, 1000, ())]
 
 
 def test_openb_never_falls_below_first_fit() -> None:

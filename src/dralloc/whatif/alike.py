@@ -31,15 +31,19 @@ class Islands:
     ----------
     groups
         The nodes of each kind, in search order; nodes where nothing can happen to the demands are in none.
+    offers
+        A number for each group; groups that only differ in which of the demands may go there have the same.
     """
 
     groups: tuple[tuple[int, ...], ...]
+    offers: tuple[int, ...]
 
 
 def find_islands(problem: Problem, demands: Sequence[Demand]) -> Islands | None:
     """Group the nodes by what the demands see of them; None if they are no islands."""
     survey = _Survey(problem, demands)
-    groups: dict[Hashable, list[int]] = {}
+    groups: dict[tuple[tuple[bool, ...], int], list[int]] = {}
+    offers: dict[Hashable, int] = {}
     for node in range(len(problem.nodes)):
         allowed = tuple(nodes is None or node in nodes for nodes in survey.allowed)
         if any(allowed):
@@ -48,8 +52,9 @@ def find_islands(problem: Problem, demands: Sequence[Demand]) -> Islands | None:
                 return None
             # Where a pool cannot be used, a request for all devices is an error, whatever there is.
             if sight.devices or sight.closed:
-                groups.setdefault((allowed, *sight.key()), []).append(node)
-    return Islands(tuple(tuple(members) for members in groups.values()))
+                offer = offers.setdefault(sight.key(), len(offers))
+                groups.setdefault((allowed, offer), []).append(node)
+    return Islands(tuple(map(tuple, groups.values())), tuple(offer for _, offer in groups))
 
 
 @dataclass(slots=True)

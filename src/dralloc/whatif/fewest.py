@@ -16,7 +16,7 @@ from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
 from dralloc.whatif.demanded import demanded
 from dralloc.whatif.document import FewestNodesDocument, written
-from dralloc.whatif.nodekinds import NodeKind, find_kinds, whole_prices
+from dralloc.whatif.nodekinds import NodeKind, find_kinds, in_service, whole_prices
 from dralloc.whatif.stacking import Shelf, stack
 from dralloc.whatif.wishes import Wish
 
@@ -103,8 +103,9 @@ def fewest_nodes(  # noqa: PLR0913 - everything has a default
         Claims, templates or pods: ``namespace/name``, ``namespace/name=number``, or a `Wish`; once each if no number
         is given. Without any, all that is pending.
     kinds
-        The kinds of nodes by name: each a node to copy, or ``label=value`` for nodes that must be alike. Without any,
-        nodes that are alike to the claims are a kind, which is called by the first of them.
+        The kinds of nodes by name: each a node to copy, or ``label=value`` for nodes that must offer the same; where
+        pods choose among them, by zone for example, each part is counted apart. Without any, nodes that are alike to
+        the claims are a kind, which is called by the first of them.
     prices
         What a node of each kind costs; 1 each without any.
     features, strict
@@ -121,6 +122,7 @@ def fewest_nodes(  # noqa: PLR0913 - everything has a default
     asked = tuple(wish if isinstance(wish, Wish) else Wish.parse(wish) for wish in wishes)
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
+        cluster = in_service(cluster)
         mix = demanded(cluster, asked, features=features, strict=strict)
         given = {kind: Fraction(price) for kind, price in (prices or {}).items()}
         found = find_kinds(cluster, mix.problem, mix.demands, kinds or {}, given)
@@ -130,7 +132,8 @@ def fewest_nodes(  # noqa: PLR0913 - everything has a default
         shelves = [Shelf(places[kind.example], cost) for kind, cost in zip(found, costs, strict=True)]
         best = stack(mix.problem, mix.demands, mix.numbers, shelves, options)
         while isinstance(best, int):
-            reason = "fits on no node" + (f" of kind {', '.join(kind.name for kind in found)}" if found else "")
+            names = ", ".join(dict.fromkeys(kind.name for kind in found))
+            reason = f"fits on no node of kind {names}" if names else "fits on no node"
             if asked:
                 raise DrallocError(f"{mix.titles[best]}: {reason}")
             mix = mix.without(best, reason)

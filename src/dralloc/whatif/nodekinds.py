@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
 
+from dralloc.api import Node
+from dralloc.api.tolerating import CORDON_TAINT
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.problem import Demand, Problem
-from dralloc.whatif.alike import find_islands
+from dralloc.whatif.alike import Islands, find_islands
 
-__all__ = ["NodeKind", "find_kinds", "parse_price", "whole_prices"]
+__all__ = ["NodeKind", "find_kinds", "in_service", "parse_price", "whole_prices"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,16 @@ def parse_price(text: str) -> tuple[str, Fraction]:
     return name, price
 
 
+def in_service(cluster: Cluster) -> Cluster:
+    """The cluster with nodes as new ones are: none is cordoned."""
+
+    def fresh(node: Node) -> Node:
+        spec = {"unschedulable": False, "taints": tuple(one for one in node.spec.taints if one != CORDON_TAINT)}
+        return node.model_copy(update={"spec": node.spec.model_copy(update=spec)})
+
+    return replace(cluster, nodes=tuple(map(fresh, cluster.nodes)))
+
+
 def whole_prices(kinds: Sequence[NodeKind]) -> tuple[int, tuple[int, ...]]:
     """The prices as integers, and how many of these make one of price 1."""
     unit = lcm(*(kind.price.denominator for kind in kinds))
@@ -68,58 +80,71 @@ def find_kinds(
     named: Mapping[str, str],
     prices: Mapping[str, Fraction],
 ) -> tuple[NodeKind, ...]:
-    """The kinds of nodes that may be had.
+    """The kinds of nodes that may be had; one of a name for each of its parts that not the same demands may go to.
 
     Parameters
     ----------
     problem
         The cluster as if nothing were allocated.
     named
-        For each kind the name of a node, or ``LABEL=VALUE`` for the nodes with that label. Without any, nodes that are
-        alike to the demands are a kind, which is called by the first of them.
+        For each kind the name of a node, or ``LABEL=VALUE`` for the nodes with that label, which offer the same.
+        Without any, nodes that are alike to the demands are a kind, which is called by the first of them.
     prices
         By kind; 1 for all without any.
 
     Raises
     ------
     DrallocError
-        There is no such node, the nodes with a label differ, a kind has no price, a price is for no kind, or devices
-        are not on one node only.
+        There is no such node, the nodes with a label offer different devices, a kind has no price, a price is for no
+        kind, or devices are not on one node only.
     """
     islands = find_islands(problem, demands)
     if islands is None:
         raise DrallocError(f"{_shared_device(problem)}: a node of a kind brings devices and counters of its own only")
     names = [node.name for node in problem.nodes]
-    alike = {names[node]: [names[other] for other in group] for group in islands.groups for node in group}
-    chosen = {kind: _example(cluster, alike, kind, text) for kind, text in named.items()}
+    parts = {names[node]: place for place, group in enumerate(islands.groups) for node in group}
+    useful = {names[node] for demand in demands for node in problem.candidate_nodes(demand)}
+    chosen: dict[str, list[str]] = {}
+    for kind, text in named.items():
+        option = f"--kind {kind}={text}"
+        nodes = _named(cluster, option, text)
+        chosen[kind] = _examples(islands, parts, option, [node for node in nodes if node in useful] or nodes[:1])
     if not named:
-        chosen = {names[group[0]]: names[group[0]] for group in islands.groups}
+        chosen = {names[group[0]]: [names[group[0]]] for group in islands.groups}
     for kind in prices.keys() - chosen.keys():
         raise DrallocError(f"--price {kind}: there is no such kind of node, only {', '.join(chosen) or 'none'}")
     for kind in chosen:
         if prices and kind not in prices:
             raise DrallocError(f"node kind {kind}: has no price; give all kinds one with --price, or none")
     return tuple(
-        NodeKind(kind, node, prices.get(kind, Fraction(1)), len(alike.get(node, [node])))
-        for kind, node in chosen.items()
+        NodeKind(kind, node, prices.get(kind, Fraction(1)), len(islands.groups[parts[node]]) if node in parts else 1)
+        for kind, nodes in chosen.items()
+        for node in nodes
     )
 
 
-def _example(cluster: Cluster, alike: Mapping[str, Sequence[str]], kind: str, text: str) -> str:
+def _named(cluster: Cluster, option: str, text: str) -> list[str]:
+    """The nodes that the user means."""
     label, equals, value = text.partition("=")
-    if not equals:
-        if all(node.metadata.name != text for node in cluster.nodes):
-            raise DrallocError(f'--kind {kind}={text}: node "{text}" does not exist')
-        return text
-    found = [node.metadata.name for node in cluster.nodes if node.metadata.labels.get(label) == value]
+    labels = {node.metadata.name: node.metadata.labels for node in cluster.nodes}
+    if not equals and text not in labels:
+        raise DrallocError(f'{option}: node "{text}" does not exist')
+    found = [name for name in labels if labels[name].get(label) == value] if equals else [text]
     if not found:
-        raise DrallocError(f"--kind {kind}={text}: no node has the label")
-    for other in found[1:]:
-        if alike.get(other) != alike.get(found[0]):
-            raise DrallocError(
-                f"--kind {kind}={text}: nodes {found[0]} and {other} differ in what they offer; name one as example"
-            )
-    return found[0]
+        raise DrallocError(f"{option}: no node has the label")
+    return found
+
+
+def _examples(islands: Islands, parts: Mapping[str, int], option: str, nodes: Sequence[str]) -> list[str]:
+    """The first node of each part, all of which offer the same."""
+    first: dict[int | None, str] = {}
+    for node in nodes:
+        first.setdefault(parts.get(node), node)
+    offers = {None if part is None else islands.offers[part]: node for part, node in first.items()}
+    if len(offers) > 1:
+        differing = " and ".join(sorted(offers.values())[:2])
+        raise DrallocError(f"{option}: nodes {differing} differ in what they offer; name one as example")
+    return list(first.values())
 
 
 def _shared_device(problem: Problem) -> str:
