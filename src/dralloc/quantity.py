@@ -32,7 +32,10 @@ _BINARY_SUFFIX: Final = ("", *_BINARY)
 _MOST_CHARACTERS: Final = 256
 _MOST_EXPONENT: Final = 100
 _FAST_DIGITS: Final = 18
-"""Up to this many digits Kubernetes keeps a decimal number as an int64 with a scale."""
+"""Up to this many digits Kubernetes keeps a decimal number as an int64 with a scale,"""
+
+_FAST_BINARY_DIGITS: Final = 15
+"""and a binary one up to fewer than this many."""
 
 
 class Format(StrEnum):
@@ -55,23 +58,37 @@ class Quantity:
         The value in units of 10**-9.
     format
         The format of the canonical text.
-    is_int64
-        Whether Kubernetes holds the written form as a whole int64, which its ``AsInt64`` (CEL: ``isInteger``) reports.
-        It depends on the text: ``1000m`` and ``1.0`` are not, ``1.e3`` is.
-    is_big
-        Whether Kubernetes holds the written form as a decimal of any length, as it does with ``1Ei`` and ``1.5Gi``.
-        None if that may still change, as it does when Kubernetes compares a quantity with a big one.
+    scale
+        Kubernetes holds an amount as an int64 times a power of ten, which is this one, or as a decimal of any length,
+        which is None. It depends on the text: ``1000m`` has the scale -3, ``1.e3`` has 3, ``1.5Gi`` and ``1Pi`` none.
+    computed
+        Whether it is a sum or a difference.
+    own
+        Whether nobody else has this object, so that its scale may change, as it does when Kubernetes compares it with
+        an amount that has none.
     """
 
-    __slots__ = ("format", "is_big", "is_int64", "nanos")
+    __slots__ = ("computed", "format", "nanos", "own", "scale")
 
     def __init__(
-        self, nanos: int, format: Format = Format.DECIMAL, is_int64: bool | None = None, *, is_big: bool | None = False
+        self,
+        nanos: int,
+        format: Format = Format.DECIMAL,
+        scale: int | None = 0,
+        *,
+        computed: bool = False,
+        own: bool = False,
     ) -> None:
         self.nanos: Final = nanos
         self.format: Final = format
-        self.is_big = is_big
-        self.is_int64: Final = nanos % NANOS == 0 and abs(nanos) <= _MAX if is_int64 is None else is_int64
+        self.scale = scale
+        self.computed: Final = computed
+        self.own: Final = own
+
+    @property
+    def is_int64(self) -> bool:
+        """Whether Kubernetes holds it as a whole int64, which its ``AsInt64`` (CEL: ``isInteger``) reports."""
+        return self.scale is not None and self.scale >= 0 and _fits(self.nanos, NANOS)
 
     def __eq__(self, other: object) -> bool:
         return self.nanos == other.nanos if isinstance(other, Quantity) else NotImplemented
@@ -85,11 +102,19 @@ class Quantity:
     def __repr__(self) -> str:
         return f"Quantity('{self}')"
 
+    def __neg__(self) -> Quantity:
+        return Quantity(-self.nanos, self.format, self.scale)
+
     def __add__(self, other: Quantity) -> Quantity:
-        return Quantity(self.nanos + other.nanos, self.format)
+        """The sum, held as ``int64Amount.Add`` leaves it: with the finer scale, unless an int64 is too small for it."""
+        nanos = self.nanos + other.nanos
+        scale = _common_scale(self, other)
+        if scale is not None and not all(_fits(part, 10 ** (scale + 9)) for part in (self.nanos, other.nanos, nanos)):
+            scale = None
+        return Quantity(nanos, self.format, scale, computed=True)
 
     def __sub__(self, other: Quantity) -> Quantity:
-        return Quantity(self.nanos - other.nanos, self.format)
+        return self + -other
 
     def __str__(self) -> str:
         """The canonical text: no fraction, the largest suffix that keeps the value exact."""
@@ -101,6 +126,19 @@ class Quantity:
 
     def __float__(self) -> float:
         return float(Fraction(self.nanos, NANOS))
+
+
+def _fits(nanos: int, unit: int) -> bool:
+    """Whether an int64 can count so many units."""
+    return -(2**63) <= nanos // unit < 2**63
+
+
+def _common_scale(one: Quantity, other: Quantity) -> int | None:
+    if one.scale is None or other.scale is None:
+        return None
+    if not other.nanos:
+        return one.scale
+    return min(one.scale, other.scale) if one.nanos else other.scale
 
 
 def _binary_text(value: int) -> str:
@@ -153,16 +191,16 @@ def _shown(text: str) -> str:
 
 
 def _decimal(sign: str, digits: str, scale: int, format: Format) -> Quantity:
-    value = int(digits or "0")
     fast = len(digits) <= _FAST_DIGITS and scale >= -9
-    is_int64 = fast and scale >= 0 and value * 10 ** min(scale, 19) < 2**63
-    return Quantity(_signed(sign, _nanos(value, scale + 9), capped=not fast), format, is_int64, is_big=not fast)
+    nanos = _nanos(int(digits or "0"), scale + 9)
+    return Quantity(_signed(sign, nanos, capped=not fast), format, scale if fast else None)
 
 
 def _binary(sign: str, digits: str, scale: int, power: int) -> Quantity:
-    value = int(digits or "0") << power
-    fast = scale == 0 and len(digits) <= _FAST_DIGITS and value < 2**63 and power < 60
-    return Quantity(_signed(sign, _nanos(value, scale + 9), capped=not fast), Format.BINARY, fast, is_big=not fast)
+    """A power of two takes three digits of ten bits off those that fit."""
+    fast = scale == 0 and len(digits) + power * 3 // 10 < _FAST_BINARY_DIGITS
+    nanos = _nanos(int(digits or "0") << power, scale + 9)
+    return Quantity(_signed(sign, nanos, capped=not fast), Format.BINARY, 0 if fast else None)
 
 
 def _nanos(value: int, scale: int) -> int:

@@ -4,7 +4,8 @@ import pytest
 
 from dralloc.errors import QuantityError
 from dralloc.match.cel import UNSET, Version, compile_selector, convert_device, device_from_wire
-from dralloc.match.cel.data import EMPTY_MAP, MISSING, DomainMap, Duration, Uint, find, map_key, map_keys
+from dralloc.match.cel.data import EMPTY_MAP, MISSING, DomainMap, Duration, Uint
+from dralloc.match.cel.maps import find, map_key, map_keys
 from dralloc.match.cel.semver import parse_semver
 from dralloc.quantity import parse_quantity
 from match.cel.cel_helpers import evaluate

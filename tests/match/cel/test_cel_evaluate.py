@@ -98,11 +98,10 @@ _RUNTIME_ERRORS = """
     device.attributes["zz"].x  ->  no such key: x
     $A.index.exists(x, true)  ->  got 'types.Int', expected iterable type
     $A.model.exists(k, v, true)  ->  unsupported comprehension range type: types.String
-    {[1]: 2}.size() == 1  ->  unsupported type of a map key
-    {dyn(1): 1, dyn(1u): 1}.size() == 2  ->  not supported
+    {b"a": 2}.size() == 1  ->  hash of unhashable type types.Bytes
     0.0 / 0.0 < 1.0  ->  NaN values cannot be ordered
-    {'a': 1}[?dyn([])].hasValue() || {'a': 1}[dyn([])] == 1  ->  no such key
-    google.protobuf.Int32Value{value: 4294967296} == 1  ->  range error
+    {'a': 1}[?dyn([$A.index])].hasValue() || {'a': 1}[dyn([$A.index])] == 1  ->  invalid qualifier type: *types.baseList
+    google.protobuf.Int32Value{value: 4294967296} == 1  ->  integer overflow
     [?dyn(1)] == [1]  ->  cannot initialize optional
 """
 

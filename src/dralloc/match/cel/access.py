@@ -18,29 +18,32 @@ from dralloc.match.cel.data import (
     Frame,
     Optional,
     Run,
+    TypeValue,
     Uint,
     Value,
-    find,
-    no_overload,
 )
-from dralloc.match.cel.kinds import type_name
+from dralloc.match.cel.kinds import EXTENSION_TYPES, NamedFormat, go_name, type_name
+from dralloc.match.cel.maps import find
 
 _MAX_SHOWN: Final = 1000
 """So much of a key is shown."""
 
-__all__ = ["Step", "chain", "device", "or_else", "present"]
+__all__ = ["Step", "chain", "check_key", "device", "handed_on", "or_else", "present"]
+
+_KEYS: Final = frozenset({str, int, Uint, bool, float})
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One selection or index.
 
-    ``cost`` is paid when the step finds something; `extra` is what computing a key costs.
+    ``cost`` is paid when the step finds something. A ``test`` only asks whether it does; it is the last one.
     """
 
     key: Code
     optional: bool = False
     cost: int = 1
+    test: bool = False
 
 
 def device() -> Code:
@@ -59,25 +62,53 @@ def chain(base: Code, steps: Sequence[Step], *, of_device: bool, may_be_optional
     return Code(run or _plain_chain(base.run, steps), cost, attribute=True, base=start)
 
 
-def present(base: Code, name: str) -> Code:
-    """``has(base.name)``: the test itself costs nothing, but a base that is no attribute becomes one, for 1."""
-    inner = base.run
+def present(tested: Code) -> Code:
+    """``has()`` of a chain that ends in a test: upstream takes 1 off what the chain costs."""
+    inner = tested.run
 
     def run(frame: Frame) -> bool:
-        value = inner(frame)
-        if type(value) is dict:
-            return name in value
-        if type(value) is Optional and value.value is not MISSING:
-            value = value.value
-        return isinstance(value, dict) and find(value, name) is not MISSING
+        found: Value = inner(frame)
+        return found if type(found) is bool else found.value is not MISSING
 
-    return Code(run, base.cost + (0 if base.attribute else 1), attribute=True)
+    return Code(run, tested.cost - 1, attribute=True)
+
+
+def handed_on(value: Value) -> Value:
+    """What reading a variable or choosing a branch makes of a value.
+
+    Upstream takes an optional apart there and builds it again from Go's own value, which not all values survive.
+    """
+    if type(value) is not Optional or value.value is MISSING:
+        return value
+    try:
+        return Optional(_native(value.value))
+    except EvalError as error:
+        return Optional(error)
+
+
+def _native(value: Value) -> Value:
+    """What is left of the value of an optional when upstream handles it as a value of Go."""
+    kind = type(value)
+    if kind is Optional:
+        return None if value.value is MISSING else _native(value.value)
+    if kind is TypeValue:
+        return value.name
+    if kind is DomainMap:
+        return dict(value)
+    if kind in _NOT_CONVERTED:
+        raise EvalError(f"unsupported conversion to ref.Val: ({go_name(value)})")
+    if isinstance(value, EvalError):
+        raise value
+    return value
+
+
+_NOT_CONVERTED: Final = EXTENSION_TYPES - {NamedFormat}
 
 
 def _device_chain(steps: Sequence[Step]) -> Run | None:
     """The selections that nearly every selector consists of, as direct as can be."""
     keys = [step.key.value for step in steps]
-    if not all(type(key) is str for key in keys):
+    if steps[-1].test or not all(type(key) is str for key in keys):
         return None
     if len(keys) == 1:
         (field,) = keys
@@ -101,12 +132,13 @@ def _device_chain(steps: Sequence[Step]) -> Run | None:
 def _plain_chain(base: Run, steps: Sequence[Step]) -> Run:
     if len(steps) == 1:
         return _one_step(base, steps[0])
-    keys = tuple(step.key.run for step in steps)
+    last = _has if steps[-1].test else _get
+    plan = tuple((step.key.run, last if step is steps[-1] else _get) for step in steps)
 
     def run(frame: Frame) -> Value:
         value = base(frame)
-        for key in keys:
-            value = _get(value, key(frame))
+        for key, take in plan:
+            value = take(value, key(frame))
         return value
 
     return run
@@ -115,6 +147,8 @@ def _plain_chain(base: Run, steps: Sequence[Step]) -> Run:
 def _one_step(base: Run, step: Step) -> Run:
     key = step.key.run
     name = step.key.value
+    if step.test:
+        return lambda frame: _has(base(frame), name)
     if type(name) is not str:
         return lambda frame: _get(base(frame), key(frame))
 
@@ -129,7 +163,7 @@ def _one_step(base: Run, step: Step) -> Run:
 
 def _optional_chain(base: Run, steps: Sequence[Step]) -> Run:
     """Whether the result is optional depends on the base's value and on the steps that were taken."""
-    plan = tuple((step.key.run, step.optional, step.cost, step.key.cost) for step in steps)
+    plan = tuple((step.key.run, step.key.cost, step) for step in steps)
 
     def run(frame: Frame) -> Value:
         value = base(frame)
@@ -137,14 +171,15 @@ def _optional_chain(base: Run, steps: Sequence[Step]) -> Run:
         if optional:
             if value.value is MISSING:
                 return NONE
-            value = value.value
-        for key, opens, cost, key_cost in plan:
+            value = _native(value.value)
+        for key, key_cost, step in plan:
             frame[COST] += key_cost
-            optional = optional or opens
-            value = _look(value, key(frame)) if optional else _get(value, key(frame))
+            optional = optional or step.optional
+            take = _look if optional else _has if step.test else _get
+            value = take(value, key(frame))
             if value is MISSING:
                 return NONE
-            frame[COST] += cost
+            frame[COST] += step.cost
         return Optional(value) if optional else value
 
     return run
@@ -160,8 +195,25 @@ def _get(value: Value, key: Value) -> Value:
     raise EvalError(f"no such key: {_shown(key)[:_MAX_SHOWN]}")
 
 
+def _has(value: Value, name: Value) -> bool:
+    return _look(value, name) is not MISSING
+
+
+def check_key(key: Value) -> None:
+    """Refuse what may not stand between brackets.
+
+    Raises
+    ------
+    EvalError
+        The key is of another type than text, number or bool.
+    """
+    if type(key) not in _KEYS:
+        raise EvalError(f"invalid qualifier type: {go_name(key)}")
+
+
 def _look(value: Value, key: Value) -> Value:
     """What a step finds, or `MISSING`."""
+    check_key(key)
     kind = type(value)
     if kind is dict or kind is DomainMap:
         return find(value, key)
@@ -186,15 +238,18 @@ def _shown(key: Value) -> str:
 
 
 def or_else(left: Code, right: Code, *, unwrap: bool) -> Code:
-    """``or`` and ``orValue``: the right side is evaluated only where the left one has no value."""
+    """``or`` and ``orValue``: the right side is evaluated only where the left one has no value.
+
+    What is no optional, as upstream never looks, is taken as it is.
+    """
     first, second, cost = left.run, right.run, right.cost
 
     def run(frame: Frame) -> Value:
         value = first(frame)
         if type(value) is not Optional:
-            raise no_overload()
+            return value
         if value.value is not MISSING:
-            return value.value if unwrap else value
+            return value.held() if unwrap else value
         frame[COST] += cost
         return second(frame)
 

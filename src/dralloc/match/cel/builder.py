@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from lark import Token, Transformer
 
@@ -14,6 +15,7 @@ from dralloc.match.cel.syntax import (
     CONDITIONAL,
     Call,
     Entry,
+    Fold,
     Ident,
     Index,
     ListLiteral,
@@ -21,6 +23,7 @@ from dralloc.match.cel.syntax import (
     Logic,
     MapLiteral,
     Node,
+    OptMap,
     Select,
     Struct,
     qualified_name,
@@ -196,7 +199,7 @@ class _Builder(Transformer[Any, Any]):
 
     def paren_expr(self, children: _Children) -> Node:
         inner: Node = children[1]
-        return Literal(inner.pos, inner.value, parens=True) if isinstance(inner, Literal) else inner
+        return _on_number(inner, lambda number: replace(number, parens=True)) or inner
 
     def exprlist(self, children: _Children) -> tuple[Node, ...]:
         return tuple(children[::2])
@@ -244,10 +247,27 @@ def _signed(operand: Any) -> Node:
     if len(operand.positions) % 2 == 0:
         return node
     pos = operand.positions[0]
-    number = isinstance(node, Literal) and not node.parens and type(node.value) in {int, float}
-    if operand.symbol == "-" and isinstance(node, Literal) and number:
-        return Literal(pos, -node.value)
+    if operand.symbol == "-" and len(operand.positions) == 1:
+        negative = _on_number(node, lambda number: Literal(pos, -number.value))
+        if negative is not None:
+            return negative
     return Call(pos, f"{operand.symbol}_", (node,))
+
+
+def _on_number(node: Node, change: Callable[[Literal], Literal]) -> Node | None:
+    """A node with the number changed that it begins with, as in ``1.includes(x)``, or None if it begins otherwise."""
+    if isinstance(node, Literal):
+        return change(node) if type(node.value) in {int, float} and not node.parens else None
+    field = _FIRST_PARTS.get(type(node))
+    inner: Node | None = getattr(node, field) if field else None
+    changed = None if inner is None else _on_number(inner, change)
+    if changed is None:
+        return None
+    copy: Node = replace(cast("Any", node), **{str(field): changed})
+    return copy
+
+
+_FIRST_PARTS: Final = {Call: "target", OptMap: "target", Select: "operand", Index: "operand", Fold: "range"}
 
 
 def new_builder() -> Transformer[Any, Any]:

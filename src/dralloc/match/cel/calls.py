@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
-from dralloc.errors import CelRuntimeError
 from dralloc.match.cel.code import Code, charge, constant, fixed, spend
 from dralloc.match.cel.cost import CostRule
-from dralloc.match.cel.data import INT_MAX, INT_MIN, MISSING, UINT_MAX, EvalError, Frame, Run, Uint, Value, no_overload
+from dralloc.match.cel.data import MISSING, EvalError, Frame, Run, Uint, Value, no_overload
 from dralloc.match.cel.effort import EffortRule
-from dralloc.match.cel.kinds import go_name
+from dralloc.match.cel.maps import equal_numbers, unhashable
 from dralloc.match.cel.overloads import FUNCTIONS, Overload
 from dralloc.match.cel.overloads.registry import Impl, Test, runtime_test
-from dralloc.match.cel.semver import Semver
 from dralloc.match.cel.types import Type
 
 __all__ = ["call", "membership"]
 
 _PRIMITIVES: Final = frozenset({bool, int, Uint, float, str})
-_UNHASHABLE: Final = frozenset({bytes, Semver})
-"""What upstream's set lookup crashes on."""
-
 _CHEAP: Final = 20_000
 """Calls with known arguments are computed when the selector is compiled, if they cost no more than this."""
 
@@ -71,8 +66,8 @@ def _implementation(
     if len(overloads) > 1:
         rule = first.cost if first.by_name else None
         return (first.impl if first.checks else _dispatcher(name, first, len(types))), rule, None
-    if first.checks and first.cost is None:
-        return first.impl, None, None
+    if first.checks:
+        return first.impl, first.cost, None
     tests = tuple(
         (position, runtime_test(wanted))
         for position, (given, wanted) in enumerate(zip(types, first.params, strict=True))
@@ -181,27 +176,14 @@ def membership(value: Code, values: Sequence[Value]) -> Code | None:
         kind = type(wanted)
         if kind in _PRIMITIVES:
             return (kind, wanted) in keys
-        if kind in _UNHASHABLE:
-            raise CelRuntimeError(f"internal error: runtime error: hash of unhashable type {go_name(wanted)}")
+        if error := unhashable(wanted):
+            raise error
         return False
 
     return Code(run, value.cost)
 
 
 def _lookup_keys(item: Value) -> Iterator[tuple[type, Value]]:
-    """A constant with the numbers of other types that it equals; doubles lose the last digits of large ints."""
-    kind = type(item)
-    yield kind, item
-    if kind is float and item.is_integer():
-        if INT_MIN < item < INT_MAX:
-            yield int, int(item)
-        if 0 <= item < UINT_MAX:
-            yield Uint, Uint(int(item))
-    elif kind is int:
-        yield float, float(item)
-        if item >= 0:
-            yield Uint, Uint(item)
-    elif kind is Uint:
-        yield float, float(item)
-        if item <= INT_MAX:
-            yield int, int(item)
+    """A constant with the numbers of other types that it equals."""
+    for value in (item, *equal_numbers(item)):
+        yield type(value), value

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dralloc.match.cel.data import Uint
-from dralloc.match.cel.environment import DEVICE, TYPE_NAMES, WRAPPERS, Environment
+from dralloc.match.cel.environment import TYPE_NAMES, Environment
+from dralloc.match.cel.messages import CONSTANTS, DEVICE, MESSAGES
 from dralloc.match.cel.overloads import Overload
 from dralloc.match.cel.parameters import Parameters
 from dralloc.match.cel.syntax import (
@@ -71,16 +72,19 @@ class Checked:
         The expression.
     types
         The type of every node.
+    guessed
+        Nodes whose type is what is expected of dynamic values, which may be of any other.
     overloads
         The overloads that each call may mean.
     names
-        Nodes that are the name of a type, which they spell.
+        Nodes that are the name of a type or constant, which they spell.
     namespaced
         Calls whose target and function together are the function's name.
     """
 
     root: Node
     types: dict[Node, Type] = field(default_factory=dict)
+    guessed: set[Node] = field(default_factory=set)
     overloads: dict[Node, tuple[Overload, ...]] = field(default_factory=dict)
     names: dict[Node, str] = field(default_factory=dict)
     namespaced: set[Node] = field(default_factory=set)
@@ -92,7 +96,9 @@ def check(root: Node, environment: Environment) -> tuple[Checked, list[Finding]]
     checker.check(root)
     types = checker.checked.types
     for node, found in types.items():
-        types[node] = checker.params.final(found)
+        if found.has_params:
+            checker.checked.guessed.add(node)
+            types[node] = checker.params.final(found)
     return checker.checked, checker.findings
 
 
@@ -132,10 +138,10 @@ class _Checker:
         if plain == "device":
             return DEVICE
         found = TYPE_NAMES.get(plain)
-        if found is None:
+        if found is None and plain not in CONSTANTS:
             return None
         self.checked.names[node] = plain
-        return type_of(found)
+        return INT if found is None else type_of(found)
 
     def _ident(self, node: Ident) -> Type:
         found = self.locals.get(node.name) or self._name(node, node.name)
@@ -191,6 +197,8 @@ class _Checker:
         if result is None:
             return self._report(node, self._no_overload(name, args, member=member))
         self.checked.overloads[node] = matching
+        if any(arg.is_dyn or arg.has_params for arg in args) and any(one.result.has_params for one in matching):
+            self.checked.guessed.add(node)
         return result
 
     def _no_overload(self, name: str, args: Sequence[Type], *, member: bool) -> str:
@@ -239,16 +247,20 @@ class _Checker:
         return map_of(key or self.params.new(), value or self.params.new())
 
     def _struct(self, node: Struct) -> Type:
-        wrapped = WRAPPERS.get(node.name.removeprefix("."))
-        if wrapped is None:
+        name = node.name.removeprefix(".")
+        message = MESSAGES.get(name)
+        if message is None:
             return self._report(node, f"undeclared reference to '{node.name}' (in container '')")
+        fields = self.environment.fields if message.result == DEVICE else message.fields
         for entry in node.fields:
             found = self._element(entry)
-            if entry.key != "value":
+            wanted = fields.get(str(entry.key))
+            if wanted is None:
                 self._report(entry, f"undefined field '{entry.key}'")
-            elif not self.params.accept(wrapped, found):
-                self._report(entry, f"expected type of field 'value' is '{wrapped}' but provided type is '{found}'")
-        return wrapped
+            elif not self.params.accept(wanted, found):
+                message_text = f"is '{wanted}' but provided type is '{found}'"
+                self._report(entry, f"expected type of field '{entry.key}' {message_text}")
+        return message.result
 
     def _variables(self, node: Fold) -> dict[str, Type]:
         types: tuple[Type, ...]

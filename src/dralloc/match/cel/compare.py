@@ -12,17 +12,18 @@ from dralloc.match.cel.data import (
     UINT_MAX,
     DomainMap,
     Duration,
+    Empty,
     EvalError,
     Optional,
     Timestamp,
     TypeValue,
     Uint,
     Value,
-    find,
-    map_keys,
     no_overload,
 )
 from dralloc.match.cel.kinds import EXTENSION_TYPES
+from dralloc.match.cel.maps import find, map_keys
+from dralloc.quantity import Quantity
 
 __all__ = ["compare", "equal"]
 
@@ -41,6 +42,11 @@ def _same_type(left: Value, right: Value) -> bool:
 def _strict(left: Value, right: Value) -> bool | None:
     """The extension types refuse to be compared with anything else."""
     return bool(left == right) if type(left) is type(right) else None
+
+
+def _quantity(left: Value, right: Value) -> bool | None:
+    """Upstream's sums and differences are of another type of Go, which is not expected on the right."""
+    return None if type(right) is Quantity and right.computed else _strict(left, right)
 
 
 def _number(left: Value, right: Value) -> bool:
@@ -72,9 +78,10 @@ def _map(left: Value, right: Value) -> bool:
 def _optional(left: Value, right: Value) -> bool | None:
     if type(right) is not Optional:
         return False
-    if left.value is MISSING or right.value is MISSING:
-        return left.value is right.value
-    return equal(left.value, right.value)
+    one, other = left.held(), right.held()
+    if one is MISSING or other is MISSING:
+        return one is other
+    return equal(one, other)
 
 
 def _timestamp(left: Value, right: Value) -> bool:
@@ -82,9 +89,10 @@ def _timestamp(left: Value, right: Value) -> bool:
 
 
 _EQUAL: Final[dict[type, Callable[[Any, Any], bool | None]]] = {
-    **dict.fromkeys((bool, str, bytes, Duration, TypeValue), _same_type),
+    **dict.fromkeys((bool, str, bytes, Duration, Empty, TypeValue), _same_type),
     **dict.fromkeys((int, Uint, float), _number),
     **dict.fromkeys(EXTENSION_TYPES, _strict),
+    Quantity: _quantity,
     **dict.fromkeys((dict, DomainMap), _map),
     tuple: _list,
     Optional: _optional,

@@ -4,28 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 from dralloc.errors import CelRuntimeError
 from dralloc.match.cel.code import Code, constant
 from dralloc.match.cel.cost import LIST_COST, MAP_COST, STRUCT_COST
-from dralloc.match.cel.data import MISSING, EvalError, Frame, Optional, Run, Uint, Value, map_key
-from dralloc.match.cel.kinds import go_name
+from dralloc.match.cel.data import MISSING, EvalError, Frame, Optional, Run, Value
+from dralloc.match.cel.maps import map_key
+from dralloc.match.cel.messages import MESSAGES
 
-__all__ = ["new_list", "new_map", "new_message", "put"]
-
-_DEFAULTS: Final[dict[str, Value]] = {
-    "bool": False,
-    "bytes": b"",
-    "double": 0.0,
-    "int": 0,
-    "string": "",
-    "uint": Uint(0),
-}
-_INT32: Final = {
-    "google.protobuf.Int32Value": (-(2**31), 2**31 - 1),
-    "google.protobuf.UInt32Value": (0, 2**32 - 1),
-}
+__all__ = ["new_list", "new_map", "new_message"]
 
 
 def new_list(items: Sequence[Code], optional: Sequence[bool]) -> Code:
@@ -62,7 +50,6 @@ def new_map(keys: Sequence[Code], values: Sequence[Code], optional: Sequence[boo
 def _map(parts: tuple[tuple[Run, Run, bool], ...]) -> Run:
     def run(frame: Frame) -> dict[Any, Any]:
         result: dict[Any, Any] = {}
-        kinds: dict[Any, type] = {}
         for key_run, value_run, optional in parts:
             key, value = key_run(frame), value_run(frame)
             if optional:
@@ -70,44 +57,30 @@ def _map(parts: tuple[tuple[Run, Run, bool], ...]) -> Run:
                 if value is MISSING:
                     result.pop(map_key(key), None)
                     continue
-            found = put(result, key, value)
-            if kinds.setdefault(found, type(found)) is not type(found):
-                raise CelRuntimeError(f"a map with equal keys of different types is not supported: {key}")
+            result[map_key(key)] = value
         return result
 
     return run
 
 
-def new_message(name: str, kind: str, value: Code | None, *, optional: bool) -> Code:
-    """A message that wraps a value of a standard type; it is that value, or the type's default."""
-    default = _DEFAULTS[kind]
-    code = value or constant(default)
-    low, high = _INT32.get(name, (None, None))
-    inner = code.run
+def new_message(name: str, fields: Sequence[tuple[str, Code, bool]]) -> Code:
+    """``name{field: value, ?field: value}``."""
+    message = MESSAGES[name]
+    parts = tuple((field, code.run, optional) for field, code, optional in fields)
 
     def run(frame: Frame) -> Value:
-        value = inner(frame)
-        if optional:
-            value = _unwrapped(value)
-            value = default if value is MISSING else value
-        if low is not None and high is not None and not low <= value <= high:
-            raise EvalError("range error converting to a 32 bit integer")
-        return value
+        values: dict[str, Value] = {}
+        for field, inner, optional in parts:
+            value = inner(frame)
+            values.pop(field, None)
+            values[field] = _unwrapped(value) if optional else value
+        return message.value(name, {field: value for field, value in values.items() if value is not MISSING})
 
-    return Code(run, STRUCT_COST + code.cost)
+    return Code(run, STRUCT_COST + sum(code.cost for _, code, _ in fields))
 
 
 def _unwrapped(value: Value) -> Value:
     """The value of an optional entry, or `MISSING`."""
     if type(value) is not Optional:
         raise EvalError("cannot initialize optional entry from non-optional value")
-    return value.value
-
-
-def put(values: dict[Any, Any], key: Value, value: Value) -> Value:
-    """Set an entry of a map that is being built, and return the Python key."""
-    found = map_key(key)
-    if found is MISSING:
-        raise CelRuntimeError(f"unsupported type of a map key: {go_name(key)}")
-    values[found] = value
-    return found
+    return value.held()

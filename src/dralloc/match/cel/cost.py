@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from dralloc.match.cel.data import Value, map_keys
+from dralloc.match.cel.data import Value
 from dralloc.match.cel.kinds import is_extension, size_of
+from dralloc.match.cel.maps import map_keys
 
 __all__ = [
     "COST_LIMIT",
@@ -142,9 +143,10 @@ def counting(args: Sequence[Value]) -> int:
 
 
 def flattening(args: Sequence[Value]) -> int:
-    """A list is flattened to a depth."""
-    depth = args[1] if len(args) > 1 else 1
-    return 1 + LIST_COST + size_of(args[0]) * max(depth, 0)
+    """A list is flattened to a depth. Costs are unsigned, so that a negative one is as good as endless."""
+    depth = args[1] if len(args) > 1 and type(args[1]) is int else 1
+    total = 1 + LIST_COST + size_of(args[0]) * depth
+    return total if total >= 0 else 2**63
 
 
 def self_comparison(position: int) -> CostRule:

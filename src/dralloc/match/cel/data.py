@@ -6,7 +6,7 @@ CEL values are Python's own where these behave: ``bool``, ``int``, ``float``, ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -23,6 +23,7 @@ __all__ = [
     "UINT_MAX",
     "DomainMap",
     "Duration",
+    "Empty",
     "EvalError",
     "Frame",
     "Optional",
@@ -31,9 +32,6 @@ __all__ = [
     "TypeValue",
     "Uint",
     "Value",
-    "find",
-    "map_key",
-    "map_keys",
     "no_overload",
 ]
 
@@ -55,7 +53,7 @@ MAX_LIST: Final = 2**22
 selector comes near."""
 
 MISSING: Final = object()
-"""What `find` returns for a key that is not in the map."""
+"""What is not there: the key of a map, the value of an optional."""
 
 
 class EvalError(CelRuntimeError):
@@ -90,13 +88,30 @@ class Timestamp:
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """An ``optional_type``; `NONE` is the one without a value."""
+    """An ``optional_type``; `NONE` is the one without a value, and the value may be an error."""
 
     value: Value
+
+    def held(self) -> Value:
+        """The value, or `MISSING`.
+
+        Raises
+        ------
+        EvalError
+            The value is an error.
+        """
+        if isinstance(self.value, EvalError):
+            raise self.value
+        return self.value
 
 
 NONE: Final = Optional(MISSING)
 """``optional.none()``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """The message ``google.protobuf.Empty``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,42 +132,3 @@ class DomainMap(dict[str, dict[str, Value]]):
 
     def __missing__(self, key: object) -> dict[Any, Any]:
         return EMPTY_MAP
-
-
-@dataclass(frozen=True, slots=True)
-class _BoolKey:
-    """A map key of type bool, kept apart from the ints 0 and 1 which Python considers equal to it."""
-
-    value: bool
-
-
-_BOOL_KEYS: Final = {False: _BoolKey(False), True: _BoolKey(True)}
-
-
-def map_key(key: Value) -> Value:
-    """The Python key under which a map keeps a CEL key. Python's int, Uint and float keys agree as CEL's do."""
-    kind = type(key)
-    if kind is str or kind is int or kind is Uint or kind is float or key is None:
-        return key
-    if kind is bool:
-        return _BOOL_KEYS[key]
-    return (kind, key) if kind in {Duration, Timestamp, TypeValue} else MISSING
-
-
-def map_keys(values: dict[Any, Any]) -> Iterator[Value]:
-    """The CEL keys of a map."""
-    for key in values:
-        if type(key) is _BoolKey:
-            yield key.value
-        elif type(key) is tuple:
-            yield key[1]
-        else:
-            yield key
-
-
-def find(values: dict[Any, Any], key: Value) -> Value:
-    """The value under a CEL key, or `MISSING`; a domain map has every key."""
-    found = values.get(map_key(key), MISSING)
-    if found is MISSING and type(values) is DomainMap:
-        return EMPTY_MAP
-    return found

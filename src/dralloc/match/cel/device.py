@@ -41,8 +41,7 @@ def with_own_quantities(device: CelDevice) -> dict[str, Value]:
     capacities = DomainMap()
     for domain, amounts in device.variables["capacity"].items():
         capacities[domain] = {
-            name: Quantity(amount.nanos, amount.format, amount.is_int64, is_big=amount.is_big or None)
-            for name, amount in amounts.items()
+            name: Quantity(amount.nanos, amount.format, amount.scale, own=True) for name, amount in amounts.items()
         }
     return {**device.variables, "capacity": capacities}
 

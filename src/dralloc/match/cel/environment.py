@@ -11,16 +11,15 @@ from dralloc.features import Features
 from dralloc.match.cel.overloads import FUNCTIONS, Overload
 from dralloc.match.cel.types import ANY, DYN, QUANTITY, STRING, Type, list_of, map_of, optional_of, parse_type
 
-__all__ = ["DEVICE", "TYPE_NAMES", "WRAPPERS", "Environment", "environment_for"]
-
-DEVICE: Final = Type("kubernetes.DRADevice")
+__all__ = ["TYPE_NAMES", "Environment", "environment_for"]
 
 TYPE_NAMES: Final[Mapping[str, Type]] = {
     **{
         name: Type(name)
         for name in (
             *("bool", "bytes", "double", "int", "null_type", "string", "type", "uint"),
-            *("google.protobuf.Duration", "google.protobuf.Timestamp", "net.CIDR", "net.IP"),
+            *(f"google.protobuf.{name}" for name in ("Duration", "Empty", "Timestamp")),
+            *("net.CIDR", "net.IP"),
         )
     },
     "list": list_of(DYN),
@@ -28,22 +27,6 @@ TYPE_NAMES: Final[Mapping[str, Type]] = {
     "optional_type": optional_of(DYN),
 }
 """Names of types that an expression may use as values."""
-
-WRAPPERS: Final[Mapping[str, Type]] = {
-    f"google.protobuf.{name}Value": Type(kind)
-    for name, kind in {
-        "Bool": "bool",
-        "Bytes": "bytes",
-        "Double": "double",
-        "Float": "double",
-        "Int32": "int",
-        "Int64": "int",
-        "String": "string",
-        "UInt32": "uint",
-        "UInt64": "uint",
-    }.items()
-}
-"""Messages that an expression may build; each has one field, ``value``."""
 
 
 @dataclass(frozen=True, slots=True)

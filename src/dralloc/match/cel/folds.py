@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from dralloc.match.cel.code import COST, Code, charge, is_true, spend
-from dralloc.match.cel.construct import put
 from dralloc.match.cel.cost import LIST_COST
-from dralloc.match.cel.data import DomainMap, EvalError, Frame, Run, Value, map_key, map_keys, no_overload
+from dralloc.match.cel.data import MISSING, DomainMap, EvalError, Frame, Run, Value, no_overload
 from dralloc.match.cel.kinds import go_name
+from dralloc.match.cel.maps import lookup, map_key, map_keys
 
 __all__ = ["Loop", "fold"]
 
@@ -221,6 +221,6 @@ _FOLDS: Final[dict[str, Callable[[Loop, Callable[[Frame], _Values]], Run]]] = {
 
 def _insert(values: dict[Any, Any], key: Value, value: Value) -> None:
     """Add an entry to a map that is being built; the key must be new."""
-    if map_key(key) in values:
+    if lookup(values, key) is not MISSING:
         raise EvalError(f"insert failed: key {key} already exists")
-    put(values, key, value)
+    values[map_key(key)] = value

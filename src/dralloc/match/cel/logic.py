@@ -60,7 +60,7 @@ def _chain(terms: Sequence[Code], *, decisive: bool) -> Code:
 
 
 def conditional(condition: Code, then: Code, otherwise: Code) -> Code:
-    """``condition ? then : otherwise``."""
+    """``condition ? then : otherwise``, which costs nothing by itself."""
     test, yes, no = condition.run, then.run, otherwise.run
     yes_cost, no_cost = then.cost - then.base, otherwise.cost - otherwise.base
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from dralloc.match.cel.access import Step, chain, device, or_else, present
+from dralloc.match.cel.access import Step, chain, check_key, device, or_else, present
 from dralloc.match.cel.calls import call, membership
 from dralloc.match.cel.check import Checked
 from dralloc.match.cel.code import FIRST_LOCAL, Code, constant
@@ -15,6 +15,7 @@ from dralloc.match.cel.data import MISSING, EvalError, TypeValue
 from dralloc.match.cel.failure import SelectorError
 from dralloc.match.cel.folds import Loop, fold
 from dralloc.match.cel.logic import all_of, any_of, conditional, equals
+from dralloc.match.cel.messages import CONSTANTS
 from dralloc.match.cel.overloads import CONVERSION_NAMES, REGEX_NAMES, check_pattern
 from dralloc.match.cel.syntax import (
     CONDITIONAL,
@@ -33,7 +34,8 @@ from dralloc.match.cel.syntax import (
     Struct,
     step_weight,
 )
-from dralloc.match.cel.variables import bind, lazy_variable, opt_map, opt_variable, variable
+from dralloc.match.cel.types import DYN, Type
+from dralloc.match.cel.variables import bind, lazy_variable, opt_map, opt_variable, read, variable
 
 __all__ = ["plan"]
 
@@ -60,7 +62,7 @@ class _Planner:
         """Compile a node and all of its parts."""
         name = self.checked.names.get(node)
         if name is not None:
-            return constant(TypeValue(name))
+            return constant(CONSTANTS[name] if name in CONSTANTS else TypeValue(name))
         return _PLANS[type(node)](self, node)
 
     def _slot(self) -> int:
@@ -77,34 +79,67 @@ class _Planner:
     def _literal(self, node: Literal) -> Code:
         return constant(node.value)
 
+    def _variable(self, node: Ident) -> Code:
+        local = self.scope.get(node.name)
+        if local is not None:
+            self._refuse_type(node, self.checked.types[node], node.name)
+        return local or device()
+
+    def _refuse_type(self, node: Node, static: Type, name: str) -> None:
+        """Refuse a variable that holds a type: upstream looks for a type with the variable's name."""
+        if static.name == "type":
+            raise SelectorError(node.pos, f"program instantiation failed: reference to undefined type: {name}")
+
     def _ident(self, node: Ident) -> Code:
-        return self.scope.get(node.name) or device()
+        return read(self._variable(node)) if self._may_be_optional(node) else self._variable(node)
 
-    def _select(self, node: Select) -> Code:
-        if node.test:
-            return present(self.plan(node.operand), node.field)
-        return self._chain(node)
+    def _may_be_optional(self, node: Node) -> bool:
+        static = self.checked.types[node]
+        return static.name == "optional_type" or static.is_dyn
 
-    def _chain(self, node: Node) -> Code:
-        steps: list[Step] = []
+    def _select(self, node: Select | Index) -> Code:
+        found = self._attribute(node, ())
+        return present(found) if isinstance(node, Select) and node.test else found
+
+    def _attribute(self, node: Node, steps: tuple[Step, ...]) -> Code:
+        """A chain of steps from a node; behind a conditional, each of the branches takes them."""
         while isinstance(node, Select | Index) and node not in self.checked.names:
             if isinstance(node, Select):
-                if node.test:
+                if node.test and steps:
                     break
-                steps.append(Step(constant(node.field), node.optional))
+                steps = (Step(constant(node.field), node.optional, test=node.test), *steps)
             else:
-                key = self.plan(node.key)
-                steps.append(Step(key, node.optional, 0 if key.attribute else 1))
+                key = self._key(node.key)
+                tested = isinstance(node.key, Select) and node.key.test
+                steps = (Step(key, node.optional, 0 if key.attribute and not tested else 1), *steps)
             node = node.operand
-        base = self.plan(node)
+        if isinstance(node, Call) and node.function == CONDITIONAL:
+            condition, *branches = node.args
+            return conditional(self.plan(condition), *(self._attribute(branch, steps) for branch in branches))
+        if not steps:
+            return self._branch(node)
+        base = self._variable(node) if isinstance(node, Ident) and node not in self.checked.names else self.plan(node)
         of_device = isinstance(node, Ident) and node.name not in self.scope
-        static = self.checked.types[node]
-        optional = static.name == "optional_type" or (static.is_dyn and not of_device)
-        return chain(base, steps[::-1], of_device=of_device, may_be_optional=optional)
+        optional = self._may_be_optional(node) and not of_device
+        return chain(base, steps, of_device=of_device, may_be_optional=optional)
+
+    def _branch(self, node: Node) -> Code:
+        """A branch of a conditional."""
+        code = self.plan(node)
+        return read(code) if self._may_be_optional(node) and not code.literal else code
+
+    def _key(self, node: Node) -> Code:
+        key = self.plan(node)
+        if key.literal:
+            try:
+                check_key(key.value)
+            except EvalError as error:
+                raise SelectorError(node.pos, f"program instantiation failed: {error}") from error
+        return key
 
     def _call(self, node: Call) -> Code:
         if node.function == CONDITIONAL:
-            return conditional(*(self.plan(arg) for arg in node.args))
+            return self._attribute(node, ())
         if node.function in {"_==_", "_!=_"}:
             left, right = node.args
             return equals(self.plan(left), self.plan(right), negated=node.function == "_!=_")
@@ -128,10 +163,14 @@ class _Planner:
             found = membership(args[0], args[1].value)
             if found is not None:
                 return found
-        code = call(name, overloads, args, [self.checked.types[part] for part in parts])
+        code = call(name, overloads, args, [self._static(part) for part in parts])
         if name in CONVERSION_NAMES and args[0].literal:
             return self._folded(node, code)
         return code
+
+    def _static(self, node: Node) -> Type:
+        """What is certain about the type of a node."""
+        return DYN if node in self.checked.guessed else self.checked.types[node]
 
     def _folded(self, node: Call, code: Code) -> Code:
         """Upstream computes conversions of constants before the selector is ever used, even where it would not be."""
@@ -165,10 +204,8 @@ class _Planner:
         return new_map(keys, values, [entry.optional for entry in node.entries])
 
     def _struct(self, node: Struct) -> Code:
-        last = node.fields[-1] if node.fields else None
-        value = self.plan(last.value) if last is not None else None
-        optional = last is not None and last.optional
-        return new_message(node.name.removeprefix("."), self.checked.types[node].name, value, optional=optional)
+        fields = [(str(field.key), self.plan(field.value), field.optional) for field in node.fields]
+        return new_message(node.name.removeprefix("."), fields)
 
     def _fold(self, node: Fold) -> Code:
         source = self.plan(node.range)
@@ -179,20 +216,23 @@ class _Planner:
         return fold(Loop(node.kind, source, slots, body, guard, step_weight(node)))
 
     def _bind(self, node: Bind) -> Code:
+        self._refuse_type(node, self.checked.types[node.value], node.name)
         value, slot = self.plan(node.value), self._slot()
         return bind(slot, self._inside({node.name: lazy_variable(slot, value)}, node.body))
 
     def _opt_map(self, node: OptMap) -> Code:
+        for static in self.checked.types[node.target].params:
+            self._refuse_type(node, static, node.name)
         target, slots = self.plan(node.target), (self._slot(), self._slot())
         body = self._inside({node.name: opt_variable(slots)}, node.body)
-        return opt_map(target, slots, body, flat=node.flat)
+        return read(opt_map(target, slots, body, flat=node.flat))
 
 
 _PLANS: Final[dict[type, Callable[[Any, Any], Code]]] = {
     Literal: _Planner._literal,
     Ident: _Planner._ident,
     Select: _Planner._select,
-    Index: _Planner._chain,
+    Index: _Planner._select,
     Call: _Planner._call,
     Logic: _Planner._logic,
     ListLiteral: _Planner._list,

@@ -13,7 +13,7 @@ from dralloc.features import ALL_FEATURES, Features
 from dralloc.match.cel.check import Checked, check
 from dralloc.match.cel.code import FIRST_LOCAL, over_limit
 from dralloc.match.cel.cost import COST_LIMIT
-from dralloc.match.cel.data import Run
+from dralloc.match.cel.data import MISSING, Optional, Run
 from dralloc.match.cel.device import CelDevice, with_own_quantities
 from dralloc.match.cel.environment import Environment, environment_for
 from dralloc.match.cel.estimate import estimate
@@ -76,6 +76,8 @@ class Selector:
             raise CelRuntimeError("the expression nests too deeply to be evaluated") from None
         if frame[0] > cost_limit:
             raise over_limit()
+        while type(result) is Optional and result.value is not MISSING:
+            result = result.value
         if result is True or result is False:
             return result, frame[0]
         name = type_name(result)

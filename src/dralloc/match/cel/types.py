@@ -34,6 +34,7 @@ _PARAM: Final = "@param"
 _MAX_TYPES: Final = 1000
 _MESSAGES: Final = frozenset(
     {
+        "google.protobuf.Empty",
         "kubernetes.DRADevice",
         "kubernetes.NamedFormat",
         "kubernetes.Quantity",
@@ -47,7 +48,7 @@ _MESSAGES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type: a name with parameters. A type parameter has its own name in `label`."""
+    """A type: a name with parameters. A type parameter has its own name in `label`, and a wrapper is labelled so."""
 
     name: str
     params: tuple[Type, ...] = ()
@@ -57,6 +58,11 @@ class Type:
     def is_param(self) -> bool:
         """Whether it is a type parameter, bound or free."""
         return self.name == _PARAM
+
+    @property
+    def has_params(self) -> bool:
+        """Whether a type parameter is in it."""
+        return self.is_param or any(param.has_params for param in self.params)
 
     @property
     def is_dyn(self) -> bool:
@@ -81,6 +87,8 @@ class Type:
     def __str__(self) -> str:
         if self.is_param:
             return self.label
+        if self.label:
+            return f"{self.label}({self.name})"
         if self.params:
             return f"{self.name}({', '.join(map(str, self.params))})"
         return self.name

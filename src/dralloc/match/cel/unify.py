@@ -76,7 +76,7 @@ def _assignable(bindings: Bindings, given: Type, wanted: Type) -> bool:
 
 
 def _nullable(wanted: Type) -> bool:
-    return wanted.name not in _SCALARS and wanted.name not in {"list", "map", "type"}
+    return bool(wanted.label) or (wanted.name not in _SCALARS and wanted.name not in {"list", "map", "type"})
 
 
 def _substitutes(bindings: Bindings, given: Type, param: Type) -> tuple[bool, bool]:

@@ -49,7 +49,7 @@ def _mixed(checked: Checked, parts: list[tuple[Node, Entry | None]]) -> Iterator
 def _equivalent(left: Type, right: Type) -> bool:
     if left.name != right.name or len(left.params) != len(right.params):
         return False
-    return left.name == "type" or all(map(_equivalent, left.params, right.params))
+    return all(map(_equivalent, left.params, right.params))
 
 
 def _call(checked: Checked, node: Call) -> Iterator[Finding]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from dralloc.match.cel.access import handed_on
 from dralloc.match.cel.code import COST, Code
 from dralloc.match.cel.data import MISSING, NONE, EvalError, Frame, Optional, Value, no_overload
 
-__all__ = ["bind", "lazy_variable", "opt_map", "opt_variable", "variable"]
+__all__ = ["bind", "lazy_variable", "opt_map", "opt_variable", "read", "variable"]
 
 _UNREAD: Final = object()
 
@@ -21,6 +22,12 @@ class _Failed:
 def variable(slot: int) -> Code:
     """A loop's variable."""
     return Code(lambda frame: frame[slot], 1, attribute=True, base=1)
+
+
+def read(code: Code) -> Code:
+    """A variable or a branch that may be an optional, as upstream hands it on."""
+    inner = code.run
+    return replace(code, run=lambda frame: handed_on(inner(frame)), value=MISSING)
 
 
 def lazy_variable(slot: int, value: Code) -> Code:
@@ -71,7 +78,7 @@ def opt_map(target: Code, slots: tuple[int, int], body: Code, *, flat: bool) -> 
         if found.value is MISSING:
             frame[COST] += 1
             return NONE
-        frame[cost_slot] = (found.value, frame[COST] - before + target.cost + 1)
+        frame[cost_slot] = (found, frame[COST] - before + target.cost + 1)
         frame[value_slot] = _UNREAD
         frame[COST] += cost if flat else cost + 1
         result = inner(frame)
@@ -85,10 +92,10 @@ def opt_variable(slots: tuple[int, int]) -> Code:
     value_slot, cost_slot = slots
 
     def run(frame: Frame) -> Value:
-        value, cost = frame[cost_slot]
+        optional, cost = frame[cost_slot]
         if frame[value_slot] is _UNREAD:
             frame[COST] += cost
             frame[value_slot] = None
-        return value
+        return optional.held()
 
     return Code(run, 1, attribute=True, base=1)

@@ -184,10 +184,10 @@ _SOURCES: Final[dict[str, tuple[str, Impl, str]]] = {
     "bytes": ("bytes", _to_bytes, "bytes string"),
     "double": ("double", _to_double, "double int string uint"),
     "duration": ("duration", _to_duration, "duration int string"),
-    "int": ("int", _to_int, "double duration timestamp int string uint"),
-    "string": ("string", _to_string, "bool bytes double duration timestamp int cidr ip string uint"),
+    "int": ("int", _to_int, "int double duration string timestamp uint"),
+    "string": ("string", _to_string, "string bool bytes double duration int timestamp uint ip cidr"),
     "timestamp": ("timestamp", _to_timestamp, "timestamp int string"),
-    "uint": ("uint", _to_uint, "double int string uint"),
+    "uint": ("uint", _to_uint, "uint double int string"),
 }
 _QUICK: Final = frozenset({("string", "string"), ("bytes", "string"), ("bool", "string")})
 _RULES: Final = {("bytes", "string"): cost.scanned, ("string", "bytes"): cost.scanned}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Final
 
 from dralloc.match.cel import cost, effort
@@ -40,22 +39,24 @@ def _accepts(parse: Callable[..., Value]) -> Impl:
     return impl
 
 
+def _new_quantity(text: str) -> Quantity:
+    """A new object each time: upstream's maps know quantities by reference."""
+    amount = parse_quantity(text)
+    return Quantity(amount.nanos, amount.format, amount.scale)
+
+
 def _order(left: Semver, right: Semver) -> int:
     return int(left > right) - int(left < right)
 
 
 def _order_amounts(left: Quantity, right: Quantity) -> int:
-    if right.is_big and left.is_big is None:
-        left.is_big = True
+    if right.scale is None and left.own:
+        left.scale = None
     return int(left.nanos > right.nanos) - int(left.nanos < right.nanos)
 
 
-def _is_integer(value: Quantity) -> bool:
-    return value.is_int64 and not value.is_big
-
-
 def _as_integer(value: Quantity) -> int:
-    if not _is_integer(value):
+    if not value.is_int64:
         raise EvalError("cannot convert value to integer")
     return value.nanos // NANOS
 
@@ -82,8 +83,7 @@ def _contains_ip(network: Cidr, address: Ip) -> bool:
 
 
 def _contains_cidr(network: Cidr, other: Cidr) -> bool:
-    """As upstream has it, the other network's own bits must be zero where this one's are."""
-    return network.masked().address == other.address and network.bits <= other.bits
+    return network.bits <= other.bits and network.contains(other.address)
 
 
 def _canonical(text: str) -> bool:
@@ -103,16 +103,15 @@ def _is_local_multicast(address: Ip) -> bool:
     return packed[0] == 0xFF and packed[1] & 0x0F == 0x02
 
 
-_quantity = _parser(lru_cache(maxsize=4096)(parse_quantity))
 _ip, _cidr = _parser(parse_ip), _parser(parse_cidr)
 _QUANTITY: Final = (
-    function("quantity", "string -> quantity", _quantity, cost.scanned),
+    function("quantity", "string -> quantity", _parser(_new_quantity), cost.scanned),
     function("isQuantity", "string -> bool", _accepts(parse_quantity), cost.scanned),
     function("sign", "quantity -> int", _sign),
     method("isGreaterThan", "quantity, quantity -> bool", lambda left, right: _order_amounts(left, right) > 0),
     method("isLessThan", "quantity, quantity -> bool", lambda left, right: _order_amounts(left, right) < 0),
     method("compareTo", "quantity, quantity -> int", _order_amounts),
-    method("isInteger", "quantity -> bool", _is_integer),
+    method("isInteger", "quantity -> bool", lambda value: value.is_int64),
     method("asInteger", "quantity -> int", _as_integer),
     method("asApproximateFloat", "quantity -> double", float),
     method("add", "quantity, quantity -> quantity", lambda left, right: left + right),

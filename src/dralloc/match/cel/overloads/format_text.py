@@ -16,10 +16,9 @@ from dralloc.match.cel.data import (
     TypeValue,
     Uint,
     Value,
-    find,
-    map_keys,
 )
 from dralloc.match.cel.kinds import type_name
+from dralloc.match.cel.maps import find, map_keys
 from dralloc.match.cel.overloads.convert import double_text
 from dralloc.match.cel.overloads.temporal import duration_text, timestamp_text
 

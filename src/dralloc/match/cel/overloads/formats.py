@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Final
 
+from dralloc.match.cel.cost import tenths
 from dralloc.match.cel.data import NONE, Optional, Value
 from dralloc.match.cel.effort import slow
-from dralloc.match.cel.kinds import NamedFormat
+from dralloc.match.cel.kinds import NamedFormat, size_of
 from dralloc.match.cel.overloads.registry import Overload, function, method
 from dralloc.match.cel.overloads.temporal import parse_timestamp
 from dralloc.match.cel.url import is_url
@@ -110,27 +111,34 @@ def _test(accepts: Callable[[str], object], message: str) -> _Check:
 
 _label = _pattern(_DNS_LABEL, 63, _LABEL)
 _label_1035 = _pattern("[a-z]([-a-z0-9]*[a-z0-9])?", 63, _LABEL_1035)
-_CHECKS: Final[dict[str, _Check]] = {
-    "byte": _test(_is_base64, "invalid base64"),
-    "date": _test(_is_date, "invalid date"),
-    "datetime": _test(_is_datetime, "invalid datetime"),
-    "dns1035Label": _label_1035,
-    "dns1035LabelPrefix": _prefix(_label_1035),
-    "dns1123Label": _label,
-    "dns1123LabelPrefix": _prefix(_label),
-    "dns1123Subdomain": _subdomain,
-    "dns1123SubdomainPrefix": _prefix(_subdomain),
-    "labelValue": _pattern(f"({_WORD})?", 63, _VALUE, empty=True),
-    "qualifiedName": _qualified_name,
-    "uri": _test(is_url, "invalid URI for request"),
-    "uuid": _test(_UUID.fullmatch, "does not match the UUID format"),
+_NAMED: Final = {
+    name: NamedFormat(name, check, cost)
+    for name, check, cost in (
+        ("byte", _test(_is_base64, "invalid base64"), 21),
+        ("date", _test(_is_date, "invalid date"), 18),
+        ("datetime", _test(_is_datetime, "invalid datetime"), 18),
+        ("dns1035Label", _label_1035, 8),
+        ("dns1035LabelPrefix", _prefix(_label_1035), 8),
+        ("dns1123Label", _label, 8),
+        ("dns1123LabelPrefix", _prefix(_label), 8),
+        ("dns1123Subdomain", _subdomain, 15),
+        ("dns1123SubdomainPrefix", _prefix(_subdomain), 15),
+        ("labelValue", _pattern(f"({_WORD})?", 63, _VALUE, empty=True), 10),
+        ("qualifiedName", _qualified_name, 15),
+        ("uri", _test(is_url, "invalid URI for request"), 276),
+        ("uuid", _test(_UUID.fullmatch, "does not match the UUID format"), 18),
+    )
 }
-_NAMED: Final = {name: NamedFormat(name, check) for name, check in _CHECKS.items()}
 
 
 def _validate(form: NamedFormat, text: str) -> Optional:
     found = form.validate(text)
     return Optional(found) if found else NONE
+
+
+def _validation_cost(args: Sequence[Value]) -> int:
+    form, text = args
+    return tenths(1 + size_of(text)) * int(form.cost)
 
 
 def _validating(args: Sequence[Value]) -> int:
@@ -150,6 +158,6 @@ def _constant(name: str) -> Overload:
 FORMATS: Final = (
     *map(_constant, _NAMED),
     function("format.named", "string -> optional(format)", _named),
-    method("validate", "format, string -> optional(list(string))", _validate, effort=_validating),
+    method("validate", "format, string -> optional(list(string))", _validate, _validation_cost, _validating),
 )
 """The formats and what validates by them."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cmp_to_key
-from itertools import pairwise
 from typing import Final
 
 from dralloc.match.cel import cost, effort
 from dralloc.match.cel.compare import compare, equal
-from dralloc.match.cel.data import MAX_LIST, Duration, EvalError, Uint, Value, no_overload
+from dralloc.match.cel.data import MAX_LIST, Duration, EvalError, Timestamp, Uint, Value, no_overload
 from dralloc.match.cel.overloads.operators import add, contains
 from dralloc.match.cel.overloads.registry import Impl, function, method
 
@@ -17,6 +16,8 @@ __all__ = ["INCLUDES", "LISTS"]
 
 _MAX_INCLUDES: Final = 48
 _MAX_FLATTEN: Final = 200
+_FEW: Final = 12
+_SORTABLE: Final = frozenset({bool, int, Uint, float, str, bytes, Duration, Timestamp})
 
 
 def _slice(values: Sequence[Value], start: int, end: int) -> Sequence[Value]:
@@ -52,14 +53,37 @@ def _sort_by(values: Sequence[Value], keys: Sequence[Value]) -> Sequence[Value]:
         return values
     if any(type(key) is not type(keys[0]) for key in keys):
         raise EvalError("list elements must have the same type")
-    if len(keys) == 1:
-        return values
-    try:
-        by_key = cmp_to_key(compare)
-        pairs = sorted(zip(keys, values, strict=True), key=lambda pair: by_key(pair[0]))
-    except EvalError as error:
-        raise EvalError("list elements must be comparable") from error
+    if type(keys[0]) not in _SORTABLE:
+        raise EvalError("list elements must be comparable")
+    pairs = list(zip(keys, values, strict=True))
+    if len(pairs) <= _FEW:
+        _insertion_sort(pairs)
+    else:
+        pairs.sort(key=cmp_to_key(_order_pairs))
     return tuple(value for _, value in pairs)
+
+
+def _check_sortable(values: Sequence[Value], name: str) -> None:
+    if not all(type(value) in _SORTABLE for value in values):
+        raise no_overload(name)
+
+
+def _order(left: Value, right: Value) -> int:
+    """As `compare`, but NaN is as good as any other number."""
+    return 0 if left != left or right != right else compare(left, right)  # noqa: PLR0124
+
+
+def _order_pairs(left: tuple[Value, Value], right: tuple[Value, Value]) -> int:
+    return _order(left[0], right[0])
+
+
+def _insertion_sort(pairs: list[tuple[Value, Value]]) -> None:
+    """Sort as Go sorts few elements, which shows where some of them have no order."""
+    for start in range(1, len(pairs)):
+        at = start
+        while at > 0 and _order_pairs(pairs[at], pairs[at - 1]) < 0:
+            pairs[at - 1], pairs[at] = pairs[at], pairs[at - 1]
+            at -= 1
 
 
 def _sort(values: Sequence[Value]) -> Sequence[Value]:
@@ -82,9 +106,10 @@ def _range(count: int) -> Sequence[Value]:
 
 def _is_sorted(values: Sequence[Value]) -> bool:
     """Neighbours that have no order count as sorted."""
-    for one, other in pairwise(values):
+    for position, value in enumerate(values):
+        _check_sortable(values[position : position + 1], "isSorted")
         try:
-            if compare(one, other) > 0:
+            if position and compare(values[position - 1], value) > 0:
                 return False
         except EvalError:
             continue
@@ -107,6 +132,7 @@ def _extreme(name: str, sign: int) -> Impl:
     def extreme(values: Sequence[Value]) -> Value:
         if not values:
             raise EvalError(f"{name} called on empty list")
+        _check_sortable(values, name)
         best = values[0]
         for value in values[1:]:
             try:

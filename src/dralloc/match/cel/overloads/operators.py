@@ -22,10 +22,10 @@ from dralloc.match.cel.data import (
     TypeValue,
     Uint,
     Value,
-    map_key,
     no_overload,
 )
 from dralloc.match.cel.kinds import type_name
+from dralloc.match.cel.maps import lookup
 from dralloc.match.cel.overloads.registry import Impl, Overload, function, method
 from dralloc.match.cel.overloads.temporal import add_time, checked_duration, subtract_time
 
@@ -156,7 +156,7 @@ def contains(value: Value, container: Value) -> bool:
     if type(container) is tuple:
         return any(equal(value, item) for item in container)
     if isinstance(container, dict):
-        return dict.get(container, map_key(value), MISSING) is not MISSING
+        return lookup(container, value) is not MISSING
     raise no_overload()
 
 
@@ -178,9 +178,12 @@ def _ordered(plain: Callable[[Value, Value], bool]) -> Impl:
     return impl
 
 
-_SCALARS: Final = ("int", "uint", "double")
-_ORDERED: Final = ("bool", "string", "bytes", "duration", "timestamp")
-_MIXED: Final = tuple(f"{left}, {right}" for left in _SCALARS for right in _SCALARS if left != right)
+_NUMBERS: Final = ("int", "uint", "double")
+_ORDERED: Final = (
+    "bool, bool",
+    *(f"{left}, {right}" for left in _NUMBERS for right in sorted(_NUMBERS, key=lambda kind: (kind != left, kind))),
+    *(f"{kind}, {kind}" for kind in ("string", "bytes", "timestamp", "duration")),
+)
 
 
 def _operator(name: str, impl: Impl, *signatures: str) -> tuple[Overload, ...]:
@@ -193,28 +196,29 @@ def _binary(name: str, impl: Impl, *types: str) -> tuple[Overload, ...]:
 
 def _order(name: str, plain: Callable[[Value, Value], bool]) -> tuple[Overload, ...]:
     impl = _ordered(plain)
-    rules = {"string": cost.smaller_scan, "bytes": cost.smaller_scan}
-    pairs = (
-        *((f"{kind}, {kind}", rules.get(kind)) for kind in (*_SCALARS, *_ORDERED)),
-        *((pair, None) for pair in _MIXED),
+    rules = {"string, string": cost.smaller_scan, "bytes, bytes": cost.smaller_scan}
+    return tuple(
+        function(name, f"{pair} -> bool", impl, rules.get(pair), by_name=False, checks=True) for pair in _ORDERED
     )
-    return tuple(function(name, f"{pair} -> bool", impl, rule, by_name=False, checks=True) for pair, rule in pairs)
 
 
-_SIZED: Final = ("string", "bytes", "list(A)", "map(A, B)")
+_SIZED: Final = ("bytes", "list(A)", "map(A, B)", "string")
 
 OPERATORS: Final = (
-    *_binary("_+_", add, *_SCALARS, "duration"),
+    function("_+_", "bytes, bytes -> bytes", add, cost.addition, by_name=False, checks=True),
+    *_binary("_+_", add, "double", "duration"),
+    *_operator("_+_", add, "duration, timestamp -> timestamp", "timestamp, duration -> timestamp"),
+    *_binary("_+_", add, "int"),
     function("_+_", "list(A), list(A) -> list(A)", add, effort=effort.copying, by_name=False, checks=True),
     function("_+_", "string, string -> string", add, cost.addition, by_name=False, checks=True),
-    function("_+_", "bytes, bytes -> bytes", add, cost.addition, by_name=False, checks=True),
-    *_operator("_+_", add, "duration, timestamp -> timestamp", "timestamp, duration -> timestamp"),
-    *_binary("_-_", _subtract, *_SCALARS, "duration"),
+    *_binary("_+_", add, "uint"),
+    *_binary("_-_", _subtract, "double", "duration", "int"),
     *_operator("_-_", _subtract, "timestamp, duration -> timestamp", "timestamp, timestamp -> duration"),
-    *_binary("_*_", _multiply, *_SCALARS),
-    *_binary("_/_", _divide, *_SCALARS),
+    *_binary("_-_", _subtract, "uint"),
+    *_binary("_*_", _multiply, "double", "int", "uint"),
+    *_binary("_/_", _divide, "double", "int", "uint"),
     *_binary("_%_", _modulo, "int", "uint"),
-    *_operator("-_", _negate, "int -> int", "double -> double"),
+    *_operator("-_", _negate, "double -> double", "int -> int"),
     *_operator("!_", _not, "bool -> bool"),
     *_order("_<_", lt),
     *_order("_<=_", le),

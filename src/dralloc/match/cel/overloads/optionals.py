@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from dralloc.match.cel.data import MISSING, NONE, Duration, EvalError, Optional, Timestamp, Value, no_overload
+from dralloc.match.cel.data import MISSING, NONE, Duration, Empty, EvalError, Optional, Timestamp, Value, no_overload
 from dralloc.match.cel.effort import joining
 from dralloc.match.cel.overloads.registry import function, method
 
@@ -15,11 +15,15 @@ __all__ = ["OPTIONALS"]
 def _value(optional: Optional) -> Value:
     if optional.value is MISSING:
         raise EvalError("optional.none() dereference")
-    return optional.value
+    return optional.held()
 
 
 def _of_non_zero(value: Value) -> Optional:
-    if value is None or (isinstance(value, bool | int | float | str | bytes | tuple | dict) and not value):
+    if (
+        value is None
+        or type(value) is Empty
+        or (isinstance(value, bool | int | float | str | bytes | tuple | dict) and not value)
+    ):
         return NONE
     if isinstance(value, Duration) and not value.nanos:
         return NONE
@@ -32,7 +36,7 @@ def _of_non_zero(value: Value) -> Optional:
 def _unwrap(values: Sequence[Value]) -> tuple[Value, ...]:
     if any(type(value) is not Optional for value in values):
         raise no_overload("optional.unwrap")
-    return tuple(value.value for value in values if value.value is not MISSING)
+    return tuple(value.held() for value in values if value.value is not MISSING)
 
 
 def _at(index: int) -> Callable[[Sequence[Value]], Optional]:
