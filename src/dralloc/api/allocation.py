@@ -7,7 +7,24 @@ from pydantic import Field, StrictBool, StrictStr
 
 from dralloc.api.base import Int64, QuantityField, WireModel
 from dralloc.api.classes import OpaqueDeviceConfiguration
+from dralloc.api.disclosure import Removed, Terms
 from dralloc.api.nodes import NodeSelector
+from dralloc.api.texts import (
+    AttributeName,
+    CounterName,
+    DeviceName,
+    DriverName,
+    Dropped,
+    Effect,
+    PodName,
+    PoolName,
+    RequestId,
+    SkippedOperation,
+    TaintKey,
+    TaintValue,
+    Time,
+    Uid,
+)
 from dralloc.names import DeviceID
 
 __all__ = [
@@ -28,27 +45,27 @@ class DeviceToleration(WireModel):
     An empty operator means ``Equal``; it is kept, as results repeat tolerations as they were written.
     """
 
-    key: StrictStr = ""
+    key: TaintKey = ""
     operator: Literal["", "Equal", "Exists"] = ""
-    value: StrictStr = ""
-    effect: StrictStr = ""
+    value: TaintValue = ""
+    effect: Effect = ""
     toleration_seconds: Int64 | None = None
 
 
 class DeviceRequestAllocationResult(WireModel):
     """One device, or one share of it, that was allocated for a request."""
 
-    request: StrictStr
-    driver: StrictStr
-    pool: StrictStr
-    device: StrictStr
+    request: RequestId
+    driver: DriverName
+    pool: PoolName
+    device: DeviceName
     admin_access: StrictBool = False
     tolerations: tuple[DeviceToleration, ...] = ()
-    binding_conditions: tuple[StrictStr, ...] = ()
-    binding_failure_conditions: tuple[StrictStr, ...] = ()
-    share_id: Annotated[StrictStr | None, Field(alias="shareID")] = None
-    consumed_capacity: Mapping[StrictStr, QuantityField] = {}
-    skip_node_operations: tuple[StrictStr, ...] = ()
+    binding_conditions: tuple[CounterName, ...] = ()
+    binding_failure_conditions: tuple[CounterName, ...] = ()
+    share_id: Annotated[Uid | None, Field(alias="shareID")] = None
+    consumed_capacity: Mapping[AttributeName, QuantityField] = {}
+    skip_node_operations: tuple[SkippedOperation, ...] = ()
 
     @property
     def device_id(self) -> DeviceID:
@@ -60,7 +77,7 @@ class DeviceAllocationConfiguration(WireModel):
     """Configuration of allocated devices, with where it came from."""
 
     source: Literal["FromClass", "FromClaim"]
-    requests: tuple[StrictStr, ...] = ()
+    requests: tuple[RequestId, ...] = ()
     opaque: OpaqueDeviceConfiguration | None = None
 
 
@@ -76,28 +93,28 @@ class AllocationResult(WireModel):
 
     devices: DeviceAllocationResult = DeviceAllocationResult()
     node_selector: NodeSelector | None = None
-    allocation_timestamp: StrictStr | None = None
+    allocation_timestamp: Time | None = None
 
 
 class ResourceClaimConsumerReference(WireModel):
     """An object, mostly a pod, that may use the claim."""
 
-    api_group: StrictStr = ""
-    resource: StrictStr
-    name: StrictStr
-    uid: StrictStr = ""
+    api_group: Annotated[StrictStr, Terms("scheduling.k8s.io")] = ""
+    resource: Annotated[StrictStr, Terms("pods", "podgroups")]
+    name: PodName
+    uid: Uid = ""
 
 
 class AllocatedDeviceStatus(WireModel):
     """What a driver reports about an allocated device; the parts that nobody here reads are kept as they are."""
 
-    driver: StrictStr
-    pool: StrictStr
-    device: StrictStr
-    share_id: Annotated[StrictStr | None, Field(alias="shareID")] = None
-    conditions: tuple[Mapping[str, Any], ...] = ()
-    data: Any = None
-    network_data: Mapping[str, Any] | None = None
+    driver: DriverName
+    pool: PoolName
+    device: DeviceName
+    share_id: Annotated[Uid | None, Field(alias="shareID")] = None
+    conditions: Annotated[tuple[Mapping[str, Any], ...], Removed.WHOLE] = ()
+    data: Dropped = None
+    network_data: Annotated[Mapping[str, Any] | None, Removed.WHOLE] = None
 
 
 class ResourceClaimStatus(WireModel):

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Self
 
-from pydantic import ConfigDict, Field, StrictBool, StrictStr, model_validator
+from pydantic import ConfigDict, Field, StrictBool, model_validator
 from pydantic_core import PydanticCustomError
 
 from dralloc.api.base import WIRE, QuantityField, WireModel
+from dralloc.api.texts import AttributeName, CounterName, CounterSetName
 
 __all__ = [
     "NOT_CONSUMABLE",
@@ -89,8 +90,8 @@ class CounterSet:
 
     __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
-    name: StrictStr
-    counters: Mapping[StrictStr, Counter] = field(default_factory=dict)
+    name: CounterSetName
+    counters: Mapping[CounterName, Counter] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class CounterSource:
 
     __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
-    capacity_key: StrictStr
+    capacity_key: AttributeName
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +125,12 @@ class DeviceCounterConsumption:
 
     __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
-    counter_set: StrictStr
-    counters: Mapping[StrictStr, ConsumedCounter] = field(default_factory=dict)
-    compatibility_groups: tuple[StrictStr, ...] = ()
+    counter_set: CounterSetName
+    counters: Mapping[CounterName, ConsumedCounter] = field(default_factory=dict)
+    compatibility_groups: tuple[CounterName, ...] = ()
 
 
 class CapacityRequirements(WireModel):
     """How much of each capacity a request needs from every one of its devices."""
 
-    requests: Mapping[StrictStr, QuantityField] = {}
+    requests: Mapping[AttributeName, QuantityField] = {}

@@ -9,8 +9,10 @@ from dralloc.api.allocation import DeviceToleration, ResourceClaimStatus
 from dralloc.api.base import Int64, WireModel
 from dralloc.api.capacity import CapacityRequirements
 from dralloc.api.classes import DeviceSelector, OpaqueDeviceConfiguration
+from dralloc.api.disclosure import Name, Refined, Terms
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.objects import ResourceObject
+from dralloc.api.texts import AttributeName, CelExpression, ClassName, RequestId
 
 __all__ = [
     "DeviceClaim",
@@ -30,16 +32,17 @@ __all__ = [
 class DeviceDerivedAttribute(WireModel):
     """An attribute that an expression computes for each candidate, for use in constraints."""
 
-    name: StrictStr
-    expression: StrictStr
+    name: AttributeName
+    expression: CelExpression
+
+
+_Mode = Annotated[StrictStr, Terms("ExactCount", "All")]
 
 
 class _RequestDetails(WireModel):
-    device_class_name: StrictStr
+    device_class_name: ClassName
     selectors: tuple[DeviceSelector, ...] = ()
-    allocation_mode: Annotated[StrictStr, BeforeValidator(lambda mode: "ExactCount" if mode == "" else mode)] = (
-        "ExactCount"
-    )
+    allocation_mode: Annotated[_Mode, BeforeValidator(lambda mode: "ExactCount" if mode == "" else mode)] = "ExactCount"
     count: Int64 = 1
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
@@ -61,13 +64,13 @@ class ExactDeviceRequest(_RequestDetails):
 class DeviceSubRequest(_RequestDetails):
     """One alternative of a prioritized list (KEP-4816)."""
 
-    name: StrictStr
+    name: RequestId
 
 
 class DeviceRequest(WireModel):
     """A named request: either exactly what it says, or the first alternative that is available."""
 
-    name: StrictStr
+    name: RequestId
     exactly: ExactDeviceRequest | None = None
     first_available: tuple[DeviceSubRequest, ...] = ()
 
@@ -83,15 +86,15 @@ class DeviceRequest(WireModel):
 class DeviceConstraint(WireModel):
     """A condition on the devices of several requests together; on all requests when none is named."""
 
-    requests: tuple[StrictStr, ...] = ()
-    match_attribute: StrictStr | None = None
-    distinct_attribute: StrictStr | None = None
+    requests: tuple[RequestId, ...] = ()
+    match_attribute: AttributeName | None = None
+    distinct_attribute: AttributeName | None = None
 
 
 class DeviceClaimConfiguration(WireModel):
     """Configuration for the devices of some requests; of all when none is named."""
 
-    requests: tuple[StrictStr, ...] = ()
+    requests: tuple[RequestId, ...] = ()
     opaque: OpaqueDeviceConfiguration | None = None
 
 
@@ -116,6 +119,7 @@ class ResourceClaim(ResourceObject):
     kind: ClassVar[str] = "ResourceClaim"
     namespaced: ClassVar[bool] = True
 
+    metadata: Annotated[ObjectMeta, Refined(name=Name.CLAIM)] = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
 
@@ -134,4 +138,5 @@ class ResourceClaimTemplate(ResourceObject):
     kind: ClassVar[str] = "ResourceClaimTemplate"
     namespaced: ClassVar[bool] = True
 
+    metadata: Annotated[ObjectMeta, Refined(name=Name.TEMPLATE)] = ObjectMeta()
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()

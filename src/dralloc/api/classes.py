@@ -1,11 +1,12 @@
 """DeviceClass, and what it shares with claims: selectors and configuration."""
 
-from typing import Any, ClassVar
-
-from pydantic import StrictStr
+from typing import Annotated, ClassVar
 
 from dralloc.api.base import WireModel
+from dralloc.api.disclosure import Public, Refined
+from dralloc.api.meta import ObjectMeta
 from dralloc.api.objects import ResourceObject
+from dralloc.api.texts import CelExpression, DriverName, Emptied, ResourceName
 
 __all__ = [
     "CELDeviceSelector",
@@ -20,7 +21,7 @@ __all__ = [
 class CELDeviceSelector(WireModel):
     """An expression over one device that must be true."""
 
-    expression: StrictStr
+    expression: CelExpression
 
 
 class DeviceSelector(WireModel):
@@ -35,8 +36,8 @@ class DeviceSelector(WireModel):
 class OpaqueDeviceConfiguration(WireModel):
     """Parameters that only the driver understands, kept as they are."""
 
-    driver: StrictStr
-    parameters: Any
+    driver: DriverName
+    parameters: Emptied
 
 
 class DeviceClassConfiguration(WireModel):
@@ -50,7 +51,7 @@ class DeviceClassSpec(WireModel):
 
     selectors: tuple[DeviceSelector, ...] = ()
     config: tuple[DeviceClassConfiguration, ...] = ()
-    extended_resource_name: StrictStr | None = None
+    extended_resource_name: ResourceName | None = None
 
 
 class DeviceClass(ResourceObject):
@@ -59,4 +60,5 @@ class DeviceClass(ResourceObject):
     api_version: ClassVar[str] = "resource.k8s.io/v1"
     kind: ClassVar[str] = "DeviceClass"
 
+    metadata: Annotated[ObjectMeta, Refined(name=Public.CLASS)] = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()

@@ -6,6 +6,7 @@ from itertools import product
 from typing import Final
 
 from dralloc.api.claims import ResourceClaim, ResourceClaimTemplate
+from dralloc.api.disclosure import POD_CLAIM_ANNOTATION
 from dralloc.api.groups import PodGroup
 from dralloc.api.meta import ObjectMeta, OwnerReference
 from dralloc.api.node_selectors import selector_matches
@@ -17,9 +18,6 @@ from dralloc.api.tolerating import CORDON_TOLERATION, all_tolerated
 from dralloc.api.workloads import Pod, PodSpec
 
 __all__ = ["POD_CLAIM_ANNOTATION", "claim_for", "claim_name", "generated_name", "pods_of"]
-
-POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
-"""On a claim made from a template: the entry of the pod's ``spec.resourceClaims`` that it was made for."""
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 """What Kubernetes makes suffixes of: no vowels, so that no words come out."""

@@ -4,12 +4,13 @@ Kubernetes 1.35 (``v1alpha1``) has groups inside of a Workload, to which pods re
 on a group is an object of its own, to which they refer with ``spec.schedulingGroup``.
 """
 
-from typing import ClassVar, Final
-
-from pydantic import StrictStr
+from typing import Annotated, ClassVar, Final
 
 from dralloc.api.base import Int32, PartialModel
+from dralloc.api.disclosure import Name, Refined
+from dralloc.api.meta import ObjectMeta
 from dralloc.api.objects import PartialObject
+from dralloc.api.texts import GroupName
 from dralloc.api.workloads import PodResourceClaim, PodResourceClaimStatus
 
 __all__ = [
@@ -60,6 +61,7 @@ class PodGroup(PartialObject):
     kind: ClassVar[str] = "PodGroup"
     namespaced: ClassVar[bool] = True
 
+    metadata: Annotated[ObjectMeta, Refined(name=Name.GROUP)] = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
 
@@ -67,7 +69,7 @@ class PodGroup(PartialObject):
 class WorkloadGroup(PartialModel):
     """A group of pods of a Workload."""
 
-    name: StrictStr
+    name: GroupName
     policy: SchedulingPolicy = SchedulingPolicy()
 
 
@@ -84,4 +86,5 @@ class Workload(PartialObject):
     kind: ClassVar[str] = "Workload"
     namespaced: ClassVar[bool] = True
 
+    metadata: Annotated[ObjectMeta, Refined(name=Name.GROUP)] = ObjectMeta()
     spec: WorkloadSpec = WorkloadSpec()

@@ -1,15 +1,13 @@
 """Nodes made up from what slices say, for input without Node objects."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
+from dralloc.api.disclosure import HOSTNAME_LABEL
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.nodes import Node, NodeSelector
 from dralloc.api.slices import ResourceSlice
 
 __all__ = ["HOSTNAME_LABEL", "named_nodes"]
-
-HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 
 
 def named_nodes(slices: Iterable[ResourceSlice]) -> tuple[Node, ...]:

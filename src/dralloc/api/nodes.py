@@ -1,12 +1,15 @@
 """Nodes, and the selectors that choose among them (core/v1)."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import StrictBool, StrictStr
 
 from dralloc.api.base import Int64, PartialModel, QuantityField, WireModel
+from dralloc.api.disclosure import NAMESPACE_LABELS, NODE_LABELS, NODE_REQUIREMENT, Name, Refined
+from dralloc.api.meta import ObjectMeta
 from dralloc.api.objects import PartialObject
+from dralloc.api.texts import Effect, ImageName, LabelName, Operator, ResourceName, TaintKey, TaintValue
 
 __all__ = [
     "ContainerImage",
@@ -24,9 +27,9 @@ __all__ = [
 class NodeSelectorRequirement(WireModel):
     """A condition on one label or field of a node."""
 
-    key: StrictStr
-    operator: StrictStr
-    values: tuple[StrictStr, ...] = ()
+    key: LabelName
+    operator: Operator
+    values: Annotated[tuple[StrictStr, ...], NODE_REQUIREMENT] = ()
 
 
 class NodeSelectorTerm(WireModel):
@@ -48,13 +51,15 @@ class Namespace(PartialObject):
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "Namespace"
 
+    metadata: Annotated[ObjectMeta, Refined(name=Name.NAMESPACE, labels=NAMESPACE_LABELS)] = ObjectMeta()
+
 
 class Taint(PartialModel):
     """A mark that keeps pods away which do not tolerate it."""
 
-    key: StrictStr
-    effect: StrictStr
-    value: StrictStr = ""
+    key: TaintKey
+    effect: Effect
+    value: TaintValue = ""
 
 
 class NodeSpec(PartialModel):
@@ -67,14 +72,14 @@ class NodeSpec(PartialModel):
 class ContainerImage(PartialModel):
     """An image that the node has already, by all of its names."""
 
-    names: tuple[StrictStr, ...] = ()
+    names: tuple[ImageName, ...] = ()
     size_bytes: Int64 = 0
 
 
 class NodeStatus(PartialModel):
     """What pods may use of the node, among it what device plugins offer, and the images that it has."""
 
-    allocatable: Mapping[StrictStr, QuantityField] = {}
+    allocatable: Mapping[ResourceName, QuantityField] = {}
     images: tuple[ContainerImage, ...] = ()
 
 
@@ -84,5 +89,6 @@ class Node(PartialObject):
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "Node"
 
+    metadata: Annotated[ObjectMeta, Refined(name=Name.NODE, labels=NODE_LABELS)] = ObjectMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()

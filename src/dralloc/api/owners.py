@@ -15,16 +15,14 @@ from pydantic import StrictBool, StrictInt, StrictStr, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from dralloc.api.base import INT32, PartialModel
+from dralloc.api.disclosure import WORKLOAD_ANNOTATION
 from dralloc.api.objects import PartialObject
 from dralloc.api.workloads import PodTemplate
 
-__all__ = ["OWNERS", "WORKLOAD_ANNOTATION", "OwnerKind", "PodOwner", "PodSet", "holds_template"]
-
-WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/workload"
-"""On pods: the Workload of Kueue that they were admitted with."""
+__all__ = ["ENDED", "OWNERS", "WORKLOAD_ANNOTATION", "OwnerKind", "PodOwner", "PodSet", "holds_template"]
 
 _Path = tuple[str | int, ...]
-_ENDED: Final = frozenset({"Complete", "Completed", "Failed", "Finished", "Succeeded"})
+ENDED: Final = frozenset({"Complete", "Completed", "Failed", "Finished", "Succeeded"})
 """Conditions that say that an owner has run to its end."""
 
 
@@ -218,7 +216,7 @@ class OwnerKind:
         """
         root = _Part(body)
         found = [one for pods in self.pods for one in pods.found(root)]
-        ended = root.has_condition(_ENDED) or root.at("status.jobDeploymentStatus").value in _ENDED
+        ended = root.has_condition(ENDED) or root.at("status.jobDeploymentStatus").value in ENDED
         wire = {"sets": [one for one, _ in found], "suspended": self.suspended(root), "ended": ended}
         return {"metadata": body.get("metadata", {}), **wire}, [path for _, path in found]
 

@@ -6,7 +6,9 @@ from typing import Annotated
 from pydantic import Field, StrictStr
 
 from dralloc.api.base import Int32, PartialModel
+from dralloc.api.disclosure import LABEL_REQUIREMENT, LABEL_SELECTOR, Terms
 from dralloc.api.nodes import NodeSelector, NodeSelectorTerm
+from dralloc.api.texts import Effect, LabelName, NamespaceName, Operator, TaintKey, TaintValue
 
 __all__ = [
     "Affinity",
@@ -28,25 +30,25 @@ _PREFERRED = Field(alias="preferredDuringSchedulingIgnoredDuringExecution")
 class LabelSelectorRequirement(PartialModel):
     """A condition on one label."""
 
-    key: StrictStr
-    operator: StrictStr
-    values: tuple[StrictStr, ...] = ()
+    key: LabelName
+    operator: Operator
+    values: Annotated[tuple[StrictStr, ...], LABEL_REQUIREMENT] = ()
 
 
 class LabelSelector(PartialModel):
     """Labels and conditions that must all hold; without any, everything is selected."""
 
-    match_labels: Mapping[StrictStr, StrictStr] = {}
+    match_labels: Annotated[Mapping[StrictStr, StrictStr], LABEL_SELECTOR] = {}
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 
 class Toleration(PartialModel):
     """Taints that do not keep the pod away: without key those of any key, without effect those of any effect."""
 
-    key: StrictStr = ""
-    operator: StrictStr = ""
-    value: StrictStr = ""
-    effect: StrictStr = ""
+    key: TaintKey = ""
+    operator: Annotated[StrictStr, Terms("Equal", "Exists", "Gt", "Lt")] = ""
+    value: TaintValue = ""
+    effect: Effect = ""
 
 
 class PreferredSchedulingTerm(PartialModel):
@@ -67,11 +69,11 @@ class PodAffinityTerm(PartialModel):
     """Pods by their labels and namespaces, and the label of nodes that says which nodes count as one place."""
 
     label_selector: LabelSelector | None = None
-    namespaces: tuple[StrictStr, ...] = ()
+    namespaces: tuple[NamespaceName, ...] = ()
     namespace_selector: LabelSelector | None = None
-    topology_key: StrictStr
-    match_label_keys: tuple[StrictStr, ...] = ()
-    mismatch_label_keys: tuple[StrictStr, ...] = ()
+    topology_key: LabelName
+    match_label_keys: tuple[LabelName, ...] = ()
+    mismatch_label_keys: tuple[LabelName, ...] = ()
 
 
 class WeightedPodAffinityTerm(PartialModel):
@@ -96,14 +98,17 @@ class Affinity(PartialModel):
     pod_anti_affinity: PodAffinity | None = None
 
 
+_Inclusion = Annotated[StrictStr, Terms("Honor", "Ignore")]
+
+
 class TopologySpreadConstraint(PartialModel):
     """How evenly the pods of a selector are spread over the values of a label of nodes."""
 
     max_skew: Int32
-    topology_key: StrictStr
-    when_unsatisfiable: StrictStr = "DoNotSchedule"
+    topology_key: LabelName
+    when_unsatisfiable: Annotated[StrictStr, Terms("DoNotSchedule", "ScheduleAnyway")] = "DoNotSchedule"
     label_selector: LabelSelector | None = None
     min_domains: Int32 | None = None
-    node_affinity_policy: StrictStr = "Honor"
-    node_taints_policy: StrictStr = "Ignore"
-    match_label_keys: tuple[StrictStr, ...] = ()
+    node_affinity_policy: _Inclusion = "Honor"
+    node_taints_policy: _Inclusion = "Ignore"
+    match_label_keys: tuple[LabelName, ...] = ()

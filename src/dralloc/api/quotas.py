@@ -1,22 +1,58 @@
 """ResourceQuota: how much a namespace may ask for (core/v1)."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import StrictStr
 
 from dralloc.api.base import PartialModel, QuantityField
+from dralloc.api.disclosure import Name, Refined, Terms
+from dralloc.api.meta import ObjectMeta
 from dralloc.api.objects import PartialObject
+from dralloc.api.texts import Operator, PriorityName, ResourceName
 
-__all__ = ["ResourceQuota", "ResourceQuotaSpec"]
+__all__ = ["ResourceQuota", "ResourceQuotaSpec", "ScopeRequirement", "ScopeSelector"]
+
+
+_Scope = Annotated[
+    StrictStr,
+    Terms(
+        "BestEffort",
+        "CrossNamespacePodAffinity",
+        "NotBestEffort",
+        "NotTerminating",
+        "PriorityClass",
+        "Terminating",
+        "VolumeAttributesClass",
+    ),
+]
+
+
+class ScopeRequirement(PartialModel):
+    """A scope, and for priority classes which of them."""
+
+    scope_name: _Scope
+    operator: Operator
+    values: tuple[PriorityName, ...] = ()
+
+
+class ScopeSelector(PartialModel):
+    """Scopes that an object must have for the quota to count it."""
+
+    match_expressions: tuple[ScopeRequirement, ...] = ()
 
 
 class ResourceQuotaSpec(PartialModel):
     """The limits by resource name, and for which objects they count: with any scope, for pods only."""
 
-    hard: Mapping[StrictStr, QuantityField] = {}
-    scopes: tuple[StrictStr, ...] = ()
-    scope_selector: Mapping[str, Any] | None = None
+    hard: Mapping[ResourceName, QuantityField] = {}
+    scopes: tuple[_Scope, ...] = ()
+    scope_selector: ScopeSelector = ScopeSelector()
+
+    @property
+    def scoped(self) -> bool:
+        """Whether it counts only objects of some scope."""
+        return bool(self.scopes or self.scope_selector.match_expressions)
 
 
 class ResourceQuota(PartialObject):
@@ -26,4 +62,5 @@ class ResourceQuota(PartialObject):
     kind: ClassVar[str] = "ResourceQuota"
     namespaced: ClassVar[bool] = True
 
+    metadata: Annotated[ObjectMeta, Refined(name=Name.QUOTA)] = ObjectMeta()
     spec: ResourceQuotaSpec = ResourceQuotaSpec()

@@ -24,7 +24,7 @@ from dralloc.api.versions import CONVERSIONS, Json, Path, kep5075_alpha, written
 from dralloc.api.workloads import Pod, PriorityClass
 from dralloc.errors import Finding
 
-__all__ = ["ObjectReader"]
+__all__ = ["MODELS", "ObjectReader", "model_of"]
 
 _GROUP: Final = "resource.k8s.io"
 _OURS: Final = "dralloc"
@@ -35,8 +35,23 @@ _RESOURCE_KINDS: Final[Mapping[str, type[ResourceObject]]] = {
 _OTHER_KINDS: Final[Mapping[tuple[str, str], type[PartialObject]]] = {
     (model.api_version, model.kind): model for model in (Namespace, Node, Pod, PriorityClass, ResourceQuota, Workload)
 } | {(f"scheduling.k8s.io/{version}", PodGroup.kind): PodGroup for version in POD_GROUP_VERSIONS}
+MODELS: Final[tuple[type[ApiObject], ...]] = (
+    *_RESOURCE_KINDS.values(),
+    *dict.fromkeys(_OTHER_KINDS.values()),
+    *OWNERS.values(),
+)
+"""The models of all kinds that are read."""
 _OPAQUE: Final = frozenset({"parameters", "data"})
 """Fields that hold anything: what is null in there stays."""
+
+
+def model_of(raw: Json) -> type[ApiObject] | None:
+    """The model by which an object is read; None for one of a kind or version that is not read."""
+    kind, api_version = str(raw.get("kind")), str(raw.get("apiVersion"))
+    group, _, version = api_version.partition("/")
+    if group == _GROUP:
+        return _RESOURCE_KINDS.get(kind) if version in CONVERSIONS else None
+    return OWNERS.get((group if version else "", kind)) or _OTHER_KINDS.get((api_version, kind))
 
 
 @dataclass
@@ -90,22 +105,20 @@ class ObjectReader:
             self._reject(raw, source, "apiVersion", "is required")
             return None
         group, _, version = api_version.partition("/")
+        model = model_of(raw)
+        if model is not None:
+            if issubclass(model, ResourceObject):
+                return self._resource(model, version, raw, source)
+            if issubclass(model, PodOwner):
+                return self._owner(model, raw, source)
+            return self._validated(model, _without_nulls(_body(raw)), raw, source)
         if group == _GROUP and kind in _RESOURCE_KINDS:
-            if version in CONVERSIONS:
-                return self._resource(_RESOURCE_KINDS[kind], version, raw, source)
             supported = ", ".join(f"{_GROUP}/{known}" for known in CONVERSIONS)
             self._reject(raw, source, "apiVersion", f'"{api_version}" is not supported, only {supported}')
-            return None
-        owner = OWNERS.get((group if version else "", kind))
-        if owner is not None:
-            return self._owner(owner, raw, source)
-        model = _OTHER_KINDS.get((api_version, kind))
-        if model is None:
-            if group != _OURS:
-                self.skipped[kind] += 1
-                self.unmade[kind] += holds_template(raw.get("spec"))
-            return None
-        return self._validated(model, _without_nulls(_body(raw)), raw, source)
+        elif group != _OURS:
+            self.skipped[kind] += 1
+            self.unmade[kind] += holds_template(raw.get("spec"))
+        return None
 
     def _owner(self, model: type[PodOwner], raw: Json, source: str) -> ApiObject | None:
         try:

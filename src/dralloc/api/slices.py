@@ -2,14 +2,29 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, StrictBool, StrictStr
 
 from dralloc.api.base import WIRE, Int64, WireModel
 from dralloc.api.capacity import CounterSet, DeviceCapacity, DeviceCounterConsumption
+from dralloc.api.disclosure import Name, Refined, Removed
+from dralloc.api.meta import ObjectMeta
 from dralloc.api.nodes import NodeSelector
 from dralloc.api.objects import ResourceObject
+from dralloc.api.texts import (
+    AttributeName,
+    CounterName,
+    DeviceName,
+    DriverName,
+    Effect,
+    NodeName,
+    PoolName,
+    SkippedOperation,
+    TaintKey,
+    TaintValue,
+    Time,
+)
 from dralloc.api.values import AttributeField
 from dralloc.names import PoolID
 
@@ -22,10 +37,10 @@ class DeviceTaint:
 
     __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
-    key: StrictStr
-    effect: StrictStr
-    value: StrictStr = ""
-    time_added: StrictStr | None = None
+    key: TaintKey
+    effect: Effect
+    value: TaintValue = ""
+    time_added: Time | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +53,25 @@ class Device:
 
     __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
-    name: StrictStr
-    attributes: Mapping[StrictStr, AttributeField] = field(default_factory=dict)
-    capacity: Mapping[StrictStr, DeviceCapacity] = field(default_factory=dict)
+    name: DeviceName
+    attributes: Mapping[AttributeName, AttributeField] = field(default_factory=dict)
+    capacity: Mapping[AttributeName, DeviceCapacity] = field(default_factory=dict)
     consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
-    node_name: StrictStr | None = None
+    node_name: NodeName | None = None
     node_selector: NodeSelector | None = None
     all_nodes: StrictBool | None = None
     taints: tuple[DeviceTaint, ...] = ()
     binds_to_node: StrictBool = False
-    binding_conditions: tuple[StrictStr, ...] | None = None
-    binding_failure_conditions: tuple[StrictStr, ...] | None = None
+    binding_conditions: tuple[CounterName, ...] | None = None
+    binding_failure_conditions: tuple[CounterName, ...] | None = None
     allow_multiple_allocations: StrictBool = False
-    node_allocatable_resources: Mapping[StrictStr, Any] | None = None
+    node_allocatable_resources: Annotated[Mapping[StrictStr, Any] | None, Removed.WHOLE] = None
 
 
 class ResourcePool(WireModel):
     """The pool that a slice belongs to, its generation, and of how many slices it consists."""
 
-    name: StrictStr
+    name: PoolName
     generation: Int64 = 0
     resource_slice_count: Int64
 
@@ -64,16 +79,16 @@ class ResourcePool(WireModel):
 class ResourceSliceSpec(WireModel):
     """What a driver publishes in one slice, and on which nodes it is available."""
 
-    driver: StrictStr
+    driver: DriverName
     pool: ResourcePool
-    node_name: StrictStr | None = None
+    node_name: NodeName | None = None
     node_selector: NodeSelector | None = None
     all_nodes: StrictBool | None = None
     per_device_node_selection: StrictBool | None = None
     devices: tuple[Device, ...] = ()
     shared_counters: tuple[CounterSet, ...] = ()
-    partition_type_attribute: StrictStr | None = None
-    skip_node_operations: tuple[StrictStr, ...] = ()
+    partition_type_attribute: AttributeName | None = None
+    skip_node_operations: tuple[SkippedOperation, ...] = ()
 
 
 class ResourceSlice(ResourceObject):
@@ -82,6 +97,7 @@ class ResourceSlice(ResourceObject):
     api_version: ClassVar[str] = "resource.k8s.io/v1"
     kind: ClassVar[str] = "ResourceSlice"
 
+    metadata: Annotated[ObjectMeta, Refined(name=Name.SLICE)] = ObjectMeta()
     spec: ResourceSliceSpec
 
     @property

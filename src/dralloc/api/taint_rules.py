@@ -1,14 +1,15 @@
 """DeviceTaintRule: a taint that an administrator puts on devices (KEP-5055)."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
-
-from pydantic import StrictStr
+from typing import Annotated, Any, ClassVar
 
 from dralloc.api.base import WireModel
 from dralloc.api.classes import DeviceSelector
+from dralloc.api.disclosure import Name, Refined, Removed
+from dralloc.api.meta import ObjectMeta
 from dralloc.api.objects import ResourceObject
 from dralloc.api.slices import DeviceTaint
+from dralloc.api.texts import ClassName, DeviceName, DriverName, PoolName
 
 __all__ = ["DeviceTaintRule", "DeviceTaintRuleSpec", "DeviceTaintRuleStatus", "DeviceTaintSelector"]
 
@@ -19,10 +20,10 @@ class DeviceTaintSelector(WireModel):
     ``device_class_name`` and ``selectors`` exist in Kubernetes 1.33 and 1.34 only.
     """
 
-    device_class_name: StrictStr | None = None
-    driver: StrictStr | None = None
-    pool: StrictStr | None = None
-    device: StrictStr | None = None
+    device_class_name: ClassName | None = None
+    driver: DriverName | None = None
+    pool: PoolName | None = None
+    device: DeviceName | None = None
     selectors: tuple[DeviceSelector, ...] = ()
 
 
@@ -45,5 +46,6 @@ class DeviceTaintRule(ResourceObject):
     api_version: ClassVar[str] = "resource.k8s.io/v1"
     kind: ClassVar[str] = "DeviceTaintRule"
 
+    metadata: Annotated[ObjectMeta, Refined(name=Name.RULE)] = ObjectMeta()
     spec: DeviceTaintRuleSpec
-    status: DeviceTaintRuleStatus = DeviceTaintRuleStatus()
+    status: Annotated[DeviceTaintRuleStatus, Removed.WHOLE] = DeviceTaintRuleStatus()

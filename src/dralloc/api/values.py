@@ -11,6 +11,7 @@ from pydantic import GetPydanticSchema, StrictBool, StrictStr
 from pydantic_core import PydanticCustomError, core_schema
 
 from dralloc.api.base import Int64, WireModel
+from dralloc.api.disclosure import Text, WireForm
 
 __all__ = ["UNSET", "AttributeField", "AttributeValue", "Unset", "Version", "attribute_to_wire"]
 
@@ -51,15 +52,18 @@ AttributeValue = (
 """What an attribute holds. `Version` is a `str`, and `bool` an `int`: compare types before values."""
 
 
+_Text = Annotated[StrictStr, Text.ATTRIBUTE]
+
+
 class _WireAttribute(WireModel):
     int: Int64 | None = None
     bool: StrictBool | None = None
-    string: StrictStr | None = None
-    version: StrictStr | None = None
+    string: _Text | None = None
+    version: _Text | None = None
     ints: tuple[Int64, ...] | None = None
     bools: tuple[StrictBool, ...] | None = None
-    strings: tuple[StrictStr, ...] | None = None
-    versions: tuple[StrictStr, ...] | None = None
+    strings: tuple[_Text, ...] | None = None
+    versions: tuple[_Text, ...] | None = None
 
 
 def _from_wire(wire: _WireAttribute) -> AttributeValue:
@@ -92,6 +96,7 @@ def _field_name(value: object) -> str:
 
 AttributeField = Annotated[
     AttributeValue,
+    WireForm(_WireAttribute),
     GetPydanticSchema(
         lambda _source, handler: core_schema.no_info_after_validator_function(
             _from_wire,

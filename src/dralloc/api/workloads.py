@@ -6,10 +6,22 @@ from typing import Annotated, ClassVar
 from pydantic import Field, StrictBool, StrictStr
 
 from dralloc.api.base import Int32, PartialModel, QuantityField
+from dralloc.api.disclosure import NODE_SELECTOR, POD_LABELS, Name, Refined, Terms
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.nodes import NodeSelector
 from dralloc.api.objects import PartialObject
 from dralloc.api.placement import Affinity, Toleration, TopologySpreadConstraint
+from dralloc.api.texts import (
+    ClaimName,
+    ContainerName,
+    GroupName,
+    ImageName,
+    NodeName,
+    PriorityName,
+    RequestId,
+    ResourceName,
+    TemplateName,
+)
 from dralloc.quantity import Quantity
 
 __all__ = [
@@ -34,16 +46,16 @@ __all__ = [
 class ContainerClaim(PartialModel):
     """A claim of the pod, or one request of it, that a container uses."""
 
-    name: StrictStr
-    request: StrictStr = ""
+    name: RequestId
+    request: RequestId = ""
 
 
 class ContainerResources(PartialModel):
     """The claims that a container uses, and the resources that it asks for."""
 
     claims: tuple[ContainerClaim, ...] = ()
-    requests: Mapping[StrictStr, QuantityField] = {}
-    limits: Mapping[StrictStr, QuantityField] = {}
+    requests: Mapping[ResourceName, QuantityField] = {}
+    limits: Mapping[ResourceName, QuantityField] = {}
 
     @property
     def requested(self) -> Mapping[str, Quantity]:
@@ -56,17 +68,17 @@ class ContainerPort(PartialModel):
 
     container_port: Int32 = 0
     host_port: Int32 = 0
-    host_ip: Annotated[StrictStr, Field(alias="hostIP")] = ""
-    protocol: StrictStr = "TCP"
+    host_ip: Annotated[StrictStr, Name.ADDRESS, Field(alias="hostIP")] = ""
+    protocol: Annotated[StrictStr, Terms("TCP", "UDP", "SCTP")] = "TCP"
 
 
 class Container(PartialModel):
     """A container of a pod. An init container that always restarts is a sidecar, which runs beside the others."""
 
-    name: StrictStr = ""
-    image: StrictStr = ""
+    name: ContainerName = ""
+    image: ImageName = ""
     ports: tuple[ContainerPort, ...] = ()
-    restart_policy: StrictStr | None = None
+    restart_policy: Annotated[StrictStr | None, Terms("Always", "Never", "OnFailure")] = None
     resources: ContainerResources = ContainerResources()
 
     @property
@@ -78,7 +90,7 @@ class Container(PartialModel):
 class ImageVolume(PartialModel):
     """An image that is mounted."""
 
-    reference: StrictStr = ""
+    reference: ImageName = ""
 
 
 class PodVolume(PartialModel):
@@ -90,47 +102,47 @@ class PodVolume(PartialModel):
 class PodResourceClaim(PartialModel):
     """A claim that the pod uses, by name or through a template."""
 
-    name: StrictStr
-    resource_claim_name: StrictStr | None = None
-    resource_claim_template_name: StrictStr | None = None
+    name: RequestId
+    resource_claim_name: ClaimName | None = None
+    resource_claim_template_name: TemplateName | None = None
 
 
 class PodSchedulingGate(PartialModel):
     """What still holds the pod back from being scheduled."""
 
-    name: StrictStr
+    name: Annotated[StrictStr, Name.GATE]
 
 
 class PodSchedulingGroup(PartialModel):
     """The PodGroup that the pod belongs to."""
 
-    pod_group_name: StrictStr | None = None
+    pod_group_name: GroupName | None = None
 
 
 class WorkloadReference(PartialModel):
     """The group of a Workload that the pod belongs to, and which replica of the group."""
 
-    name: StrictStr
-    pod_group: StrictStr
-    pod_group_replica_key: StrictStr = ""
+    name: GroupName
+    pod_group: GroupName
+    pod_group_replica_key: GroupName = ""
 
 
 class PodSpec(PartialModel):
     """The part of a pod's specification that matters for its claims and its node."""
 
-    node_name: StrictStr | None = None
-    scheduler_name: StrictStr = "default-scheduler"
-    node_selector: Mapping[StrictStr, StrictStr] = {}
+    node_name: NodeName | None = None
+    scheduler_name: Annotated[StrictStr, Terms("default-scheduler")] = "default-scheduler"
+    node_selector: Annotated[Mapping[StrictStr, StrictStr], NODE_SELECTOR] = {}
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     host_network: StrictBool = False
     resources: ContainerResources = ContainerResources()
-    overhead: Mapping[StrictStr, QuantityField] = {}
+    overhead: Mapping[ResourceName, QuantityField] = {}
     volumes: tuple[PodVolume, ...] = ()
-    preemption_policy: StrictStr | None = None
+    preemption_policy: Annotated[StrictStr | None, Terms("Never", "PreemptLowerPriority")] = None
     priority: Int32 | None = None
-    priority_class_name: StrictStr = ""
+    priority_class_name: PriorityName = ""
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     scheduling_group: PodSchedulingGroup | None = None
     workload_ref: WorkloadReference | None = None
@@ -148,14 +160,14 @@ class PodSpec(PartialModel):
 class PodResourceClaimStatus(PartialModel):
     """The claim that was made for a pod's template entry; without a name, none is needed."""
 
-    name: StrictStr
-    resource_claim_name: StrictStr | None = None
+    name: RequestId
+    resource_claim_name: ClaimName | None = None
 
 
 class PodStatus(PartialModel):
     """How far a pod has come, and which claims were made for it."""
 
-    phase: StrictStr = ""
+    phase: Annotated[StrictStr, Terms("Pending", "Running", "Succeeded", "Failed", "Unknown")] = ""
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
 
@@ -166,6 +178,7 @@ class Pod(PartialObject):
     kind: ClassVar[str] = "Pod"
     namespaced: ClassVar[bool] = True
 
+    metadata: Annotated[ObjectMeta, Refined(name=Name.POD, labels=POD_LABELS)] = ObjectMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
@@ -194,7 +207,7 @@ class Pod(PartialObject):
 class PodTemplate(PartialModel):
     """What the pods of an owner look like."""
 
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: Annotated[ObjectMeta, Refined(name=Name.POD, labels=POD_LABELS)] = ObjectMeta()
     spec: PodSpec = PodSpec()
 
 
@@ -204,5 +217,6 @@ class PriorityClass(PartialObject):
     api_version: ClassVar[str] = "scheduling.k8s.io/v1"
     kind: ClassVar[str] = "PriorityClass"
 
+    metadata: Annotated[ObjectMeta, Refined(name=Name.PRIORITY)] = ObjectMeta()
     value: Int32
     global_default: StrictBool = False

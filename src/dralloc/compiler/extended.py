@@ -29,6 +29,7 @@ from dralloc.api import (
     ResourceClaim,
     ResourceClaimSpec,
 )
+from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.api.expansion import generated_name
 from dralloc.cluster import Cluster
 from dralloc.errors import Finding
@@ -44,9 +45,6 @@ __all__ = [
     "extended_claims",
     "with_extended_resources",
 ]
-
-EXTENDED_RESOURCE_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
-"""On a claim: ``"true"`` if it was made for the extended resources of the pod that controls it."""
 
 IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
 """Prefix of the resources that are there for every class by its name."""

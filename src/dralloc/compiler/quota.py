@@ -49,7 +49,7 @@ class _Check:
         # A quota with a scope is for pods only.
         self.quotas: dict[str, list[ResourceQuota]] = defaultdict(list)
         for quota in cluster.quotas:
-            if not quota.spec.scopes and not quota.spec.scope_selector:
+            if not quota.spec.scoped:
                 self.quotas[quota.key.namespace].append(quota)
         concerned = [claim for claim in cluster.claims if claim.key.namespace in self.quotas]
         self.used: dict[str, Counter[str]] = defaultdict(Counter)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from dralloc.api import DEFAULT_NAMESPACE, ExactDeviceRequest, Namespace
+from dralloc.api.disclosure import ADMIN_LABEL
 from dralloc.validate.rule import Issue, Part, Scene, error, info
 from dralloc.validate.walk import exact_requests
 
 __all__ = ["RULES"]
 
-LABEL: Final = "resource.kubernetes.io/admin-access"
 _ORIGIN: Final = "resource.k8s.io registry, AuthorizedForAdmin; KEP-5018"
 
 
@@ -31,14 +31,15 @@ def _accesses(scene: Scene) -> Iterator[Part[_Access]]:
 
 
 def _allowed(access: _Access, at: str) -> Iterator[Issue]:
-    if access.given is not None and access.given.metadata.labels.get(LABEL) != "true":
-        text = f'is only allowed in a namespace with the label {LABEL}: "true", which {access.namespace} does not have'
+    if access.given is not None and access.given.metadata.labels.get(ADMIN_LABEL) != "true":
+        label = f'the label {ADMIN_LABEL}: "true"'
+        text = f"is only allowed in a namespace with {label}, which {access.namespace} does not have"
         yield Issue(f"{at}.adminAccess", text)
 
 
 def _unknown(access: _Access, at: str) -> Iterator[Issue]:
     if access.given is None:
-        text = f'needs the label {LABEL}: "true" on the namespace {access.namespace}, which was not found'
+        text = f'needs the label {ADMIN_LABEL}: "true" on the namespace {access.namespace}, which was not found'
         yield Issue(f"{at}.adminAccess", text)
 
 

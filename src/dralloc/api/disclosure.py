@@ -1,0 +1,239 @@
+"""What redaction makes of each text of the API: the rule of a field stands in its type.
+
+Numbers, truth values, quantities and literals say nothing about who owns a cluster and stay. Text stays only where
+its type says so, ``Annotated[StrictStr, Public.DRIVER]``: a field without such a mark is dropped, like one that is not
+modelled, and a test asks for a mark on every field that holds text.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+__all__ = [
+    "ADMIN_LABEL",
+    "ANNOTATIONS",
+    "EXTENDED_RESOURCE_ANNOTATION",
+    "HOSTNAME_LABEL",
+    "KEPT",
+    "LABEL_REQUIREMENT",
+    "LABEL_SELECTOR",
+    "NAMESPACE_LABELS",
+    "NODE_LABELS",
+    "NODE_REQUIREMENT",
+    "NODE_SELECTOR",
+    "POD_CLAIM_ANNOTATION",
+    "POD_LABELS",
+    "WORKLOAD_ANNOTATION",
+    "Beside",
+    "ByKey",
+    "LabelKey",
+    "Mark",
+    "Name",
+    "Public",
+    "Refined",
+    "Removed",
+    "Terms",
+    "Text",
+    "Timestamp",
+    "WireForm",
+]
+
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
+"""On each namespace: its name."""
+ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
+"""On a namespace: whether its claims may ask for admin access."""
+_NODE_NAME_FIELD: Final = "metadata.name"
+_WELL_KNOWN: Final = frozenset(
+    {
+        ADMIN_LABEL,
+        HOSTNAME_LABEL,
+        NAMESPACE_LABEL,
+        "app",
+        "app.kubernetes.io/component",
+        "app.kubernetes.io/instance",
+        "app.kubernetes.io/name",
+        "batch.kubernetes.io/job-completion-index",
+        "batch.kubernetes.io/job-name",
+        "beta.kubernetes.io/arch",
+        "beta.kubernetes.io/instance-type",
+        "beta.kubernetes.io/os",
+        "failure-domain.beta.kubernetes.io/region",
+        "failure-domain.beta.kubernetes.io/zone",
+        "kubernetes.io/arch",
+        "kubernetes.io/os",
+        "job-name",
+        "node-role.kubernetes.io/control-plane",
+        "node.kubernetes.io/instance-type",
+        "topology.kubernetes.io/region",
+        "topology.kubernetes.io/zone",
+    }
+)
+"""Labels that nodes and pods have everywhere (Kubernetes, "Well-Known Labels" and "Recommended Labels")."""
+POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
+"""On a claim made from a template: the entry of the pod's ``spec.resourceClaims`` that it was made for."""
+EXTENDED_RESOURCE_ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
+"""On a claim: ``"true"`` if it was made for the extended resources of the pod that controls it."""
+WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/workload"
+"""On pods: the Workload of Kueue that they were admitted with."""
+
+
+class Name(Enum):
+    """A name that is replaced, the same name by the same other name. The value is the word that this one starts with.
+
+    A name that occurs in several places is replaced with the word of the first of them, in this order.
+    """
+
+    NODE = "node"
+    POOL = "pool"
+    DEVICE = "device"
+    NAMESPACE = "namespace"
+    CLAIM = "claim"
+    TEMPLATE = "template"
+    POD = "pod"
+    OWNER = "owner"
+    GROUP = "group"
+    HOST = "host"
+    QUOTA = "quota"
+    RULE = "rule"
+    UID = "uid"
+
+    SLICE = "slice"
+    CONTAINER = "container"
+    COUNTERS = "counters"
+    GATE = "gate"
+    IMAGE = "image"
+    ADDRESS = "address"
+    """Of a node, where a port of a container is on the node."""
+    PRIORITY = "priority"
+    KEY = "key"
+    """Key of a label."""
+    LABEL = "label"
+    """Value of a label of a pod or namespace."""
+    TERM = "term"
+    """What stands in the place of a word of the API and is none."""
+
+
+KEPT: Final[Mapping[Name, frozenset[str]]] = {
+    Name.ADDRESS: frozenset({"0.0.0.0", "127.0.0.1", "::", "::1"}),
+    Name.NAMESPACE: frozenset({"default"}),
+    Name.KEY: _WELL_KNOWN | {_NODE_NAME_FIELD},
+    Name.PRIORITY: frozenset({"system-cluster-critical", "system-node-critical"}),
+}
+"""Names that every cluster has; they stay."""
+
+
+class Public(Enum):
+    """Text that stays as it is. The value is what the documentation calls it."""
+
+    DRIVER = "names of drivers"
+    CLASS = "names of device classes"
+    ATTRIBUTE = "names of attributes and capacities"
+    COUNTER = "names of counters, compatibility groups and binding conditions"
+    REQUEST = "names of requests, and of the entries of a pod's claims"
+    RESOURCE = "names of resources in quotas, pods, nodes and device classes"
+    TAINT = "keys of taints"
+
+
+class Text(Enum):
+    """Text that stays but for the names and identifiers in it. The value is what the documentation calls it."""
+
+    ATTRIBUTE = "texts and versions that are values of attributes"
+    TAINT = "values of taints"
+    LABEL = "values of labels of nodes, for well-known labels and those that a selector asks for"
+    CEL = "CEL expressions, without comments"
+
+
+class LabelKey(Enum):
+    """Key of a label: a `Name.KEY` if it stays."""
+
+    ASKED = "named by a selector"
+    KEPT = "stays"
+    IF_ASKED = "stays with its value if it is well known or some selector names it"
+
+
+class Removed(Enum):
+    """What does not stay."""
+
+    WHOLE = "dropped"
+    CONTENT = "emptied"
+    """Becomes an empty object."""
+    UNSAID = "not said"
+    """Dropped, because the field says nothing."""
+
+
+@dataclass(frozen=True)
+class Timestamp:
+    """A point in time (RFC 3339)."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Words of the API, of which the given ones are known; another one counts as `Name.TERM`."""
+
+    known: frozenset[str]
+
+    def __init__(self, *known: str) -> None:
+        object.__setattr__(self, "known", frozenset(known))
+
+
+Mark = Name | Public | Text | Removed | Timestamp | LabelKey | Terms
+"""What a text is."""
+
+
+@dataclass(frozen=True)
+class ByKey:
+    """A map whose values have rules of their own under some keys; what the other keys and their values are."""
+
+    special: Mapping[str, Mark]
+    key: Mark = Removed.WHOLE
+    value: Mark = Removed.WHOLE
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Texts to which the rule applies that a map would have under the text in another field of the same object."""
+
+    field: str
+    rules: ByKey
+
+
+@dataclass(frozen=True)
+class Refined:
+    """Fields of the object that follow another rule here than they do in general."""
+
+    fields: Mapping[str, Mark | ByKey]
+
+    def __init__(self, **fields: Mark | ByKey) -> None:
+        object.__setattr__(self, "fields", fields)
+
+
+@dataclass(frozen=True)
+class WireForm:
+    """The model of what a value looks like on the wire."""
+
+    model: Any
+
+
+ANNOTATIONS: Final = ByKey(
+    {
+        POD_CLAIM_ANNOTATION: Public.REQUEST,
+        EXTENDED_RESOURCE_ANNOTATION: Terms("true", "false"),
+        WORKLOAD_ANNOTATION: Name.OWNER,
+    }
+)
+NODE_SELECTOR: Final = ByKey({HOSTNAME_LABEL: Name.HOST}, LabelKey.ASKED, Text.LABEL)
+"""Labels of nodes that are asked for."""
+NODE_LABELS: Final = ByKey({HOSTNAME_LABEL: Name.HOST}, LabelKey.IF_ASKED, Text.LABEL)
+NODE_REQUIREMENT: Final = Beside(
+    "key", ByKey({HOSTNAME_LABEL: Name.HOST, _NODE_NAME_FIELD: Name.NODE}, value=Text.LABEL)
+)
+"""Values of a condition on a label or field of a node."""
+POD_LABELS: Final = ByKey({}, LabelKey.KEPT, Name.LABEL)
+NAMESPACE_LABELS: Final = ByKey(
+    {NAMESPACE_LABEL: Name.NAMESPACE, ADMIN_LABEL: Terms("true", "false")}, LabelKey.IF_ASKED, Name.LABEL
+)
+LABEL_SELECTOR: Final = ByKey({NAMESPACE_LABEL: Name.NAMESPACE}, LabelKey.ASKED, Name.LABEL)
+"""Labels of pods or namespaces that are asked for."""
+LABEL_REQUIREMENT: Final = Beside("key", LABEL_SELECTOR)

@@ -1,0 +1,210 @@
+"""Where in an object which text is, as the models of the API say it.
+
+What a model does not know, and what is of another type than the model says, is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
+
+from dralloc.api.disclosure import (
+    Beside,
+    ByKey,
+    LabelKey,
+    Mark,
+    Name,
+    Public,
+    Refined,
+    Removed,
+    Terms,
+    Text,
+    Timestamp,
+    WireForm,
+)
+from dralloc.api.versions import kep5075_alpha
+from dralloc.errors import QuantityError
+from dralloc.quantity import Quantity, parse_quantity
+
+__all__ = [
+    "ABSENT",
+    "Entries",
+    "Fields",
+    "Items",
+    "Leaf",
+    "Schema",
+    "is_quantity",
+    "is_time",
+    "parts",
+    "rebuilt",
+    "schema_of",
+]
+
+ABSENT: Final = object()
+"""What a text turns into that leaves no trace."""
+
+Leaf = Callable[[Any, str], Any]
+"""What becomes of a text with a mark."""
+
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What is in the fields of an object, by their names on the wire."""
+
+    by_name: Mapping[str, Schema]
+
+
+@dataclass(frozen=True)
+class Items:
+    """What is in a list."""
+
+    item: Schema
+
+
+@dataclass(frozen=True)
+class Entries:
+    """What the keys of a map are and what is under them; under the `special` keys, which stay, is something else.
+
+    Where the API takes a list as well, that is in its items.
+    """
+
+    special: Mapping[str, Schema]
+    key: Schema
+    value: Schema
+
+
+Schema = Mark | Beside | Fields | Items | Entries | type
+
+
+@cache
+def schema_of(model: Any) -> Fields:
+    """What is where in objects of a model; also in the alpha spelling of KEP-5075."""
+    hints = get_type_hints(model, include_extras=True)
+    if issubclass(model, BaseModel):
+        names = {field.alias or name: name for name, field in model.model_fields.items()}
+    else:
+        names = {to_camel(field.name): field.name for field in fields(model)}
+    found = {alias: _schema(hints[name]) for alias, name in names.items()}
+    alpha = {old: found[new] for names in kep5075_alpha.RENAMED for old, new in names.items() if new in found}
+    return Fields(alpha | found)
+
+
+def _schema(hint: Any, marks: tuple[Any, ...] = ()) -> Schema:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _schema(arguments[0], (*arguments[1:], *marks))
+    for mark in marks:
+        if isinstance(mark, WireForm):
+            return schema_of(mark.model)
+        if isinstance(mark, Refined):
+            return Fields({**schema_of(hint).by_name, **{name: _marked(rule) for name, rule in mark.fields.items()}})
+        if isinstance(mark, Mark | ByKey | Beside):
+            return _marked(mark)
+    if origin is Literal:
+        return Terms(*arguments)
+    if origin is tuple:
+        item = _schema(arguments[0])
+        return item if isinstance(item, Removed) else Items(item)
+    if origin is Mapping:
+        key, value = map(_schema, arguments)
+        return next((one for one in (key, value) if isinstance(one, Removed)), Entries({}, key, value))
+    if NoneType in arguments:
+        return next(_schema(one) for one in arguments if one is not NoneType)
+    return hint if hint in _PLAIN else schema_of(hint) if hint not in (str, Any) else Removed.UNSAID
+
+
+_TEXTS: Final = (Name, Public, Text, Terms, LabelKey)
+
+
+def _marked(mark: Mark | ByKey | Beside) -> Schema:
+    return Entries(mark.special, mark.key, mark.value) if isinstance(mark, ByKey) else mark
+
+
+def parts(schema: Schema, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Schema]]:
+    """Everything that a schema consists of, with its place."""
+    yield path, schema
+    if isinstance(schema, Fields):
+        inner: Mapping[str, Schema] = schema.by_name
+    elif isinstance(schema, Entries):
+        inner = {**schema.special, "[key]": schema.key, "[value]": schema.value}
+    else:
+        inner = {"[item]": schema.item} if isinstance(schema, Items) else {}
+    for name, part in inner.items():
+        yield from parts(part, (*path, name))
+
+
+def rebuilt(value: Any, schema: Schema, leaf: Leaf) -> Any:
+    """A copy in which every text is what `leaf` makes of it, visited in the order of the object; else `ABSENT`.
+
+    A map of which nothing stays is left out as a whole. Other objects are not, as an empty one may mean something.
+    """
+    if isinstance(value, dict):
+        if isinstance(schema, Fields):
+            return _object(value, schema, leaf)
+        if isinstance(schema, Entries):
+            return _map(value, schema, leaf)
+    elif isinstance(value, list):
+        if isinstance(schema, Items | Entries):
+            inner = schema.item if isinstance(schema, Items) else schema.value
+            return [new for item in value if (new := rebuilt(item, inner, leaf)) is not ABSENT]
+    elif isinstance(schema, type):
+        return value if _PLAIN[schema](value) else ABSENT
+    elif isinstance(schema, Timestamp):
+        return value if isinstance(value, str) and is_time(value) else ABSENT
+    elif isinstance(value, str) and isinstance(schema, _TEXTS):
+        return leaf(schema, value)
+    return {} if schema is Removed.CONTENT else ABSENT
+
+
+def _object(value: dict[str, Any], schema: Fields, leaf: Leaf) -> dict[str, Any]:
+    found = {}
+    for name, part in value.items():
+        inner = schema.by_name.get(name, Removed.WHOLE)
+        if isinstance(inner, Beside):
+            inner = Items(inner.rules.special.get(str(value.get(inner.field)), inner.rules.value))
+        new = rebuilt(part, inner, leaf)
+        if new is not ABSENT:
+            found[name] = new
+    return found
+
+
+def _map(value: dict[str, Any], schema: Entries, leaf: Leaf) -> Any:
+    found = {}
+    for key, part in value.items():
+        special = key in schema.special
+        name = key if special else rebuilt(key, schema.key, leaf)
+        new = rebuilt(part, schema.special[key] if special else schema.value, leaf)
+        if ABSENT not in (name, new):
+            found[name] = new
+    return found if found or not value else ABSENT
+
+
+def is_time(text: str) -> bool:
+    """Whether a text is a point in time."""
+    return _TIME.fullmatch(text) is not None
+
+
+def is_quantity(value: Any) -> bool:
+    """Whether a value on the wire is a quantity."""
+    try:
+        parse_quantity(value if isinstance(value, str) else repr(value))
+    except QuantityError:
+        return False
+    return True
+
+
+_PLAIN: Final[Mapping[Any, Callable[[Any], bool]]] = {
+    bool: lambda value: isinstance(value, bool),
+    int: lambda value: type(value) is int,
+    Quantity: is_quantity,
+}
+"""Types whose values stay, and what is one on the wire."""
