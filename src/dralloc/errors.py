@@ -13,6 +13,7 @@
     │   ├── FatalError             ends the attempt on every node
     │   └── NodeError              another node may still do
     ├── SnapshotError              a live cluster cannot be read
+    ├── RedactionError             a name would be left in redacted objects
     ├── ModelError                 the exact model cannot be built or solved (int64 overflow, invalid options)
     └── CheckError                 an answer failed the independent checker: a defect of dralloc
 
@@ -40,6 +41,7 @@ __all__ = [
     "ModelError",
     "NodeError",
     "QuantityError",
+    "RedactionError",
     "SnapshotError",
 ]
 
@@ -142,6 +144,10 @@ class NodeError(AllocationError):
 
 class SnapshotError(DrallocError):
     """A live cluster cannot be read."""
+
+
+class RedactionError(DrallocError):
+    """A name would be left in redacted objects."""
 
 
 class ModelError(DrallocError):

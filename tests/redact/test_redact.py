@@ -162,10 +162,12 @@ def test_equal_identifiers_stay_equal() -> None:
         ("device.attributes['d'].host == 'node-a'", "device.attributes['d'].host == \"node-0001\""),
         ('x == "node-b" || x == r"node-b"', 'x == "node-0002" || x == "node-0002"'),
         ('x in ["""node-a""", \'node\\x2da\']', 'x in ["node-0001", "node-0001"]'),
-        ("x == 'node-a-1' || x == 'Node-a'", "x == 'node-a-1' || x == 'Node-a'"),
+        ("x == 'node-a-1' || x == 'Node-a'", "x == \"node-0001-1\" || x == 'Node-a'"),
+        ("x.startsWith('pci/node-a.')", 'x.startsWith("pci/node-0001.")'),
+        ("x == 'node-ab' || x == 'snode-a'", "x == 'node-ab' || x == 'snode-a'"),
         ("x == 'it\\'s' // node-a", "x == 'it\\'s' //"),
-        ("x == '// node-a'", "x == '// node-a'"),
-        ("x == b'node-a'", "x == b'node-a'"),
+        ("x == '// node-a'", 'x == "// node-0001"'),
+        ("x == b'node-a'", 'x == b"node-0001"'),
         (f"device.driver == '{DRIVER}'", f"device.driver == '{DRIVER}'"),
         ("x == 'unfinished", "x == 'unfinished"),
         ("x == '\\q'", "x == '\\q'"),
@@ -206,12 +208,31 @@ def test_a_selector_that_looks_inside_of_redacted_text_is_a_warning() -> None:
     assert list(redaction.warnings()) == []
 
 
-def test_a_name_inside_of_longer_text_is_a_warning() -> None:
-    _, redaction = planned(attribute("node-0.example.com"), attribute("node-0/eth0"), attribute("node-01"))
-    assert list(redaction.warnings()) == [
-        'a name is left inside of the text "node-0.example.com"',
-        'a name is left inside of the text "node-0/eth0"',
-    ]
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("node-0.example.com", "node-0001.example.com"),
+        ("node-0/eth0", "node-0001/eth0"),
+        ("node-01", "node-01"),
+        ("host node-0, node-0-1", "host node-0001, node-0001-1"),
+        ("node-0/GPU-0f1e2d3c-aaaa-4bbb-8ccc-0123456789ab", "node-0001/GPU-00000000-0000-0000-0000-000000000001"),
+    ],
+)
+def test_names_inside_of_longer_texts(given: str, expected: str) -> None:
+    found, _ = redacted(attribute(given), node("node-0"))
+    assert found["spec"]["devices"][0]["attributes"]["host"]["string"] == expected
+
+
+def test_a_name_inside_of_a_text_that_stays_is_a_warning() -> None:
+    _, redaction = planned(node("acme-7"), device_class("acme-7-gpu"), device_class("acme-70"))
+    assert list(redaction.warnings()) == ['a name is left inside of the text "acme-7-gpu"']
+
+
+def test_a_part_of_a_drivers_name_is_no_secret() -> None:
+    text = "device.driver.endsWith('.example.com') && x == 'example'"
+    elsewhere = claim("x", request())
+    elsewhere["metadata"]["namespace"] = "example"
+    assert selector(text, elsewhere) == "device.driver.endsWith('.example.com') && x == \"namespace-0001\""
 
 
 def test_labels_of_nodes_stay_if_they_are_asked_for() -> None:
@@ -226,14 +247,15 @@ def test_labels_of_nodes_stay_if_they_are_asked_for() -> None:
     user = pod("8", nodeSelector={"rack": "r1"})
     new_node, new_slice, new_pod = redacted(machine, selected, user)
     assert new_node["metadata"]["labels"] == {
-        "rack": "r1",
-        "cores": "64",
+        "key-0002": "r1",
+        "key-0001": "64",
         "topology.kubernetes.io/zone": "z",
-        "seen-by": "node-0001",
+        "key-0003": "node-0001",
     }
     found = new_slice["spec"]["nodeSelector"]["nodeSelectorTerms"][0]["matchExpressions"]
+    assert [one["key"] for one in found] == ["key-0001", "key-0003"]
     assert [one["values"] for one in found] == [["8"], ["node-0001"]]
-    assert new_pod["spec"]["nodeSelector"] == {"rack": "r1"}
+    assert new_pod["spec"]["nodeSelector"] == {"key-0002": "r1"}
 
 
 def test_labels_of_pods_stay_equal_and_others_go() -> None:
@@ -243,8 +265,47 @@ def test_labels_of_pods_stay_equal_and_others_go() -> None:
     lone = claim("x", request())
     lone["metadata"]["labels"] = {"team": "red"}
     *pods, found = redacted(first, second, third, lone)
-    assert [one["metadata"]["labels"]["gang"] for one in pods] == ["label-0002", "label-0001", "label-0002"]
+    assert [one["metadata"]["labels"]["key-0001"] for one in pods] == ["label-0002", "label-0001", "label-0002"]
     assert "labels" not in found["metadata"]
+
+
+def test_labels_that_other_pods_ask_for_stay_the_same_labels() -> None:
+    lonely = {
+        "labelSelector": {"matchLabels": {"acme/team": "red"}},
+        "namespaceSelector": {"matchExpressions": [{"key": "acme/stage", "operator": "In", "values": ["prod"]}]},
+        "namespaces": ["lab"],
+        "topologyKey": "acme/rack",
+    }
+    user = pod("a", affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [lonely]}})
+    other = pod("b")
+    other["metadata"] |= {"namespace": "lab", "labels": {"acme/team": "red"}}
+    labels = {"acme/stage": "prod", "acme/owner": "x", "kubernetes.io/metadata.name": "lab"}
+    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lab", "labels": labels}}
+    machine = node("n")
+    machine["metadata"]["labels"] = {"acme/rack": "r7", "acme/team": "blue"}
+    found, new_other, new_home, new_node = redacted(user, other, home, machine)
+    (term,) = found["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    rack, stage, team = (f"key-000{number}" for number in (1, 2, 3))
+    assert term == {
+        "labelSelector": {"matchLabels": {team: "label-0002"}},
+        "namespaceSelector": {"matchExpressions": [{"key": stage, "operator": "In", "values": ["label-0001"]}]},
+        "namespaces": ["namespace-0001"],
+        "topologyKey": rack,
+    }
+    assert new_other["metadata"]["labels"] == {team: "label-0002"}
+    assert new_home["metadata"]["labels"] == {stage: "label-0001", "kubernetes.io/metadata.name": "namespace-0001"}
+    assert new_node["metadata"]["labels"] == {rack: "r7", team: "blue"}
+
+
+def test_images_and_ports_of_nodes() -> None:
+    ports = [{"containerPort": 80, "hostPort": 80, "hostIP": ip} for ip in ("0.0.0.0", "10.1.2.3")]
+    user = pod("a", containers=[{"name": "c", "image": "acme.example.com/train:1", "ports": ports}])
+    machine = {**node("n"), "status": {"images": [{"names": ["acme.example.com/train:1"], "sizeBytes": 5}]}}
+    found, new_node = redacted(user, machine)
+    (container,) = found["spec"]["containers"]
+    assert new_node["status"]["images"] == [{"names": ["image-0001"], "sizeBytes": 5}]
+    assert container["image"] == "image-0001"
+    assert [port["hostIP"] for port in container["ports"]] == ["0.0.0.0", "address-0001"]
 
 
 def test_what_only_drivers_read_is_emptied() -> None:

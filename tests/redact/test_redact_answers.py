@@ -9,11 +9,14 @@ from hypothesis import given, settings
 
 import dralloc
 from conftest import ROOT
+from dralloc.api.disclosure import Name
+from dralloc.api.reading import model_of
+from dralloc.conformance.cases import read_lines
 from dralloc.load import load_documents, load_objects
 from dralloc.redact import Redaction, plan_redaction
-from dralloc.redact.places import Place
-from dralloc.snapshot import is_read
+from redact.cases import documents
 from redact.clusters import clusters
+from redact.planted import Planter
 from wire import Json
 
 MODELS = sorted({path.parent for path in (ROOT / "models").rglob("expected.yaml")})
@@ -41,17 +44,32 @@ def results(plan: dralloc.Plan, redaction: Redaction | None) -> list[tuple[str, 
         for result in allocation.devices.results:
             pool, device = result.pool, result.device
             if redaction:
-                pool, device = redaction.names.of(Place.POOL, pool), redaction.names.of(Place.DEVICE, device)
+                pool, device = redaction.names.of(Name.POOL, pool), redaction.names.of(Name.DEVICE, device)
             found.append((result.request, result.driver, pool, device))
     return found
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: str(model.relative_to(ROOT / "models")))
 def test_models(model: Path) -> None:
-    objects = [one for one in load_objects(model) if is_read(one)]
+    objects = [one for one in load_objects(model) if model_of(one)]
     assert_same_answer(objects)
+    assert_same_answer([Planter().extended(one, model_of(one)) for one in objects])
     replaced, _ = redacted(objects)
     assert redacted(replaced)[0] == replaced
+
+
+WARNED = {"batch-1-4", "batch-1-35"}
+"""Cases with a selector on a part of a device's name that is an attribute, too: ``parent.startsWith("n")``."""
+
+
+@pytest.mark.parametrize("batch", range(4))
+def test_recorded_cases(batch: int) -> None:
+    for case in list(read_lines(ROOT / "tests" / "data" / "recorded_cases.jsonl.gz"))[batch::4]:
+        objects = [Planter().extended(one, model_of(one)) for one in documents(case)]
+        warned = list(redacted(objects)[1].warnings())
+        assert bool(warned) == (case["id"] in WARNED), warned
+        if not warned:
+            assert_same_answer(objects)
 
 
 @settings(max_examples=300)
@@ -71,6 +89,14 @@ def test_no_name_is_left_where_names_are(objects: list[Json]) -> None:
             assert word
             assert number.isdecimal()
         assert metadata.get("namespace") in (None, "default", redaction.names.everywhere.get("z"))
+
+
+@pytest.mark.parametrize("place", ["claims/example-driver", "claims/nvidia", "claims/sriov", "resourceslices"])
+def test_recorded_objects_of_real_clusters(shared: Path, place: str) -> None:
+    files = [path for path in sorted((shared / "data" / place).iterdir()) if "apiVersion:" in path.read_text()]
+    for path in files:
+        known = [one for one in load_objects(path) if model_of(one)]
+        assert_same_answer([Planter().extended(one, model_of(one)) for one in known])
 
 
 def test_recorded_slices_of_real_clusters(shared: Path) -> None:

@@ -106,3 +106,22 @@ def test_redact_tells_what_it_cannot_read(tmp_path: Path) -> None:
     assert result.exit_code == Exit.INPUT
     assert result.stderr == f"error: {path}: is no Kubernetes object: it needs apiVersion and kind\n"
     assert dralloc("redact", tmp_path / "missing").exit_code == Exit.INPUT
+
+
+@pytest.mark.parametrize("output", ["-", "shared.yaml"])
+def test_nothing_is_written_when_a_name_would_be_left(tmp_path: Path, output: str) -> None:
+    given = yaml.safe_dump_all([node("rack-7"), *cluster(), device_class("broken", "device.driver == 'rack-7")])
+    path = output if output == "-" else tmp_path / output
+    result = dralloc("redact", "-", "-o", path, stdin=given)
+    assert result.exit_code == Exit.INPUT
+    assert result.stdout == ""
+    assert result.stderr.startswith('error: DeviceClass broken: spec.selectors[0].cel.expression: the name "rack-7"')
+    assert not list(tmp_path.iterdir())
+
+
+def test_conditions_of_devices_are_no_obstacle() -> None:
+    reported = {"driver": "d", "pool": "p", "device": "x", "conditions": [{"type": "Ready", "message": "acme"}]}
+    given = yaml.safe_dump_all([*cluster(), claim("b", request(), status={"devices": [reported]})])
+    result = dralloc("redact", "-", stdin=given)
+    assert result.exit_code == Exit.DONE, result.stderr
+    assert "acme" not in result.stdout

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dralloc.api import reading
-from dralloc.snapshot import is_needed, is_read, trimmed
+from dralloc.api import PodOwner, ResourceObject, reading
+from dralloc.snapshot import is_needed, trimmed
 from wire import Json, claim, node, pod, request, resource_slice
 
 CONTAINER: Json = {
@@ -88,18 +88,9 @@ def test_pods_without_devices_are_not_needed(spec: Json, needed: bool) -> None:
 @pytest.mark.parametrize("one", [claim("a"), resource_slice(), node()])
 def test_everything_else_is_needed(one: Json) -> None:
     assert is_needed(one)
-    assert is_read(one)
 
 
-def test_nothing_else_is_read() -> None:
-    for version, kind in (("v1", "Secret"), ("v1", "ConfigMap"), ("example.com/v1", "Pod"), ("v1", "ResourceClaim")):
-        assert not is_read({"apiVersion": version, "kind": kind})
-
-
-def kinds_of_the_loader() -> list[Any]:
-    return [*reading._OTHER_KINDS.values(), *reading._RESOURCE_KINDS.values()]
-
-
-@pytest.mark.parametrize("model", kinds_of_the_loader(), ids=lambda model: str(model.kind))
+@pytest.mark.parametrize("model", [one for one in reading.MODELS if not issubclass(one, PodOwner)])
 def test_every_kind_that_is_loaded_is_known_here(model: Any) -> None:
-    assert is_read({"apiVersion": model.api_version, "kind": model.kind})
+    named = {"apiVersion": model.api_version, "kind": model.kind, "metadata": {"name": "a"}}
+    assert trimmed({**named, "else": 1}) == ({**named, "else": 1} if issubclass(model, ResourceObject) else named)

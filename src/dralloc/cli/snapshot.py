@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,13 +60,13 @@ def snapshot_command(  # noqa: PLR0913 - one parameter per option
 
 def redact_command(paths: Paths, session: Reader, output: Output = STDOUT) -> None:
     """Replace the names in a cluster's objects, so that they can be shared and still give the same answer."""
+    from dralloc.api.reading import model_of
     from dralloc.load import load_objects
-    from dralloc.snapshot import is_read
 
     with session.busy("reading"):
         objects = load_objects(*paths, limits=session.limits)
-    known = [one for one in objects if is_read(one)]
-    others = Counter(str(one.get("kind")) for one in objects if not is_read(one))
+    known = [one for one in objects if model_of(one) is not None]
+    others = Counter(str(one.get("kind")) for one in objects if model_of(one) is None)
     if others:
         kinds = ", ".join(f"{kind} ({number})" for kind, number in sorted(others.items()))
         session.warn([f"{others.total()} objects of kinds that dralloc does not read are left out: {kinds}"])
@@ -80,7 +81,9 @@ def _write(session: Session, objects: Snapshot | list[dict[str, Any]], output: P
         redaction = plan_redaction(objects) if redacted else None
         written = map(redaction.apply, objects) if redaction else iter(objects)
         if output == STDOUT:
-            write_objects(written, typer.get_binary_stream("stdout"))
+            whole = BytesIO()  # all of it or nothing, here too
+            write_objects(written, whole)
+            typer.get_binary_stream("stdout").write(whole.getbuffer())
         else:
             save(written, output)
     if redaction:

@@ -9,7 +9,7 @@ from typing import Final
 
 from dralloc.match.cel.literals import string_literal
 
-__all__ = ["literals", "looks_inside", "with_literals"]
+__all__ = ["code_words", "literals", "looks_inside", "with_literals"]
 
 _TOKEN: Final = re.compile(
     r"(?P<comment>//[^\n]*)"
@@ -18,9 +18,10 @@ _TOKEN: Final = re.compile(
     r"|\"\"\"(?:\\[\s\S]|[^\\])*?\"\"\"|\"(?:\\.|[^\\\"\n\r])*\""
     r"|'''(?:\\[\s\S]|[^\\])*?'''|'(?:\\.|[^\\'\n\r])*')"
 )
+_WORD: Final = re.compile(r"[^\W_]+")
 _INSIDE: Final = re.compile(
     r"\.\s*(?:startsWith|endsWith|contains|matches|find|findAll|split|substring|indexOf|lastIndexOf|charAt|replace"
-    r"|lowerAscii|upperAscii|reverse|size)\s*\(|\b(?:size|ip|cidr|isIP|isCIDR|semver|isSemver|quantity)\s*\("
+    r"|lowerAscii|upperAscii|reverse|size|isGreaterThan|isLessThan|compareTo)\s*\(|\b(?:size|ip|cidr|isIP|isCIDR|semver|isSemver|quantity)\s*\("
 )
 
 
@@ -40,9 +41,15 @@ def with_literals(expression: str, replaced: Callable[[str], str]) -> str:
             return "//"
         value = _value(token)
         other = None if value is None else replaced(value)
-        return token[0] if other in (None, value) else json.dumps(other, ensure_ascii=False)
+        return token[0] if other in (None, value) else (token["bytes"] or "") + json.dumps(other, ensure_ascii=False)
 
     return _TOKEN.sub(new, expression)
+
+
+def code_words(expression: str) -> frozenset[str]:
+    """The words outside of literals; none if a literal has no end, so that what is code is not known."""
+    code = _TOKEN.sub(" ", expression)
+    return frozenset() if set("'\"") & set(code) else frozenset(_WORD.findall(code))
 
 
 def looks_inside(expression: str) -> bool:
@@ -51,7 +58,7 @@ def looks_inside(expression: str) -> bool:
 
 
 def _value(token: re.Match[str]) -> str | None:
-    if token["string"] is None or token["bytes"]:
+    if token["string"] is None:
         return None
     try:
         return string_literal(token["string"])

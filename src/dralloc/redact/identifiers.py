@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, ip_interface
 from typing import Final
@@ -28,18 +29,26 @@ _LOCAL: Final = "02"
 class Identifiers:
     """Numbers identifiers in the order in which they are first seen; the same one always gets the same number."""
 
+    made: set[str] = field(default_factory=set)
+    """The replacements."""
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def uid(self, text: str) -> str:
         """A replacement for a text that is an identifier as a whole."""
         return str(UUID(int=self._number(text)))
 
-    def replaced(self, text: str) -> str:
-        """The text with a replacement for every identifier in it."""
+    def replaced(self, text: str, between: Callable[[str], str] = str) -> str:
+        """The text with a replacement for every identifier in it, and with what `between` makes of the rest."""
         # Eight bytes of a hardware address would also do as an IP address.
         if _ADDRESS.fullmatch(text) and not _PATTERN.fullmatch(text) and (address := self._address(text)):
             return address
-        return _PATTERN.sub(self._replacement, text)
+        found, end = [], 0
+        for match in _PATTERN.finditer(text):
+            new = self._replacement(match)
+            self.made.add(new)
+            found += [between(text[end : match.start()]), new]
+            end = match.end()
+        return "".join((*found, between(text[end:])))
 
     def _number(self, text: str) -> int:
         return self._numbers.setdefault(text, len(self._numbers) + 1)
@@ -65,4 +74,5 @@ class Identifiers:
             new = IPv4Address(_NETWORK_V4 + number)
         else:
             new = IPv6Address(_NETWORK_V6 + number)
+        self.made.add(str(new))
         return "/".join((str(new), *text.split("/")[1:]))

@@ -12,77 +12,87 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from dralloc.redact.places import NAMES, Place
+from dralloc.api.disclosure import KEPT, Name
+from dralloc.api.schema import is_quantity
+from dralloc.redact.identifiers import Identifiers
+from dralloc.redact.occurrences import Occurrences, parts_of
 
-__all__ = ["KEPT_NAMESPACE", "Names", "NamesFound"]
+__all__ = ["Names", "NamesFound"]
 
-KEPT_NAMESPACE: Final = "default"
-"""Where an object lives that names no namespace; it keeps its name."""
-
-_OWN: Final = (Place.SLICE, Place.CONTAINER, Place.GANG)
-"""Names that nothing else refers to: they are numbered for themselves."""
+_OBJECTS: Final = (Name.SLICE, Name.CONTAINER, Name.PRIORITY)
+_WORDS: Final = (Name.COUNTERS, Name.GATE, Name.IMAGE, Name.ADDRESS, Name.KEY, Name.LABEL, Name.TERM)
+_OWN: Final = (*_OBJECTS, *_WORDS)
+"""Names that nothing but their like refers to are numbered for themselves; words are replaced nowhere else."""
 _DIGITS: Final = 4
-_LIKE_ONE: Final = re.compile(r"[a-z-]+-\d")
 
 
 @dataclass
 class NamesFound:
     """What was seen in the objects, each in the order of appearance."""
 
-    names: dict[Place, dict[str, None]] = field(default_factory=lambda: {place: {} for place in NAMES})
+    names: dict[Name, dict[str, None]] = field(default_factory=lambda: {place: {} for place in Name})
+    public: dict[str, None] = field(default_factory=dict)
+    """Texts that stay as they are."""
     words: set[str] = field(default_factory=set)
-    """Drivers and names of attributes: in text they stay what they are."""
+    """Of these, what expressions name: drivers, attributes and capacities. In other texts they stay, too."""
+    code: set[str] = field(default_factory=set)
+    """Words of expressions outside of literals."""
+    asked: set[str] = field(default_factory=set)
+    """Keys of labels that selectors name."""
     texts: set[str] = field(default_factory=set)
-    """Texts that stay unless they are names."""
+    """Texts that stay but for the names in them."""
 
-    def add(self, place: Place, name: str) -> None:
+    def add(self, place: Name, name: str) -> None:
         """Note a name."""
-        if name and not (place is Place.NAMESPACE and name == KEPT_NAMESPACE):
+        if name and name not in KEPT.get(place, ()):
             self.names[place][name] = None
 
-    def settled(self) -> Names:
+    def settled(self, identifiers: Identifiers) -> Names:
         """Decide on all replacements."""
-        nodes, pools = set(self.names[Place.NODE]), set(self.names[Place.POOL])
-        everywhere = self._ordered(nodes, pools)
-        for place in NAMES:
-            if place not in (Place.NODE, Place.POOL, *_OWN):
-                new = [name for name in self.names[place] if name not in everywhere]
-                everywhere |= self._numbered(place, new)
+        everywhere = self._ordered(set(self.names[Name.NODE]), set(self.names[Name.POOL]))
+        for place in Name:
+            if place not in (Name.NODE, Name.POOL, Name.UID, *_OWN):
+                everywhere |= self._numbered(place, [name for name in self.names[place] if name not in everywhere])
+        everywhere |= {uid: identifiers.uid(uid) for uid in self.names[Name.UID] if uid not in everywhere}
         own = {place: self._numbered(place, sorted(self.names[place])) for place in _OWN}
-        text = {name: new for name, new in everywhere.items() if name not in self.words and not name.isdecimal()}
-        return Names(everywhere, own, text)
+        objects = {name: new for place in _OBJECTS for name, new in own[place].items()} | everywhere
+        text = {name: new for name, new in objects.items() if name not in self.words and not is_quantity(name)}
+        parts = {part for word in self.words for part in parts_of(word)}
+        return Names(everywhere, own, text, frozenset(text.keys() - self.public.keys() - self.code - parts))
 
     def _ordered(self, nodes: set[str], pools: set[str]) -> dict[str, str]:
         """Nodes and pools; if only some pools are named after nodes, the others are numbered behind the node before."""
         others = pools - nodes
         if not pools & nodes or not others:
-            return {**self._numbered(Place.NODE, sorted(nodes)), **self._numbered(Place.POOL, sorted(others))}
-        found = self._numbered(Place.NODE, sorted(nodes))
-        latest, behind = f"{self._word(Place.NODE)}-{0:0{_width(len(nodes))}}", 0
+            return {**self._numbered(Name.NODE, sorted(nodes)), **self._numbered(Name.POOL, sorted(others))}
+        found = self._numbered(Name.NODE, sorted(nodes))
+        latest, behind = f"{self._word(Name.NODE)}-{0:0{_width(len(nodes))}}", 0
         width = _width(len(others))
         for name in sorted(nodes | others):
             if name in nodes:
                 latest, behind = found[name], 0
             else:
                 behind += 1
-                found[name] = f"{latest}-{Place.POOL.value}-{behind:0{width}}"
+                found[name] = f"{latest}-{Name.POOL.value}-{behind:0{width}}"
         return found
 
-    def _numbered(self, place: Place, names: Iterable[str]) -> dict[str, str]:
+    def _numbered(self, place: Name, names: Iterable[str]) -> dict[str, str]:
         known = tuple(names)
         word, width = self._word(place), _width(len(known))
         return {name: f"{word}-{number:0{width}}" for number, name in enumerate(known, 1)}
 
     @cached_property
-    def _staying(self) -> frozenset[str]:
-        """Texts that are not replaced, as far as they could be taken for a replacement."""
-        named = {name for place, names in self.names.items() if place not in _OWN for name in names}
-        return frozenset(text for text in self.texts - (named - self.words) if _LIKE_ONE.match(text))
+    def _staying(self) -> str:
+        """What of the texts is not replaced, as far as it could be taken for a replacement."""
+        names = {name for place, names in self.names.items() if place not in _WORDS for name in names} - self.words
+        occurrences = Occurrences(names)
+        like_one = re.compile(rf"(?:{'|'.join(place.value for place in Name)})-\d")
+        return "\n".join(occurrences.replaced(text, lambda _: "\n") for text in self.texts if like_one.search(text))
 
-    def _word(self, place: Place) -> str:
-        """What replacements start with, so that none of them is a text which stays."""
+    def _word(self, place: Name) -> str:
+        """What replacements start with, so that none of them is, or is in, a text which stays."""
         word = str(place.value)
-        while any(re.match(rf"{word}-\d", text) for text in self._staying):
+        while re.search(rf"(?<![^\W_]){word}-\d", self._staying):
             word = f"other-{word}"
         return word
 
@@ -98,16 +108,19 @@ class Names:
     own
         Those that only mean something in their place.
     text
-        What is replaced in attributes, labels and expressions.
+        What is replaced in attributes, labels and expressions, where it is the whole text.
+    hidden
+        Of these, what is also replaced inside of longer texts and must be left nowhere.
     """
 
     everywhere: Mapping[str, str]
-    own: Mapping[Place, Mapping[str, str]]
+    own: Mapping[Name, Mapping[str, str]]
     text: Mapping[str, str]
+    hidden: frozenset[str]
 
-    def of(self, place: Place, name: str) -> str:
+    def of(self, place: Name, name: str) -> str:
         """The replacement of a name."""
-        if not name or (place is Place.NAMESPACE and name == KEPT_NAMESPACE):
+        if not name or name in KEPT.get(place, ()):
             return name
         return self.own.get(place, self.everywhere)[name]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dralloc.snapshot.client import connect
 from dralloc.snapshot.listing import Snapshot, take_snapshot
 from dralloc.snapshot.server import Limits, Page, Refused, Server
-from dralloc.snapshot.strip import is_needed, is_read, trimmed
+from dralloc.snapshot.strip import is_needed, trimmed
 
 __all__ = [
     "Limits",
@@ -19,7 +19,6 @@ __all__ = [
     "Snapshot",
     "connect",
     "is_needed",
-    "is_read",
     "take_snapshot",
     "trimmed",
 ]

@@ -12,7 +12,7 @@ from dralloc.api.expansion import POD_CLAIM_ANNOTATION
 from dralloc.compiler.extended import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.snapshot.server import Json
 
-__all__ = ["is_needed", "is_read", "trimmed"]
+__all__ = ["is_needed", "trimmed"]
 
 _ALL: Final = None
 _Fields = Mapping[str, Any]
@@ -73,13 +73,6 @@ _OTHERS: Final[Mapping[tuple[str, str], _Fields]] = {
     ("scheduling.k8s.io", "PriorityClass"): {"metadata": _NO_LABELS, "value": _ALL, "globalDefault": _ALL},
     ("scheduling.k8s.io", "Workload"): _GROUP,
 }
-_RESOURCE_KINDS: Final = {"DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"}
-
-
-def is_read(one: Json) -> bool:
-    """Whether dralloc reads objects of this kind."""
-    group, kind = _identity(one)
-    return (group, kind) in _OTHERS or (group == "resource.k8s.io" and kind in _RESOURCE_KINDS)
 
 
 def is_needed(one: Json) -> bool:
@@ -107,7 +100,7 @@ def _mapping(value: Any) -> Json:
 
 
 def trimmed(one: Json) -> Json:
-    """The object without what dralloc does not read; of a kind that `is_read`. The given one is not changed."""
+    """The object without what dralloc does not read; of a kind that it reads. The given one is not changed."""
     identity = _identity(one)
     fields = _OTHERS.get(identity) or {**dict.fromkeys(one, _ALL), "metadata": _METADATA}
     head: Json = {key: one[key] for key in ("apiVersion", "kind") if key in one}
