@@ -83,10 +83,4 @@ class Scene:
 
 def alternatives_in(demands: Iterable[Demand]) -> list[int]:
     """The indices of all alternatives that demands ask for."""
-    return [
-        alternative.index
-        for demand in demands
-        for claim in demand.claims
-        for request in claim.requests
-        for alternative in request.alternatives
-    ]
+    return [alternative.index for demand in demands for alternative in demand.alternatives()]

@@ -4,10 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from dralloc.problem.eligibility import Eligibility
 from dralloc.problem.problem import Problem
+from dralloc.problem.requests import Alternative, Claim
 from dralloc.problem.supply import Scalar
 
-__all__ = ["inventory_key"]
+__all__ = ["claim_key", "inventory_key"]
+
+
+def claim_key(eligibility: Eligibility, claim: Claim) -> Hashable:
+    """A canonical key of what a claim asks for.
+
+    Claims with equal keys can be exchanged in any answer: request by request their alternatives get the same answers
+    for every device (`Eligibility.kind`), want as many and rank alike, and constraints of the same kind over the same
+    attributes cover the same of them. Names do not matter, but for whether there is a choice at all, which upstream
+    counts as a step. Defects are not in the key: their messages are each claim's own.
+    """
+
+    def wanted(one: Alternative) -> Hashable:
+        return eligibility.kind(one.index), one.count, one.rank, one.admin, bool(one.name.sub)
+
+    requests = tuple([tuple(map(wanted, request.alternatives)) for request in claim.requests])
+    if not claim.constraints:
+        return requests
+    names = [one.name for one in claim.alternatives()]
+    covered = [(each.kind, each.attribute, tuple(map(each.covers, names))) for each in claim.constraints]
+    return requests, tuple(covered)
 
 
 def inventory_key(problem: Problem) -> Hashable:

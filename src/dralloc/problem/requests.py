@@ -99,6 +99,11 @@ class Claim:
         for request in self.requests:
             yield from request.alternatives
 
+    @property
+    def is_defective(self) -> bool:
+        """Whether it can never be allocated, because of itself or of one of its alternatives."""
+        return bool(self.defect) or any(one.defect for one in self.alternatives())
+
 
 @dataclass(frozen=True, slots=True)
 class Demand:
@@ -132,6 +137,11 @@ class Demand:
         """Every alternative of every claim, in order."""
         for claim in self.claims:
             yield from claim.alternatives()
+
+    @property
+    def is_defective(self) -> bool:
+        """Whether it can never be placed: a defect anywhere is fatal for all of it."""
+        return any(claim.is_defective for claim in self.claims)
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,9 +121,8 @@ def _alternatives(demand: Demand) -> Iterator[tuple[Claim, Request, Alternative]
 def _takes_one(demand: Demand) -> bool:
     """Whether it takes one device, whatever its attributes."""
     requests = [request for claim in demand.claims for request in claim.requests]
-    defects = any(claim.defect for claim in demand.claims) or any(one.defect for _, _, one in _alternatives(demand))
     single = len(requests) == 1 and all(one.count == 1 for one in requests[0].alternatives)
-    return single and not defects and not any(claim.constraints for claim in demand.claims)
+    return single and not demand.is_defective and not any(claim.constraints for claim in demand.claims)
 
 
 def _without_constraints(demand: Demand) -> Demand:

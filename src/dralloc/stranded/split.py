@@ -152,10 +152,4 @@ class Splitter:
 
     @cached_property
     def _alternatives(self) -> Sequence[Alternative]:
-        return [
-            each
-            for demand in self._demands
-            for claim in demand.claims
-            for request in claim.requests
-            for each in request.alternatives
-        ]
+        return [each for demand in self._demands for each in demand.alternatives()]

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dralloc.errors import AllocationError
-from dralloc.problem import Alternative, Charge, Demand, Device, PoolState, Problem, Scalar
+from dralloc.problem import Charge, Demand, Device, PoolState, Problem, Scalar
 from dralloc.problem.ledger import Ledger
 
 __all__ = ["Islands", "Recurrence", "find_islands"]
@@ -109,7 +109,7 @@ class _Survey:
     def __init__(self, problem: Problem, demands: Sequence[Demand]) -> None:
         self.problem = problem
         self.allowed = [None if demand.nodes is None else frozenset(demand.nodes) for demand in demands]
-        self.alternatives = list(_alternatives(demands))
+        self.alternatives = [one for demand in demands for one in demand.alternatives()]
         self.every = any(alternative.count is None for alternative in self.alternatives)
         self.minds_all = self.every or any(alternative.admin for alternative in self.alternatives)
         self.compared = sorted(
@@ -204,10 +204,3 @@ class _Survey:
         """Its compatibility groups, and those that what is in use has in common (KEP-5963)."""
         for number, groups in view.compatibility:
             yield sight.sets.setdefault(number, len(sight.sets)), groups, self.in_use.get(number)
-
-
-def _alternatives(demands: Sequence[Demand]) -> Iterator[Alternative]:
-    for demand in demands:
-        for claim in demand.claims:
-            for request in claim.requests:
-                yield from request.alternatives

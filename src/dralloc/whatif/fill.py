@@ -139,8 +139,7 @@ class _Filling:
 
     def _tries(self) -> Sequence[int]:
         """Models of many copies that take all there is grow with the square of their number."""
-        requests = [request for claim in self.demand.claims for request in claim.requests]
-        for_all = any(each.count is None for request in requests for each in request.alternatives)
+        for_all = any(each.count is None for each in self.demand.alternatives())
         return _TRIES[:-1] if for_all else _TRIES
 
     def _is_endless(self, problem: Problem, solution: Solution) -> bool:

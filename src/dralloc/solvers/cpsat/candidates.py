@@ -115,7 +115,7 @@ class _Surveyor:
 
     def sites(self, demand: Demand) -> tuple[Site, ...]:
         """The nodes that can serve every request, looked at alone. A defect anywhere is fatal for the demand."""
-        if any(claim.defect or _defects(claim) for claim in demand.claims):
+        if demand.is_defective:
             return ()
         found = (self._site(demand, node) for node in self.problem.candidate_nodes(demand))
         return tuple(site for site in found if site)
@@ -203,7 +203,3 @@ class _Surveyor:
             and all(attribute in view.attributes for attribute in attributes)
             and (spec.admin or self.ledger.has_counters(view, candidate.charge))
         )
-
-
-def _defects(claim: Claim) -> bool:
-    return any(spec.defect for request in claim.requests for spec in request.alternatives)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dralloc.problem import MAX_RESULTS, Alternative, Claim, Problem
+from dralloc.problem.equivalence import claim_key
 
 __all__ = ["Kind", "Kinds"]
 
@@ -41,37 +42,17 @@ class Kinds:
 
     def of(self, claims: Sequence[Claim]) -> Kind | None:
         """The kind of these claims together; None if one of them has a defect, which is its own."""
-        if any(claim.defect for claim in claims):
+        if any(claim.is_defective for claim in claims):
             return None
-        key = tuple([self._key(claim) for claim in claims])
-        if None in key:
-            return None
+        key = tuple([claim_key(self._eligibility, claim) for claim in claims])
         kind = self._known.get(key)
         if kind is None:
             kind = self._known[key] = _describe(claims)
         return kind
 
-    def _key(self, claim: Claim) -> Hashable:
-        """Everything of a claim that matters but its name; None if one of its alternatives has a defect."""
-        requests: list[Hashable] = []
-        for request in claim.requests:
-            for one in request.alternatives:
-                if one.defect:
-                    return None
-                requests.append((self._eligibility.kind(one.index), one.count, one.admin, one.rank, bool(one.name.sub)))
-        if not claim.constraints:
-            return tuple(requests)
-        names = tuple([one.name for one in _alternatives(claim)])
-        return tuple(requests), names, claim.constraints
-
-
-def _alternatives(claim: Claim) -> Iterator[Alternative]:
-    for request in claim.requests:
-        yield from request.alternatives
-
 
 def _describe(claims: Sequence[Claim]) -> Kind:
-    alternatives = [one for claim in claims for one in _alternatives(claim)]
+    alternatives = [one for claim in claims for one in claim.alternatives()]
     alone = len(claims) == len(alternatives) == 1
     return Kind(
         simple=alone and not claims[0].constraints and 0 < (alternatives[0].count or 0) <= MAX_RESULTS,
@@ -79,7 +60,7 @@ def _describe(claims: Sequence[Claim]) -> Kind:
         every_constrained=any(
             one.count is None and constraint.covers(one.name)
             for claim in claims
-            for one in _alternatives(claim)
+            for one in claim.alternatives()
             for constraint in claim.constraints
         ),
         most=max((_most(claim) for claim in claims), default=0),

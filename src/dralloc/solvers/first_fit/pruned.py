@@ -103,8 +103,7 @@ class PrunedSearch(Search):
             alternative.count is None and constraint.covers(alternative.name)
             for claim in self._claims
             for constraint in claim.constraints
-            for request in claim.requests
-            for alternative in request.alternatives
+            for alternative in claim.alternatives()
         )
 
     # Equal devices.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dralloc.problem import Alternative, Demand, Device, Problem
+from dralloc.problem import Device, Problem
 
-__all__ = ["Unit", "Units", "alternatives"]
+__all__ = ["Unit", "Units"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Units:
         self._natures: dict[Hashable, int] = {}
         self._sets: dict[Hashable, int] = {}
         self._set_of = [self._sets.setdefault(counter.id[:3], len(self._sets)) for counter in problem.counters]
-        every = (alternative for demand in problem.demands for alternative in alternatives(demand))
+        every = (alternative for demand in problem.demands for alternative in demand.alternatives())
         self._kinds = {problem.eligibility.kind(one.index): one.index for one in every}
         self._driven: dict[Hashable, tuple[int, ...]] = {}
 
@@ -107,10 +107,3 @@ def _join(owners: dict[Hashable, list[int]], tie: Hashable, unit: list[int]) -> 
         unit += absorbed
         owners.update((each, unit) for each, members in list(owners.items()) if members is absorbed)
     owners[tie] = unit
-
-
-def alternatives(demand: Demand) -> Iterator[Alternative]:
-    """Every alternative of a demand."""
-    for claim in demand.claims:
-        for request in claim.requests:
-            yield from request.alternatives

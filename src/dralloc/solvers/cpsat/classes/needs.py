@@ -18,7 +18,8 @@ from itertools import product
 from math import prod
 from typing import Final, NamedTuple
 
-from dralloc.problem import MAX_RESULTS, Alternative, Claim, ConstraintKind, Demand, Problem, Request
+from dralloc.problem import MAX_RESULTS, Alternative, ConstraintKind, Demand, Problem, Request
+from dralloc.problem.equivalence import claim_key
 
 __all__ = ["Ask", "AskType", "DemandClass", "Mode", "Need", "Rule", "Wants", "read_wants"]
 
@@ -124,7 +125,7 @@ class _Reader:
             self._enter(index, demand)
 
     def _enter(self, index: int, demand: Demand) -> None:
-        if _is_defective(demand) and not demand.gang:
+        if demand.is_defective and not demand.gang:
             return
         if not self._is_plain(demand):
             self.wants.others.append(index)
@@ -151,24 +152,8 @@ class _Reader:
         )
 
     def _signature(self, demand: Demand) -> Hashable:
-        claims = tuple(
-            (
-                tuple(tuple(map(self._spec, request.alternatives)) for request in claim.requests),
-                tuple(
-                    (
-                        constraint.kind,
-                        constraint.attribute,
-                        tuple(constraint.covers(spec.name) for spec in _specs(claim)),
-                    )
-                    for constraint in claim.constraints
-                ),
-            )
-            for claim in demand.claims
-        )
+        claims = tuple([claim_key(self.problem.eligibility, claim) for claim in demand.claims])
         return demand.weight, self._nodes(demand), claims
-
-    def _spec(self, spec: Alternative) -> Hashable:
-        return self._kind(spec), spec.rank, spec.count
 
     def _kind(self, spec: Alternative) -> int:
         return self.kinds.setdefault(self.problem.eligibility.kind(spec.index), len(self.kinds))
@@ -231,13 +216,3 @@ class _Reader:
             self.types[key] = len(self.wants.types)
             self.wants.types.append(AskType(spec.index, attributes))
         return self.types[key]
-
-
-def _specs(claim: Claim) -> Iterator[Alternative]:
-    for request in claim.requests:
-        yield from request.alternatives
-
-
-def _is_defective(demand: Demand) -> bool:
-    """A defect anywhere is fatal for the demand."""
-    return any(claim.defect or any(spec.defect for spec in _specs(claim)) for claim in demand.claims)
