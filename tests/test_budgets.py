@@ -23,9 +23,11 @@ from wire import (
     counters,
     device,
     device_class,
+    first_available,
     node,
     request,
     resource_slice,
+    sub,
 )
 
 MODEL = ROOT / "models" / "fair-share"
@@ -156,3 +158,23 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     used = [parse_quantity(row["used"]) for row in found["metrics"]["namespaces"]]
     assert used == [parse_quantity("80Gi")] * 2
     assert run.invoke(app, ["allocate", str(tmp_path), "--cap", "x"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("order", "others", "used"),
+    [(("1Gi", "3Gi"), ("9Gi",), "3Gi"), (("3Gi", "1Gi"), (), "4Gi")],
+    ids=["much", "nothing"],
+)
+def test_what_is_preferred_costs_no_fairness(order: tuple[str, ...], others: tuple[str, ...], used: str) -> None:
+    """The shares stay while alternatives are looked at, whether much is left that nobody gets, or nothing."""
+    cards = [
+        device(f"card-{size.lower()}", {"size": size}, capacity={"memory": {"value": size}})
+        for size in ("1Gi", "3Gi", *others)
+    ]
+    of_size = "device.attributes['gpu.example.com'].size == '{}'".format
+    claims = [claim("a", first_available("gpu", *(sub(size.lower(), of_size(size)) for size in order)))]
+    if not others:
+        claims.append(claim("b", request("gpu", of_size("3Gi"))))
+    found = dralloc.allocate(cluster(node(), device_class(), resource_slice(cards), *claims), fair="memory")
+    assert found.status == "OPTIMAL"
+    assert uses(found) == {"default": used}

@@ -12,7 +12,7 @@ from dralloc.solvers.cpsat.interrupt import asked_to_stop
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.objective import Objective, Part
 from dralloc.solvers.cpsat.options import Options
-from dralloc.solvers.cpsat.rows import add_at_most
+from dralloc.solvers.cpsat.rows import fix_cost
 from dralloc.solvers.cpsat.search import Watch, minimise
 from dralloc.solvers.cpsat.symmetry import equal_demands, in_order
 
@@ -91,7 +91,7 @@ class Component:
         """Solve a tier with the tiers before it, which must be proven, fixed. True if interrupted."""
         model = self._model = self._model or self._build()
         for fixed in range(self._fixed, level):
-            add_at_most(model.cp, self.tiers[fixed].terms(model), self.cost(fixed), f"tier {self.tiers[fixed].name}")
+            fix_cost(model.cp, self.tiers[fixed].terms(model), self.cost(fixed), f"tier {self.tiers[fixed].name}")
         self._fixed = level
         model.hint(in_order(equal_demands(self.part.problem, self.part.sites), self.placements))
         outcome = minimise(model.cp, self.tiers[level].terms(model), options, limit, watch)

@@ -11,7 +11,17 @@ from ortools.sat.python.cp_model_helper import Literal as SignedLiteral
 
 from dralloc.errors import ModelError
 
-__all__ = ["SAFE_SUM", "Literal", "SignedTerm", "Term", "add_at_least", "add_at_most", "add_at_most_one", "reduced"]
+__all__ = [
+    "SAFE_SUM",
+    "Literal",
+    "SignedTerm",
+    "Term",
+    "add_at_least",
+    "add_at_most",
+    "add_at_most_one",
+    "fix_cost",
+    "reduced",
+]
 
 Literal = cp_model.IntVar
 """A boolean variable."""
@@ -77,6 +87,24 @@ def add_at_most(
     row = model.add(cp_model.LinearExpr.weighted_sum(literals, amounts) <= limit)
     if when is not None:
         row.only_enforce_if(when)
+
+
+def fix_cost(model: cp_model.CpModel, terms: Sequence[Term], most: int, what: str) -> None:
+    """Let a tier cost no more, as `add_at_most`; its variables may also be integers from 0.
+
+    Raises
+    ------
+    ModelError
+        The numbers do not fit the solver; the message starts with ``what``.
+    """
+    if all(variable.is_boolean for variable, _ in terms):
+        add_at_most(model, terms, most, what)
+        return
+    variables, costs = zip(*terms, strict=True)
+    unit = gcd(*costs)
+    if sum(cost // unit * variable.domain.max() for variable, cost in terms) > SAFE_SUM:
+        raise ModelError(f"{what}: what it may cost is beyond the solver's int64")
+    model.add(cp_model.LinearExpr.weighted_sum(variables, [cost // unit for cost in costs]) <= most // unit)
 
 
 def add_at_least(
