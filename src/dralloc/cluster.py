@@ -125,16 +125,16 @@ class Cluster(Answer):
         InputError
             The same object is given twice with different content, or owners ask for more pods than the limit allows.
         """
-        cluster, errors = cls.usable(objects, findings, skipped or {}, limits)
-        if errors:
+        cluster, repeated, errors = cls.usable(objects, findings, skipped or {}, limits)
+        if errors := repeated + errors:
             raise InputError(errors)
         return cluster
 
     @classmethod
     def usable(
         cls, objects: Given, findings: Iterable[Finding], skipped: Mapping[str, int], limits: Limits
-    ) -> tuple[Cluster, list[Finding]]:
-        """As `of`, but with what is wrong beside it: of objects with one name the first is used."""
+    ) -> tuple[Cluster, list[Finding], list[Finding]]:
+        """As `of`, with what is wrong beside it: objects of one name, of which the first is used; and the rest."""
         given = Objects(objects)
         slices, nodes, assumed = tuple(given.of(ResourceSlice)), tuple(given.of(Node)), ""
         if slices and not nodes:
@@ -161,8 +161,8 @@ class Cluster(Answer):
         remarks = (*population.remarks, *missing_classes(given, cluster.classes))
         said = (*findings, *_skipped_notice(cluster.skipped), *given.findings, *starmap(cluster.remark, remarks))
         assumption = [Finding("", "", "", assumed)] if assumed else []
-        errors = [*given.errors, *starmap(cluster.remark, population.excesses)]
-        return replace(cluster, findings=(*said, *cluster.findings, *assumption)), errors
+        excesses = list(starmap(cluster.remark, population.excesses))
+        return replace(cluster, findings=(*said, *cluster.findings, *assumption)), given.errors, excesses
 
     def including(self, include: str | Iterable[str]) -> Cluster:
         """The cluster as if these pods were to be scheduled: ``"gated"`` ones, and those of ``"suspended"`` owners.

@@ -102,11 +102,25 @@ def test_sarif_of_standard_input_names_no_file() -> None:
 
 def test_objects_with_one_name() -> None:
     reading = read_documents([device_class("a", "true"), device_class("b"), device_class("a", "false")], source="x")
-    assert [str(finding) for finding in reading.refused] == [
+    assert reading.refused == ()
+    assert [str(finding) for finding in reading.repeated] == [
         "x: DeviceClass a: was given before in x with different content"
     ]
     assert reading.cluster.classes["a"].spec.selectors[0].cel.expression == "true"  # type: ignore[union-attr]
-    assert [(one.rule, one.subject) for one in validate_reading(reading)] == [("schema", "DeviceClass a")]
+    assert [str(one) for one in validate_reading(reading)] == [
+        "warning: x: DeviceClass a: was given before in x with different content: the API server would update it; "
+        "only the first is checked (repeated-object)"
+    ]
+
+
+def test_a_directory_of_demos_is_no_failure(tmp_path: Path) -> None:
+    for name, expression in {"one": "true", "two": "false"}.items():
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(device_class("a", expression)))
+    result = run(tmp_path)
+    assert result.exit_code == Exit.DONE
+    assert "0 errors, 1 warning" in result.stdout
+    assert [one["rule"] for one in json.loads(run(tmp_path, "--json").stdout)["violations"]] == ["repeated-object"]
+    assert run(tmp_path, "--strict").exit_code == Exit.FAILED
 
 
 def test_violations_print_on_one_line() -> None:

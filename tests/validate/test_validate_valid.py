@@ -21,7 +21,7 @@ LISTED = {
     "device-taint-pod-noschedule__4-pod-not-scheduled.yaml": {"schema"},  # no apiVersion
     "kep4815_mig_fragment_0.yaml": {"schema"},  # fragments without kind
     "kep4815_mig_fragment_1.yaml": {"schema"},
-    "kep4815_tpu_4x4.yaml": {"schema", "slice-node-selection"},  # two slices of one name, and for no node
+    "kep4815_tpu_4x4.yaml": {"slice-node-selection"},  # for no node
     "kep5941_sriov_shared_bandwidth.yaml": {"slice-node-selection"},
     "other_templates.yaml": {"slice-devices-or-counters"},  # devices beside counters
 }

@@ -40,13 +40,16 @@ class Reading(Brief):
     cluster
         The objects that can be used. Of objects with the same name, the first.
     refused
-        Why the others cannot.
+        Why others cannot.
+    repeated
+        Objects with the name of one before and other content.
     unknown
         Fields that are not known and were left out.
     """
 
     cluster: Cluster
     refused: tuple[Finding, ...]
+    repeated: tuple[Finding, ...]
     unknown: tuple[Finding, ...]
 
 
@@ -64,9 +67,8 @@ class Loading:
         """Everything put together, if nothing is wrong with any of it."""
         errors = list(self.reader.errors) or ([] if self.documents else list(self.empty))
         findings = (*self.reader.warnings, *self._notices())
-        cluster, conflicts = Cluster.usable(self.objects, findings, self.reader.skipped, self.limits)
-        errors += conflicts
-        if errors:
+        cluster, repeated, excesses = Cluster.usable(self.objects, findings, self.reader.skipped, self.limits)
+        if errors := [*errors, *repeated, *excesses]:
             raise InputError(errors)
         return cluster
 
@@ -75,8 +77,9 @@ class Loading:
         unreadable = [finding for finding in self.reader.errors if not (finding.subject or finding.path)]
         if unreadable or not self.documents:
             raise InputError(unreadable or self.empty)
-        cluster, conflicts = Cluster.usable(self.objects, self._notices(), self.reader.skipped, self.limits)
-        return Reading(cluster, (*self.reader.errors, *conflicts), tuple(self.reader.warnings))
+        cluster, repeated, excesses = Cluster.usable(self.objects, self._notices(), self.reader.skipped, self.limits)
+        refused = (*self.reader.errors, *excesses)
+        return Reading(cluster, refused, tuple(repeated), tuple(self.reader.warnings))
 
     def _notices(self) -> tuple[Finding, ...]:
         return (*self.empty, *self.reader.unmade_notice())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from dralloc.api import ApiObject
@@ -35,7 +36,7 @@ from dralloc.validate import (
 from dralloc.validate.rule import Issue, Part, Rule, Scene
 from dralloc.validate.violation import Validation, Violation
 
-__all__ = ["RULES", "SCHEMA", "UNKNOWN_FIELD", "validate", "validate_reading"]
+__all__ = ["REPEATED", "RULES", "SCHEMA", "UNKNOWN_FIELD", "validate", "validate_reading"]
 
 
 def _nothing(_scene: Scene) -> Iterator[Part[Finding]]:
@@ -61,9 +62,20 @@ UNKNOWN_FIELD: Final = Rule(
 )
 """What the loader leaves out."""
 
+REPEATED: Final = Rule(
+    "repeated-object",
+    Level.WARNING,
+    _nothing,
+    _no_issue,
+    "An object is given once: a later one of its name would replace it on the server, and is not checked here.",
+    "kubectl apply",
+)
+"""What the loader takes the first of."""
+
 RULES: Final[tuple[Rule[Any], ...]] = (
     SCHEMA,
     UNKNOWN_FIELD,
+    REPEATED,
     *metadata.RULES,
     *slices.RULES,
     *devices.RULES,
@@ -110,9 +122,16 @@ def validate(cluster: Cluster, features: Features = ALL_FEATURES) -> Validation:
 
 def validate_reading(reading: Reading, features: Features = ALL_FEATURES) -> Validation:
     """As `validate`, with what the loader could not use or did not know."""
-    refused = (Violation(SCHEMA.level, SCHEMA.id, finding) for finding in reading.refused)
-    unknown = (Violation(UNKNOWN_FIELD.level, UNKNOWN_FIELD.id, finding) for finding in reading.unknown)
-    return Validation((*refused, *unknown, *validate(reading.cluster, features)))
+    said = {
+        SCHEMA: reading.refused,
+        UNKNOWN_FIELD: reading.unknown,
+        REPEATED: [
+            replace(one, rule=f"{one.rule}: the API server would update it; only the first is checked")
+            for one in reading.repeated
+        ],
+    }
+    loaded = (Violation(rule.level, rule.id, one) for rule, findings in said.items() for one in findings)
+    return Validation((*loaded, *validate(reading.cluster, features)))
 
 
 def _identity(one: ApiObject) -> tuple[str, Any]:
