@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dralloc.api import PodOwner, ResourceObject, reading
+from dralloc.api import ResourceObject, reading
 from dralloc.snapshot import is_needed, trimmed
 from wire import Json, claim, node, pod, request, resource_slice
 
@@ -20,7 +20,8 @@ CONTAINER: Json = {
 
 
 def test_a_pod_keeps_what_places_it() -> None:
-    given = pod("train", "a", containers=[CONTAINER], nodeSelector={"zone": "a"}, volumes=[{"name": "v"}])
+    given = pod("train", "a", containers=[CONTAINER], nodeSelector={"zone": "a"}, hostname="h")
+    given["spec"]["tolerations"] = [{"key": "example.com/gpu", "operator": "Exists"}]
     given["metadata"] |= {
         "labels": {"gang": "g"},
         "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"},
@@ -39,8 +40,9 @@ def test_a_pod_keeps_what_places_it() -> None:
         },
         "spec": {
             "resourceClaims": [{"name": "c0", "resourceClaimName": "a"}],
-            "containers": [{"name": "main", "resources": CONTAINER["resources"]}],
+            "containers": [{key: CONTAINER[key] for key in ("name", "image", "resources")}],
             "nodeSelector": {"zone": "a"},
+            "tolerations": [{"key": "example.com/gpu", "operator": "Exists"}],
         },
         "status": {"phase": "Pending"},
     }
@@ -57,11 +59,12 @@ def test_objects_of_the_api_stay_whole_but_for_their_metadata() -> None:
 
 
 def test_a_node_keeps_labels_and_resources() -> None:
-    given = {**node("n", zone="a"), "spec": {"podCIDR": "10.0.0.0/24", "unschedulable": True}}
+    placing = {"unschedulable": True, "taints": [{"key": "example.com/gpu", "effect": "NoSchedule"}]}
+    given = {**node("n", zone="a"), "spec": {"podCIDR": "10.0.0.0/24", **placing}}
     given["status"] = {"allocatable": {"cpu": "1"}, "images": [{"names": ["x"]}], "addresses": [{}]}
     found = trimmed(given)
     assert found["metadata"]["labels"] == {"zone": "a"}
-    assert (found["spec"], found["status"]) == ({"unschedulable": True}, {"allocatable": {"cpu": "1"}})
+    assert (found["spec"], found["status"]) == (placing, {"allocatable": {"cpu": "1"}, "images": [{"names": ["x"]}]})
 
 
 def test_odd_objects_are_no_obstacle() -> None:
@@ -90,7 +93,7 @@ def test_everything_else_is_needed(one: Json) -> None:
     assert is_needed(one)
 
 
-@pytest.mark.parametrize("model", [one for one in reading.MODELS if not issubclass(one, PodOwner)])
+@pytest.mark.parametrize("model", reading.MODELS)
 def test_every_kind_that_is_loaded_is_known_here(model: Any) -> None:
     named = {"apiVersion": model.api_version, "kind": model.kind, "metadata": {"name": "a"}}
     assert trimmed({**named, "else": 1}) == ({**named, "else": 1} if issubclass(model, ResourceObject) else named)
