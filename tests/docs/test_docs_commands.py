@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import doctest
 import re
-import shlex
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from typer.testing import CliRunner
 
-import benchmarks.cli
-import dralloc.cli
 from conftest import ROOT
+from docs.outputs import COMMAND, FENCE, PAGES, answered, refreshed
 
-PAGES: Final = sorted(
-    page for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "models").glob("*/README.md")]
-)
-_FENCE: Final = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 _EQUALLY_GOOD: Final = re.compile(r"^(Utilisation|Only the optimum places) *\n.*?(\n\n|\Z)", re.DOTALL | re.MULTILINE)
 _SECONDS: Final = re.compile(r"\d+(\.\d+)? s\b")
 _RULES: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def fences(page: Path, *languages: str) -> Iterator[str]:
-    return (found["text"] for found in _FENCE.finditer(page.read_text()) if found["language"] in languages)
+    return (found["text"] for found in FENCE.finditer(page.read_text()) if found["language"] in languages)
 
 
 def commands() -> dict[str, dict[Path, str]]:
@@ -38,9 +31,8 @@ def commands() -> dict[str, dict[Path, str]]:
     found: dict[str, dict[Path, str]] = defaultdict(dict)
     for page in PAGES:
         for text in fences(page, "", "console"):
-            for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-                command, _, output = part.partition("\n")
-                found[command][page] = output
+            for shown in COMMAND.finditer(text):
+                found[shown["command"]][page] = shown["output"]
             if text.startswith("dralloc "):
                 found.update({line: {page: ""} for line in text.splitlines() if line not in found})
     return found
@@ -54,17 +46,6 @@ def settled(text: str) -> str:
     optimal answers any may come.
     """
     return _SECONDS.sub("0.0 s", _EQUALLY_GOOD.sub("", text))
-
-
-def answered(command: str) -> tuple[int, str]:
-    """Exit code and output of a command line."""
-    words = shlex.split(command)
-    if words[:3] == ["python", "-m", "benchmarks"]:
-        result = CliRunner().invoke(benchmarks.cli.app, words[3:])
-    else:
-        assert words[0] == "dralloc", command
-        result = CliRunner().invoke(dralloc.cli.app, words[1:])
-    return result.exit_code, result.stdout
 
 
 @pytest.fixture(autouse=True)
@@ -88,3 +69,10 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path) -> None:
     names: dict[str, Any] = {}
     for text in fences(page, "python"):
         exec(compile(text, str(page), "exec"), names)
+
+
+def test_outputs_are_written_into_pages_unless_they_leave_something_out() -> None:
+    page = "```console\n$ dralloc schema validate\nold\n```\n\n```console\n$ dralloc schema drain\nold\n...\n```\n"
+    written = refreshed(page)
+    assert '"title": "ValidationDocument"' in written
+    assert written.endswith("```console\n$ dralloc schema drain\nold\n...\n```\n")

@@ -1,0 +1,75 @@
+"""The pictures of the report in the documentation: ``python docs/pictures.py`` takes them with Chromium.
+
+Each carries what the report says in its metadata. A test compares that with what the report says now, so that a picture
+of an old answer is found out without a browser.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+import dralloc
+from dralloc.page.render import Circumstances, render
+from dralloc.report import as_text
+
+__all__ = ["BROWSER", "DESCRIPTION", "SCHEMES", "described", "take"]
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+MODEL: Final = "models/h100-mig"
+IMAGES: Final = ROOT / "docs" / "images"
+DESCRIPTION: Final = "Description"
+"""The keyword of the text in a picture, one of those that the PNG specification names."""
+
+SCHEMES: Final = {"light": 1, "dark": 0}
+"""Chromium's numbers of colour schemes."""
+
+BROWSER: Final = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+_QUIET: Final = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--hide-scrollbars",
+    "--no-first-run",
+    "--window-size=1280,2800",
+)
+
+
+def described(comparison: dralloc.Comparison) -> str:
+    """What the report says: its headline and its first table. Where an optimum is not the only one, that may differ."""
+    return as_text(comparison.parts()[:2])
+
+
+def take(comparison: dralloc.Comparison, directory: Path) -> list[Path]:
+    """Write the report's pictures, one for each colour scheme, to a directory."""
+    if BROWSER is None:
+        raise SystemExit("there is no Chromium to take pictures with")
+    taken = []
+    for scheme, number in SCHEMES.items():
+        picture = directory / f"h100-mig-report-{scheme}.png"
+        with TemporaryDirectory() as place:
+            page, shot = Path(place) / "page.html", Path(place) / "page.png"
+            page.write_text(render(comparison, Circumstances(MODEL, timed=False)))
+            colours = f"--blink-settings=preferredColorScheme={number}"
+            where = (f"--user-data-dir={place}/profile", f"--screenshot={shot}", page.as_uri())
+            subprocess.run([BROWSER, *_QUIET, colours, *where], check=True, capture_output=True, timeout=120)
+            about = PngInfo()
+            about.add_text(DESCRIPTION, described(comparison))
+            Image.open(shot).convert("RGB").quantize(128).save(picture, pnginfo=about, optimize=True)
+        taken.append(picture)
+    return taken
+
+
+if __name__ == "__main__":
+    print(*take(dralloc.compare(dralloc.load(ROOT / MODEL)), IMAGES), sep="\n", file=sys.stderr)
