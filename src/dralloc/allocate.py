@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import Unpack
 
 from dralloc.budget import Cap, parsed
@@ -15,6 +17,7 @@ from dralloc.compiler import Compiled, compile_cluster
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.plan import Plan
 from dralloc.problem import Problem
+from dralloc.scheduling import Profile, read_profiles, schedule
 from dralloc.solution import Solution
 from dralloc.solvers.cpsat import Options, Progress, solve, within_caps
 from dralloc.solvers.first_fit import first_fit
@@ -37,6 +40,7 @@ def allocate(  # noqa: PLR0913 - one parameter per choice
     fair: str = "",
     include: str | Iterable[str] = (),
     pruning: bool = True,
+    scheduler_config: str | PathLike[str] | None = None,
     progress: OnProgress | None = None,
     **options: Unpack[JobOptions],
 ) -> Plan:
@@ -45,7 +49,7 @@ def allocate(  # noqa: PLR0913 - one parameter per choice
     Parameters
     ----------
     mode
-        ``"first-fit"`` or ``"optimal"``.
+        ``"first-fit"``, ``"scheduler"`` or ``"optimal"``.
     nodes
         Names of the only nodes to use, in order; all if there are none.
     features
@@ -56,8 +60,8 @@ def allocate(  # noqa: PLR0913 - one parameter per choice
         A label of pods: those with the same value, in one namespace, are placed all or none.
     caps
         What namespaces may use at most of a counter or capacity, with claims that are allocated already: a `Cap`, or
-        ``NAMESPACE=COUNTER:AMOUNT``. First fit does not look at caps, as upstream's scheduler does not; its plan says
-        where they are exceeded.
+        ``NAMESPACE=COUNTER:AMOUNT``. First fit and the scheduler do not look at caps; their plans say where they are
+        exceeded.
     fair
         A counter or capacity that the namespaces with pending claims are to share fairly: of all optima with the most
         weight the one in which the poorest namespace gets the most, then the poorest two, and so on.
@@ -66,6 +70,10 @@ def allocate(  # noqa: PLR0913 - one parameter per choice
         or both (see `dralloc.Cluster.including`).
     pruning
         Whether first fit leaves out what cannot change its answer.
+    scheduler_config
+        A file with the KubeSchedulerConfiguration of mode ``"scheduler"``; without it, kube-scheduler's defaults count.
+        ``seed`` is for the order in which it hears of nodes and equally old pods. It does not look at gangs, and evicts
+        nobody.
     progress
         Called while the optimum is searched for.
     options
@@ -86,13 +94,16 @@ def allocate(  # noqa: PLR0913 - one parameter per choice
         `CheckError` if the answer breaks a rule.
     """
     mode, choices = chosen(Mode, "mode", mode), Options(**options)
+    profiles = (Profile(),) if scheduler_config is None else read_profiles(Path(scheduler_config))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         whole = cluster.including(include)
         compiled = compile_cluster(whole, features, nodes, strict=strict, gang=gang, caps=parsed(caps), fair=fair)
+    if mode is Mode.SCHEDULER:
+        return Plan(mode, compiled, _scheduled(compiled, profiles, choices.seed, timings), timings)
     first = _first_fit(compiled, timings, pruning=pruning)
     if mode is Mode.FIRST_FIT:
-        return Plan(Mode.FIRST_FIT, compiled, first, timings)
+        return Plan(mode, compiled, first, timings)
     best = _optimum(compiled, first, choices, progress, timings)
     return Plan(Mode.OPTIMAL, compiled, best, timings)
 
@@ -131,6 +142,16 @@ def _first_fit(compiled: Compiled, timings: dict[str, float], *, pruning: bool) 
         solution = first_fit(compiled.problem, pruning=pruning)
     with phase(timings, "check"):
         check(replace(compiled.problem, budgets=()), solution)
+    return solution
+
+
+def _scheduled(compiled: Compiled, profiles: Sequence[Profile], seed: int, timings: dict[str, float]) -> Solution:
+    with phase(timings, "scheduler"):
+        solution = schedule(compiled, profiles, seed)
+    # Filters of its own say where a pod may go.
+    demands = tuple(replace(demand, gang="", nodes=None) for demand in compiled.problem.demands)
+    with phase(timings, "check"):
+        check(replace(compiled.problem, demands=demands, budgets=()), solution)
     return solution
 
 

@@ -12,6 +12,7 @@ __all__ = [
     "MAX_SEED",
     "MAX_WORKERS",
     "Backend",
+    "ExplainedName",
     "Goal",
     "GoalName",
     "Include",
@@ -33,14 +34,22 @@ MAX_WORKERS: Final = 1024
 
 
 class Mode(StrEnum):
-    """How to answer: as upstream's scheduler would, or as well as possible."""
+    """How to answer.
+
+    ``FIRST_FIT``: upstream's allocator on the nodes in order. ``SCHEDULER``: kube-scheduler, which filters and scores
+    nodes around the same allocator. ``OPTIMAL``: as well as possible.
+    """
 
     FIRST_FIT = "first-fit"
+    SCHEDULER = "scheduler"
     OPTIMAL = "optimal"
 
 
-ModeName = Literal["first-fit", "optimal"]
+ModeName = Literal["first-fit", "scheduler", "optimal"]
 """A mode by its name."""
+
+ExplainedName = Literal["first-fit", "optimal"]
+"""A mode whose answers are explained, and compared with recorded ones of the allocator."""
 
 
 class Goal(StrEnum):

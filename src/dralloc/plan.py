@@ -121,7 +121,7 @@ class Plan(Documented):
     def unplaced(self) -> tuple[Unplaced, ...]:
         """The pods and claims that got nothing, in order."""
         placed = {placement.demand for placement in self.solution.placements}
-        budgets = () if self.mode is Mode.FIRST_FIT else self.compiled.problem.budgets
+        budgets = self.compiled.problem.budgets if self.mode is Mode.OPTIMAL else ()
         capped = {budget.namespace for budget in budgets if budget.most is not None}
         return tuple(
             Unplaced(
@@ -165,7 +165,7 @@ class Plan(Documented):
         """The status in words."""
         if not self.demands:
             return "nothing to place"
-        if self.mode is Mode.FIRST_FIT:
+        if self.mode is not Mode.OPTIMAL:
             return "nothing proven"
         if self.status is Status.OPTIMAL:
             return "proven optimal"

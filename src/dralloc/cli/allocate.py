@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,9 +24,20 @@ class Output(StrEnum):
     YAML = "yaml"
 
 
-def allocate_command(
+def allocate_command(  # noqa: PLR0913 - one parameter per option
     paths: Paths,
-    mode: Annotated[Mode, typer.Option(help="As upstream's scheduler would, or as well as possible.")] = Mode.OPTIMAL,
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            help="As upstream's allocator does on nodes in order, as kube-scheduler does, or as well as possible."
+        ),
+    ] = Mode.OPTIMAL,
+    scheduler_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="KubeSchedulerConfiguration of mode scheduler: profiles, weights, strategies."
+        ),
+    ] = None,
     output: Annotated[
         Output, typer.Option("--output", "-o", help="A table, JSON, or ResourceClaims with their new status as YAML.")
     ] = Output.TABLE,
@@ -40,7 +52,7 @@ def allocate_command(
     keywords = choices.keywords()
     cluster = session.read(paths, choices)
     with session.busy(f"{mode.value}: {len(cluster.claims)} claims"):
-        plan = dralloc.allocate(cluster, mode, progress=session.progress, **keywords)
+        plan = dralloc.allocate(cluster, mode, scheduler_config=scheduler_config, progress=session.progress, **keywords)
     session.warn(plan.compiled.findings)
     if output is Output.YAML:
         typer.echo(dump_yaml(to_wire(claim) for claim in plan.claims), nl=False)

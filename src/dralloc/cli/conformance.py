@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from dralloc.choices import Mode
+from dralloc.choices import ExplainedName
 from dralloc.cli.console import Answers
 from dralloc.cli.guard import Exit
 from dralloc.cli.options import Pruning
@@ -49,7 +49,7 @@ def conformance_command(  # noqa: PLR0913 - one parameter per option
     ],
     kind: Annotated[Kind | None, typer.Option(help="Run only cases of this kind.")] = None,
     only: Annotated[str, typer.Option(metavar="NAME", help="Run only the case of this name.")] = "",
-    mode: Annotated[Mode, typer.Option(help="Which mode answers.")] = Mode.FIRST_FIT,
+    mode: Annotated[ExplainedName, typer.Option(help="Which mode answers about the allocator.")] = "first-fit",
     pruning: Pruning = True,
     *,
     session: Answers,
@@ -86,14 +86,14 @@ def _kind(case: Json) -> Kind:
     return next((kind for kind, field in _FIELDS.items() if field in case), Kind.ALLOCATE)
 
 
-def _run(case: Json, mode: Mode, *, pruning: bool) -> Outcome:
+def _run(case: Json, mode: ExplainedName, *, pruning: bool) -> Outcome:
     from dralloc.conformance import read_allocation_case, run_cel, run_first_fit, run_optimal, run_scheduler
 
     kind = _kind(case)
     if kind is not Kind.ALLOCATE:
         return run_cel(case) if kind is Kind.CEL else run_scheduler(case)
     read = read_allocation_case(case)
-    return run_optimal(read) if mode is Mode.OPTIMAL else run_first_fit(read, pruning=pruning)
+    return run_optimal(read) if mode == "optimal" else run_first_fit(read, pruning=pruning)
 
 
 def _parts(outcomes: list[Outcome]) -> list[Part]:

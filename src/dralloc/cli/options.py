@@ -147,7 +147,12 @@ class Search(Rules):
     """How the optimum is searched for."""
 
     time_limit: TimeLimit = None
-    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, metavar="N", help="Seed of the search for the optimum.")] = 0
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0, max=MAX_SEED, metavar="N", help="Seed of the search for the optimum, and of the scheduler's choice."
+        ),
+    ] = 0
     workers: Workers = 1
 
     @property

@@ -1,8 +1,8 @@
 """Recorded runs of kube-scheduler, replayed.
 
 At each attempt, with what the recorded attempts before have left: the feasible nodes, the scores by plugin, the totals,
-the devices and the message must be the recorded ones. Equal best totals are broken at random upstream: the node must
-be among the best.
+the devices and the message must be the recorded ones, and the node must be among the best. (Which of the best it is
+depends on the order in which the scheduler heard of the nodes, which is not recorded.)
 """
 
 from __future__ import annotations

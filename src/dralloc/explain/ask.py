@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Unpack
+from typing import Final, Unpack, get_args
 
 from dralloc.allocate import allocate
 from dralloc.budget import Cap, parsed
-from dralloc.choices import Mode, ModeName, SolveOptions, chosen
+from dralloc.choices import ExplainedName, Mode, ModeName, SolveOptions, chosen
 from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled, compile_cluster
-from dralloc.errors import DrallocError
+from dralloc.errors import ChoiceError, DrallocError
 from dralloc.explain.competition import compete
 from dralloc.explain.conflict import find_conflict
 from dralloc.explain.excluded import Exclusions
@@ -79,7 +79,10 @@ def explain(  # noqa: PLR0913 - one parameter per choice
     """
     timings: dict[str, float] = {}
     cluster = cluster.including(include)
-    if chosen(Mode, "mode", mode) is Mode.OPTIMAL:
+    mode = chosen(Mode, "mode", mode)
+    if mode is Mode.SCHEDULER:
+        raise ChoiceError("mode", mode.value, get_args(ExplainedName))
+    if mode is Mode.OPTIMAL:
         plan = allocate(cluster, mode, features=features, strict=strict, gang=gang, caps=caps, fair=fair, **options)
         timings.update(plan.timings)
         question = _Question(plan.compiled, _number(plan.compiled, claim, pod), Mode.OPTIMAL, Options(**options))

@@ -22,6 +22,7 @@ from dralloc.plot.units import rows
 __all__ = ["device_map"]
 
 _TITLE_HEIGHT = 20.0
+_NAMES = {Mode.FIRST_FIT: "First fit", Mode.SCHEDULER: "kube-scheduler", Mode.OPTIMAL: "Optimum"}
 
 
 def device_map(
@@ -83,8 +84,7 @@ def _prepared(ax: Axes | None, layout: Layout) -> Axes:
 
 
 def _heading(plan: Plan) -> str:
-    name = "First fit" if plan.mode is Mode.FIRST_FIT else "Optimum"
-    return f"{name}: {plan.metrics.placed} of {len(plan.demands)} placed"
+    return f"{_NAMES[plan.mode]}: {plan.metrics.placed} of {len(plan.demands)} placed"
 
 
 def _only_here(plan: Plan, beside: Plan | None) -> frozenset[ClaimKey]:

@@ -34,6 +34,8 @@ class Attempt:
         What is against the pod, whatever the node.
     message
         The scheduler's words, if no node is feasible.
+    has_victims
+        Whether some node would be feasible if pods of lower priority were evicted.
     """
 
     pod: ClaimKey
@@ -42,17 +44,41 @@ class Attempt:
     scores: Mapping[str, Sequence[int]] = field(default_factory=dict)
     refused: Rejection | None = None
     message: str = ""
+    has_victims: bool = False
+
+    @property
+    def may_be_helped(self) -> bool:
+        """Whether it could go otherwise once more pods are bound: they may be company, or allocate a shared claim."""
+        return any(rejection.eased for rejection in self.rejected.values())
 
     @cached_property
     def totals(self) -> Sequence[int]:
         """The sum of the scores of each feasible node."""
         return [sum(column) for column in zip(*self.scores.values(), strict=True)] or [0] * len(self.feasible)
 
+    @property
+    def chosen(self) -> NodeInfo:
+        """The node that the scheduler takes, of the best ones.
+
+        Scores are put into a heap (``nodeScoreHeap``), whose top is taken. On the way there a node only gives way to a
+        strictly better one below it, and of two equal ones below it to the left one. So among the best nodes it is the
+        first that is met when the heap, as an implicit tree, is gone through from parents to children. The heap knows
+        random numbers for ties, but as of 1.36 they all are 0 unless there are extenders.
+        """
+        most = max(self.totals)
+        tied = (place for place, total in enumerate(self.totals) if total == most)
+        return self.feasible[min(tied, key=_path_in_heap)]
+
     @cached_property
     def best(self) -> Sequence[NodeInfo]:
         """The feasible nodes with the best total."""
         most = max(self.totals, default=0)
         return [node for node, total in zip(self.feasible, self.totals, strict=True) if total == most]
+
+
+def _path_in_heap(place: int) -> str:
+    """The way from the top of a heap to a place: 0 for left, 1 for right; parents come before their children."""
+    return f"{place + 1:b}"[1:]
 
 
 def checks_of(cycle: Cycle) -> Iterator[Check | Rejection]:

@@ -38,6 +38,7 @@ class Devices(QuickRun):
         self._cluster = compiled.cluster
         self._demands = {demand.key: number for number, demand in enumerate(compiled.problem.demands)}
         self._users: Counter[ClaimKey] = Counter()
+        self._uses = Counter(key for keys in self._cluster.claims_of_pods.values() for key in keys)
 
     @cached_property
     def _backed(self) -> frozenset[str]:
@@ -54,6 +55,10 @@ class Devices(QuickRun):
         """The claims of a pod as they were before."""
         found = (self._cluster.claim(key) for key in self._cluster.claims_of_pods[pod.key])
         return [claim for claim in found if claim is not None]
+
+    def has_shared_claims(self, pod: PodInfo) -> bool:
+        """Whether another pod uses a claim of the pod, too."""
+        return any(self._uses[key] > 1 for key in self._cluster.claims_of_pods[pod.key])
 
     def is_full(self, claim: ResourceClaim, pod: PodInfo) -> bool:
         """Whether so many pods use an allocated claim that one more cannot."""
@@ -81,7 +86,10 @@ class Devices(QuickRun):
     def _applies(self, claim: Claim, pod: PodInfo, node: NodeInfo) -> bool:
         """Whether the claim is needed on the node; one for extended resources is not if a device plugin serves them."""
         known = self._cluster.claim(claim.key)
-        if known is None or known.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) != "true":
+        if known is None:
+            # It stands for resources that nobody offers, which NodeResourcesFit looks at.
+            return False
+        if known.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) != "true":
             return True
         return any(self.serves(name, node) for name, amount in pod.kind.requests.items() if amount)
 
@@ -98,13 +106,17 @@ class Devices(QuickRun):
         return found
 
     def bind(self, pod: PodInfo, node: NodeInfo) -> None:
-        """Give the pod's open claims what `find` finds; they fit."""
+        """Give the pod's open claims what `find` finds; they fit. It is placed if all that it asks for are devices."""
         self._users.update(claim.key for claim in self.claims_of(pod))
+        number = self._demands.get(pod.key)
+        if number is None:
+            return
         claims = self.open_claims(pod, node)
-        if claims:
-            found = self._search_for(claims, node)
-            assert found is not None
-            self._settle(self._demands[pod.key], node.number, claims, tuple(found[claim.key] for claim in claims))
+        found = self._search_for(claims, node) if claims else {}
+        assert found is not None
+        self._settle(number, node.number, claims, tuple(found[claim.key] for claim in claims))
+        if not self._allocated.keys() >= {claim.key for claim in self._problem.demands[number].claims}:
+            self.placements.pop()
 
     def _search_for(self, claims: Sequence[Claim], node: NodeInfo) -> Found | None:
         kind = self._kinds.of(claims)

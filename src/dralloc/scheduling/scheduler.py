@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dralloc.api import Namespace, Pod
+from dralloc.api import Namespace
 from dralloc.compiler import Compiled
 from dralloc.errors import FatalError
 from dralloc.names import ClaimKey
@@ -98,8 +98,9 @@ class Scheduler:
         feasible, rejected = filtered(checks, [*nodes[start:], *nodes[:start]], enough)
         self._next = (self._next + len(feasible) + len(rejected)) % everywhere
         if not feasible:
-            message = fit_error(everywhere, rejected.values(), _ABSENT, after_filters(cycle, rejected))
-            return Attempt(key, rejected=rejected, message=message)
+            after = after_filters(cycle, rejected)
+            message = fit_error(everywhere, rejected.values(), _ABSENT, after)
+            return Attempt(key, rejected=rejected, message=message, has_victims=not after)
         return Attempt(key, feasible, rejected, scored(cycle, feasible) if len(feasible) > 1 else {})
 
     def _nodes_for(self, cycle: Cycle) -> Sequence[NodeInfo]:
@@ -113,8 +114,3 @@ class Scheduler:
 
 
 _ABSENT: Final = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
-
-
-def is_waiting(pod: Pod) -> bool:
-    """Whether a pod is to be scheduled: nobody holds it back, and it has no node yet."""
-    return not pod.spec.node_name and not pod.spec.scheduling_gates

@@ -18,6 +18,8 @@ from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection, Scoring,
 __all__ = ["DYNAMIC_RESOURCES"]
 
 _CANNOT: Final = Rejection(("cannot allocate all claims",))
+_CANNOT_YET: Final = _CANNOT._replace(eased=True)
+"""Another pod may allocate a claim that both use."""
 _ELSEWHERE: Final = Rejection(("resourceclaim not available on the node",))
 _IN_USE: Final = Rejection(("resourceclaim in use",))
 
@@ -34,6 +36,8 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
             if name not in cycle.classes:
                 return Rejection((f"request {request}: device class {name} does not exist",))
 
+    cannot = _CANNOT_YET if devices.has_shared_claims(pod) else _CANNOT
+
     def check(node: NodeInfo) -> Rejection | None:
         reachable = all(devices.is_reachable(claim, node) for claim in claims)
         wanted = devices.open_claims(pod, node)
@@ -46,7 +50,7 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
         except FatalError as error:
             raise FatalError(f'running "{DYNAMIC_RESOURCES.name}" filter plugin: {error}') from error
         if found is None:
-            return _CANNOT
+            return cannot
         if not reachable:
             return _ELSEWHERE
         cycle.found[node] = found

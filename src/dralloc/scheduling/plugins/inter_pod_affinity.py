@@ -18,7 +18,7 @@ from dralloc.scheduling.snapshot import Snapshot, Tally
 
 __all__ = ["INTER_POD_AFFINITY"]
 
-_NOT_NEAR: Final = Rejection(("node(s) didn't match pod affinity rules",))
+_NOT_NEAR: Final = Rejection(("node(s) didn't match pod affinity rules",), eased=True)
 _NOT_AWAY: Final = Rejection(("node(s) didn't match pod anti-affinity rules",), resolvable=True)
 _NOT_WANTED: Final = Rejection(("node(s) didn't satisfy existing pods anti-affinity rules",), resolvable=True)
 

@@ -21,11 +21,17 @@ MAX_SCORE: Final = 100
 class Rejection(NamedTuple):
     """Why a node, or every node, is not for a pod.
 
-    ``resolvable``: whether fewer pods on the node could change that, so that preemption looks at it.
+    Parameters
+    ----------
+    resolvable
+        Whether fewer pods on the node could change that, so that preemption looks at it.
+    eased
+        Whether more pods on nodes could change that, so that the pod is tried again.
     """
 
     reasons: tuple[str, ...]
     resolvable: bool = False
+    eased: bool = False
 
 
 Check = Callable[[NodeInfo], Rejection | None]

@@ -27,7 +27,7 @@ from dralloc.scheduling.snapshot import EVERY_NODE, Snapshot, Tally
 __all__ = ["POD_TOPOLOGY_SPREAD"]
 
 _UNEVEN: Final = "node(s) didn't match pod topology spread constraints"
-_TOO_UNEVEN: Final = Rejection((_UNEVEN,), resolvable=True)
+_TOO_UNEVEN: Final = Rejection((_UNEVEN,), resolvable=True, eased=True)
 _NO_DOMAIN: Final = Rejection((f"{_UNEVEN} (missing required label)",))
 _IGNORED: Final = -1
 """The score of a node that lacks a label."""

@@ -1,0 +1,145 @@
+"""All pods of a cluster, one after the other: the queue, ties, and what is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+from time import perf_counter
+
+from dralloc.api import Pod
+from dralloc.compiler import Compiled
+from dralloc.errors import AllocationError
+from dralloc.garbage import without_garbage_collection
+from dralloc.names import ClaimKey
+from dralloc.scheduling.attempt import Attempt
+from dralloc.scheduling.profile import Profile
+from dralloc.scheduling.scheduler import Scheduler
+from dralloc.solution import Solution
+
+__all__ = ["schedule"]
+
+_NO_POD = "no pod uses it: kube-scheduler allocates claims for pods"
+_BOUND = "the pod has a node already: kube-scheduler does not look at it"
+
+
+@without_garbage_collection()
+def schedule(compiled: Compiled, profiles: Sequence[Profile] = (Profile(),), seed: int = 0) -> Solution:
+    """What kube-scheduler does with the pods that wait.
+
+    Pods come by priority, then by when they came into the queue (``queuesort/priority_sort.go``). A scheduler that
+    starts hears of nodes, and of pods of one second, in no order: here they come at random. A pod without a feasible
+    node is tried again after all others if the pods bound since then may help it (upstream's queueing hints).
+    Preemption is off.
+
+    Parameters
+    ----------
+    profiles
+        One for each scheduler name.
+    seed
+        Decides in which order the scheduler hears of the nodes, on which the choice between equally good ones depends,
+        and which of equally old pods comes first.
+
+    Returns
+    -------
+    Solution
+        ``errors`` holds the scheduler's message for each demand without a node. Pods without claims are scheduled, too;
+        what happened to them is in ``warnings``.
+    """
+    started = perf_counter()
+    random = Random(seed)
+    scheduler = Scheduler(compiled, profiles, random.sample(compiled.problem.all_nodes, len(compiled.problem.nodes)))
+    run = _Run(compiled, scheduler, random)
+    run.schedule_all()
+    solution = scheduler.solution
+    placed = {placement.demand for placement in solution.placements}
+    errors = {
+        number: AllocationError(run.reason(demand.key))
+        for number, demand in enumerate(compiled.problem.demands)
+        if number not in placed
+    }
+    return Solution(
+        solution.placements,
+        errors=errors,
+        warnings=tuple(run.warnings()),
+        timings={"scheduler": perf_counter() - started},
+    )
+
+
+class _Run:
+    def __init__(self, compiled: Compiled, scheduler: Scheduler, random: Random) -> None:
+        self._cluster = compiled.cluster
+        self._asking = {demand.key for demand in compiled.problem.demands}
+        self._scheduler = scheduler
+        self._random = random
+        self._pods = {pod.key: pod for pod in compiled.cluster.pods}
+        self._nodes: dict[ClaimKey, str] = {}
+        self._failed: dict[ClaimKey, Attempt] = {}
+
+    def schedule_all(self) -> None:
+        """Every pod in turn, and again those that others may have helped."""
+        waiting = [pod.key for pod in self._queue()]
+        while waiting:
+            before = len(self._nodes)
+            for key in waiting:
+                self._schedule(key)
+            helped = len(self._nodes) > before
+            waiting = [key for key, attempt in self._failed.items() if attempt.may_be_helped] if helped else []
+
+    def _queue(self) -> list[Pod]:
+        pods = [pod for pod in self._pods.values() if self._held_back(pod) is None]
+        self._random.shuffle(pods)
+        return sorted(pods, key=_turn)
+
+    def _held_back(self, pod: Pod) -> str | None:
+        """Why a pod is not in the queue."""
+        if pod.spec.node_name:
+            return _BOUND
+        if pod.spec.scheduling_gates:
+            return f"scheduling gates: {', '.join(gate.name for gate in pod.spec.scheduling_gates)}"
+        if pod.spec.scheduler_name not in self._scheduler.profiles:
+            return f'no profile is for spec.schedulerName "{pod.spec.scheduler_name}"'
+        if pod.key in self._cluster.unresolved:
+            return "; ".join(self._cluster.unresolved[pod.key])
+        claims = (self._cluster.claim(key) for key in self._cluster.pod_claims(pod))
+        leaving = (claim for claim in claims if claim is not None and claim.metadata.deletion_timestamp is not None)
+        return next((f'resourceclaim "{claim.name}" is being deleted' for claim in leaving), None)
+
+    def _schedule(self, key: ClaimKey) -> None:
+        self._failed.pop(key, None)
+        attempt = self._scheduler.attempt(key)
+        if not attempt.feasible:
+            self._failed[key] = attempt
+            return
+        self._scheduler.bind(key, attempt.chosen)
+        self._nodes[key] = attempt.chosen.name
+
+    def reason(self, key: ClaimKey) -> str:
+        """Why a demand was not placed."""
+        if key in self._failed:
+            return self._failed[key].message
+        if key in self._nodes:
+            return f"bound to {self._nodes[key]}, where a device plugin serves it"
+        return (self._held_back(self._pods[key]) if key in self._pods else None) or _NO_POD
+
+    def warnings(self) -> Iterator[str]:
+        """What happened to pods without claims, and whom preemption could have helped."""
+        others = [key for key in self._nodes if key not in self._asking]
+        if others:
+            yield f"{len(others)} pods that ask for no device were scheduled, too"
+        failed = {key: attempt for key, attempt in self._failed.items() if key not in self._asking}
+        yield from _some("pods that ask for no device have no node", failed)
+        yield from _some(
+            "pods could be helped by preemption, which is off",
+            {key: attempt for key, attempt in self._failed.items() if attempt.has_victims},
+        )
+
+
+def _turn(pod: Pod) -> tuple[int, bool, str]:
+    created = pod.metadata.creation_timestamp
+    return -(pod.spec.priority or 0), created is None, created or ""
+
+
+def _some(title: str, attempts: Mapping[ClaimKey, Attempt]) -> Iterator[str]:
+    """A line about some pods with the first of them."""
+    for key, attempt in list(attempts.items())[:1]:
+        yield f"{len(attempts)} {title}: {key}: {attempt.message}"

@@ -1,0 +1,240 @@
+"""All pods of a cluster, as kube-scheduler takes them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dralloc
+import wire
+from dralloc.errors import DrallocError, InputError
+from dralloc.names import ClaimKey
+from dralloc.scheduling import Profile, read_profiles
+from dralloc.scheduling.profile import Strategy
+from scheduling_wire import AMPLE, attempt, node, pod
+from wire import Json
+
+GPUS = [
+    wire.device_class(),
+    *(wire.resource_slice(wire.gpus(2), name=name, pool=name, nodeName=name) for name in ("a", "b")),
+]
+
+
+def asking(name: str, **spec: Any) -> list[Json]:
+    """A pod with a claim for a GPU."""
+    return [wire.claim(f"claim-of-{name}", wire.request()), wire.pod(name, f"claim-of-{name}", **spec)]
+
+
+def placed(plan: dralloc.Plan) -> dict[str, str]:
+    """The node of each placed pod."""
+    return {plan.demands[one.demand].key.name: plan.node_of(one) for one in plan.solution.placements}
+
+
+def test_pods_go_where_most_is_left() -> None:
+    busy = pod("busy", on="a", requests={"cpu": "4"})
+    plan = dralloc.allocate(wire.cluster(node("a"), node("b"), GPUS, busy, asking("x"), asking("y")), "scheduler")
+    assert placed(plan) == {"x": "b", "y": "b"}
+    first = dralloc.allocate(wire.cluster(node("a"), node("b"), GPUS, busy, asking("x"), asking("y")), "first-fit")
+    assert placed(first) == {"x": "a", "y": "a"}
+
+
+def test_the_scheduler_says_why_in_its_words() -> None:
+    small = {**AMPLE, "pods": "1"}
+    plan = dralloc.allocate(
+        wire.cluster(node("a", small), node("b", small), GPUS, asking("x"), pod("there", on="a"), asking("y")),
+        "scheduler",
+    )
+    (one,) = plan.unplaced
+    after = (
+        "still not schedulable, preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+    )
+    assert one.reason == f"0/2 nodes are available: 2 Too many pods. {after}"
+    assert plan.to_dict()["unplaced"][0]["error"] == one.reason
+
+
+def test_higher_priorities_and_older_pods_come_first() -> None:
+    def made(name: str, second: int, **spec: Any) -> list[Json]:
+        claim, one = asking(name, **spec)
+        return [claim, {**one, "metadata": {**one["metadata"], "creationTimestamp": f"2026-01-01T00:00:0{second}Z"}}]
+
+    slices = [wire.device_class(), wire.resource_slice(wire.gpus(2), nodeName="a")]
+    objects: list[Json | list[Json]] = [
+        node("a"),
+        slices,
+        made("young", 2),
+        made("old", 1),
+        made("urgent", 3, priority=1),
+    ]
+    plans = [dralloc.allocate(wire.cluster(*objects), "scheduler", seed=seed) for seed in range(5)]
+    assert [sorted(placed(plan)) for plan in plans] == [["old", "urgent"]] * 5
+
+
+def test_a_seed_stands_for_one_order_of_nodes_and_pods() -> None:
+    objects = wire.cluster(node("a"), node("b"), GPUS, *(asking(f"pod-{number}") for number in range(3)))
+    plans = [placed(dralloc.allocate(objects, "scheduler", seed=seed)) for seed in (*range(8), 0)]
+    assert plans[0] == plans[-1]
+    assert len({json.dumps(plan, sort_keys=True) for plan in plans}) > 1
+
+
+def test_pods_without_claims_take_their_share() -> None:
+    plain = [pod(f"plain-{number}", requests={"cpu": "8"}, priority=1) for number in range(3)]
+    plan = dralloc.allocate(
+        wire.cluster(
+            node("a"), node("b"), GPUS, plain, asking("x", containers=[{"resources": {"requests": {"cpu": "1"}}}])
+        ),
+        "scheduler",
+    )
+    assert placed(plan) == {}
+    assert plan.solution.warnings[0] == "2 pods that ask for no device were scheduled, too"
+    assert plan.solution.warnings[1].startswith("1 pods that ask for no device have no node: default/plain-")
+
+
+def test_preemption_is_off_and_that_is_said() -> None:
+    one = node("a", {**AMPLE, "pods": "1"})
+    plan = dralloc.allocate(wire.cluster(one, GPUS, pod("there", on="a"), asking("x", priority=5)), "scheduler")
+    assert placed(plan) == {}
+    assert plan.solution.warnings == (
+        "1 pods could be helped by preemption, which is off: default/x: 0/1 nodes are available: 1 Too many pods.",
+    )
+
+
+def test_a_pod_is_tried_again_when_its_company_has_come() -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    objects: list[Json | list[Json]] = [
+        node("a"),
+        node("b"),
+        GPUS,
+        asking("x", affinity=near, priority=1),
+        pod("db", labels={"app": "db"}),
+    ]
+    assert len(placed(dralloc.allocate(wire.cluster(*objects), "scheduler"))) == 1
+
+
+def test_claims_without_pods_and_held_back_pods_wait() -> None:
+    gated = asking("x", schedulingGates=[{"name": "later"}])
+    other = asking("y", schedulerName="other")
+    plan = dralloc.allocate(
+        wire.cluster(node("a"), GPUS, wire.claim("lone", wire.request()), gated, other), "scheduler"
+    )
+    assert {one.key.name: one.reason for one in plan.unplaced} == {
+        "lone": "no pod uses it: kube-scheduler allocates claims for pods",
+        "y": 'no profile is for spec.schedulerName "other"',
+    }
+
+
+def test_claims_that_pods_share_bind_them_to_a_node() -> None:
+    shared = [wire.claim("both", wire.request()), wire.pod("x", "both"), wire.pod("y", "both")]
+    plan = dralloc.allocate(wire.cluster(node("a"), node("b"), GPUS, shared), "scheduler")
+    assert len(set(placed(plan).values())) == 1
+    assert len(placed(plan)) == 2
+
+
+def test_a_device_plugin_serves_extended_resources_where_there_is_one() -> None:
+    backed = wire.device_class()
+    backed["spec"]["extendedResourceName"] = "x.com/gpu"
+    nodes = [node("a", {**AMPLE, "x.com/gpu": "1"}), node("b")]
+    slices = wire.resource_slice(wire.gpus(1), nodeName="b")
+    pods = [pod(f"p{number}", requests={"x.com/gpu": "1"}) for number in range(3)]
+    plan = dralloc.allocate(wire.cluster(nodes, backed, slices, pods), "scheduler")
+    reasons = sorted(one.reason for one in plan.unplaced)
+    assert list(placed(plan).values()) == ["b"]
+    assert reasons[1] == "bound to a, where a device plugin serves it"
+    assert reasons[0].startswith("0/2 nodes are available: 1 Insufficient x.com/gpu, 1 cannot allocate all claims.")
+
+
+def test_of_equal_nodes_the_first_of_the_heap_is_taken() -> None:
+    free = [node(name) for name in "abcdefg"]
+    busy = [pod(f"on-{name}", on=name, requests={"cpu": "4"}) for name in "abcf"]
+    # d, e and g are left. The heap is a; b c; d e f g: below b, d moves up before e, and b before c.
+    assert attempt(free, busy, pod("pod", requests={"cpu": "1"})).chosen.name == "d"
+    assert attempt(free, busy[1:], pod("pod", requests={"cpu": "1"})).chosen.name == "a"
+
+
+def test_ties_are_decided_as_recorded(shared: Path) -> None:
+    for file in sorted((shared / "control-plane" / "recorded").glob("*.json.gz")):
+        run = json.loads(gzip.decompress(file.read_bytes()))
+        for one in run["attempts"]:
+            names = list(one["totals"])
+            found = dralloc.scheduling.Attempt(
+                ClaimKey("", ""), feasible=names, scores={"all": list(one["totals"].values())}
+            )
+            assert not names or found.chosen == one["node"], (file.name, one["pod"])
+
+
+def configuration(path: Path, text: str) -> Path:
+    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    path.write_text(head + text)
+    return path
+
+
+def test_a_configuration_changes_what_is_better(tmp_path: Path) -> None:
+    file = configuration(
+        tmp_path / "most.yaml",
+        "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args: {scoringStrategy: {type: MostAllocated}}\n",
+    )
+    busy = pod("busy", on="a", requests={"cpu": "4"})
+    objects = wire.cluster(node("a"), node("b"), GPUS, busy, asking("x"), asking("y"))
+    assert placed(dralloc.allocate(objects, "scheduler", scheduler_config=file)) == {"x": "a", "y": "a"}
+
+
+def test_plugins_and_weights_of_a_configuration(tmp_path: Path) -> None:
+    text = """
+percentageOfNodesToScore: 30
+profiles:
+- schedulerName: mine
+  percentageOfNodesToScore: 40
+  plugins:
+    multiPoint: {disabled: [{name: ImageLocality}], enabled: [{name: NodeAffinity, weight: 9}]}
+    filter: {disabled: [{name: NodePorts}]}
+    score: {disabled: [{name: "*"}], enabled: [{name: TaintToleration}, {name: NodeAffinity, weight: 5}]}
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      ignoredResourceGroups: [x.com]
+      scoringStrategy:
+        type: RequestedToCapacityRatio
+        resources: [{name: cpu, weight: 3}]
+        requestedToCapacityRatio: {shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]}
+  - name: PodTopologySpread
+    args: {defaultingType: List, defaultConstraints: []}
+- schedulerName: plain
+"""
+    mine, plain = read_profiles(configuration(tmp_path / "c.yaml", text))
+    assert (mine.percentage, plain.percentage) == (40, 30)
+    assert mine.no_filters == {"NodePorts", "ImageLocality"}
+    assert "NodeAffinity" not in mine.no_scores
+    assert {"ImageLocality", "NodeResourcesFit", "DynamicResources"} <= mine.no_scores
+    assert mine.weights == {"TaintToleration": 1, "NodeAffinity": 5}
+    assert (mine.strategy, mine.shape, mine.scored_resources) == (Strategy.RATIO, ((0, 0), (100, 100)), {"cpu": 3})
+    assert mine.ignores("x.com/y")
+    assert not mine.default_constraints
+    assert (plain.name, plain.default_constraints) == ("plain", Profile().default_constraints)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("extenders: [{urlPrefix: http://x}]\n", "extenders: are not modelled"),
+        ("profiles: [{plugins: {score: {enabled: [{name: Mine}]}}}]\n", 'plugin "Mine" is not modelled'),
+        ("profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hard: 1}}]}]\n", "hard: unknown field"),
+    ],
+)
+def test_what_is_not_modelled_is_refused(tmp_path: Path, text: str, rule: str) -> None:
+    with pytest.raises(InputError, match=rule):
+        read_profiles(configuration(tmp_path / "c.yaml", text))
+
+
+def test_only_a_configuration_is_one(tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\n")
+    with pytest.raises(InputError, match="is no KubeSchedulerConfiguration"):
+        read_profiles(tmp_path / "pod.yaml")
+
+
+def test_explain_has_no_words_for_the_scheduler_yet() -> None:
+    with pytest.raises(DrallocError, match="no mode 'scheduler'; known modes: first-fit, optimal"):
+        dralloc.explain(wire.cluster(node("a"), GPUS, asking("x")), pod="default/x", mode="scheduler")
