@@ -109,7 +109,7 @@ def test_ranks_of_alternatives_are_counted() -> None:
 def test_options_are_checked() -> None:
     with pytest.raises(dralloc.DrallocError, match="workers: 0"):
         dralloc.allocate(one_gpu(), workers=0)
-    with pytest.raises(dralloc.DrallocError, match="no mode 'bset'; known modes: first-fit, optimal"):
+    with pytest.raises(dralloc.DrallocError, match="no mode 'bset'; known modes: first-fit, scheduler, optimal"):
         dralloc.allocate(one_gpu(), mode="bset")  # type: ignore[arg-type] # which mypy sees, too
     with pytest.raises(dralloc.DrallocError, match="no goal 'sperad'; known goals: fewest-nodes, "):
         dralloc.allocate(one_gpu(), mode="first-fit", goal="sperad")  # type: ignore[arg-type]
