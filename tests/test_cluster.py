@@ -403,3 +403,9 @@ def test_what_asks_for_too_many_pods_does_not_hide_the_others() -> None:
 def test_replicas_are_integers_of_32_bits() -> None:
     with pytest.raises(InputError, match=r"Deployment team/web: spec.replicas: must be an integer of 32 bits"):
         load_text(owner("Deployment", extra=f"replicas: {2**31}"))
+
+
+def test_what_several_pods_miss_is_said_once() -> None:
+    missing = owner("Deployment", extra="replicas: 3").replace("one-gpu", "none")
+    (notice,) = texts(load_text(CLASS + PRIORITY + missing, source="a.yaml"))
+    assert notice.endswith('ResourceClaimTemplate "none" not found; it and 2 more pods cannot be placed')

@@ -173,6 +173,8 @@ class Cluster(Answer):
             Something else is to be included.
         """
         wanted = included(include)
+        if not wanted:
+            return self
         pods = [_ungated(pod) if Include.GATED in wanted else pod for pod in self.pods]
         cluster = replace(self, pods=tuple(pods))
         if Include.SUSPENDED not in wanted:
@@ -189,7 +191,7 @@ class Cluster(Answer):
             self,
             claims=tuple(claiming.claims.values()),
             pods=(*self.pods, *more),
-            findings=(*self.findings, *starmap(self.remark, claiming.remarks)),
+            findings=(*self.findings, *starmap(self.remark, claiming.remarks())),
             claims_of_pods={**self.claims_of_pods, **claims_of_pods},
             unresolved={**self.unresolved, **claiming.unresolved},
             made=self.made | (claiming.claims.keys() - {claim.key for claim in self.claims}),

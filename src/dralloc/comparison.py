@@ -66,7 +66,7 @@ class Comparison(Documented):
             Table("Namespaces", ("namespace", "what", ">before", ">first fit", ">optimum", ">cap"), _spending(*plans)),
             Table("Only the optimum places", (WHO, "node", "devices"), self._gains()),
             Table("Only first fit places", (WHO,), [(str(key),) for key in self.only_first_fit]),
-            Table("Neither places", (WHO, "first fit", "optimum"), list(self._losses())),
+            Table("Neither places", (WHO, "reason"), list(self._losses())),
             unasked_table(self.optimal.compiled),
         ]
         found += (Line(f"first fit exceeds a cap: {text}", "yellow") for text in self.exceeded())
@@ -90,13 +90,14 @@ class Comparison(Documented):
                 devices.setdefault((str(key), self.optimal.node_of(placement)), []).append(device)
         return [(demand, node, ", ".join(names)) for (demand, node), names in devices.items()]
 
-    def _losses(self) -> Iterator[tuple[str, str, str]]:
-        """The first of what neither places, with both reasons."""
-        first, best = ({one.key: one.reason for one in plan.unplaced} for plan in (self.first_fit, self.optimal))
+    def _losses(self) -> Iterator[tuple[str, str]]:
+        """The first of what neither places, and why; the optimum's reason where it is another one."""
+        first, best = self.first_fit.reasons, self.optimal.reasons
         for key in self.neither[:_SHOWN]:
-            yield str(key), first[key], best[key]
+            beside = "" if first[key] == best[key] else f"; the optimum: {best[key]}"
+            yield str(key), f"{first[key]}{beside}"
         if len(self.neither) > _SHOWN:
-            yield f"and {len(self.neither) - _SHOWN} more", "", ""
+            yield f"and {len(self.neither) - _SHOWN} more", ""
 
 
 def _both(first: Plan, best: Plan) -> list[tuple[str, str, str]]:

@@ -136,6 +136,12 @@ class Plan(Documented):
         )
 
     @property
+    def reasons(self) -> Mapping[ClaimKey, str]:
+        """Why each of them got nothing, in words."""
+        nodes = self.compiled.problem.nodes
+        return {one.key: one.reason if nodes else "there are no nodes" for one in self.unplaced}
+
+    @property
     def status(self) -> Status:
         """What is known about the answer."""
         return self.solution.status
@@ -221,9 +227,7 @@ class Plan(Documented):
             for placement, claim, grant in self.grants()
         ]
         found.append(Table("Placed", (WHO, "node", "claim", "request", "device"), folded(placements, 3)))
-        nodes = self.compiled.problem.nodes
-        unplaced = [(str(one.key), one.reason if nodes else "there are no nodes") for one in self.unplaced]
-        found.append(Table("Not placed", (WHO, "reason"), unplaced))
+        found.append(Table("Not placed", (WHO, "reason"), [(str(key), why) for key, why in self.reasons.items()]))
         found.append(unasked_table(self.compiled))
         used = [row for row in self.metrics.utilisation if row.used]
         found.append(Table("In use", ("what", ">used", ">of", ">share"), [_usage(row) for row in used]))

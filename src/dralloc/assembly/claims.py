@@ -22,8 +22,6 @@ class Claiming:
         For each pod that refers to something missing, what is missing.
     group_claims
         The PodGroup for which a claim is reserved as a whole, by claim (KEP-5729).
-    remarks
-        What is remarkable: the object, the path, and the rule.
     """
 
     def __init__(
@@ -35,7 +33,7 @@ class Claiming:
         self.claims = {claim.key: claim for claim in claims}
         self.unresolved: dict[ClaimKey, tuple[str, ...]] = {}
         self.group_claims: dict[ClaimKey, PodGroup] = {}
-        self.remarks: list[tuple[ApiObject, str, str]] = []
+        self._missing: dict[tuple[str, str], list[tuple[Pod, str]]] = {}
         self._templates = {template.key: template for template in templates}
         self._groups = groups
         self._made_for = {
@@ -60,15 +58,22 @@ class Claiming:
                     self.group_claims[key] = owner
                 yield key
 
+    def remarks(self) -> Iterator[tuple[ApiObject, str, str]]:
+        """What is missing, once for all pods of a namespace that refer to it: the first of them, the path, the rule."""
+        for (_, rule), places in self._missing.items():
+            (pod, path), others = places[0], len(places) - 1
+            pods = f"it and {others} more pods" if others else "the pod"
+            yield pod, path, f"{rule}; {pods} cannot be placed"
+
     def _claim_of(self, pod: Pod, owner: Pod | PodGroup, entry: PodResourceClaim, path: str) -> ClaimKey | None:
         """The claim of one entry of a pod: an entry that its PodGroup has too is the group's (KEP-5729)."""
         if entry.resource_claim_name is not None:
             key = ClaimKey(pod.key.namespace, entry.resource_claim_name)
             if key not in self.claims:
-                self._missing(pod, f"{path}.resourceClaimName", f'ResourceClaim "{key.name}" not found')
+                self._miss(pod, f"{path}.resourceClaimName", f'ResourceClaim "{key.name}" not found')
             return key
         if entry.resource_claim_template_name is None:
-            self._missing(pod, path, "needs resourceClaimName or resourceClaimTemplateName")
+            self._miss(pod, path, "needs resourceClaimName or resourceClaimTemplateName")
             return ClaimKey(pod.key.namespace, claim_name(owner, entry.name))
         statuses = (*pod.status.resource_claim_statuses, *owner.status.resource_claim_statuses)
         status = next((one for one in statuses if one.name == entry.name), None)
@@ -87,11 +92,11 @@ class Claiming:
         template = self._templates.get(ClaimKey(namespace, str(entry.resource_claim_template_name)))
         if template is None:
             missing = f'ResourceClaimTemplate "{entry.resource_claim_template_name}" not found'
-            self._missing(pod, f"{path}.resourceClaimTemplateName", missing)
+            self._miss(pod, f"{path}.resourceClaimTemplateName", missing)
         else:
             self.claims[key] = claim_for(owner, entry.name, template, name)
         return key
 
-    def _missing(self, pod: Pod, path: str, rule: str) -> None:
+    def _miss(self, pod: Pod, path: str, rule: str) -> None:
         self.unresolved[pod.key] = (*self.unresolved.get(pod.key, ()), f"{path}: {rule}")
-        self.remarks.append((pod, path, f"{rule}; the pod cannot be placed"))
+        self._missing.setdefault((pod.key.namespace, rule), []).append((pod, path))
