@@ -6,7 +6,7 @@ import pytest
 
 from dralloc.compiler import compile_cluster
 from dralloc.errors import DrallocError
-from wire import allocated, claim, cluster, device_class, gpus, node, pod, request, resource_slice
+from wire import Json, allocated, claim, cluster, device_class, gpus, node, pod, request, resource_slice
 
 
 def test_pods_and_claims_without_a_pod_are_demands() -> None:
@@ -82,3 +82,39 @@ def test_equal_requests_share_their_verdicts() -> None:
     compiled = compile_cluster(cluster(node(), device_class(), resource_slice(gpus(2)), claims))
     assert compiled.table.selects(0, 1) is False
     assert compiled.table._selected[0] is compiled.table._selected[1]
+
+
+@pytest.mark.parametrize(
+    ("toleration", "homes"),
+    [
+        ({"operator": "Exists"}, None),
+        ({"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}, None),
+        ({"key": "node.kubernetes.io/not-ready", "operator": "Exists"}, (1,)),
+    ],
+)
+def test_cordoned_nodes_are_for_pods_that_tolerate_it(toleration: Json, homes: tuple[int, ...] | None) -> None:
+    cordoned = {**node("node-0"), "spec": {"unschedulable": True}}
+    wants = pod("p", "a", tolerations=[toleration])
+    problem = compile_cluster(cluster(cordoned, node("node-1"), device_class(), claim("a", request()), wants)).problem
+    assert [demand.nodes for demand in problem.demands] == [homes]
+
+
+def test_pods_of_a_daemon_set_have_a_node_each_cordoned_or_not() -> None:
+    template = {"spec": {"containers": [], "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one"}]}}
+    daemon_set = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": "default"},
+        "spec": {"template": template},
+    }
+    claim_template = {
+        **claim("one"),
+        "kind": "ResourceClaimTemplate",
+        "spec": {"spec": claim("one", request())["spec"]},
+    }
+    cordoned = {**node("node-1"), "spec": {"unschedulable": True}}
+    problem = compile_cluster(cluster(node(), cordoned, device_class(), claim_template, daemon_set)).problem
+    assert [(demand.key.name, demand.nodes) for demand in problem.demands] == [
+        ("agent-node-0", (0,)),
+        ("agent-node-1", (1,)),
+    ]

@@ -13,8 +13,9 @@ from dralloc.api.allocation import DeviceToleration
 from dralloc.api.nodes import Taint
 from dralloc.api.placement import Toleration
 from dralloc.api.slices import DeviceTaint
+from dralloc.api.workloads import Pod
 
-__all__ = ["CORDON_TAINT", "CORDON_TOLERATION", "all_tolerated", "tolerates"]
+__all__ = ["CORDON_TAINT", "CORDON_TOLERATION", "all_tolerated", "goes_to_cordoned", "tolerates"]
 
 CORDON_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 """The taint that a cordoned node has."""
@@ -65,3 +66,8 @@ def all_tolerated(
         for taint in taints
         if taint.effect in _PREVENTING
     )
+
+
+def goes_to_cordoned(pod: Pod) -> bool:
+    """Whether a pod may be placed on cordoned nodes, as those of a DaemonSet may (upstream's NodeUnschedulable)."""
+    return any(tolerates(toleration, CORDON_TAINT) for toleration in pod.spec.tolerations)

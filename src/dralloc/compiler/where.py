@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dralloc.api import Node as ApiNode
 from dralloc.api import NodeSelector, Pod
 from dralloc.api.node_selectors import selector_matches
+from dralloc.api.tolerating import goes_to_cordoned
 
 __all__ = ["Where"]
 
@@ -35,15 +36,17 @@ class Where:
         affinity = pod.spec.required_nodes
         every = [*selectors, affinity] if affinity else selectors
         wanted = pod.spec.node_selector
-        key = tuple(wanted.items()), repr(every) if every else "", elsewhere
+        hardy = goes_to_cordoned(pod)
+        key = tuple(wanted.items()), repr(every) if every else "", elsewhere, hardy
         if key not in self._known:
-            self._known[key] = self._schedulable(
+            homes = (
                 index
                 for index, node in enumerate(self._nodes)
                 if wanted.items() <= node.metadata.labels.items()
                 and node.metadata.name not in elsewhere
                 and all(selector_matches(selector, node) for selector in every)
             )
+            self._known[key] = self._all_or(homes) if hardy else self._schedulable(homes)
         return self._known[key]
 
     def everywhere(self) -> tuple[int, ...] | None:
@@ -53,5 +56,8 @@ class Where:
         return self._known[()]
 
     def _schedulable(self, nodes: Iterable[int]) -> tuple[int, ...] | None:
-        kept = tuple(index for index in nodes if not self._nodes[index].spec.unschedulable)
+        return self._all_or(index for index in nodes if not self._nodes[index].spec.unschedulable)
+
+    def _all_or(self, nodes: Iterable[int]) -> tuple[int, ...] | None:
+        kept = tuple(nodes)
         return None if len(kept) == len(self._nodes) else kept

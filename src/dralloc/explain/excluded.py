@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from dralloc.api import Node, NodeSelector, NodeSelectorTerm, Pod
 from dralloc.api.node_selectors import selector_matches
+from dralloc.api.tolerating import goes_to_cordoned
 from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled
 from dralloc.explain.subject import pod_of
@@ -69,7 +70,7 @@ class Exclusions:
         pod = self._pod(demand)
         if pod is not None:
             yield from _of_pod(cluster, pod, node)
-        if node.spec.unschedulable and not (pod and pod.spec.node_name):
+        if node.spec.unschedulable and not (pod and (pod.spec.node_name or goes_to_cordoned(pod))):
             yield CORDONED
 
     @property

@@ -180,6 +180,9 @@ def _cordoned(node: ApiNode) -> ApiNode:
 
 
 def unbound(pod: Pod) -> Pod:
-    """The pod as it was before it had a node, but for the claims that it has for what its containers ask for."""
-    start = {"node_name": None, "containers": (), "init_containers": ()}
+    """The pod as it was before it had a node, but for the claims that it has for what its containers ask for.
+
+    To a cordoned node it does not move, even if it may be placed there.
+    """
+    start = {"node_name": None, "containers": (), "init_containers": (), "tolerations": ()}
     return pod.model_copy(update={"spec": pod.spec.model_copy(update=start)})
