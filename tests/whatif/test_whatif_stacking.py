@@ -17,9 +17,9 @@ from dralloc.problem import Demand, Problem, Usage
 from dralloc.problem.replicas import replicate
 from dralloc.problem.subproblem import cut
 from dralloc.solvers.cpsat import Options, solve
-from dralloc.solvers.cpsat.cover import Column, cover
 from dralloc.whatif.alike import find_islands
 from dralloc.whatif.copies import copies
+from dralloc.whatif.models.set_cover import Column, cover
 from dralloc.whatif.stacking import Shelf, Stack, stack
 from whatif_apart import apart
 

@@ -11,8 +11,8 @@ from dralloc.names import DeviceID
 from dralloc.problem import Demand, Problem
 from dralloc.solution import Grant, Placement, Solution
 from dralloc.solvers.cpsat import Options, solve
-from dralloc.solvers.cpsat.layouts import Choice, Units, choose_layouts
 from dralloc.whatif.copies import copies
+from dralloc.whatif.models.layout_choice import Choice, Units, choose_layouts
 from dralloc.whatif.partitions import Layout, Single, Unit, Workshop
 
 __all__ = ["Comparison", "LayoutPlan", "UnitKind", "compare"]

@@ -1,8 +1,8 @@
 """The cheapest set of nodes that holds given numbers of some demands, with a bound that is proven.
 
 A node of a kind holds some vector of numbers; the cheapest nodes are a cover of what is needed by such vectors (see
-`dralloc.solvers.cpsat.cover`). Vectors are generated: those that are worth the most at the prices that the relaxation
-over the known ones sets, until the prices prove the bound or no vector is worth more than its node costs. Where the
+`dralloc.whatif.models.set_cover`). Vectors are generated: those that are worth the most at the prices that the
+relaxation over the known ones sets, until the prices prove the bound or no vector is worth more than its node costs. Where the
 cover still costs more than the bound, all vectors of which none can be raised are listed, as far as they are few.
 """
 
@@ -22,10 +22,10 @@ from dralloc.problem.replicas import replicate
 from dralloc.problem.subproblem import cut
 from dralloc.solution import Grant, Placement, Solution
 from dralloc.solvers.cpsat import Options
-from dralloc.solvers.cpsat.cover import Column, Cover, cover, prices
 from dralloc.whatif.copies import copies
 from dralloc.whatif.front import Vector, find_front
 from dralloc.whatif.mix import Crowd, Mix
+from dralloc.whatif.models.set_cover import Column, Cover, cover, prices
 from dralloc.whatif.naive import Estimate
 
 __all__ = ["Shelf", "Stack", "stack"]

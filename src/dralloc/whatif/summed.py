@@ -15,12 +15,12 @@ from typing import Final
 from dralloc.problem import Demand, Problem
 from dralloc.problem.subproblem import at_home, cut
 from dralloc.solvers.cpsat import Options
-from dralloc.solvers.cpsat.sums import Summands, best_sum
 from dralloc.whatif.alike import find_islands
 from dralloc.whatif.divide import divide
 from dralloc.whatif.fill import fill
 from dralloc.whatif.front import Vector, find_front
 from dralloc.whatif.mix import Mix
+from dralloc.whatif.models.sums import Summands, best_sum
 
 __all__ = ["Sums", "find_sums"]
 

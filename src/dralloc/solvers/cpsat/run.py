@@ -16,9 +16,9 @@ from dralloc.problem import Problem
 from dralloc.solution import Placement, Solution, Status, Tier
 from dralloc.solvers.cpsat.budgets import fairness
 from dralloc.solvers.cpsat.candidates import Survey, survey
-from dralloc.solvers.cpsat.classes.divide import divide
 from dralloc.solvers.cpsat.classes.part import CountedComponent
 from dralloc.solvers.cpsat.components import components
+from dralloc.solvers.cpsat.division import divide
 from dralloc.solvers.cpsat.interrupt import asked_to_stop, heeding_interrupts
 from dralloc.solvers.cpsat.objective import Objective, Part, objectives
 from dralloc.solvers.cpsat.options import Options, Progress

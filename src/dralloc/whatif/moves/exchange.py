@@ -8,7 +8,7 @@ from dataclasses import replace
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand
 from dralloc.solution import Placement, Solution
-from dralloc.solvers.cpsat.relocation import Exchange
+from dralloc.whatif.models.relocation import Exchange
 from dralloc.whatif.moves.estate import Estate, Way
 from dralloc.whatif.moves.stays import Stays, stay_grants
 from dralloc.whatif.moves.steps import Move

@@ -9,7 +9,7 @@ from typing import Final
 from dralloc.check import check
 from dralloc.solution import Placement, Solution, Status, Tier
 from dralloc.solvers.cpsat import Options
-from dralloc.solvers.cpsat.relocation import Relocation
+from dralloc.whatif.models.relocation import Relocation
 from dralloc.whatif.moves.estate import Estate
 from dralloc.whatif.moves.exchange import Cast
 from dralloc.whatif.moves.order import Order

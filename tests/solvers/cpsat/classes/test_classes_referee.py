@@ -10,7 +10,7 @@ from dralloc.problem import Problem
 from dralloc.solution import Solution, Status
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.cpsat.candidates import survey
-from dralloc.solvers.cpsat.classes.divide import divide
+from dralloc.solvers.cpsat.division import divide
 
 THOROUGH = settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 

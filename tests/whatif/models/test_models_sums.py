@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dralloc.solvers.cpsat import Options
-from dralloc.solvers.cpsat.sums import Summands, best_sum
+from dralloc.whatif.models.sums import Summands, best_sum
 
 VECTOR = st.tuples(st.integers(0, 3), st.integers(0, 3))
 SETS = st.lists(

@@ -1,0 +1,1 @@
+"""Integer models of questions that only `dralloc.whatif` asks, built with OR-Tools; none of its types comes out."""
