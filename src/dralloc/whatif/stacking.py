@@ -2,8 +2,9 @@
 
 A node of a kind holds some vector of numbers; the cheapest nodes are a cover of what is needed by such vectors (see
 `dralloc.whatif.models.set_cover`). Vectors are generated: those that are worth the most at the prices that the
-relaxation over the known ones sets, until the prices prove the bound or no vector is worth more than its node costs. Where the
-cover still costs more than the bound, all vectors of which none can be raised are listed, as far as they are few.
+relaxation over the known ones sets, until the prices prove the bound or no vector is worth more than its node costs.
+Where the cover still costs more than the bound, all vectors of which none can be raised are listed, as far as they are
+few.
 """
 
 from __future__ import annotations
