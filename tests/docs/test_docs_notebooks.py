@@ -58,3 +58,25 @@ def test_it_runs_from_top_to_bottom(path: Path, monkeypatch: pytest.MonkeyPatch)
     nbformat = pytest.importorskip("nbformat", reason="needs the extra notebook")
     monkeypatch.setenv("DRALLOC_NOTEBOOK_SIZE", "small")
     nbclient.execute(nbformat.read(path, as_version=4), cwd=str(path.parent), timeout=300)
+
+
+@pytest.mark.filterwarnings("ignore")  # those of Jupyter are not ours
+def test_every_picture_and_answer_of_a_notebook_can_be_read_without_eyes(tmp_path: Path) -> None:
+    nbclient = pytest.importorskip("nbclient", reason="needs the extra notebook")
+    nbformat = pytest.importorskip("nbformat", reason="needs the extra notebook")
+    smallest = ROOT / "models" / "h100-mig-smallest"
+    sources = (
+        f"import dralloc\nfrom dralloc import plot\nboth = dralloc.compare(dralloc.load({str(smallest)!r}))",
+        "plot.device_map(both.optimal, beside=both.first_fit)\nplot.gained(both);",
+        "both",
+    )
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    nbclient.execute(book, cwd=str(tmp_path), timeout=300)
+    _, pictures, answer = (cell["outputs"] for cell in book["cells"])
+    shown = [one["data"]["text/html"] for one in pictures if "text/html" in one["data"]]
+    assert len(shown) == 2
+    assert shown[0].startswith('<img alt="2 of 2 pods are placed. By node: h100 2. Placed by this answer alone: ')
+    assert not [one for one in pictures if "image/png" in one["data"]]
+    (data,) = (one["data"] for one in answer)
+    assert data["text/plain"].startswith("<Comparison: 2 pods: ")
+    assert data["text/html"].count("<svg") == data["text/html"].count('role="img"') == 2

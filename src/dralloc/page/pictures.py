@@ -9,14 +9,12 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from dralloc.comparison import Comparison
-from dralloc.page.descriptions import of_gains, of_map, of_progress, of_ranks, of_utilisation
 from dralloc.plan import Plan
 from dralloc.plot import device_map, gained
 from dralloc.plot import progress as progress_chart
 from dralloc.plot import ranks as ranks_chart
 from dralloc.plot import utilisation as utilisation_chart
-from dralloc.plot.gains import gains as gains_of
-from dralloc.plot.ranks import has_alternatives, rank_counts
+from dralloc.plot.ranks import has_alternatives
 from dralloc.plot.svg import svg
 from dralloc.question import asked
 from dralloc.solvers.cpsat import Progress
@@ -33,15 +31,13 @@ class Picture(NamedTuple):
     wide: bool = True
 
 
-def _drawn(draw: Callable[[], Any], name: str, title: str, description: str) -> Markup:
-    return Markup(svg(draw, name, title, description))
+def _drawn(draw: Callable[[], Any], name: str, title: str) -> Markup:
+    return Markup(svg(draw, name, title))
 
 
 def map(plan: Plan, beside: Plan | None, name: str, title: str) -> Picture:  # noqa: A001 - what it is
     """Where everything is under one answer."""
-    missing = set() if beside is None else {one.key for one in beside.unplaced} - {one.key for one in plan.unplaced}
-    only_here = [demand.key for demand in plan.demands if demand.key in missing]
-    drawn = _drawn(lambda: device_map(plan, beside=beside, title=""), name, title, of_map(plan, only_here))
+    drawn = _drawn(lambda: device_map(plan, beside=beside, title=""), name, title)
     count = f"{plan.metrics.placed} of {asked(plan.compiled)} placed"
     return Picture(drawn, name, f"{title}: {count}. Point at a box for its claim and device.")
 
@@ -49,22 +45,21 @@ def map(plan: Plan, beside: Plan | None, name: str, title: str) -> Picture:  # n
 def utilisation(comparison: Comparison, name: str = "utilisation-picture") -> Picture:
     """How full everything is."""
     title = "Utilisation before, with first fit and with the optimum"
-    drawn = _drawn(lambda: utilisation_chart(comparison, title=""), name, title, of_utilisation(comparison))
+    drawn = _drawn(lambda: utilisation_chart(comparison, title=""), name, title)
     return Picture(drawn, name, "Part in use by counter and capacity, over all nodes.")
 
 
 def gains(comparison: Comparison, name: str = "gains-picture") -> Picture:
     """What only the optimum places."""
     title = "Pods and claims by what they want and by who places them"
-    drawn = _drawn(lambda: gained(comparison, title=""), name, title, of_gains(gains_of(comparison)))
+    drawn = _drawn(lambda: gained(comparison, title=""), name, title)
     return Picture(drawn, name, f"{title}. A bold outline marks what only one answer places.")
 
 
 def ranks(comparison: Comparison) -> Picture:
     """Which alternatives requests got."""
     title = "Alternatives that requests with firstAvailable got"
-    told = of_ranks(rank_counts(comparison.first_fit), rank_counts(comparison.optimal))
-    drawn = _drawn(lambda: ranks_chart(comparison, title=""), "ranks-picture", title, told)
+    drawn = _drawn(lambda: ranks_chart(comparison, title=""), "ranks-picture", title)
     return Picture(drawn, "ranks-picture", f"{title}, by answer.", wide=False)
 
 
@@ -78,5 +73,5 @@ def progress(plan: Plan, records: Sequence[Progress]) -> Iterator[Picture]:
         if found:
             found.append(Progress(tier.name, tier.value, tier.bound, max(end, found[-1].seconds)))
             name, title = f"progress-{number}", f"Best and bound over time: {tier.name}"
-            drawn = _drawn(partial(progress_chart, found, title=""), name, title, of_progress(found))
+            drawn = _drawn(partial(progress_chart, found, title=""), name, title)
             yield Picture(drawn, name, f"{title}.", wide=False)

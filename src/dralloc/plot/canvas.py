@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Final
+from html import escape
+from typing import Final, cast
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-__all__ = ["POINTS", "WIDTH", "axes", "fitted", "off_screen", "text_width"]
+__all__ = ["POINTS", "WIDTH", "Picture", "axes", "fitted", "off_screen", "text_width"]
 
 POINTS: Final = 72
 """Points in an inch."""
@@ -34,16 +35,35 @@ def off_screen() -> Iterator[None]:
         _OFF_SCREEN.reset(token)
 
 
-def axes(ax: Axes | None, height: float, width: float = WIDTH) -> Axes:
-    """The given axes, or those of a new figure of that size in points."""
+class Picture(Figure):
+    """A figure that says what there is to see in it, for those who do not see it.
+
+    A notebook shows it as an image with that as its alternative text, which matplotlib's own images do not have.
+    """
+
+    description = ""
+
+    def _ipython_display_(self) -> None:
+        from IPython.core.pylabtools import print_figure  # noqa: PLC0415 - who calls this has it
+        from IPython.display import HTML, display  # noqa: PLC0415
+
+        data = print_figure(self, base64=True, bbox_inches="tight")
+        display(HTML(f'<img alt="{escape(self.description)}" src="data:image/png;base64,{data}">'))
+
+
+def axes(ax: Axes | None, height: float, width: float = WIDTH, *, says: str = "") -> Axes:
+    """The given axes, or those of a new figure of that size in points, which says what there is to see."""
     if ax is not None:
         return ax
     size = (width / POINTS, height / POINTS)
     if _OFF_SCREEN.get():
-        return Figure(figsize=size, layout="constrained").add_subplot()
-    import matplotlib.pyplot as plt  # noqa: PLC0415 - only what shows pictures needs it
+        picture = Picture(figsize=size, layout="constrained")
+    else:
+        import matplotlib.pyplot as plt  # noqa: PLC0415 - only what shows pictures needs it
 
-    return plt.figure(figsize=size, layout="constrained").add_subplot()
+        picture = cast(Picture, plt.figure(figsize=size, layout="constrained", FigureClass=Picture))
+    picture.description = says
+    return picture.add_subplot()
 
 
 @lru_cache(maxsize=65536)

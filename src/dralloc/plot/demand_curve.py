@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
 from dralloc.plot.canvas import WIDTH, axes
+from dralloc.plot.descriptions import of_demand
 from dralloc.plot.kinds import clean
 from dralloc.plot.palette import Theme, theme
 from dralloc.plot.styling import TEXT, tidy
@@ -43,11 +44,11 @@ def demand_curve(  # noqa: PLR0913 - the columns have names of their own
         The columns with the demand (any unit), the placed share (0 to 1) and the name of the policy.
     """
     colours = theme()
-    ax = axes(ax, _HEIGHT, WIDTH * 0.75)
     names = list(dict.fromkeys(frame[policy]))
+    groups = {name: frame[frame[policy] == name].groupby(demand)[placed] for name in names}
+    ax = axes(ax, _HEIGHT, WIDTH * 0.75, says=of_demand({str(name): runs.mean() for name, runs in groups.items()}))
     looks = _colours(colours, [str(name) for name in names])
-    for place, name in enumerate(names):
-        runs = frame[frame[policy] == name].groupby(demand)[placed]
+    for place, (name, runs) in enumerate(groups.items()):
         mean, least, most = runs.mean(), runs.min(), runs.max()
         style, marker = _LINES[place % len(_LINES)], _MARKERS[place % len(_MARKERS)]
         ax.plot(mean.index, mean, color=looks[place], ls=style, marker=marker, ms=5, lw=1.8, label=clean(str(name)))

@@ -11,6 +11,7 @@ from dralloc.choices import Mode
 from dralloc.names import ClaimKey
 from dralloc.plan import Plan
 from dralloc.plot.canvas import axes
+from dralloc.plot.descriptions import of_map
 from dralloc.plot.holdings import Holding, holdings
 from dralloc.plot.kinds import Kind, Kinds
 from dralloc.plot.map_drawing import Drawing
@@ -65,17 +66,19 @@ def device_map(
     top = _TITLE_HEIGHT if heading else 0.0
     legend = Legend.of(_entries(held, kinds, Palette(kinds), starred=bool(only_here)), top)
     layout = lay_out(problem, shown, held_in(problem, held), len(every) - len(shown), legend.bottom)
-    drawing = Drawing.on(_prepared(ax, layout), layout.height, theme(), Palette(kinds))
+    drawing = Drawing.on(
+        _prepared(ax, layout, of_map(plan, sorted(map(str, only_here)))), layout.height, theme(), Palette(kinds)
+    )
     drawing.heading(heading)
     drawing.legend(legend)
     drawing.units(layout, only_here, {one: _tip(plan, one) for one in held})
     return drawing.ax
 
 
-def _prepared(ax: Axes | None, layout: Layout) -> Axes:
+def _prepared(ax: Axes | None, layout: Layout, says: str) -> Axes:
     if ax is not None:
         return ax
-    ax = axes(None, layout.height)
+    ax = axes(None, layout.height, says=says)
     figure = ax.get_figure(root=True)
     if figure is not None:
         figure.set_layout_engine("none")

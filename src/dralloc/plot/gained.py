@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from dralloc.comparison import Comparison
 from dralloc.plot.canvas import axes, fitted
+from dralloc.plot.descriptions import of_gains
 from dralloc.plot.gains import Gain, gains
 from dralloc.plot.kinds import Kinds, clean
 from dralloc.plot.palette import Look, Palette, Theme, theme
@@ -55,7 +56,7 @@ def gained(
     found = gains(comparison)
     order = sorted(range(len(found)), key=lambda place: (-found[place].only_optimum, -found[place].total))
     shown = [found[place] for place in sorted(order[:most])]
-    ax = axes(ax, _MARGINS + _ROW * max(len(shown), 1))
+    ax = axes(ax, _MARGINS + _ROW * max(len(shown), 1), says=of_gains(found))
     for place, gain in enumerate(shown):
         _bar(ax, colours, place, gain, palette.look(gain.kind))
     name_rows(ax, colours, [fitted(clean(gain.wants), TEXT, _LABEL) for gain in shown])

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from dralloc.plot.canvas import WIDTH, axes
+from dralloc.plot.descriptions import of_progress
 from dralloc.plot.palette import theme
 from dralloc.plot.styling import TEXT, tidy
 from dralloc.report import counts_amounts, tier_text
@@ -34,9 +35,9 @@ def progress(
         The heading; names the tier if None.
     """
     colours = theme()
-    ax = axes(ax, _HEIGHT, WIDTH / 2 - 10)
     name = phase if phase is not None else next((one.phase for one in records), "")
     found = [one for one in records if one.phase == name]
+    ax = axes(ax, _HEIGHT, WIDTH / 2 - 10, says=of_progress(found))
     seconds = [one.seconds for one in found]
     # Amounts are larger than what matplotlib takes for integers.
     best, bound = [float(one.best) for one in found], [float(one.bound) for one in found]

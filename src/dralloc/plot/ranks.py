@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from dralloc.comparison import Comparison
 from dralloc.plan import Plan
 from dralloc.plot.canvas import WIDTH, axes
+from dralloc.plot.descriptions import of_ranks
 from dralloc.plot.palette import theme
 from dralloc.plot.styling import FIRST_FIT, OPTIMUM, SMALL, bars, name_rows, swatch, tidy
 from dralloc.problem import Request
@@ -32,7 +33,7 @@ def ranks(comparison: Comparison, ax: Axes | None = None, *, title: str = "Alter
     plans = ((comparison.first_fit, FIRST_FIT, -_THICKNESS / 2), (comparison.optimal, OPTIMUM, _THICKNESS / 2))
     counts = [rank_counts(plan) for plan, _, _ in plans]
     most = max((len(found) for found in counts), default=1)
-    ax = axes(ax, _MARGINS + _ROW * most, WIDTH / 2 - 10)
+    ax = axes(ax, _MARGINS + _ROW * most, WIDTH / 2 - 10, says=of_ranks(*counts))
     for (_, look, shift), found in zip(plans, counts, strict=True):
         places = [place + shift for place in range(most)]
         bars(ax, places, found, _THICKNESS, (look.colour(colours), look.hatch))

@@ -36,7 +36,7 @@ _ID: Final = re.compile(r'(?<=\bid=")[^"]+|(?<=url\(#)[^)]+|(?<=href="#)[^"]+')
 _OPENING: Final = re.compile(r'<svg\b[^>]*?\bviewBox="([^"]+)"[^>]*>', re.DOTALL)
 
 
-def svg(draw: Callable[[], Axes], name: str, title: str, description: str) -> str:
+def svg(draw: Callable[[], Axes], name: str, title: str, description: str = "") -> str:
     """Draw a picture as one ``svg`` element.
 
     Its colours are the variables of `colour_variables`, its texts are text, its ids begin with `name`. The same picture
@@ -49,7 +49,7 @@ def svg(draw: Callable[[], Axes], name: str, title: str, description: str) -> st
     name
         What tells it apart from other pictures in the page; a valid id.
     title, description
-        What it is, and what there is to see, for those who do not see it.
+        What it is, and what there is to see, for those who do not see it; by default what the figure says.
     """
     text = StringIO()
     settings: Any = {**_SETTINGS, "svg.hashsalt": name}
@@ -58,6 +58,7 @@ def svg(draw: Callable[[], Axes], name: str, title: str, description: str) -> st
         figure = ax.get_figure(root=True)
         if figure is None:
             raise ValueError(f"{name}: the axes have no figure")
+        description = description or getattr(figure, "description", "")
         figure.savefig(text, format="svg", transparent=True, metadata=dict.fromkeys(_METADATA))
     _, box, body = _OPENING.split(text.getvalue(), maxsplit=1)
     body = _ID.sub(lambda match: f"{name}-{match[0]}", _themed(_NOT_NEEDED.sub("", body)))

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from dralloc.comparison import Comparison
 from dralloc.metrics import Utilisation
 from dralloc.plot.canvas import axes, fitted
+from dralloc.plot.descriptions import of_utilisation
 from dralloc.plot.kinds import clean
 from dralloc.plot.palette import Theme, theme
 from dralloc.plot.styling import BEFORE, FIRST_FIT, OPTIMUM, SMALL, TEXT, Bars, bars, name_rows, swatch, tidy
@@ -36,7 +37,7 @@ def utilisation(comparison: Comparison, ax: Axes | None = None, *, most: int = 2
     """
     colours = theme()
     pairs, left_out = _telling(comparison, most)
-    ax = axes(ax, _MARGINS + _ROW * max(len(pairs), 1))
+    ax = axes(ax, _MARGINS + _ROW * max(len(pairs), 1), says=of_utilisation(comparison))
     _draw(ax, colours, [first for first, _ in pairs], FIRST_FIT, -_THICKNESS / 2)
     _draw(ax, colours, [best for _, best in pairs], OPTIMUM, _THICKNESS / 2)
     names = _names([first for first, _ in pairs])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dralloc.comparison import Comparison
 from dralloc.plan import Plan
@@ -14,7 +14,10 @@ from dralloc.question import asked
 from dralloc.report import percent, tier_text
 from dralloc.solvers.cpsat import Progress
 
-__all__ = ["of_gains", "of_map", "of_progress", "of_ranks", "of_utilisation"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["of_demand", "of_gains", "of_map", "of_progress", "of_ranks", "of_utilisation"]
 
 _MOST: Final = 8
 
@@ -30,7 +33,7 @@ def of_map(plan: Plan, only_here: Sequence[object]) -> str:
         parts.append(f"{before} claims were allocated before")
     if only_here:
         parts.append("placed by this answer alone: " + _listed(str(key) for key in only_here))
-    return _sentences([*parts, "the table of placements below says the same in full"])
+    return _sentences(parts)
 
 
 def of_utilisation(comparison: Comparison) -> str:
@@ -48,7 +51,7 @@ def of_utilisation(comparison: Comparison) -> str:
         f"{percent(right.share)} with the optimum"
         for left, right in pairs
     )
-    return _sentences(["in use, the largest differences first: " + _listed(told), "the table below has all values"])
+    return _sentences(["in use, the largest differences first: " + _listed(told)])
 
 
 def of_gains(gains: Iterable[Gain]) -> str:
@@ -77,6 +80,8 @@ def of_ranks(first: Sequence[int], best: Sequence[int]) -> str:
 
 def of_progress(records: Sequence[Progress]) -> str:
     """How best and bound met."""
+    if not records:
+        return ""
     start, end = records[0], records[-1]
     text = partial(tier_text, start.phase)
     return _sentences(
@@ -85,6 +90,15 @@ def of_progress(records: Sequence[Progress]) -> str:
             f"the bound from {text(start.bound)} to {text(end.bound)}",
             f"between {start.seconds:.2f} and {end.seconds:.2f} seconds",
         ]
+    )
+
+
+def of_demand(means: Mapping[str, pd.Series[float]]) -> str:
+    """Where each policy's line begins and ends."""
+    return _sentences(
+        f"{name} places {percent(mean.iloc[0])} at demand {mean.index[0]}, {percent(mean.iloc[-1])} at {mean.index[-1]}"
+        for name, mean in means.items()
+        if len(mean)
     )
 
 
