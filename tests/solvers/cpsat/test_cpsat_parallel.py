@@ -24,9 +24,8 @@ from dralloc.choices import Goal
 from dralloc.errors import DrallocError, ModelError
 from dralloc.problem import Problem
 from dralloc.solution import Solution, Status
-from dralloc.solvers.cpsat import Options, Progress, parallel, run, solve
+from dralloc.solvers.cpsat import Options, Progress, division, parallel, run, solve
 from dralloc.solvers.cpsat.candidates import survey
-from dralloc.solvers.cpsat.classes import divide as division
 from dralloc.solvers.cpsat.excerpt import Excerpts
 from dralloc.solvers.first_fit import first_fit
 from solvers.cpsat.scene import Ask, Scene

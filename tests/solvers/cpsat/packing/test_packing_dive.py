@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from crowd_strategies import crowds
 from dralloc.problem import Problem
-from dralloc.solvers.cpsat import Options, solve
+from dralloc.solvers.cpsat import Options, division, solve
 from dralloc.solvers.cpsat.candidates import survey
-from dralloc.solvers.cpsat.classes import divide as division
 from dralloc.solvers.cpsat.packing.automaton import Automaton
 from dralloc.solvers.cpsat.packing.columns import Columns, costs_of
 from dralloc.solvers.cpsat.packing.dive import Aim, Dive

@@ -13,9 +13,8 @@ from crowd_strategies import crowds
 from dralloc.check import check
 from dralloc.problem import Problem
 from dralloc.solution import Status
-from dralloc.solvers.cpsat import Options, solve
+from dralloc.solvers.cpsat import Options, division, solve
 from dralloc.solvers.cpsat.candidates import survey
-from dralloc.solvers.cpsat.classes import divide as division
 from dralloc.solvers.cpsat.packing import dive, part, units
 
 EXAMPLES = int(os.environ.get("DRALLOC_PACKING_EXAMPLES", "40"))
