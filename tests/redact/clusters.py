@@ -14,7 +14,9 @@ EXPRESSIONS = [
     'device.attributes["{driver}"].?host.orValue("") != r"{name}"',
     "device.driver == '{driver}' // {name}",
     "device.attributes['{driver}'].host in ['{name}', \"\"\"a\"\"\", 'a\\x2d0']",
+    "device.attributes['{driver}'].host in ['on/{name}', '{name}.a', 'a-{name}-0001']",
 ]
+GLUED = ["on/{name}", "{name}.a", "a-{name}-0001", "{name}"]
 
 
 def names() -> st.SearchStrategy[str]:
@@ -37,7 +39,7 @@ def selectors(draw: st.DrawFn) -> Json:
 @st.composite
 def devices(draw: st.DrawFn, name: str) -> Json:
     attributes = {
-        "host": draw(st.sampled_from([*NAMES, *UUIDS])),
+        "host": draw(st.sampled_from(GLUED)).format(name=draw(st.sampled_from([*NAMES, *UUIDS]))),
         "numa": draw(st.integers(0, 1)),
         "example.com/group": draw(st.lists(st.sampled_from([*NAMES[:3], *UUIDS]), min_size=1, max_size=2)),
     }

@@ -217,6 +217,13 @@ def test_fields_that_are_not_known_are_dropped() -> None:
     assert "acme" not in str(redacted(given, published, kind))
 
 
+def test_numbers_that_json_does_not_hold() -> None:
+    """A quantity is written as text, and no field of the API is an integer beyond int64."""
+    (found,) = redacted(resource_slice([device("a", capacity={"memory": {"value": 10**30}})], generation=10**30))
+    assert found["spec"]["devices"][0]["capacity"]["memory"] == {"value": str(10**30)}
+    assert "generation" not in found["spec"]["pool"]
+
+
 def test_an_empty_part_of_an_object_stays() -> None:
     """As in the API an empty allocation is one, and a selector of an unknown kind selects nothing."""
     given = claim("a", status={"allocation": {"future": 1}})

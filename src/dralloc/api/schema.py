@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_typ
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
+from dralloc.api.base import INT64
 from dralloc.api.disclosure import (
     Beside,
     ByKey,
@@ -157,7 +158,7 @@ def rebuilt(value: Any, schema: Schema, leaf: Leaf) -> Any:
             inner = schema.item if isinstance(schema, Items) else schema.value
             return [new for item in value if (new := rebuilt(item, inner, leaf)) is not ABSENT]
     elif isinstance(schema, type):
-        return value if _PLAIN[schema](value) else ABSENT
+        return _plain(value, schema)
     elif isinstance(schema, Timestamp):
         return value if isinstance(value, str) and is_time(value) else ABSENT
     elif isinstance(value, str) and isinstance(schema, _TEXTS):
@@ -202,9 +203,16 @@ def is_quantity(value: Any) -> bool:
     return True
 
 
+def _plain(value: Any, schema: type) -> Any:
+    if not _PLAIN[schema](value):
+        return ABSENT
+    # As a number a quantity may be larger than what JSON holds; its text is as good.
+    return value if isinstance(value, str | bool) or schema is int else repr(value)
+
+
 _PLAIN: Final[Mapping[Any, Callable[[Any], bool]]] = {
     bool: lambda value: isinstance(value, bool),
-    int: lambda value: type(value) is int,
+    int: lambda value: type(value) is int and value in INT64,
     Quantity: is_quantity,
 }
 """Types whose values stay, and what is one on the wire."""
