@@ -9,7 +9,21 @@ import pytest
 from dralloc.redact import Redaction, plan_redaction
 from dralloc.redact.expressions import looks_inside
 from dralloc.redact.identifiers import Identifiers
-from wire import DRIVER, Json, allocated, claim, device, device_class, gpus, node, pod, request, resource_slice
+from wire import (
+    DRIVER,
+    Json,
+    allocated,
+    claim,
+    consumes,
+    counters,
+    device,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
 
 
 def redacted(*objects: Json) -> list[Json]:
@@ -148,6 +162,20 @@ def test_the_default_namespace_stays() -> None:
 )
 def test_texts(given: Any, expected: Any) -> None:
     assert texts(given) == expected
+
+
+def test_counters_are_called_after_other_nodes_and_devices() -> None:
+    sets = [counters("gpu-0-counters", **{"links-rack-7": "4"})]
+    drawing = device("gpu-0", consumesCounters=consumes("gpu-0-counters", **{"links-rack-7": "1"}))
+    rows, devices, _ = redacted(
+        resource_slice(sharedCounters=sets, name="a", count=2),
+        resource_slice([drawing], name="b", count=2),
+        node("rack-7"),
+    )
+    assert rows["spec"]["sharedCounters"] == [counters("device-0001-counters", **{"links-node-0002": "4"})]
+    assert devices["spec"]["devices"][0]["consumesCounters"] == consumes(
+        "device-0001-counters", **{"links-node-0002": "1"}
+    )
 
 
 def test_equal_identifiers_stay_equal() -> None:

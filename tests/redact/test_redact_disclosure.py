@@ -37,7 +37,6 @@ STAYS = {
         "matchAttribute",
         "partitionTypeAttribute",
     ),
-    Public.COUNTER: ("bindingConditions", "bindingFailureConditions", "compatibilityGroups", "counters.*"),
     Public.REQUEST: (
         "claims.name",
         "claims.request",
@@ -60,6 +59,14 @@ STAYS = {
     ),
     Public.TAINT: ("taint.key", "taints.key", "tolerations.key"),
     Text.ATTRIBUTE: ("string", "strings", "version", "versions"),
+    Text.COUNTER: (
+        "bindingConditions",
+        "bindingFailureConditions",
+        "compatibilityGroups",
+        "counterSet",
+        "counters.*",
+        "sharedCounters.name",
+    ),
     Text.TAINT: ("taint.value", "taints.value", "tolerations.value"),
     Text.LABEL: ("Node.metadata.labels.[*]", "nodeSelector.[*]", "matchExpressions.values", "matchFields.values"),
     Text.CEL: ("cel.expression", "derivedAttributes.expression"),

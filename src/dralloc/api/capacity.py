@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, StrictBool, model_validator
 from pydantic_core import PydanticCustomError
 
 from dralloc.api.base import WIRE, QuantityField, WireModel
-from dralloc.api.texts import AttributeName, CounterName, CounterSetName
+from dralloc.api.texts import AttributeName, CounterName
 
 __all__ = [
     "NOT_CONSUMABLE",
@@ -90,7 +90,7 @@ class CounterSet:
 
     __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
-    name: CounterSetName
+    name: CounterName
     counters: Mapping[CounterName, Counter] = field(default_factory=dict)
 
 
@@ -125,7 +125,7 @@ class DeviceCounterConsumption:
 
     __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
-    counter_set: CounterSetName
+    counter_set: CounterName
     counters: Mapping[CounterName, ConsumedCounter] = field(default_factory=dict)
     compatibility_groups: tuple[CounterName, ...] = ()
 

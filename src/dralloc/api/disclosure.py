@@ -101,7 +101,6 @@ class Name(Enum):
 
     SLICE = "slice"
     CONTAINER = "container"
-    COUNTERS = "counters"
     GATE = "gate"
     IMAGE = "image"
     ADDRESS = "address"
@@ -130,7 +129,6 @@ class Public(Enum):
     DRIVER = "names of drivers"
     CLASS = "names of device classes"
     ATTRIBUTE = "names of attributes and capacities"
-    COUNTER = "names of counters, compatibility groups and binding conditions"
     REQUEST = "names of requests, and of the entries of a pod's claims"
     RESOURCE = "names of resources in quotas, pods, nodes and device classes"
     TAINT = "keys of taints"
@@ -140,6 +138,7 @@ class Text(Enum):
     """Text that stays but for the names and identifiers in it. The value is what the documentation calls it."""
 
     ATTRIBUTE = "texts and versions that are values of attributes"
+    COUNTER = "names of counter sets, counters, compatibility groups and binding conditions"
     TAINT = "values of taints"
     LABEL = "values of labels of nodes, for well-known labels and those that a selector asks for"
     CEL = "CEL expressions, without comments"

@@ -13,7 +13,6 @@ __all__ = [
     "ClassName",
     "ContainerName",
     "CounterName",
-    "CounterSetName",
     "DeviceName",
     "DriverName",
     "Dropped",
@@ -40,18 +39,17 @@ __all__ = [
 
 AttributeName = Annotated[StrictStr, Public.ATTRIBUTE]
 ClassName = Annotated[StrictStr, Public.CLASS]
-CounterName = Annotated[StrictStr, Public.COUNTER]
 DriverName = Annotated[StrictStr, Public.DRIVER]
 RequestId = Annotated[StrictStr, Public.REQUEST]
 ResourceName = Annotated[StrictStr, Public.RESOURCE]
 TaintKey = Annotated[StrictStr, Public.TAINT]
 
 CelExpression = Annotated[StrictStr, Text.CEL]
+CounterName = Annotated[StrictStr, Text.COUNTER]
 TaintValue = Annotated[StrictStr, Text.TAINT]
 
 ClaimName = Annotated[StrictStr, Name.CLAIM]
 ContainerName = Annotated[StrictStr, Name.CONTAINER]
-CounterSetName = Annotated[StrictStr, Name.COUNTERS]
 DeviceName = Annotated[StrictStr, Name.DEVICE]
 GroupName = Annotated[StrictStr, Name.GROUP]
 LabelName = Annotated[StrictStr, LabelKey.ASKED]

@@ -20,7 +20,7 @@ from dralloc.redact.occurrences import Occurrences, parts_of
 __all__ = ["Names", "NamesFound"]
 
 _OBJECTS: Final = (Name.SLICE, Name.CONTAINER, Name.PRIORITY)
-_WORDS: Final = (Name.COUNTERS, Name.GATE, Name.IMAGE, Name.ADDRESS, Name.KEY, Name.LABEL, Name.TERM)
+_WORDS: Final = (Name.GATE, Name.IMAGE, Name.ADDRESS, Name.KEY, Name.LABEL, Name.TERM)
 _OWN: Final = (*_OBJECTS, *_WORDS)
 """Names that nothing but their like refers to are numbered for themselves; words are replaced nowhere else."""
 _DIGITS: Final = 4
