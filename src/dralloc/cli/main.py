@@ -21,6 +21,7 @@ from dralloc.cli.snapshot import redact_command, snapshot_command
 from dralloc.cli.stranded import stranded_command
 from dralloc.cli.study import study_command
 from dralloc.cli.validate import validate_command
+from dralloc.report import WIDTH
 
 __all__ = ["app", "main"]
 
@@ -43,6 +44,7 @@ app = typer.Typer(
     cls=Commands,
     help="Allocates devices to Kubernetes ResourceClaims, many at once, and proves how good the answer is.\n\n"
     "Exit codes: 0 done, 1 failures found, 2 unusable input or command line, 3 internal error.",
+    context_settings={"max_content_width": WIDTH},
     pretty_exceptions_enable=False,
     # Plain text: importing what draws boxes and colours takes longer than all of the help.
     rich_markup_mode=None,
