@@ -14,10 +14,10 @@ import brute_force
 import strategies
 from crowd_strategies import crowds
 from dralloc.problem import Demand, Problem, Usage
+from dralloc.problem.equivalent_nodes import equivalent_nodes
 from dralloc.problem.replicas import replicate
 from dralloc.problem.subproblem import cut
 from dralloc.solvers.cpsat import Options, solve
-from dralloc.whatif.alike import find_islands
 from dralloc.whatif.copies import copies
 from dralloc.whatif.models.set_cover import Column, cover
 from dralloc.whatif.stacking import Shelf, Stack, stack
@@ -60,10 +60,10 @@ def cheaper(shelves: Sequence[Shelf], cost: int) -> Iterator[list[int]]:
 def test_small_mixes(problem: Problem, data: st.DataObject) -> None:
     problem = emptied(problem)
     demands = [apart(demand, number) for number, demand in enumerate(problem.demands)]
-    islands = find_islands(problem, demands)
-    assume(islands is not None and islands.groups)
-    assert islands is not None
-    shelves = [Shelf(group[0], data.draw(st.integers(1, 3))) for group in islands.groups]
+    classes = equivalent_nodes(problem, demands)
+    assume(classes is not None and classes.groups)
+    assert classes is not None
+    shelves = [Shelf(group[0], data.draw(st.integers(1, 3))) for group in classes.groups]
     needs = tuple(data.draw(st.integers(1, 2)) for _ in demands)
     found = stack(problem, demands, needs, shelves)
     if isinstance(found, int):
@@ -84,10 +84,10 @@ def test_small_mixes(problem: Problem, data: st.DataObject) -> None:
 def test_larger_mixes(problem: Problem, data: st.DataObject) -> None:
     problem = emptied(problem)
     demands = list({len(each.claims[0].requests): each for each in problem.demands}.values())
-    islands = find_islands(problem, demands)
-    assert islands is not None
-    assume(islands.groups)
-    shelves = [Shelf(group[0], data.draw(st.integers(1, 3))) for group in islands.groups]
+    classes = equivalent_nodes(problem, demands)
+    assert classes is not None
+    assume(classes.groups)
+    shelves = [Shelf(group[0], data.draw(st.integers(1, 3))) for group in classes.groups]
     needs = tuple(data.draw(st.integers(1, 6)) for _ in demands)
     found = stack(problem, demands, needs, shelves)
     assume(isinstance(found, Stack))

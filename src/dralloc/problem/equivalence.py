@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from dralloc.problem.eligibility import Eligibility
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Alternative, Claim
 from dralloc.problem.supply import Scalar
 
-__all__ = ["claim_key", "inventory_key"]
+__all__ = ["Recurrence", "claim_key", "inventory_key"]
+
+
+@dataclass(slots=True)
+class Recurrence:
+    """Tells where values of the named attributes recur, whatever they are: they are numbered as they appear."""
+
+    names: Sequence[str]
+    _numbers: dict[tuple[str, Scalar], int] = field(default_factory=dict)
+
+    def of(self, attributes: Mapping[str, frozenset[Scalar]]) -> tuple[frozenset[int] | None, ...]:
+        """The values of a device by name, None for one that it lacks."""
+        return tuple(self._numbered(name, attributes.get(name)) for name in self.names)
+
+    def _numbered(self, name: str, values: frozenset[Scalar] | None) -> frozenset[int] | None:
+        if values is None:
+            return None
+        numbers = self._numbers
+        return frozenset(numbers.setdefault((name, value), len(numbers)) for value in sorted(values, key=repr))
 
 
 def claim_key(eligibility: Eligibility, claim: Claim) -> Hashable:
@@ -41,8 +60,8 @@ def inventory_key(problem: Problem) -> Hashable:
     it only matters where they recur, so they are numbered as they appear; so are slots, groups and counter sets.
     """
     offers = problem.eligibility
+    recurrence = Recurrence(sorted({name for device in problem.devices for name in device.attributes}))
     in_use = problem.usage.compatibility
-    values: dict[tuple[str, Scalar], int] = {}
     sets: dict[int, int] = {}
     slots: dict[int, int] = {}
     groups: dict[int, int] = {}
@@ -59,10 +78,7 @@ def inventory_key(problem: Problem) -> Hashable:
                 (sets.setdefault(number, len(sets)), shared, in_use.get(number))
                 for number, shared in device.compatibility
             ),
-            tuple(
-                (name, tuple(values.setdefault((name, value), len(values)) for value in sorted(carried, key=str)))
-                for name, carried in sorted(device.attributes.items())
-            ),
+            recurrence.of(device.attributes) if device.attributes else (),
             tuple((name, each.total, each.consumable) for name, each in device.capacity.items())
             if device.shareable
             else (),
@@ -76,4 +92,4 @@ def inventory_key(problem: Problem) -> Hashable:
     )
     counters = tuple((counter.free, groups.get(counter.group, -1)) for counter in problem.counters)
     pools = tuple(tuple((pool.state, pool.devices) for pool in node.pools) for node in problem.nodes)
-    return devices, used, counters, pools
+    return devices, tuple(recurrence.names), used, counters, pools

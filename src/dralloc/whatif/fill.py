@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from dralloc.check import check
 from dralloc.errors import FatalError
 from dralloc.problem import Demand, Problem
+from dralloc.problem.equivalent_nodes import NodeClasses, equivalent_nodes
 from dralloc.problem.subproblem import cut
 from dralloc.solution import Solution
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
-from dralloc.whatif.alike import Islands, find_islands
 from dralloc.whatif.copies import copies, is_for_nothing, takes_nothing
 from dralloc.whatif.naive import Estimate
 from dralloc.whatif.twins import EveryNodeCountsError
@@ -77,8 +77,8 @@ def fill(problem: Problem, demand: Demand, options: Options | None = None, times
     EveryNodeCountsError
         An error ends first fit, so that the order of nodes matters, and some count more than once.
     """
-    islands = find_islands(problem, [demand])
-    part = (problem, demand, times) if islands is None else _one_of_each(problem, demand, islands, times)
+    classes = equivalent_nodes(problem, [demand])
+    part = (problem, demand, times) if classes is None else _one_of_each(problem, demand, classes, times)
     found = _Filling(*part).run(options or Options())
     if not found.reason or found.first_fit is None:
         return found
@@ -90,11 +90,11 @@ def fill(problem: Problem, demand: Demand, options: Options | None = None, times
 
 
 def _one_of_each(
-    problem: Problem, demand: Demand, islands: Islands, times: Mapping[int, int]
+    problem: Problem, demand: Demand, classes: NodeClasses, times: Mapping[int, int]
 ) -> tuple[Problem, Demand, dict[int, int]]:
     """The problem with one node of each kind, the demand there, and how often each of these nodes counts."""
-    counts = {place: sum(times.get(node, 1) for node in group) for place, group in enumerate(islands.groups)}
-    return cut(problem, [group[0] for group in islands.groups]).problem, replace(demand, nodes=None), counts
+    counts = {place: sum(times.get(node, 1) for node in group) for place, group in enumerate(classes.groups)}
+    return cut(problem, [group[0] for group in classes.groups]).problem, replace(demand, nodes=None), counts
 
 
 @dataclass(frozen=True)

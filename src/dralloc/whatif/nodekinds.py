@@ -12,7 +12,7 @@ from dralloc.api.tolerating import CORDON_TAINT
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.problem import Demand, Problem
-from dralloc.whatif.alike import Islands, find_islands
+from dralloc.problem.equivalent_nodes import NodeClasses, equivalent_nodes
 
 __all__ = ["NodeKind", "find_kinds", "in_service", "parse_price", "whole_prices"]
 
@@ -98,26 +98,26 @@ def find_kinds(
         There is no such node, the nodes with a label offer different devices, a kind has no price, a price is for no
         kind, or devices are not on one node only.
     """
-    islands = find_islands(problem, demands)
-    if islands is None:
+    classes = equivalent_nodes(problem, demands)
+    if classes is None:
         raise DrallocError(f"{_shared_device(problem)}: a node of a kind brings devices and counters of its own only")
     names = [node.name for node in problem.nodes]
-    parts = {names[node]: place for place, group in enumerate(islands.groups) for node in group}
+    parts = {names[node]: place for place, group in enumerate(classes.groups) for node in group}
     useful = {names[node] for demand in demands for node in problem.candidate_nodes(demand)}
     chosen: dict[str, list[str]] = {}
     for kind, text in named.items():
         option = f"--kind {kind}={text}"
         nodes = _named(cluster, option, text)
-        chosen[kind] = _examples(islands, parts, option, [node for node in nodes if node in useful] or nodes[:1])
+        chosen[kind] = _examples(classes, parts, option, [node for node in nodes if node in useful] or nodes[:1])
     if not named:
-        chosen = {names[group[0]]: [names[group[0]]] for group in islands.groups}
+        chosen = {names[group[0]]: [names[group[0]]] for group in classes.groups}
     for kind in prices.keys() - chosen.keys():
         raise DrallocError(f"--price {kind}: there is no such kind of node, only {', '.join(chosen) or 'none'}")
     for kind in chosen:
         if prices and kind not in prices:
             raise DrallocError(f"node kind {kind}: has no price; give all kinds one with --price, or none")
     return tuple(
-        NodeKind(kind, node, prices.get(kind, Fraction(1)), len(islands.groups[parts[node]]) if node in parts else 1)
+        NodeKind(kind, node, prices.get(kind, Fraction(1)), len(classes.groups[parts[node]]) if node in parts else 1)
         for kind, nodes in chosen.items()
         for node in nodes
     )
@@ -135,12 +135,12 @@ def _named(cluster: Cluster, option: str, text: str) -> list[str]:
     return found
 
 
-def _examples(islands: Islands, parts: Mapping[str, int], option: str, nodes: Sequence[str]) -> list[str]:
+def _examples(classes: NodeClasses, parts: Mapping[str, int], option: str, nodes: Sequence[str]) -> list[str]:
     """The first node of each part, all of which offer the same."""
     first: dict[int | None, str] = {}
     for node in nodes:
         first.setdefault(parts.get(node), node)
-    offers = {None if part is None else islands.offers[part]: node for part, node in first.items()}
+    offers = {None if part is None else classes.offers[part]: node for part, node in first.items()}
     if len(offers) > 1:
         differing = " and ".join(sorted(offers.values())[:2])
         raise DrallocError(f"{option}: nodes {differing} differ in what they offer; name one as example")

@@ -1,7 +1,7 @@
 """First fit of many demands, one kind after the other, on nodes that have nothing to do with each other.
 
 What it puts on a node depends only on what the node is like, and on what has been put there before. So one node of each
-kind is asked for all (see `dralloc.whatif.alike`), and once for each state that it comes into.
+kind is asked for all (see `dralloc.problem.equivalent_nodes`), and once for each state that it comes into.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from dralloc.check import check
 from dralloc.errors import FatalError
 from dralloc.problem import Demand, Problem
+from dralloc.problem.equivalent_nodes import equivalent_nodes
 from dralloc.problem.subproblem import at_home, cut
 from dralloc.solvers.first_fit import first_fit
-from dralloc.whatif.alike import find_islands
 from dralloc.whatif.copies import copies
 from dralloc.whatif.front import Vector
 from dralloc.whatif.naive import Estimate
@@ -36,10 +36,10 @@ def find_queue(
     order
         For each node in search order the one of the problem that stands for it; None if they all stand for themselves.
     """
-    islands = find_islands(problem, demands)
-    if islands is None:
+    classes = equivalent_nodes(problem, demands)
+    if classes is None:
         return None
-    kinds = {node: group[0] for group in islands.groups for node in group}
+    kinds = {node: group[0] for group in classes.groups for node in group}
     nodes = problem.all_nodes if order is None else order
     return Queue(problem, demands, most, tuple(kinds[node] for node in nodes if node in kinds))
 

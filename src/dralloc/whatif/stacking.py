@@ -40,7 +40,7 @@ _POINTS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """A kind of node: an island of the problem (see `dralloc.whatif.alike`) without anything in use, and its price."""
+    """A kind of node: an isolated node of the problem without anything in use, and its price."""
 
     node: int
     cost: int

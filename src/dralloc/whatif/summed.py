@@ -1,8 +1,8 @@
 """What fits together on nodes that have nothing to do with each other: sums of what fits on each.
 
-Of nodes that are alike (see `dralloc.whatif.alike`) one front is found, with all of its points. A point of the whole is
-a sum with one point for each node, so the best sum is found in numbers of nodes, however many there are (a Minkowski
-sum of fronts; Ehrgott, Multicriteria Optimization, 2005).
+Of equivalent nodes (see `dralloc.problem.equivalent_nodes`) one front is found, with all of its points. A point of the
+whole is a sum with one point for each node, so the best sum is found in numbers of nodes, however many there are (a
+Minkowski sum of fronts; Ehrgott, Multicriteria Optimization, 2005).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from dralloc.problem import Demand, Problem
+from dralloc.problem.equivalent_nodes import equivalent_nodes
 from dralloc.problem.subproblem import at_home, cut
 from dralloc.solvers.cpsat import Options
-from dralloc.whatif.alike import find_islands
 from dralloc.whatif.divide import divide
 from dralloc.whatif.fill import fill
 from dralloc.whatif.front import Vector, find_front
@@ -67,12 +67,12 @@ def find_sums(
     """
     divided = divide(problem, demands)
     times = Counter(problem.all_nodes if order is None else order)
-    islands = find_islands(divided.problem, divided.demands)
-    if islands is None or len(islands.groups) > _MOST_KINDS:
+    classes = equivalent_nodes(divided.problem, divided.demands)
+    if classes is None or len(classes.groups) > _MOST_KINDS:
         return None
     fronts: Counter[tuple[Vector, ...]] = Counter()
     left = _MOST_POINTS
-    for group in islands.groups:
+    for group in classes.groups:
         points = _points(divided.problem, divided.demands, group[0], left, options)
         if points is None:
             return None

@@ -5,7 +5,7 @@ in large clusters that is most of the time. Twins are nodes of which nobody else
 equal slice by slice and device by device in all that the demands could tell apart, with the same places in use.
 
 This only decides which nodes are compiled. It may take equal nodes for different ones, never the other way round; what
-they have in common beyond this is seen when they are compiled (see `dralloc.whatif.alike`).
+they have in common beyond this is seen when they are compiled (see `dralloc.problem.equivalent_nodes`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dralloc.features import Features
 from dralloc.inventory import NodeIndex, compared_values, find_drift, find_reach, held_results
 from dralloc.match import cel_device
 from dralloc.names import DeviceID, PoolID
-from dralloc.whatif.alike import Recurrence
+from dralloc.problem.equivalence import Recurrence
 
 __all__ = ["EveryNodeCountsError", "Twins", "find_twins"]
 

@@ -1,0 +1,165 @@
+"""Nodes that are equal to a few demands: what fits on one of them fits on every other.
+
+Two nodes are equivalent if their devices that could serve the demands are equal one by one, in search order: they serve
+the same requests at the same charge, as much is left of them, and counters and compared attribute values recur in the
+same pattern (see `dralloc.problem.equivalence`). The names of devices, counters and values do not matter, so the n-th
+device of the one stands for the n-th of the other in any answer.
+
+That is only true of *isolated* nodes, none of whose devices, and none of whose counters, another node reaches. Devices
+that choose their own nodes are on no isolated node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from dralloc.errors import AllocationError
+from dralloc.problem.eligibility import Renumbered
+from dralloc.problem.equivalence import inventory_key
+from dralloc.problem.ledger import Ledger
+from dralloc.problem.problem import Problem
+from dralloc.problem.requests import Charge, Demand
+from dralloc.problem.subproblem import cut
+from dralloc.problem.supply import PoolState
+
+__all__ = ["NodeClasses", "equivalent_nodes"]
+
+_NOTHING = Charge()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClasses:
+    """Classes of equivalent nodes.
+
+    Parameters
+    ----------
+    groups
+        The nodes of each class, in search order: the first stands for the others. Nodes where nothing can happen to the
+        demands are in none.
+    offers
+        For each class a key of what its nodes have, whoever may go there.
+    """
+
+    groups: tuple[tuple[int, ...], ...]
+    offers: tuple[Hashable, ...]
+
+
+def equivalent_nodes(problem: Problem, demands: Sequence[Demand]) -> NodeClasses | None:
+    """Group the nodes by what the demands see of them; None if they are not isolated."""
+    survey = _Survey(problem, demands)
+    groups: dict[tuple[Hashable, Hashable], list[int]] = {}
+    for node in problem.all_nodes:
+        allowed = survey.allowed(node)
+        if any(allowed):
+            if not survey.is_isolated(node):
+                return None
+            offer = survey.offer(node)
+            if offer is not None:
+                groups.setdefault((allowed, offer), []).append(node)
+    return NodeClasses(tuple(map(tuple, groups.values())), tuple(offer for _, offer in groups))
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What the alternatives make of the devices of one look: by position whether it is admitted and what it takes."""
+
+    uses: tuple[tuple[int, bool, Charge], ...]
+    failing: bool
+
+    @property
+    def matters(self) -> bool:
+        """Whether some alternative selects such a device, or fails on it."""
+        return self.failing or bool(self.uses)
+
+
+class _Survey:
+    def __init__(self, problem: Problem, demands: Sequence[Demand]) -> None:
+        self.problem = problem
+        self.nodes = [None if demand.nodes is None else frozenset(demand.nodes) for demand in demands]
+        self.alternatives = [one for demand in demands for one in demand.alternatives()]
+        self.asks_for_all = any(alternative.count is None for alternative in self.alternatives)
+        self.minds_all = self.asks_for_all or any(alternative.admin for alternative in self.alternatives)
+        self.ledger = Ledger(problem)
+        self.known: dict[Hashable, _Answers] = {}
+        self.numbers: dict[Hashable, int] = {}
+        self.seen: set[Hashable] = set()
+
+    def allowed(self, node: int) -> tuple[bool, ...]:
+        """Which demands may go to the node."""
+        return tuple(nodes is None or node in nodes for nodes in self.nodes)
+
+    def is_isolated(self, node: int) -> bool:
+        """Whether no node before reaches the same devices, counters or sets, and no device has several versions."""
+        here: set[Hashable] = set()
+        for number in self._mattering(node):
+            device = self.problem.devices[number]
+            if device.nodes is not None or device.slot in self.problem.several_versions:
+                return False
+            here.add(("slot", device.slot))
+            here.update(("counter", counter) for counter in self._counters(number))
+            here.update(("set", counter_set) for counter_set, _ in device.compatibility)
+        isolated = self.seen.isdisjoint(here)
+        self.seen |= here
+        return isolated
+
+    def offer(self, node: int) -> Hashable | None:
+        """A key of what the node has for the demands; None if nothing can happen there."""
+        pools = self.problem.nodes[node].pools
+        # Where a pool cannot be used, a request for all devices is an error, whatever there is.
+        closed = self.asks_for_all and any(pool.state is not PoolState.USABLE for pool in pools)
+        devices = [device for device in self._mattering(node) if self._is_live(device)]
+        if not devices and not closed:
+            return None
+        counters = list(dict.fromkeys(counter for device in devices for counter in self._counters(device)))
+        offers = _Profiled(self.problem.eligibility, devices, {old: new for new, old in enumerate(counters)}, self)
+        part = cut(self.problem, [node], devices=devices, counters=counters, eligibility=offers)
+        return closed, inventory_key(part.problem)
+
+    def _mattering(self, node: int) -> list[int]:
+        return [device for device in self.problem.nodes[node].devices() if self.answers(device).matters]
+
+    def _is_live(self, number: int) -> bool:
+        device = self.problem.devices[number]
+        free = self.ledger.is_free(device) and self.ledger.has_counters(device, _NOTHING)
+        return free or self.minds_all or self.answers(number).failing
+
+    def _counters(self, number: int) -> list[int]:
+        fixed = [counter for counter, _ in self.problem.devices[number].consumes]
+        return [*fixed, *(counter for _, _, charge in self.answers(number).uses for counter, _ in charge.counters)]
+
+    def answers(self, device: int) -> _Answers:
+        """What the alternatives make of a device."""
+        look = self.problem.eligibility.look(device)
+        if look not in self.known:
+            self.known[look] = self._ask(device)
+        return self.known[look]
+
+    def _ask(self, device: int) -> _Answers:
+        offers, uses, failing = self.problem.eligibility, [], False
+        for position, alternative in enumerate(self.alternatives):
+            selected = offers.selects(alternative.index, device)
+            failing |= isinstance(selected, AllocationError)
+            charge = offers.charge(alternative.index, device) if selected is True else None
+            if charge is not None:
+                uses.append((position, offers.admits(alternative.index, device), charge))
+        return _Answers(tuple(uses), failing)
+
+    def profile(self, device: int, counters: dict[int, int]) -> Hashable:
+        """Equal for devices of which the alternatives make the same; counters by their number in the part."""
+        answers = self.answers(device)
+        uses = tuple(
+            (position, admits, charge.capacity, tuple((counters[each], amount) for each, amount in charge.counters))
+            for position, admits, charge in answers.uses
+        )
+        return self.numbers.setdefault((uses, answers.failing), len(self.numbers))
+
+
+@dataclass(eq=False)
+class _Profiled(Renumbered):
+    """Devices look the same to a part if the alternatives make the same of them."""
+
+    survey: _Survey
+
+    def look(self, device: int) -> Hashable:
+        return self.survey.profile(self.devices[device], dict(self.counters))
