@@ -68,13 +68,19 @@ class Scheduler:
         """What was bound so far."""
         return Solution(tuple(sorted(self._devices.placements, key=lambda placement: placement.demand)))
 
-    def attempt(self, key: ClaimKey) -> Attempt:
-        """Look for a node for a pod. Nothing is bound."""
+    def attempt(self, key: ClaimKey, sample: Sequence[str] = ()) -> Attempt:
+        """Look for a node for a pod. Nothing is bound.
+
+        Parameters
+        ----------
+        sample
+            Names of the only nodes to look at, in order; without, they are found as usual.
+        """
         pod = self.pods[key]
         profile = self.profiles[pod.kind.spec.scheduler_name]
         cycle = Cycle(pod, profile, self.snapshot, self._devices, self._cluster.classes)
         try:
-            return self._attempt(cycle)
+            return self._attempt(cycle, [self.snapshot.by_name[name] for name in sample])
         except FatalError as error:
             return Attempt(key, message=str(error))
 
@@ -83,18 +89,18 @@ class Scheduler:
         self._devices.bind(self.pods[key], node)
         self.snapshot.add(self.pods[key], node)
 
-    def _attempt(self, cycle: Cycle) -> Attempt:
+    def _attempt(self, cycle: Cycle, sample: Sequence[NodeInfo]) -> Attempt:
         key, everywhere = cycle.pod.key, len(self.snapshot.nodes)
         if not everywhere:
             return Attempt(key, message="no nodes available to schedule pods")
-        nodes = self._nodes_for(cycle)
+        nodes = sample or self._nodes_for(cycle)
         checks = []
         for check in checks_of(cycle):
             if isinstance(check, Rejection):
                 return Attempt(key, refused=check, message=refused(everywhere, check, after_filters(cycle, {})))
             checks.append(check)
         enough = feasible_nodes_to_find(cycle.profile.percentage, len(nodes))
-        start = self._next % len(nodes) if nodes else 0
+        start = self._next % len(nodes) if nodes and not sample else 0
         feasible, rejected = filtered(checks, [*nodes[start:], *nodes[:start]], enough)
         self._next = (self._next + len(feasible) + len(rejected)) % everywhere
         if not feasible:
