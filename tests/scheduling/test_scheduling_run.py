@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dralloc
@@ -161,7 +162,7 @@ def test_ties_are_decided_as_recorded(shared: Path) -> None:
         for one in run["attempts"]:
             names = list(one["totals"])
             found = dralloc.scheduling.Attempt(
-                ClaimKey("", ""), feasible=names, scores={"all": list(one["totals"].values())}
+                ClaimKey("", ""), feasible=names, scores={"all": np.array(list(one["totals"].values()))}
             )
             assert not names or found.chosen == one["node"], (file.name, one["pod"])
 

@@ -126,4 +126,4 @@ def test_weights_and_plugins_are_the_profiles() -> None:
     found = attempt(node("a", AMPLE), node("b", AMPLE), pod("pod"), profile=profile)
     assert scores(found, "NodeResourcesFit") == {"a": 7 * 98, "b": 7 * 98}
     assert list(found.scores) == ["TaintToleration", "NodeResourcesFit", "DynamicResources"]
-    assert found.totals == [300 + 7 * 98] * 2
+    assert found.totals.tolist() == [300 + 7 * 98] * 2

@@ -131,18 +131,19 @@ def _answer(recorded: Json, found: Attempt) -> dict[str, Any]:
     names = [node.name for node in found.feasible]
     scored = len(names) > 1
     scores = {
-        name: {plugin: column[place] for plugin, column in found.scores.items()} for place, name in enumerate(names)
+        name: {plugin: int(column[place]) for plugin, column in found.scores.items()}
+        for place, name in enumerate(names)
     }
     answer: dict[str, Any] = {
         "pod": recorded["pod"],
         "outcome": "bound" if names else "unschedulable",
         "scores": scores if scored else {},
-        "totals": dict(zip(names, found.totals, strict=True)) if scored else {},
+        "totals": dict(zip(names, found.totals.tolist(), strict=True)) if scored else {},
         "best": [node.name for node in found.best],
         "message": found.message,
     }
     if names:
-        answer |= {"evaluated": len(names) + len(found.rejected), "feasible": len(names)}
+        answer |= {"evaluated": found.evaluated, "feasible": len(names)}
     return answer
 
 

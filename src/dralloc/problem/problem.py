@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -62,6 +62,11 @@ class Problem(Brief):
                 nodes = (node for devices, seeing in accesses if device in devices for node in seeing)
             known[device] = frozenset(node for node in nodes if self.on_node(device, node))
         return known[device]
+
+    def seeing(self, pool: PoolID) -> Iterator[int]:
+        """Indices of the nodes to which slices offer devices of the pool."""
+        for _, nodes in self._accesses[pool]:
+            yield from nodes
 
     @cached_property
     def _reaching(self) -> dict[int, frozenset[int]]:

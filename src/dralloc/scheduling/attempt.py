@@ -7,15 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dralloc.names import ClaimKey
 from dralloc.scheduling.cycle import Cycle
+from dralloc.scheduling.memory import Places, Verdicts
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugins import PLUGINS
-from dralloc.scheduling.plugins.plugin import Check, Rejection
+from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection
+from dralloc.scheduling.plugins.table import PLUGINS
 
-__all__ = ["Attempt", "checks_of", "filtered", "scored"]
+__all__ = ["Attempt", "checks_of", "filtered", "first_rejection", "scored"]
+
+Checks = Sequence[tuple[Plugin, Check]]
 
 
 @dataclass(frozen=True)
@@ -26,12 +32,12 @@ class Attempt:
     ----------
     feasible
         The nodes that were found, in order. With more than one they are scored.
-    rejected
-        What is against each other node that was looked at.
+    evaluated
+        How many nodes were looked at.
     scores
         Weighted scores by plugin, each in the order of the feasible nodes.
-    refused
-        What is against the pod, whatever the node.
+    rejected
+        What is against each other node that was looked at.
     message
         The scheduler's words, if no node is feasible.
     has_victims
@@ -40,9 +46,9 @@ class Attempt:
 
     pod: ClaimKey
     feasible: Sequence[NodeInfo] = ()
+    evaluated: int = 0
+    scores: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     rejected: Mapping[NodeInfo, Rejection] = field(default_factory=dict)
-    scores: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    refused: Rejection | None = None
     message: str = ""
     has_victims: bool = False
 
@@ -52,9 +58,14 @@ class Attempt:
         return any(rejection.eased for rejection in self.rejected.values())
 
     @cached_property
-    def totals(self) -> Sequence[int]:
+    def totals(self) -> NDArray[np.int64]:
         """The sum of the scores of each feasible node."""
-        return [sum(column) for column in zip(*self.scores.values(), strict=True)] or [0] * len(self.feasible)
+        return sum(self.scores.values(), np.zeros(len(self.feasible), np.int64))
+
+    @property
+    def best(self) -> Sequence[NodeInfo]:
+        """The feasible nodes with the best total."""
+        return [self.feasible[index] for index in self._tied]
 
     @property
     def chosen(self) -> NodeInfo:
@@ -65,66 +76,103 @@ class Attempt:
         first that is met when the heap, as an implicit tree, is gone through from parents to children. The heap knows
         random numbers for ties, but as of 1.36 they all are 0 unless there are extenders.
         """
-        most = max(self.totals)
-        tied = (place for place, total in enumerate(self.totals) if total == most)
-        return self.feasible[min(tied, key=_path_in_heap)]
+        tied = self._tied
+        first = int(_turns_in_heap(len(self.feasible))[tied].argmin())
+        return self.feasible[int(tied[first])]
 
-    @cached_property
-    def best(self) -> Sequence[NodeInfo]:
-        """The feasible nodes with the best total."""
-        most = max(self.totals, default=0)
-        return [node for node, total in zip(self.feasible, self.totals, strict=True) if total == most]
+    @property
+    def _tied(self) -> Places:
+        return np.flatnonzero(self.totals == self.totals.max(initial=0))
 
 
-def _path_in_heap(place: int) -> str:
-    """The way from the top of a heap to a place: 0 for left, 1 for right; parents come before their children."""
-    return f"{place + 1:b}"[1:]
+@lru_cache(maxsize=64)
+def _turns_in_heap(size: int) -> NDArray[np.intp]:
+    """When each place of a heap is met, from parents to children and from left to right."""
+    paths = sorted(range(size), key=lambda place: f"{place + 1:b}"[1:])
+    turns = np.empty(size, np.intp)
+    turns[paths] = np.arange(size)
+    return turns
 
 
-def checks_of(cycle: Cycle) -> Iterator[Check | Rejection]:
+def checks_of(cycle: Cycle) -> Iterator[tuple[Plugin, Check | Rejection]]:
     """What the filters have to say about the pod; a rejection is the last of them."""
     for plugin in PLUGINS:
         if plugin.filter is not None and plugin.name not in cycle.profile.no_filters:
             found = plugin.filter(cycle)
             if found is not None:
-                yield found
+                yield plugin, found
             if isinstance(found, Rejection):
                 return
 
 
 def first_rejection(checks: Sequence[Check], node: NodeInfo) -> Rejection | None:
     """What is against a node, as the first of the filters says."""
-    return next((rejection for check in checks if (rejection := check(node)) is not None), None)
+    for check in checks:
+        rejection = check(node)
+        if rejection is not None:
+            return rejection
+    return None
 
 
-def filtered(
-    checks: Sequence[Check], nodes: Sequence[NodeInfo], enough: int
-) -> tuple[list[NodeInfo], dict[NodeInfo, Rejection]]:
-    """The first feasible nodes, and what is against the others that were looked at.
+def filtered(cycle: Cycle, checks: Checks, window: Places, enough: int) -> tuple[Places, Places, Verdicts]:
+    """The first feasible nodes of a window, the others that were looked at, and what is against these.
 
     The search ends with the first feasible node that is not needed any more.
     """
-    feasible: list[NodeInfo] = []
-    rejected: dict[NodeInfo, Rejection] = {}
-    for node in nodes:
-        rejection = first_rejection(checks, node)
-        if rejection is not None:
-            rejected[node] = rejection
-        elif len(feasible) == enough:
-            break
+    parts = _parts(checks)
+    nodes = cycle.snapshot.nodes
+    if len(parts) == 1 and not parts[0][0][0].looks_around:
+        verdicts = cycle.memory.verdicts(tuple(plugin.name for plugin, _ in parts[0]))
+        asked: Check = _together(parts[0])
+    else:
+        verdicts = Verdicts(len(nodes))
+        remembering = [_remembering(cycle, part) for part in parts]
+
+        def asked(node: NodeInfo) -> Rejection | None:
+            return first_rejection(remembering, node)
+
+    return (*verdicts.find(asked, window, nodes, enough), verdicts)
+
+
+def _parts(checks: Checks) -> list[list[tuple[Plugin, Check]]]:
+    """Checks in a row that look at nothing but the node, and each of the others by itself."""
+    parts: list[list[tuple[Plugin, Check]]] = []
+    for plugin, check in checks:
+        if parts and not plugin.looks_around and not parts[-1][0][0].looks_around:
+            parts[-1].append((plugin, check))
         else:
-            feasible.append(node)
-    return feasible, rejected
+            parts.append([(plugin, check)])
+    return parts
 
 
-def scored(cycle: Cycle, feasible: Sequence[NodeInfo]) -> dict[str, Sequence[int]]:
+def _together(part: Checks) -> Check:
+    checks = [check for _, check in part]
+    return lambda node: first_rejection(checks, node)
+
+
+def _remembering(cycle: Cycle, part: Checks) -> Check:
+    """The checks of a part as one, which asks again only where something has changed."""
+    ask = _together(part)
+    if part[0][0].looks_around:
+        return ask
+    verdicts = cycle.memory.verdicts(tuple(plugin.name for plugin, _ in part))
+    return lambda node: verdicts.ask(ask, node)
+
+
+def scored(cycle: Cycle, places: Places) -> dict[str, NDArray[np.int64]]:
     """The weighted scores of feasible nodes, by plugin."""
-    found: dict[str, Sequence[int]] = {}
+    found: dict[str, NDArray[np.int64]] = {}
+    nodes = cycle.snapshot.nodes
+    feasible = [nodes[place] for place in places.tolist()]
     for plugin in PLUGINS:
         if plugin.score is not None and plugin.name not in cycle.profile.no_scores:
             scoring = plugin.score(cycle, feasible)
             if scoring is not None:
                 weight = cycle.profile.weights.get(plugin.name, plugin.weight)
-                scores = scoring.normalise([scoring.score(node) for node in feasible])
-                found[plugin.name] = [weight * score for score in scores]
+                scores = (
+                    np.array([scoring.score(node) for node in feasible], np.int64)
+                    if plugin.looks_around
+                    else cycle.memory.scores(plugin.name, scoring.score, places, nodes)
+                )
+                found[plugin.name] = weight * scoring.normalise(scores)
     return found

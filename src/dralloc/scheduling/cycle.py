@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from dralloc.scheduling.devices import Devices, Found
-from dralloc.scheduling.nodes import NodeInfo
+from dralloc.scheduling.devices import Devices
+from dralloc.scheduling.memory import Memory
 from dralloc.scheduling.pods import PodInfo
 from dralloc.scheduling.profile import Profile
 from dralloc.scheduling.snapshot import Snapshot
@@ -22,8 +22,8 @@ class Cycle:
     ----------
     classes
         Names of the device classes.
-    found
-        What the pod's claims would get, by node, as far as DynamicResources has looked.
+    memory
+        What is known about nodes for pods of this kind.
     """
 
     pod: PodInfo
@@ -31,4 +31,4 @@ class Cycle:
     snapshot: Snapshot
     devices: Devices
     classes: Container[str]
-    found: dict[NodeInfo, Found] = field(default_factory=dict)
+    memory: Memory

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Final
 
@@ -105,18 +105,31 @@ class Devices(QuickRun):
         self._ledger.revert()
         return found
 
-    def bind(self, pod: PodInfo, node: NodeInfo) -> None:
-        """Give the pod's open claims what `find` finds; they fit. It is placed if all that it asks for are devices."""
+    def kind_of(self, pod: PodInfo) -> Hashable:
+        """Equal for pods whose claims get the same answers everywhere; None if others use them, too."""
+        number = self._demands.get(pod.key)
+        claims = () if number is None else self._problem.demands[number].claims
+        if len(self._cluster.claims_of_pods[pod.key]) != len(claims) or self.has_shared_claims(pod):
+            return None
+        return self._kinds.of(claims)
+
+    def bind(self, pod: PodInfo, node: NodeInfo) -> Set[int]:
+        """Give the pod's open claims what `find` finds; they fit. It is placed if all that it asks for are devices.
+
+        Returns the indices of the nodes that can see the devices.
+        """
         self._users.update(claim.key for claim in self.claims_of(pod))
         number = self._demands.get(pod.key)
         if number is None:
-            return
+            return set()
         claims = self.open_claims(pod, node)
         found = self._search_for(claims, node) if claims else {}
         assert found is not None
         self._settle(number, node.number, claims, tuple(found[claim.key] for claim in claims))
         if not self._allocated.keys() >= {claim.key for claim in self._problem.demands[number].claims}:
             self.placements.pop()
+        pools = {self._problem.devices[grant.device].id.pool_id for grants in found.values() for grant in grants}
+        return {other for pool in pools for other in self._problem.seeing(pool)}
 
     def _search_for(self, claims: Sequence[Claim], node: NodeInfo) -> Found | None:
         kind = self._kinds.of(claims)

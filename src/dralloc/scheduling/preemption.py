@@ -42,7 +42,7 @@ def _without_victims(cycle: Cycle, node: NodeInfo) -> Rejection | None:
         return _NO_VICTIMS
     for pod in victims:
         cycle.snapshot.remove(pod, node)
-    checks = [check for check in checks_of(cycle) if not isinstance(check, Rejection)]
+    checks = [check for _, check in checks_of(cycle) if not isinstance(check, Rejection)]
     rejection = first_rejection(checks, node)
     for pod in victims:
         cycle.snapshot.add(pod, node)

@@ -5,8 +5,10 @@ Source: ``schedule_one.go`` of ``kubernetes/pkg/scheduler``. Preemption is off: 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
+
+import numpy as np
 
 from dralloc.api import Namespace
 from dralloc.compiler import Compiled
@@ -15,11 +17,12 @@ from dralloc.names import ClaimKey
 from dralloc.scheduling.attempt import Attempt, checks_of, filtered, scored
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.devices import Devices
+from dralloc.scheduling.memory import Memory, Places, Rejected
 from dralloc.scheduling.message import fit_error, refused
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugins import PLUGINS
-from dralloc.scheduling.plugins.plugin import Rejection
-from dralloc.scheduling.pods import PodKinds
+from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection
+from dralloc.scheduling.plugins.table import PLUGINS
+from dralloc.scheduling.pods import PodInfo, PodKinds
 from dralloc.scheduling.preemption import after_filters
 from dralloc.scheduling.profile import Profile
 from dralloc.scheduling.sampling import feasible_nodes_to_find
@@ -28,6 +31,7 @@ from dralloc.solution import Solution
 
 __all__ = ["Scheduler"]
 
+_ABSENT: Final = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 
 
@@ -42,16 +46,29 @@ class Scheduler:
         One for each scheduler name.
     heard_of
         Indices of the nodes in the order in which the scheduler heard of them; as given if there are none.
+    remembers
+        Whether what is known about nodes is kept for equal pods. Without, each attempt starts anew.
     """
 
-    def __init__(self, compiled: Compiled, profiles: Sequence[Profile], heard_of: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        compiled: Compiled,
+        profiles: Sequence[Profile],
+        heard_of: Sequence[int] = (),
+        *,
+        remembers: bool = True,
+    ) -> None:
         self._cluster = compiled.cluster
         self.profiles = {profile.name: profile for profile in profiles}
         by_name = {node.name: node for node in compiled.cluster.nodes}
         nodes = [by_name[node.name] for node in compiled.problem.nodes]
         self.snapshot = Snapshot(nodes, heard_of or compiled.problem.all_nodes)
+        self._places = {node.number: node.place for node in self.snapshot.nodes}
+        self._order = np.arange(len(nodes))
         self._devices = Devices(compiled)
         self._next = 0
+        self._remembers = remembers
+        self._memories: dict[Hashable, Memory] = {}
         kinds = PodKinds(self._labels_of)
         self.pods = {info.key: info for info in kinds.infos(self._cluster.pods)}
         for pod in self._cluster.pods:
@@ -78,45 +95,54 @@ class Scheduler:
         """
         pod = self.pods[key]
         profile = self.profiles[pod.kind.spec.scheduler_name]
-        cycle = Cycle(pod, profile, self.snapshot, self._devices, self._cluster.classes)
+        cycle = Cycle(pod, profile, self.snapshot, self._devices, self._cluster.classes, self._memory_of(pod))
         try:
-            return self._attempt(cycle, [self.snapshot.by_name[name] for name in sample])
+            return self._attempt(cycle, [self.snapshot.by_name[name].place for name in sample])
         except FatalError as error:
             return Attempt(key, message=str(error))
 
     def bind(self, key: ClaimKey, node: NodeInfo) -> None:
         """Put a pod on a node that an attempt found feasible, with its devices."""
-        self._devices.bind(self.pods[key], node)
+        touched = self._devices.bind(self.pods[key], node)
         self.snapshot.add(self.pods[key], node)
+        self.snapshot.changes += (self._places[number] for number in touched if number != node.number)
 
-    def _attempt(self, cycle: Cycle, sample: Sequence[NodeInfo]) -> Attempt:
-        key, everywhere = cycle.pod.key, len(self.snapshot.nodes)
-        if not everywhere:
+    def _memory_of(self, pod: PodInfo) -> Memory:
+        """What is known for pods like this one; nothing for one with claims that are more than its own."""
+        claims = self._devices.kind_of(pod) if self._remembers else None
+        if claims is None:
+            return Memory(len(self.snapshot.nodes))
+        memory = self._memories.setdefault((pod.kind, claims), Memory(len(self.snapshot.nodes)))
+        memory.forget(self.snapshot.changes)
+        return memory
+
+    def _attempt(self, cycle: Cycle, sample: Sequence[int]) -> Attempt:
+        key, nodes = cycle.pod.key, self.snapshot.nodes
+        if not nodes:
             return Attempt(key, message="no nodes available to schedule pods")
-        nodes = sample or self._nodes_for(cycle)
-        checks = []
-        for check in checks_of(cycle):
+        checks: list[tuple[Plugin, Check]] = []
+        for plugin, check in checks_of(cycle):
             if isinstance(check, Rejection):
-                return Attempt(key, refused=check, message=refused(everywhere, check, after_filters(cycle, {})))
-            checks.append(check)
-        enough = feasible_nodes_to_find(cycle.profile.percentage, len(nodes))
-        start = self._next % len(nodes) if nodes and not sample else 0
-        feasible, rejected = filtered(checks, [*nodes[start:], *nodes[:start]], enough)
-        self._next = (self._next + len(feasible) + len(rejected)) % everywhere
-        if not feasible:
-            after = after_filters(cycle, rejected)
-            message = fit_error(everywhere, rejected.values(), _ABSENT, after)
-            return Attempt(key, rejected=rejected, message=message, has_victims=not after)
-        return Attempt(key, feasible, rejected, scored(cycle, feasible) if len(feasible) > 1 else {})
+                return Attempt(key, message=refused(len(nodes), check, after_filters(cycle, {})))
+            checks.append((plugin, check))
+        window = np.array(sample, np.intp) if sample else self._window(cycle)
+        enough = feasible_nodes_to_find(cycle.profile.percentage, len(window))
+        feasible, rejected, verdicts = filtered(cycle, checks, window, enough)
+        evaluated = len(feasible) + len(rejected)
+        self._next = (self._next + evaluated) % len(nodes)
+        against = Rejected(nodes, rejected, verdicts)
+        if not len(feasible):
+            after = after_filters(cycle, against)
+            message = fit_error(len(nodes), against.values(), _ABSENT, after)
+            return Attempt(key, evaluated=evaluated, rejected=against, message=message, has_victims=not after)
+        found = [nodes[place] for place in feasible.tolist()]
+        return Attempt(key, found, evaluated, scored(cycle, feasible) if len(found) > 1 else {}, against)
 
-    def _nodes_for(self, cycle: Cycle) -> Sequence[NodeInfo]:
-        """The nodes, but for those that a plugin rules out before it looks at them."""
-        nodes: Sequence[NodeInfo] = self.snapshot.nodes
+    def _window(self, cycle: Cycle) -> Places:
+        """The nodes from where the last search ended, but for those that a plugin rules out before it looks at them."""
+        places = self._order
         for plugin in PLUGINS:
             names = plugin.named(cycle)
             if names is not None and plugin.name not in cycle.profile.no_filters:
-                nodes = [node for node in nodes if node.name in names]
-        return nodes
-
-
-_ABSENT: Final = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+                places = np.array([place for place in places if self.snapshot.nodes[place].name in names], np.intp)
+        return np.roll(places, -(self._next % len(places))) if len(places) else places

@@ -71,8 +71,9 @@ class Snapshot:
 
     Notes
     -----
-    ``carried``: for each sort of terms (`PodKind.required_anti_affinity`, ...) the terms that pods on nodes have, with
-    the number of pods that have them by domain.
+    ``changes``: places of nodes on which something has changed, in order, some more than once. ``carried``: for each
+    sort of terms (`PodKind.required_anti_affinity`, ...) the terms that pods on nodes have, with the number of pods
+    that have them by domain.
     """
 
     def __init__(self, nodes: Sequence[Node], heard_of: Sequence[int]) -> None:
@@ -80,6 +81,7 @@ class Snapshot:
         self.nodes = tuple(NodeInfo(nodes[number], number, place) for place, number in enumerate(order))
         self._heard_of = [nodes[number] for number in heard_of]
         self.by_name = {node.name: node for node in self.nodes}
+        self.changes: list[int] = []
         self._tallies: dict[Hashable, Tally] = {}
         self.carried: dict[str, dict[Term, Tally]] = defaultdict(dict)
 
@@ -105,12 +107,14 @@ class Snapshot:
                 if term not in self.carried[sort]:
                     self.carried[sort][term] = self.tally((sort, term), term.topology_key, _carrying(sort, term))
         node.add(pod)
+        self.changes.append(node.place)
         for tally in self._tallies.values():
             tally.count(pod, node, 1)
 
     def remove(self, pod: PodInfo, node: NodeInfo) -> None:
         """Take a pod off a node."""
         node.remove(pod)
+        self.changes.append(node.place)
         for tally in self._tallies.values():
             tally.count(pod, node, -1)
 

@@ -41,6 +41,7 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
     def check(node: NodeInfo) -> Rejection | None:
         reachable = all(devices.is_reachable(claim, node) for claim in claims)
         wanted = devices.open_claims(pod, node)
+        cycle.memory.ranks.pop(node, None)
         if not wanted:
             return None if reachable else _ELSEWHERE
         try:
@@ -53,7 +54,8 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
             return cannot
         if not reachable:
             return _ELSEWHERE
-        cycle.found[node] = found
+        ranks = devices.alternatives(pod, found)
+        cycle.memory.ranks[node] = sum(MOST_ALTERNATIVES - rank for rank in ranks)
         return None
 
     return check
@@ -69,12 +71,7 @@ def _classes(claim: ResourceClaim) -> Iterator[tuple[str, str]]:
 
 
 def _score(cycle: Cycle, _: Sequence[NodeInfo]) -> Scoring:
-    def score(node: NodeInfo) -> int:
-        if node not in cycle.found:
-            return 0
-        return sum(MOST_ALTERNATIVES - rank for rank in cycle.devices.alternatives(cycle.pod, cycle.found[node]))
-
-    return Scoring(score, relative)
+    return Scoring(lambda node: cycle.memory.ranks.get(node, 0), relative)
 
 
 DYNAMIC_RESOURCES: Final = Plugin("DynamicResources", _filter, _score, weight=2)

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+import numpy as np
+
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugins.plugin import MAX_SCORE, Check, Plugin, Rejection, Scoring
+from dralloc.scheduling.plugins.plugin import MAX_SCORE, Check, Plugin, Rejection, Scores, Scoring
 from dralloc.scheduling.pods import PodKind
 from dralloc.scheduling.selectors import Term
 from dralloc.scheduling.snapshot import Snapshot, Tally
@@ -56,11 +58,12 @@ def _score(cycle: Cycle, _: Sequence[NodeInfo]) -> Scoring | None:
     return Scoring(lambda node: sum(tally.on(node) * weight for tally, weight in weighed), _stretched)
 
 
-def _stretched(scores: Sequence[int]) -> Sequence[int]:
+def _stretched(scores: Scores) -> Scores:
     """The worst becomes 0, the best `MAX_SCORE`."""
-    least = min(scores)
-    span = max(scores) - least
-    return [int(float(MAX_SCORE) * (float(score - least) / float(span))) if span else 0 for score in scores]
+    above = scores - scores.min()
+    span = above.max()
+    stretched: Scores = (float(MAX_SCORE) * (above / float(span))).astype(np.int64) if span else above
+    return stretched
 
 
 def _carried(snapshot: Snapshot, sort: str, kind: PodKind) -> Iterator[tuple[Term, Tally]]:
@@ -92,4 +95,4 @@ def _means(terms: tuple[Term, ...], kind: PodKind) -> bool:
     )
 
 
-INTER_POD_AFFINITY: Final = Plugin("InterPodAffinity", _filter, _score, weight=2)
+INTER_POD_AFFINITY: Final = Plugin("InterPodAffinity", _filter, _score, weight=2, looks_around=True)

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dralloc.scheduling.cycle import Cycle
+import numpy as np
+from numpy.typing import NDArray
+
 from dralloc.scheduling.nodes import NodeInfo
 
-__all__ = ["MAX_SCORE", "Check", "Plugin", "Rejection", "Scoring", "relative", "unchanged"]
+if TYPE_CHECKING:
+    from dralloc.scheduling.cycle import Cycle
+
+__all__ = ["MAX_SCORE", "Check", "Plugin", "Rejection", "Scores", "Scoring", "relative", "unchanged"]
 
 MAX_SCORE: Final = 100
 """The best score of a node (``MaxNodeScore``)."""
@@ -38,7 +43,11 @@ Check = Callable[[NodeInfo], Rejection | None]
 """Says what is against a node; None if nothing is."""
 
 
-def unchanged(scores: Sequence[int]) -> Sequence[int]:
+Scores = NDArray[np.int64]
+"""Scores of feasible nodes, in their order."""
+
+
+def unchanged(scores: Scores) -> Scores:
     """Scores that need no normalisation."""
     return scores
 
@@ -47,7 +56,7 @@ class Scoring(NamedTuple):
     """How a plugin rates nodes for one pod: each by itself, and then all feasible ones beside each other."""
 
     score: Callable[[NodeInfo], int]
-    normalise: Callable[[Sequence[int]], Sequence[int]] = unchanged
+    normalise: Callable[[Scores], Scores] = unchanged
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,8 @@ class Plugin:
     ----------
     filter
         Looks at the pod: a check of nodes, a rejection of the pod as a whole, or None if it has nothing to say.
+    looks_around
+        Whether what it says about a node depends on the pods of other nodes.
     named
         Names of the only nodes that can be for the pod, if it is the plugin's to know; None for all.
     score
@@ -68,10 +79,11 @@ class Plugin:
     filter: Callable[[Cycle], Check | Rejection | None] | None = None
     score: Callable[[Cycle, Sequence[NodeInfo]], Scoring | None] | None = None
     weight: int = 1
+    looks_around: bool = False
     named: Callable[[Cycle], Set[str] | None] = lambda _: None
 
 
-def relative(scores: Sequence[int]) -> Sequence[int]:
+def relative(scores: Scores) -> Scores:
     """Scores as shares of the best one, from 0 to `MAX_SCORE` (``DefaultNormalizeScore``)."""
-    best = max(scores, default=0)
-    return [MAX_SCORE * score // best for score in scores] if best else scores
+    best = scores.max(initial=0)
+    return MAX_SCORE * scores // best if best else scores

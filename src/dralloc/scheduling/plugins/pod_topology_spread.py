@@ -12,13 +12,15 @@ from functools import cached_property
 from math import log
 from typing import Final
 
+import numpy as np
+
 from dralloc.api import TopologySpreadConstraint
 from dralloc.api.node_names import HOSTNAME_LABEL
 from dralloc.api.tolerating import all_tolerated
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.node_affinity import is_selected
-from dralloc.scheduling.plugins.plugin import MAX_SCORE, Check, Plugin, Rejection, Scoring
+from dralloc.scheduling.plugins.plugin import MAX_SCORE, Check, Plugin, Rejection, Scores, Scoring
 from dralloc.scheduling.pods import PodKind
 from dralloc.scheduling.rounding import rounded
 from dralloc.scheduling.selectors import of_same_label, selector_of
@@ -133,12 +135,11 @@ def _counted(one: _Constraint, rated: Sequence[NodeInfo]) -> tuple[Tally, float]
     return one.tally, log(float(len({node.labels.get(one.key, "") for node in rated}) + 2))
 
 
-def _few_is_good(counts: Sequence[int]) -> Sequence[int]:
-    rated = [count for count in counts if count != _IGNORED]
-    least, most = min(rated, default=0), max(rated, default=0)
-    if not most:
-        return [0 if count == _IGNORED else MAX_SCORE for count in counts]
-    return [0 if count == _IGNORED else MAX_SCORE * (most + least - count) // most for count in counts]
+def _few_is_good(counts: Scores) -> Scores:
+    rated = counts[counts != _IGNORED]
+    most = rated.max(initial=0)
+    shares = MAX_SCORE * (most + rated.min() - counts) // most if most else MAX_SCORE
+    return np.where(counts == _IGNORED, 0, shares)
 
 
 def _needed(cycle: Cycle, constraints: Iterable[_Constraint]) -> list[str]:
@@ -205,4 +206,4 @@ def _of_controller(kind: PodKind) -> _Whose:
     return ("controlled", kind.namespace, kind.controller), selects, True
 
 
-POD_TOPOLOGY_SPREAD: Final = Plugin("PodTopologySpread", _filter, _score, weight=2)
+POD_TOPOLOGY_SPREAD: Final = Plugin("PodTopologySpread", _filter, _score, weight=2, looks_around=True)

@@ -31,7 +31,7 @@ def _score(cycle: Cycle, _: Sequence[NodeInfo]) -> Scoring:
         taints = (taint for taint in node.node.spec.taints if taint.effect == _PREFER_NOT)
         return sum(not any(tolerates(one, taint) for one in tolerations) for taint in taints)
 
-    return Scoring(intolerable, lambda counts: [MAX_SCORE - share for share in relative(counts)])
+    return Scoring(intolerable, lambda counts: MAX_SCORE - relative(counts))
 
 
 TAINT_TOLERATION: Final = Plugin("TaintToleration", _filter, _score, weight=3)

@@ -1,0 +1,129 @@
+"""What is known about nodes for pods of one kind, and forgotten node by node as nodes change.
+
+Most verdicts and scores of a node depend on the kind of the pod and on what is on the node alone. They hold until a pod
+comes or goes there, or a device that the node reaches is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dralloc.scheduling.nodes import NodeInfo
+from dralloc.scheduling.plugins.plugin import Check, Rejection
+
+__all__ = ["PASSES", "Memory", "Places", "Rejected", "Verdicts"]
+
+Places = NDArray[np.intp]
+"""Nodes by their places in the scheduler's order."""
+
+_UNKNOWN: Final = 0
+PASSES: Final = 1
+"""Verdicts; higher ones stand for a rejection each."""
+
+
+class Verdicts:
+    """What filters say about each node, as far as they were asked."""
+
+    def __init__(self, size: int) -> None:
+        self.codes = np.zeros(size, np.int64)
+        self.rejections: list[Rejection] = []
+        self._known: dict[Rejection, int] = {}
+
+    def find(self, ask: Check, window: Places, nodes: Sequence[NodeInfo], enough: int) -> tuple[Places, Places]:
+        """The first feasible places of a window, and all others up to the first feasible one that is not needed."""
+        while True:
+            found = self.codes[window]
+            feasible = np.flatnonzero(found == PASSES)
+            end = int(feasible[enough]) if len(feasible) > enough else len(window)
+            unknown = np.flatnonzero(found[:end] == _UNKNOWN)
+            if not len(unknown):
+                rejected = np.flatnonzero(found[:end] > PASSES)
+                return window[feasible[:enough]], window[rejected]
+            for place in window[unknown[: enough + 1]].tolist():
+                self.codes[place] = self._code(ask(nodes[place]))
+
+    def ask(self, ask: Check, node: NodeInfo) -> Rejection | None:
+        """What is against one node."""
+        code = int(self.codes[node.place])
+        if code == _UNKNOWN:
+            code = self.codes[node.place] = self._code(ask(node))
+        return None if code == PASSES else self.rejections[code - PASSES - 1]
+
+    def _code(self, rejection: Rejection | None) -> int:
+        if rejection is None:
+            return PASSES
+        if rejection not in self._known:
+            self.rejections.append(rejection)
+            self._known[rejection] = PASSES + len(self.rejections)
+        return self._known[rejection]
+
+
+class Rejected(Mapping[NodeInfo, Rejection]):
+    """What is against nodes, worked out when somebody asks."""
+
+    def __init__(self, nodes: Sequence[NodeInfo], places: Places, verdicts: Verdicts) -> None:
+        self._nodes, self._places = nodes, places
+        self._codes = verdicts.codes[places]
+        self._rejections = verdicts.rejections
+
+    @cached_property
+    def _found(self) -> dict[NodeInfo, Rejection]:
+        pairs = zip(self._places.tolist(), self._codes.tolist(), strict=True)
+        return {self._nodes[place]: self._rejections[code - PASSES - 1] for place, code in pairs}
+
+    def __getitem__(self, node: NodeInfo) -> Rejection:
+        return self._found[node]
+
+    def __iter__(self) -> Iterator[NodeInfo]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+@dataclass(eq=False)
+class Memory:
+    """Verdicts and scores for one kind of pods.
+
+    ``ranks``: what DynamicResources found out about a node on the way to its verdict.
+    """
+
+    size: int
+    seen: int = 0
+    ranks: dict[NodeInfo, int] = field(default_factory=dict)
+    _verdicts: dict[Hashable, Verdicts] = field(default_factory=dict)
+    _scores: dict[str, tuple[NDArray[np.int64], NDArray[np.bool_]]] = field(default_factory=dict)
+
+    def forget(self, changes: Sequence[int]) -> None:
+        """Forget what is known about the places that have changed since the last time."""
+        places = np.array(changes[self.seen :], np.intp)
+        self.seen = len(changes)
+        if len(places):
+            for verdicts in self._verdicts.values():
+                verdicts.codes[places] = _UNKNOWN
+            for _, known in self._scores.values():
+                known[places] = False
+
+    def verdicts(self, filters: Hashable) -> Verdicts:
+        """The verdicts of some filters together."""
+        if filters not in self._verdicts:
+            self._verdicts[filters] = Verdicts(self.size)
+        return self._verdicts[filters]
+
+    def scores(
+        self, plugin: str, score: Callable[[NodeInfo], int], places: Places, nodes: Sequence[NodeInfo]
+    ) -> NDArray[np.int64]:
+        """The scores of a plugin at some places, before they are normalised."""
+        if plugin not in self._scores:
+            self._scores[plugin] = np.zeros(self.size, np.int64), np.zeros(self.size, np.bool_)
+        values, known = self._scores[plugin]
+        for place in places[~known[places]].tolist():
+            values[place] = score(nodes[place])
+            known[place] = True
+        return values[places]

@@ -1,0 +1,36 @@
+"""The plugins of kube-scheduler's default profile, in their order.
+
+Source: ``apis/config/v1/default_plugins.go`` of ``kubernetes/pkg/scheduler``. Those about volumes are left out, as
+volumes are not read, and so is NodeName: a pod that names its node is not scheduled.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dralloc.scheduling.plugins.balanced_allocation import BALANCED_ALLOCATION
+from dralloc.scheduling.plugins.dynamic_resources import DYNAMIC_RESOURCES
+from dralloc.scheduling.plugins.image_locality import IMAGE_LOCALITY
+from dralloc.scheduling.plugins.inter_pod_affinity import INTER_POD_AFFINITY
+from dralloc.scheduling.plugins.node_affinity import NODE_AFFINITY
+from dralloc.scheduling.plugins.node_ports import NODE_PORTS
+from dralloc.scheduling.plugins.node_resources_fit import NODE_RESOURCES_FIT
+from dralloc.scheduling.plugins.node_unschedulable import NODE_UNSCHEDULABLE
+from dralloc.scheduling.plugins.plugin import Plugin
+from dralloc.scheduling.plugins.pod_topology_spread import POD_TOPOLOGY_SPREAD
+from dralloc.scheduling.plugins.taint_toleration import TAINT_TOLERATION
+
+__all__ = ["PLUGINS"]
+
+PLUGINS: Final[tuple[Plugin, ...]] = (
+    NODE_UNSCHEDULABLE,
+    TAINT_TOLERATION,
+    NODE_AFFINITY,
+    NODE_PORTS,
+    NODE_RESOURCES_FIT,
+    POD_TOPOLOGY_SPREAD,
+    INTER_POD_AFFINITY,
+    DYNAMIC_RESOURCES,
+    BALANCED_ALLOCATION,
+    IMAGE_LOCALITY,
+)
