@@ -21,8 +21,8 @@ Document = dict[str, Any]
 Corpus = Sequence[tuple[str, Sequence[Document]]]
 """Objects that belong together, with a name for them."""
 
-_MOST_DOCUMENTS: Final = 30
-_LONGEST: Final = 60_000
+_MOST_DOCUMENTS: Final = 15
+_LONGEST: Final = 20_000
 _Place = tuple[Any, Any]
 """A list or mapping, and an index or key of it."""
 
