@@ -409,3 +409,10 @@ def test_what_several_pods_miss_is_said_once() -> None:
     missing = owner("Deployment", extra="replicas: 3").replace("one-gpu", "none")
     (notice,) = texts(load_text(CLASS + PRIORITY + missing, source="a.yaml"))
     assert notice.endswith('ResourceClaimTemplate "none" not found; it and 2 more pods cannot be placed')
+
+
+def test_a_claim_that_a_pod_names_twice_is_needed_once() -> None:
+    entry = "{name: gpu, resourceClaimTemplateName: one-gpu}"
+    cluster = load_text(CLASS + TEMPLATE + POD.replace(entry, f"{entry}, {entry}"))
+    assert cluster.pod_claims(cluster.pods[0]) == tuple(claim.key for claim in cluster.claims)
+    assert len(cluster.claims) == 1

@@ -186,7 +186,8 @@ class Cluster(Answer):
         """The cluster with more pods, and the claims that they need."""
         more = tuple(pods)
         claiming = Claiming(self.claims, self.templates, self.pod_groups)
-        claims_of_pods = {pod.key: tuple(claiming.of(pod)) for pod in more}
+        # Several entries of a pod may stand for one claim, which needs its devices once.
+        claims_of_pods = {pod.key: tuple(dict.fromkeys(claiming.of(pod))) for pod in more}
         return replace(
             self,
             claims=tuple(claiming.claims.values()),
