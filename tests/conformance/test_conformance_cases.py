@@ -68,11 +68,17 @@ def test_lines_are_read_plain_or_compressed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "cases.jsonl: line 1: is not JSON"), ("[1]", "cases.jsonl: line 1: is not a JSON object")],
+    [
+        (b"{", "cases.jsonl: line 1: is not JSON"),
+        (b"[1]", "cases.jsonl: line 1: is not a JSON object"),
+        (b'{"a": 1, "a": 2}', 'cases.jsonl: line 1: is not JSON: the key "a" is there twice'),
+        (b"[" * 300 + b"]" * 300, "cases.jsonl: line 1: is not JSON: is nested too deeply"),
+        (gzip.compress(b"{}")[:10] + b"\xff" * 10, "cases.jsonl: cannot be read: is not valid gzip data"),
+    ],
 )
-def test_broken_lines(tmp_path: Path, text: str, message: str) -> None:
+def test_broken_lines(tmp_path: Path, text: bytes, message: str) -> None:
     path = tmp_path / "cases.jsonl"
-    path.write_text(text)
+    path.write_bytes(text)
     with pytest.raises(InputError, match=message):
         list(read_lines(path))
 

@@ -6,25 +6,25 @@ Two forms of allocation cases are known, told apart by their fields: problems wi
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from dralloc.cluster import Cluster
 from dralloc.errors import Finding, InputError
 from dralloc.features import ALL_FEATURES, Features
+from dralloc.limits import LIMITS
 from dralloc.load import load_documents
+from dralloc.load.json_text import json_value
+from dralloc.load.text import TextError, unpacked
 
 __all__ = ["AllocationCase", "Json", "read_allocation_case", "read_lines"]
 
 Json = Mapping[str, Any]
 
 _POD = "pod"
-_GZIP = b"\x1f\x8b"
 
 
 def read_lines(path: Path) -> Iterator[Json]:
@@ -36,9 +36,8 @@ def read_lines(path: Path) -> Iterator[Json]:
         The file cannot be read, or a line is not a JSON object.
     """
     try:
-        data = path.read_bytes()
-        text = gzip.decompress(data) if data.startswith(_GZIP) else data
-    except (OSError, EOFError) as error:
+        text = unpacked(path.read_bytes(), LIMITS.unpacked)
+    except (OSError, TextError) as error:
         raise InputError([Finding(str(path), "", "", f"cannot be read: {error}")]) from None
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
@@ -47,8 +46,8 @@ def read_lines(path: Path) -> Iterator[Json]:
 
 def _object(line: bytes, source: str) -> Json:
     try:
-        value = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
+        value = json_value(line)
+    except JSONDecodeError as error:
         raise InputError([Finding(source, "", "", f"is not JSON: {error}")]) from None
     if not isinstance(value, dict):
         raise InputError([Finding(source, "", "", "is not a JSON object")])
