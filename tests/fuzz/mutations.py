@@ -21,8 +21,8 @@ Document = dict[str, Any]
 Corpus = Sequence[tuple[str, Sequence[Document]]]
 """Objects that belong together, with a name for them."""
 
-_MOST_DOCUMENTS: Final = 15
-_LONGEST: Final = 20_000
+_MOST_DOCUMENTS: Final = 10
+_LONGEST: Final = 8_000
 _Place = tuple[Any, Any]
 """A list or mapping, and an index or key of it."""
 
@@ -102,7 +102,7 @@ def _rename(random: Random, documents: list[Document]) -> None:
 def _repeat(random: Random, documents: list[Document]) -> None:
     holder, key = _place(random, documents, (list, str))
     if not isinstance(key, slice):
-        holder[key] = holder[key] * random.choice((2, 3, 50, 1000 if len(holder[key]) < 20 else 2))
+        holder[key] = holder[key] * random.choice((2, 3, 50 if len(holder[key]) < 100 else 4))
 
 
 def _move(random: Random, documents: list[Document]) -> None:
