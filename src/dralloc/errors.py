@@ -6,9 +6,6 @@
     ├── InputError                 what was given cannot be used; one `Finding` per defect
     ├── ChoiceError                a word that is none of those known, e.g. a mode or a goal
     ├── QuantityError              text that is not a Kubernetes quantity
-    ├── CelError
-    │   ├── CelCompileError        a selector that does not parse or does not type-check
-    │   └── CelRuntimeError        a selector that fails on one device
     ├── AllocationError            an attempt to allocate ended with an error, not with "does not fit"
     │   ├── FatalError             ends the attempt on every node
     │   └── NodeError              another node may still do
@@ -16,6 +13,8 @@
     ├── RedactionError             a name would be left in redacted objects
     ├── ModelError                 the exact model cannot be built or solved (int64 overflow, invalid options)
     └── CheckError                 an answer failed the independent checker: a defect of dralloc
+
+What is wrong with a CEL selector is a `kubecel.CelError`, which becomes an `AllocationError` or a finding.
 
 A message names the object, the field path and the rule. The command line prints it as it is, without a traceback.
 """
@@ -28,9 +27,6 @@ from enum import StrEnum
 
 __all__ = [
     "AllocationError",
-    "CelCompileError",
-    "CelError",
-    "CelRuntimeError",
     "CheckError",
     "ChoiceError",
     "DrallocError",
@@ -116,18 +112,6 @@ def _several(what: str) -> str:
 
 class QuantityError(DrallocError, ValueError):
     """A text is not a Kubernetes quantity."""
-
-
-class CelError(DrallocError):
-    """Base of what a CEL selector can do wrong."""
-
-
-class CelCompileError(CelError):
-    """A selector does not parse or does not type-check."""
-
-
-class CelRuntimeError(CelError):
-    """A selector failed while it was evaluated for one device."""
 
 
 class AllocationError(DrallocError):

@@ -1,160 +1,16 @@
-"""Kubernetes quantities: exact values, the API's grammar, canonical text.
-
-Source: ``k8s.io/apimachinery/pkg/api/resource``. A quantity is a decimal number with a suffix (``m`` to ``E``, ``Ki``
-to ``Ei``) or a decimal exponent. The finest step is one nano; finer text is rounded away from zero. Values never
-become floats.
-"""
+"""Kubernetes quantities: exact values that never become floats. What they are is `kubecel.quantity`'s."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from enum import StrEnum
-from fractions import Fraction
-from functools import lru_cache, total_ordering
+from functools import lru_cache
 from math import gcd
-from typing import Final
 
+import kubecel
 from dralloc.errors import QuantityError
+from kubecel import NANOS, Format, Quantity
 
 __all__ = ["NANOS", "Format", "Quantity", "common_unit", "parse_quantity"]
-
-NANOS: Final = 10**9
-"""Nanos in one unit: the resolution of a quantity."""
-
-_MAX: Final = (2**63 - 1) * NANOS
-_SHAPE: Final = re.compile(r"([+-]?)([0-9]*)(?:(\.)([0-9]*))?([A-Za-z]*[0-9+-]*)", re.ASCII)
-_EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
-_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
-_BINARY_SUFFIX: Final = ("", *_BINARY)
-_MOST_CHARACTERS: Final = 256
-_MOST_EXPONENT: Final = 100
-_FAST_DIGITS: Final = 18
-"""Up to this many digits Kubernetes keeps a decimal number as an int64 with a scale,"""
-
-_FAST_BINARY_DIGITS: Final = 15
-"""and a binary one up to fewer than this many."""
-
-
-class Format(StrEnum):
-    """How a quantity was written, and hence how it is printed."""
-
-    DECIMAL = "DecimalSI"
-    BINARY = "BinarySI"
-    EXPONENT = "DecimalExponent"
-
-
-@total_ordering
-class Quantity:
-    """An exact amount of something, in nanos, with the format it prints in.
-
-    Equality, order and hash look at the value alone: ``1Ki`` equals ``1024``.
-
-    Parameters
-    ----------
-    nanos
-        The value in units of 10**-9.
-    format
-        The format of the canonical text.
-    scale
-        Kubernetes holds an amount as an int64 times a power of ten, which is this one, or as a decimal of any length,
-        which is None. It depends on the text: ``1000m`` has the scale -3, ``1.e3`` has 3, ``1.5Gi`` and ``1Pi`` none.
-    computed
-        Whether it is a sum or a difference.
-    own
-        Whether nobody else has this object, so that its scale may change, as it does when Kubernetes compares it with
-        an amount that has none.
-    """
-
-    __slots__ = ("computed", "format", "nanos", "own", "scale")
-
-    def __init__(
-        self,
-        nanos: int,
-        format: Format = Format.DECIMAL,
-        scale: int | None = 0,
-        *,
-        computed: bool = False,
-        own: bool = False,
-    ) -> None:
-        self.nanos: Final = nanos
-        self.format: Final = format
-        self.scale = scale
-        self.computed: Final = computed
-        self.own: Final = own
-
-    @property
-    def is_int64(self) -> bool:
-        """Whether Kubernetes holds it as a whole int64, which its ``AsInt64`` (CEL: ``isInteger``) reports."""
-        return self.scale is not None and self.scale >= 0 and _fits(self.nanos, NANOS)
-
-    def __eq__(self, other: object) -> bool:
-        return self.nanos == other.nanos if isinstance(other, Quantity) else NotImplemented
-
-    def __lt__(self, other: Quantity) -> bool:
-        return self.nanos < other.nanos
-
-    def __hash__(self) -> int:
-        return hash(self.nanos)
-
-    def __repr__(self) -> str:
-        return f"Quantity('{self}')"
-
-    def __neg__(self) -> Quantity:
-        return Quantity(-self.nanos, self.format, self.scale)
-
-    def __add__(self, other: Quantity) -> Quantity:
-        """The sum, held as ``int64Amount.Add`` leaves it: with the finer scale, unless an int64 is too small for it."""
-        nanos = self.nanos + other.nanos
-        scale = _common_scale(self, other)
-        if scale is not None and not all(_fits(part, 10 ** (scale + 9)) for part in (self.nanos, other.nanos, nanos)):
-            scale = None
-        return Quantity(nanos, self.format, scale, computed=True)
-
-    def __sub__(self, other: Quantity) -> Quantity:
-        return self + -other
-
-    def __str__(self) -> str:
-        """The canonical text: no fraction, the largest suffix that keeps the value exact."""
-        if self.nanos == 0:
-            return "0"
-        if self.format is Format.BINARY and self.nanos % NANOS == 0 and abs(self.nanos) >= 1024 * NANOS:
-            return _binary_text(self.nanos // NANOS)
-        return _decimal_text(self.nanos, self.format)
-
-    def __float__(self) -> float:
-        return float(Fraction(self.nanos, NANOS))
-
-
-def _fits(nanos: int, unit: int) -> bool:
-    """Whether an int64 can count so many units."""
-    return -(2**63) <= nanos // unit < 2**63
-
-
-def _common_scale(one: Quantity, other: Quantity) -> int | None:
-    if one.scale is None or other.scale is None:
-        return None
-    if not other.nanos:
-        return one.scale
-    return min(one.scale, other.scale) if one.nanos else other.scale
-
-
-def _binary_text(value: int) -> str:
-    power = 0
-    while value % 1024 == 0 and power + 1 < len(_BINARY_SUFFIX):
-        value, power = value // 1024, power + 1
-    return f"{value}{_BINARY_SUFFIX[power]}"
-
-
-def _decimal_text(nanos: int, format: Format) -> str:
-    exponent = -9
-    while nanos % 1000 == 0 and exponent < 18:
-        nanos, exponent = nanos // 1000, exponent + 3
-    if format is Format.EXPONENT and exponent:
-        return f"{nanos}e{exponent}"
-    return f"{nanos}{_DECIMAL_SUFFIX[exponent]}"
 
 
 @lru_cache(maxsize=65536)
@@ -166,53 +22,10 @@ def parse_quantity(text: str) -> Quantity:
     QuantityError
         The text does not follow the grammar of Kubernetes quantities.
     """
-    match = _SHAPE.fullmatch(text) if len(text) <= _MOST_CHARACTERS else None
-    if match is None or not (match[2] or match[4]):
-        raise QuantityError(f"{_shown(text)} is not a quantity: a number with an optional suffix like m, k, Mi or e3")
-    sign, whole, _, fraction, suffix = (part or "" for part in match.groups())
-    digits = whole.lstrip("0") + fraction
-    scale = -len(fraction)
-    if suffix in _BINARY:
-        return _binary(sign, digits, scale, _BINARY[suffix])
-    if suffix in _DECIMAL:
-        return _decimal(sign, digits, scale + _DECIMAL[suffix], Format.DECIMAL)
-    exponent = _EXPONENT.fullmatch(suffix)
-    if exponent is None:
-        raise QuantityError(f"{text!r} is not a quantity: unknown suffix {suffix!r}")
-    power = int(exponent[1])
-    if power > _MOST_EXPONENT:
-        raise QuantityError(f"{text!r} is not a quantity: the exponent is above {_MOST_EXPONENT}")
-    # Whatever is finer than a nano is rounded up to one, however fine it is.
-    return _decimal(sign, digits, scale + max(power, -_MOST_CHARACTERS), Format.EXPONENT)
-
-
-def _shown(text: str) -> str:
-    return repr(text) if len(text) <= _MOST_CHARACTERS else f"{text[:20]!r}... ({len(text)} characters)"
-
-
-def _decimal(sign: str, digits: str, scale: int, format: Format) -> Quantity:
-    fast = len(digits) <= _FAST_DIGITS and scale >= -9
-    nanos = _nanos(int(digits or "0"), scale + 9)
-    return Quantity(_signed(sign, nanos, capped=not fast), format, scale if fast else None)
-
-
-def _binary(sign: str, digits: str, scale: int, power: int) -> Quantity:
-    """A power of two takes three digits of ten bits off those that fit."""
-    fast = scale == 0 and len(digits) + power * 3 // 10 < _FAST_BINARY_DIGITS
-    nanos = _nanos(int(digits or "0") << power, scale + 9)
-    return Quantity(_signed(sign, nanos, capped=not fast), Format.BINARY, 0 if fast else None)
-
-
-def _nanos(value: int, scale: int) -> int:
-    """``value * 10**scale``, rounded up."""
-    if scale >= 0:
-        return value * int(10**scale)
-    return -(-value // int(10**-scale))
-
-
-def _signed(sign: str, nanos: int, *, capped: bool) -> int:
-    magnitude = min(nanos, _MAX) if capped else nanos
-    return -magnitude if sign == "-" else magnitude
+    try:
+        return kubecel.parse_quantity(text)
+    except kubecel.QuantitySyntaxError as error:
+        raise QuantityError(str(error)) from None
 
 
 def common_unit(quantities: Iterable[Quantity]) -> int:

@@ -4,52 +4,16 @@ On the wire an attribute is an object with one field, ``{"string": "A100"}``. He
 less room and compares directly: `bool`, `int`, `str`, `Version`, or a tuple of one of them for the list fields.
 """
 
-from enum import Enum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import GetPydanticSchema, StrictBool, StrictStr
 from pydantic_core import PydanticCustomError, core_schema
 
 from dralloc.api.base import Int64, WireModel
 from dralloc.api.disclosure import Text, WireForm
+from kubecel import UNSET, AttributeValue, Unset, Version
 
 __all__ = ["UNSET", "AttributeField", "AttributeValue", "Unset", "Version", "attribute_to_wire"]
-
-
-class Version(str):
-    """The text of a semantic version. It never equals a plain string, as the API keeps the two types apart."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Version) and str.__eq__(self, other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash((Version, str(self)))
-
-    def __repr__(self) -> str:
-        return f"Version({str(self)!r})"
-
-
-class Unset(Enum):
-    """The type of `UNSET`."""
-
-    UNSET = "unset"
-
-    def __repr__(self) -> str:
-        return "UNSET"
-
-
-UNSET: Final = Unset.UNSET
-"""An attribute that has none of the known fields; every CEL selector fails on its device."""
-
-AttributeValue = (
-    bool | int | str | Version | tuple[bool, ...] | tuple[int, ...] | tuple[str, ...] | tuple[Version, ...] | Unset
-)
-"""What an attribute holds. `Version` is a `str`, and `bool` an `int`: compare types before values."""
 
 
 _Text = Annotated[StrictStr, Text.ATTRIBUTE]

@@ -9,9 +9,16 @@ from typing import Any
 from dralloc.conformance.allocation import Outcome
 from dralloc.conformance.cases import Json
 from dralloc.conformance.words import comparable
-from dralloc.errors import CelCompileError, CelRuntimeError
 from dralloc.features import ALL_FEATURES
-from dralloc.match.cel import compile_selector, device_from_wire, estimated_cost
+from kubecel import (
+    ALL_GATES,
+    CelCompileError,
+    CelRuntimeError,
+    FeatureGates,
+    compile_selector,
+    device_from_wire,
+    estimated_cost,
+)
 
 __all__ = ["run_cel"]
 
@@ -47,19 +54,23 @@ def run_cel(case: Json) -> Outcome:
 
 def _answer(case: Json) -> _Answer:
     expression: str = case["expression"]
-    features = ALL_FEATURES.switched(case.get("features") or {})
-    new_expression = case.get("envType") == "NewExpressions"
+    gates = _gates(case) if case.get("envType") == "NewExpressions" else ALL_GATES
     device: dict[str, Any] = case["device"]
     highest: int | None = None
     try:
-        selector = compile_selector(expression, features, new_expression=new_expression)
-        highest = estimated_cost(expression, features, new_expression=new_expression)
+        selector = compile_selector(expression, gates)
+        highest = estimated_cost(expression, gates)
         value, cost = selector.evaluate(device_from_wire(device["driver"], device))
     except CelCompileError as error:
         return _Answer(COMPILE_ERROR, str(error))
     except CelRuntimeError as error:
         return _Answer(RUNTIME_ERROR, str(error), None, highest)
     return _Answer(value, "", cost, highest)
+
+
+def _gates(case: Json) -> FeatureGates:
+    features = ALL_FEATURES.switched(case.get("features") or {})
+    return FeatureGates(features.ConsumableCapacity, features.ListTypeAttributes)
 
 
 def _table_value(case: Json) -> bool | str:

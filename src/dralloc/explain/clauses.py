@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from dralloc.errors import CelError
 from dralloc.match import Criteria
-from dralloc.match.cel import compile_selector
+from kubecel import CelError, compile_selector
 
 __all__ = ["Clause", "clauses_of", "split"]
 

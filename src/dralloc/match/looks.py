@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dralloc.api import AttributeValue, Device, DeviceTaint
-from dralloc.errors import CelCompileError
 from dralloc.features import Features
-from dralloc.match.cel import compile_selector
+from kubecel import CelCompileError, compile_selector
 
 __all__ = ["Looks"]
 
@@ -43,7 +42,7 @@ class Looks:
     def __post_init__(self) -> None:
         for expression in self.expressions:
             try:
-                reads = compile_selector(expression, self.features).reads
+                reads = compile_selector(expression).reads
             except CelCompileError:
                 continue
             self.everything |= reads.everything

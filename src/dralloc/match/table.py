@@ -13,16 +13,16 @@ from functools import cached_property, partial
 from dralloc.api import Device, DeviceClass, DeviceTaint, DeviceTaintRule, DeviceToleration
 from dralloc.api.tolerating import all_tolerated
 from dralloc.brief import Brief
-from dralloc.errors import AllocationError, CelCompileError, CelRuntimeError, FatalError
+from dralloc.errors import AllocationError, FatalError
 from dralloc.features import Features
 from dralloc.inventory import Inventory
 from dralloc.inventory.charges import charge_for
-from dralloc.match.cel import CelDevice, compile_selector, convert_device, explain
 from dralloc.match.looks import Looks
 from dralloc.match.taint_rules import TaintRules
 from dralloc.names import ClaimKey, DeviceID
 from dralloc.problem import Charge
 from dralloc.quantity import Quantity
+from kubecel import CelCompileError, CelDevice, CelRuntimeError, compile_selector, convert_device, explain
 
 __all__ = ["Criteria", "MatchTable", "cel_device"]
 
@@ -210,7 +210,7 @@ class MatchTable(Brief):
     def _all_match(self, expressions: Sequence[str], device: int, *, of_class: bool) -> bool | _Failure:
         for number, expression in enumerate(expressions):
             try:
-                if not compile_selector(expression, self.features).matches(self._cel_device(device)):
+                if not compile_selector(expression).matches(self._cel_device(device)):
                     return False
             except CelCompileError as error:
                 return _Failure(of_class, number, str(error), at_runtime=False)

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dralloc.api import DeviceClass, DeviceSelector, DeviceTaint, DeviceTaintRule
-from dralloc.errors import CelError
-from dralloc.match.cel import CelDevice, compile_selector
 from dralloc.names import DeviceID
+from kubecel import CelDevice, CelError, compile_selector
 
 __all__ = ["TaintRules"]
 

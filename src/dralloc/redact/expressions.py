@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from dralloc.match.cel.literals import string_literal
+from kubecel import string_literal
 
 __all__ = ["code_words", "literals", "looks_inside", "with_literals"]
 

@@ -11,14 +11,14 @@ from dralloc.api.disclosure import KEPT, LabelKey, Mark, Name, Public, Terms, Te
 from dralloc.api.reading import model_of
 from dralloc.api.schema import ABSENT
 from dralloc.api.versions import Json
-from dralloc.errors import CelCompileError, RedactionError
-from dralloc.match.cel import compile_selector
+from dralloc.errors import RedactionError
 from dralloc.redact.collecting import Collector, in_v1, title
 from dralloc.redact.expressions import with_literals
 from dralloc.redact.identifiers import Identifiers
 from dralloc.redact.leaks import Leaks
 from dralloc.redact.names import Names, NamesFound
 from dralloc.redact.occurrences import Occurrences
+from kubecel import CelCompileError, compile_selector
 
 __all__ = ["Redaction", "plan_redaction"]
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from dralloc.api import DeviceClaim
-from dralloc.errors import CelCompileError
-from dralloc.match.cel.check import Checked, check
-from dralloc.match.cel.environment import environment_for
-from dralloc.match.cel.estimate import estimate
-from dralloc.match.cel.failure import compile_error
-from dralloc.match.cel.parse import parse
-from dralloc.match.cel.validate import validate
 from dralloc.validate.names import fully_qualified_name
 from dralloc.validate.rule import Issue, Part, Scene, at_most, error, named, unique
 from dralloc.validate.selectors import MAX_COST, Expression, too_long
 from dralloc.validate.walk import Details, details, specs
+from kubecel import CelCompileError, CheckedExpression, check_expression
 
 __all__ = ["RULES"]
 
 MAX_DERIVED: Final = 32
-_OUTPUTS: Final = frozenset({"bool", "dyn", "int", "kubernetes.Semver", "string"})
+_OUTPUT: Final = re.compile(r"(list\()?(bool|dyn|int|kubernetes\.Semver|string)\)?")
 
 
 def _limit(request: Details, at: str) -> Iterator[Issue]:
@@ -58,15 +53,11 @@ def _present(one: Expression, at: str) -> Iterator[Issue]:
         yield Issue(at, "is required")
 
 
-def _checked(one: Expression) -> Checked:
-    environment = environment_for(one.features, new_expression=True)
-    checked, findings = check(parse(one.text), environment)
-    findings = findings or validate(checked)
-    if findings:
-        raise compile_error(one.text, findings)
-    output = checked.types[checked.root]
-    if (output.params[0] if output.name == "list" else output).name not in _OUTPUTS:
-        raise CelCompileError(f"must evaluate to a string, int, bool, semver, or a list of one of them, not {output}")
+def _derived(one: Expression) -> CheckedExpression:
+    checked = check_expression(one.text, one.gates)
+    if not _OUTPUT.fullmatch(checked.output):
+        wanted = "a string, int, bool, semver, or a list of one of them"
+        raise CelCompileError(f"must evaluate to {wanted}, not {checked.output}")
     return checked
 
 
@@ -74,13 +65,13 @@ def _compiles(one: Expression, at: str) -> Iterator[Issue]:
     if not one.text or any(too_long(one, at)):
         return
     try:
-        _checked(one)
+        _derived(one)
     except CelCompileError as failure:
         yield Issue(at, str(failure))
 
 
 def _cost(expressions: list[Expression], at: str) -> Iterator[Issue]:
-    costs = (estimate(_checked(one)) for one in expressions if not any(_compiles(one, at)) and one.text)
+    costs = (_derived(one).cost for one in expressions if not any(_compiles(one, at)) and one.text)
     total = sum(costs)
     if total > MAX_COST:
         yield Issue(

@@ -9,18 +9,16 @@ from typing import NamedTuple
 
 from dralloc.api import AttributeValue, Counter, Device, DeviceSelector, DeviceTaint, ResourceSlice
 from dralloc.api.tolerating import all_tolerated
-from dralloc.errors import CelCompileError, CelRuntimeError
-from dralloc.features import Features
 from dralloc.inventory.catalog import Source
 from dralloc.inventory.charges import charge_for
 from dralloc.inventory.reach import NodeIndex
-from dralloc.match.cel import CelDevice, Selector, compile_selector, convert_device
 from dralloc.match.taint_rules import TaintRules
 from dralloc.names import DeviceID
 from dralloc.quantity import Quantity
 from dralloc.validate.pools import Pool, find_pools
 from dralloc.validate.rule import Scene
 from dralloc.validate.walk import Details
+from kubecel import CelCompileError, CelDevice, CelRuntimeError, CelSelector, compile_selector, convert_device
 
 __all__ = ["Offer", "Reach", "find_reach"]
 
@@ -132,7 +130,7 @@ class Reach:
     def _judged(self, selector: DeviceSelector, offers: Iterable[Offer]) -> Iterator[tuple[Offer, _Verdict]]:
         expression = selector.cel.expression if selector.cel else ""
         verdicts = self._verdicts.setdefault(expression, {})
-        run = compiled(expression, self.scene.features)
+        run = compiled(expression)
         for offer in offers:
             verdict = verdicts.get(offer)
             if verdict is None:
@@ -170,15 +168,15 @@ def find_reach(scene: Scene) -> Reach:
     return Reach(scene)
 
 
-def compiled(expression: str, features: Features) -> Selector | None:
+def compiled(expression: str) -> CelSelector | None:
     """The selector; None if it does not compile."""
     try:
-        return compile_selector(expression, features)
+        return compile_selector(expression)
     except CelCompileError:
         return None
 
 
-def _evaluate(selector: Selector | None, offer: Offer) -> _Verdict:
+def _evaluate(selector: CelSelector | None, offer: Offer) -> _Verdict:
     if selector is None:
         return _NO
     try:

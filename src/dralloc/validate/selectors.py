@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from dralloc.api import DeviceSelector, OpaqueDeviceConfiguration
-from dralloc.errors import CelCompileError
 from dralloc.features import Features
-from dralloc.match.cel import compile_selector, estimated_cost
 from dralloc.validate.names import driver_name
 from dralloc.validate.rule import Issue, Part, Scene, at_most, error, named
 from dralloc.validate.walk import classes, configurations, details, opaque, selectors
+from kubecel import CelCompileError, FeatureGates, compile_selector, estimated_cost
 
 __all__ = ["MAX_COST", "RULES", "Expression", "raw_object", "too_long"]
 
@@ -45,6 +44,11 @@ class Expression(NamedTuple):
     text: str
     features: Features
 
+    @property
+    def gates(self) -> FeatureGates:
+        """What it may use when it is created."""
+        return FeatureGates(self.features.ConsumableCapacity, self.features.ListTypeAttributes)
+
 
 def _expressions(scene: Scene) -> Iterator[Part[Expression]]:
     for owner, path, selector in selectors(scene):
@@ -63,7 +67,7 @@ def _compiles(one: Expression, at: str) -> Iterator[Issue]:
     if any(too_long(one, at)):
         return
     try:
-        compile_selector(one.text, one.features, new_expression=True)
+        compile_selector(one.text, one.gates)
     except CelCompileError as failure:
         yield Issue(at, str(failure))
 
@@ -71,7 +75,7 @@ def _compiles(one: Expression, at: str) -> Iterator[Issue]:
 def _cost(one: Expression, at: str) -> Iterator[Issue]:
     if any(too_long(one, at)) or any(_compiles(one, at)):
         return
-    cost = estimated_cost(one.text, one.features)
+    cost = estimated_cost(one.text, one.gates)
     if cost > MAX_COST:
         yield Issue(at, f"is too complex: it may cost {cost}, at most {MAX_COST} are allowed")
 

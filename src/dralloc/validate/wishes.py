@@ -76,7 +76,7 @@ def _can_be_judged(request: Details, reach: Reach) -> bool:
     if found is None or not reach.offers:
         return False
     expressions = (one.cel.expression for one in (*found.spec.selectors, *request.selectors) if one.cel)
-    return all(compiled(expression, reach.scene.features) for expression in expressions)
+    return all(compiled(expression) for expression in expressions)
 
 
 def _stop(request: Details, reach: Reach) -> _Stop | None:

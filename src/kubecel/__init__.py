@@ -1,0 +1,54 @@
+"""The CEL environment of Kubernetes' device selectors, in Python.
+
+A ResourceClaim selects devices by expressions like ``device.attributes["gpu.example.com"].model == "A100"``. This
+package parses, checks, estimates and evaluates them as the API server and the scheduler do.
+
+>>> gpu = device_from_wire("gpu.example.com", {"capacity": {"memory": {"value": "80Gi"}}})
+>>> large = compile_selector('device.capacity["gpu.example.com"].memory.isGreaterThan(quantity("40Gi"))')
+>>> large.matches(gpu)
+True
+>>> large.evaluate(gpu)
+(True, 6)
+"""
+
+from __future__ import annotations
+
+from kubecel.attributes import UNSET, AttributeValue, Unset, Version
+from kubecel.cost import COST_LIMIT
+from kubecel.device import CelDevice, convert_device, device_from_wire
+from kubecel.environment import ALL_GATES, FeatureGates
+from kubecel.errors import CelCompileError, CelError, CelRuntimeError, QuantitySyntaxError
+from kubecel.failure import explain
+from kubecel.literals import string_literal
+from kubecel.quantity import NANOS, Format, Quantity, parse_quantity
+from kubecel.reads import Reads
+from kubecel.selector import CelSelector, CheckedExpression, check_expression, compile_selector, estimated_cost
+
+__all__ = [
+    "ALL_GATES",
+    "COST_LIMIT",
+    "NANOS",
+    "UNSET",
+    "AttributeValue",
+    "CelCompileError",
+    "CelDevice",
+    "CelError",
+    "CelRuntimeError",
+    "CelSelector",
+    "CheckedExpression",
+    "FeatureGates",
+    "Format",
+    "Quantity",
+    "QuantitySyntaxError",
+    "Reads",
+    "Unset",
+    "Version",
+    "check_expression",
+    "compile_selector",
+    "convert_device",
+    "device_from_wire",
+    "estimated_cost",
+    "explain",
+    "parse_quantity",
+    "string_literal",
+]

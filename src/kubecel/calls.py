@@ -1,0 +1,189 @@
+"""Calls of functions and operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias
+
+from kubecel.code import Compiled, charge, constant, fixed, spend
+from kubecel.cost import CostRule
+from kubecel.data import MISSING, EvalError, Frame, Run, Uint, Value, no_overload
+from kubecel.effort import EffortRule
+from kubecel.maps import equal_numbers, unhashable
+from kubecel.overloads import FUNCTIONS, Overload
+from kubecel.overloads.registry import Impl, Test, runtime_test
+from kubecel.types import Type
+
+__all__ = ["call", "membership"]
+
+_PRIMITIVES: Final = frozenset({bool, int, Uint, float, str})
+_CHEAP: Final = 20_000
+"""Calls with known arguments are computed when the selector is compiled, if they cost no more than this."""
+
+_Check: TypeAlias = Callable[[Sequence[Value]], None]
+"""Refuses values that are not of the types of an overload's parameters."""
+
+_SCALARS: Final = frozenset({"bool", "int", "uint", "double", "string", "bytes"})
+
+
+def call(name: str, overloads: Sequence[Overload], args: Sequence[Compiled], types: Sequence[Type]) -> Compiled:
+    """A call of a function that the checker resolved to one or more overloads."""
+    impl, rule, check = _implementation(name, overloads, types)
+    effort = next((overload.effort for overload in overloads if overload.effort is not None), None)
+    checked = impl if check is None else _checked(impl, check)
+    cost = sum(arg.cost for arg in args)
+    if all(arg.value is not MISSING for arg in args):
+        values = [arg.value for arg in args]
+        work = 0 if effort is None else effort(values)
+        own = _own_cost(rule, check, values) if work <= _CHEAP else work
+        if cost + own + work <= _CHEAP:
+            return fixed(lambda: checked(*values), cost + own)
+    runs = tuple(arg.run for arg in args)
+    if effort is not None:
+        return Compiled(_run_with_effort(impl, runs, rule, check, effort), cost)
+    if rule is None:
+        return Compiled(_run(checked, args), cost + 1)
+    return Compiled(_run_with_rule(impl, runs, rule, check), cost)
+
+
+def _own_cost(rule: CostRule | None, check: _Check | None, values: Sequence[Value]) -> int:
+    """The cost of a call with known arguments; 1 if it fails for their types."""
+    if rule is None:
+        return 1
+    try:
+        if check is not None:
+            check(values)
+    except EvalError:
+        return 1
+    return rule(values)
+
+
+def _implementation(
+    name: str, overloads: Sequence[Overload], types: Sequence[Type]
+) -> tuple[Impl, CostRule | None, _Check | None]:
+    """What to do, its cost, and the test that values at run time must pass before."""
+    first = overloads[0]
+    if len(overloads) > 1:
+        rule = first.cost if first.by_name else None
+        return (first.impl if first.checks else _dispatcher(name, first, len(types))), rule, None
+    if first.checks:
+        return first.impl, first.cost, None
+    tests = tuple(
+        (position, runtime_test(wanted))
+        for position, (given, wanted) in enumerate(zip(types, first.params, strict=True))
+        if not _proven(given, wanted)
+    )
+    return first.impl, first.cost, _check(name, tests) if tests else None
+
+
+def _proven(given: Type, wanted: Type) -> bool:
+    """Whether values of a static type need no test. Null may hide behind other types than these."""
+    if wanted.is_dyn or wanted.is_param:
+        return True
+    if given.name != wanted.name:
+        return False
+    if given.name in _SCALARS:
+        return True
+    return given.name in {"list", "map"} and all(map(_proven, given.params, wanted.params))
+
+
+def _check(name: str, tests: tuple[tuple[int, Test], ...]) -> _Check:
+    def check(values: Sequence[Value]) -> None:
+        for position, test in tests:
+            if not test(values[position]):
+                raise no_overload(name)
+
+    return check
+
+
+def _checked(impl: Impl, check: _Check) -> Impl:
+    def checked(*values: Value) -> Value:
+        check(values)
+        return impl(*values)
+
+    return checked
+
+
+def _dispatcher(name: str, first: Overload, count: int) -> Impl:
+    """Choose the overload by the values, among all that the function has."""
+    candidates = tuple(
+        overload for overload in FUNCTIONS[name] if overload.member is first.member and len(overload.params) == count
+    )
+
+    def dispatch(*args: Value) -> Value:
+        for overload in candidates:
+            if overload.takes(args):
+                return overload.impl(*args)
+        raise no_overload(name)
+
+    return dispatch
+
+
+def _run(impl: Impl, args: Sequence[Compiled]) -> Run:
+    runs = [arg.run for arg in args]
+    if len(runs) == 1:
+        (only,) = runs
+        return lambda frame: impl(only(frame))
+    if len(runs) == 2:
+        first, second = runs
+        value = args[1].value
+        if value is not MISSING:
+            return lambda frame: impl(first(frame), value)
+        return lambda frame: impl(first(frame), second(frame))
+    return lambda frame: impl(*[run(frame) for run in runs])
+
+
+def _run_with_rule(impl: Impl, runs: tuple[Run, ...], rule: CostRule, check: _Check | None) -> Run:
+    """Charge before the call, so that what would be too expensive is not even begun."""
+
+    def run(frame: Frame) -> Value:
+        values = [argument(frame) for argument in runs]
+        if check is not None:
+            check(values)
+        charge(frame, rule(values))
+        return impl(*values)
+
+    return run
+
+
+def _run_with_effort(
+    impl: Impl, runs: tuple[Run, ...], rule: CostRule | None, check: _Check | None, effort: EffortRule
+) -> Run:
+    """The same for calls that may take longer than their cost says."""
+
+    def run(frame: Frame) -> Value:
+        values = [argument(frame) for argument in runs]
+        if check is not None:
+            check(values)
+        spend(frame, effort(values))
+        charge(frame, 1 if rule is None else rule(values))
+        return impl(*values)
+
+    return run
+
+
+def membership(value: Compiled, values: Sequence[Value]) -> Compiled | None:
+    """``value in [constants]``, which upstream looks up in a set, free of charge; None if it does not."""
+    if not values:
+        return constant(False)
+    if not all(type(item) in _PRIMITIVES for item in values):
+        return None
+    keys = frozenset(key for item in values for key in _lookup_keys(item))
+    inner = value.run
+
+    def run(frame: Frame) -> bool:
+        wanted = inner(frame)
+        kind = type(wanted)
+        if kind in _PRIMITIVES:
+            return (kind, wanted) in keys
+        if error := unhashable(wanted):
+            raise error
+        return False
+
+    return Compiled(run, value.cost)
+
+
+def _lookup_keys(item: Value) -> Iterator[tuple[type, Value]]:
+    """A constant with the numbers of other types that it equals."""
+    for value in (item, *equal_numbers(item)):
+        yield type(value), value

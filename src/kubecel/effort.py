@@ -1,0 +1,166 @@
+"""Our own guard: the work of calls that take longer than their cost says.
+
+Upstream charges some calls a nominal cost whatever they work on, and so do we. What they take beyond it is counted
+apart, in units of cost (about a microsecond), and taken off what the evaluation may still cost. Thus every evaluation
+ends soon, with an error where need be, while its cost stays upstream's. Sensible selectors never come near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from kubecel.data import DomainMap, Optional, Value
+from kubecel.url import Url
+
+__all__ = [
+    "CONTAINERS",
+    "EffortRule",
+    "comparison",
+    "containment",
+    "copying",
+    "formatting",
+    "joining",
+    "pairs",
+    "parts_of_url",
+    "reading",
+    "replacing",
+    "slow",
+    "traversal",
+    "value_count",
+]
+
+EffortRule: TypeAlias = Callable[[Sequence[Value]], int]
+"""The effort of a call, from its arguments, which may be of any types. Most calls need no rule."""
+
+CONTAINERS: Final = frozenset({tuple, dict, DomainMap, Optional})
+"""The types of values that hold others, and so can be large at little cost: the same list may be in many places."""
+
+_MOST: Final = 1_100_000
+"""Where counting ends: above what an evaluation may take."""
+
+_LONG: Final = 1000
+"""Comparing or copying so many characters takes as long as handling a value."""
+
+
+def value_count(value: Value, most: int = _MOST) -> int:
+    """How many values there are in a value, each counted as often as it occurs, or `most` if there are more.
+
+    Long texts count as several.
+    """
+    count = 0
+    stack = [value]
+    while stack:
+        value = stack.pop()
+        kind = type(value)
+        count += 1
+        if kind is str or kind is bytes:
+            count += len(value) // _LONG
+        elif kind is tuple:
+            count += len(value) // 8
+            if count + len(stack) > most:
+                return most
+            stack += value
+        elif kind is dict or kind is DomainMap:
+            count += len(value)
+            stack += value.values()
+        elif kind is Optional:
+            stack.append(value.value)
+        if count > most:
+            return most
+    return count
+
+
+def _beyond(values: Value) -> int:
+    """How many values there are in a list's elements, without the elements."""
+    return value_count(values) - len(values) - 1
+
+
+def _length(value: Value) -> int:
+    kind = type(value)
+    return len(value) if kind is str or kind is bytes or kind is tuple else 0
+
+
+def comparison(args: Sequence[Value]) -> int:
+    """Two values are compared, which takes as long as the smaller one is large."""
+    most = 100
+    while True:
+        count = min(value_count(args[0], most), value_count(args[1], most))
+        if count < most or most == _MOST:
+            return count
+        most = min(10 * most, _MOST)
+
+
+def containment(args: Sequence[Value]) -> int:
+    """A value is looked for in a list, which is the second argument; the cost covers plain elements."""
+    return max(_beyond(args[1]), 0) if type(args[1]) is tuple else 0
+
+
+def pairs(args: Sequence[Value]) -> int:
+    """Every element of the first list is compared with all of the last one; the cost covers plain elements."""
+    if type(args[-1]) is not tuple:
+        return 0
+    return _length(args[0]) * max(_beyond(args[-1]), 0) + len(args[-1]) // 4
+
+
+def traversal(args: Sequence[Value]) -> int:
+    """The first argument is passed over, with all that is in it."""
+    return value_count(args[0]) if type(args[0]) in CONTAINERS else 0
+
+
+def copying(args: Sequence[Value]) -> int:
+    """Two lists are joined. Upstream only links them."""
+    return (_length(args[0]) + _length(args[1])) // 20 if type(args[0]) is tuple else 0
+
+
+def joining(args: Sequence[Value]) -> int:
+    """A list's elements are looked at."""
+    return _length(args[0]) // 10
+
+
+def replacing(args: Sequence[Value]) -> int:
+    """A text is written which may be much longer than the first argument."""
+    text, old, new = (_length(arg) for arg in args[:3])
+    return (text // max(old, 1) + 1) * new // 10
+
+
+def reading(args: Sequence[Value]) -> int:
+    """The first argument, a text, is read character by character."""
+    return _length(args[0]) // 10
+
+
+def slow(args: Sequence[Value]) -> int:
+    """As `reading`, and the call takes a few microseconds in any case."""
+    return 3 + _length(args[0]) // 10
+
+
+def formatting(args: Sequence[Value]) -> int:
+    """A format is filled: its clauses are few characters long, but their arguments may be large."""
+    form, values = args
+    return 2 + _length(form) // 2 + _written(values)
+
+
+def _written(values: Value) -> int:
+    """The effort to write values with all that is in them; texts inside of lists are quoted character by character."""
+    count = value_count(values)
+    if count >= _MOST:
+        return count
+    stack = [values]
+    while stack:
+        value = stack.pop()
+        if type(value) is str or type(value) is bytes:
+            count += len(value) // 8
+        elif type(value) is tuple:
+            stack += value
+        elif isinstance(value, dict):
+            count += sum(map(_length, value)) // 8
+            stack += value.values()
+    return 2 * count
+
+
+def parts_of_url(args: Sequence[Value]) -> int:
+    """A URL is taken apart."""
+    url = args[0]
+    if not isinstance(url, Url):
+        return 0
+    return (len(url.host) + len(url.path) + len(url.query)) // 4

@@ -1,0 +1,341 @@
+"""The highest cost that a selector can have for any device: what admission compares with its limit.
+
+The estimate is upstream's own, unit by unit, because what it says about an expression decides whether the API server
+takes it. It is coarse: what has no known size counts as endless, and a few functions are estimated for less than they
+cost when they run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubecel.bounds import ITEMS, KEYS, ONE, UNKNOWN, VALUES, Path, Size, device_size
+from kubecel.check import Checked
+from kubecel.cost import LIST_COST, MAP_COST, STRUCT_COST
+from kubecel.estimate_rules import Operand, estimate_call, is_concatenation
+from kubecel.syntax import (
+    CONDITIONAL,
+    Bind,
+    Call,
+    Element,
+    Fold,
+    Ident,
+    Index,
+    ListLiteral,
+    Literal,
+    Logic,
+    MapLiteral,
+    Node,
+    OptMap,
+    Select,
+    Struct,
+)
+from kubecel.types import Type
+
+__all__ = ["estimate"]
+
+_SCALARS: Final = frozenset(
+    {"bool", "double", "int", "uint", "google.protobuf.Duration", "google.protobuf.Timestamp"},
+)
+_SELECTED_FROM: Final = frozenset({"map", "kubernetes.DRADevice"})
+"""Selecting from these costs 1. From what is not known to be a map, upstream expects it for nothing."""
+
+_INDICES: Final = "@indices"
+
+
+def estimate(checked: Checked) -> int:
+    """The highest cost of a checked expression."""
+    return _Estimator(checked).cost(checked.root)
+
+
+@dataclass(frozen=True, slots=True)
+class _Elements:
+    """What a list or map literal, or a list that was computed from one, holds: the sizes of its keys and values."""
+
+    of_list: bool
+    keys: Size
+    values: Size
+
+    def or_(self, other: _Elements) -> _Elements:
+        return _Elements(self.of_list, self.keys.or_(other.keys), self.values.or_(other.values))
+
+
+@dataclass(frozen=True, slots=True)
+class _Local:
+    """A local variable: where its value was read, and its size as far as it is known."""
+
+    path: Path = ()
+    size: Size | None = None
+    elements: _Elements | None = None
+
+
+_NOTHING_YET: Final = _Elements(True, ONE, Size(0, 0))
+"""The elements of the empty list that a loop begins with."""
+
+
+class _Estimator:
+    def __init__(self, checked: Checked) -> None:
+        self.checked = checked
+        self.scope: dict[str, _Local] = {}
+        self.paths: dict[Node, Path] = {}
+        self.sizes: dict[Node, Size] = {}
+        self.elements: dict[Node, _Elements] = {}
+
+    def cost(self, node: Node) -> int:
+        """Estimate a node and all of its parts, and note what is known about its size."""
+        name = self.checked.names.get(node)
+        if name is not None:
+            self.paths[node] = (name,)
+            return 1
+        return min(_COSTS[type(node)](self, node), UNKNOWN.high)
+
+    @contextmanager
+    def _scoped(self, names: dict[str, _Local]) -> Iterator[None]:
+        outer, self.scope = self.scope, {**self.scope, **names}
+        yield
+        self.scope = outer
+
+    def _local(self, node: Node) -> _Local | None:
+        return self.scope.get(node.name.removeprefix(".")) if isinstance(node, Ident) else None
+
+    def _path(self, node: Node) -> Path:
+        local = self._local(node)
+        return local.path if local is not None else self.paths.get(node, ())
+
+    def _size(self, node: Node) -> Size | None:
+        """What is known about a node's size. What upstream has declared for ``device`` counts more than the type."""
+        found = self.sizes.get(node) or _written_size(node)
+        if found is not None:
+            return found
+        found = device_size(self._path(node))
+        if found is not None:
+            self.sizes[node] = found
+            return found
+        if _is_scalar(self.checked.types[node]):
+            return ONE
+        local = self._local(node)
+        return local.size if local is not None else None
+
+    def _any_size(self, node: Node) -> Size:
+        return self._size(node) or UNKNOWN
+
+    def _elements(self, node: Node) -> _Elements | None:
+        local = self._local(node)
+        return self.elements.get(node) or (local.elements if local is not None else None)
+
+    def _common_elements(self, left: Node, right: Node) -> _Elements | None:
+        one, other = self._elements(left), self._elements(right)
+        return one.or_(other) if one is not None and other is not None else None
+
+    def _note(self, node: Node, size: Size | None, elements: _Elements | None = None) -> None:
+        if size is not None:
+            self.sizes[node] = size
+        if elements is not None:
+            self.elements[node] = elements
+
+    def _literal(self, _: Literal) -> int:
+        return 0
+
+    def _ident(self, node: Ident) -> int:
+        local = self._local(node)
+        self.paths[node] = local.path if local is not None else (node.name.removeprefix("."),)
+        return 1
+
+    def _select(self, node: Select) -> int:
+        cost = self.cost(node.operand)
+        if node.test:
+            return cost
+        if node.optional:
+            return cost + 1
+        self.paths[node] = (*self._path(node.operand), node.field)
+        return cost + 1 if self.checked.types[node.operand].name in _SELECTED_FROM else cost
+
+    def _index(self, node: Index) -> int:
+        cost = 1 + self.cost(node.operand) + self.cost(node.key)
+        size: Size | None = None
+        for overload in self.checked.overloads[node]:
+            container = overload.params[0].name
+            if not node.optional and container in {"list", "map"}:
+                elements = self._elements(node.operand)
+                size = elements.values if elements is not None else None
+                self.paths[node] = (*self._path(node.operand), ITEMS if container == "list" else VALUES)
+            size = size or self._size(node)
+        self._note(node, size)
+        return cost
+
+    def _operand(self, node: Node) -> Operand:
+        value = node.value if isinstance(node, Literal) else None
+        return Operand(self.checked.types[node], self._size(node), self._path(node), value)
+
+    def _call(self, node: Call) -> int:
+        if node.target is None and node.function.removeprefix(".") == "dyn":
+            cost = 1 + self.cost(node.args[0])
+            self._note(node, self._size(node.args[0]), self._elements(node.args[0]))
+            return cost
+        if node.function == CONDITIONAL:
+            return self._conditional(node)
+        cost, args = 0, []
+        for arg in node.args:
+            cost += self.cost(arg)
+            args.append(self._operand(arg))
+        target = None
+        if node.target is not None and node not in self.checked.namespaced:
+            cost += self.cost(node.target)
+            target = self._operand(node.target)
+        return cost + self._function(node, target, args)
+
+    def _function(self, node: Call, target: Operand | None, args: Sequence[Operand]) -> int:
+        """The cost of a call without that of its arguments: the highest of all overloads that it may mean."""
+        highest = 0
+        size: Size | None = None
+        for overload in self.checked.overloads[node]:
+            cost, result = estimate_call(overload, target, args)
+            highest = max(highest, cost)
+            if result is not None:
+                size = result if size is None else size.or_(result)
+            elif size is None:
+                size = self._size(node)
+            if is_concatenation(overload):
+                self._note(node, None, self._common_elements(*node.args))
+        self._note(node, size)
+        return highest
+
+    def _conditional(self, node: Call) -> int:
+        condition, yes, no = node.args
+        cost = self.cost(condition)
+        cost += max(self.cost(yes), self.cost(no))
+        self._note(node, self._any_size(yes).or_(self._any_size(no)), self._common_elements(yes, no))
+        return cost
+
+    def _logic(self, node: Logic) -> int:
+        cost = 0
+        for term in node.terms:
+            cost += self.cost(term)
+        return cost
+
+    def _list(self, node: ListLiteral) -> int:
+        cost = LIST_COST
+        for item in node.items:
+            cost += self.cost(item.value)
+        self.elements[node] = _Elements(True, ONE, self._range(node.items))
+        return cost
+
+    def _range(self, entries: Sequence[Element]) -> Size:
+        """The sizes of the values."""
+        return _union([self._any_size(entry.value) for entry in entries])
+
+    def _map(self, node: MapLiteral) -> int:
+        cost = MAP_COST
+        keys = []
+        for entry in node.entries:
+            assert entry.key is not None
+            assert not isinstance(entry.key, str)
+            cost += self.cost(entry.key) + self.cost(entry.value)
+            keys.append(self._any_size(entry.key))
+        self.elements[node] = _Elements(False, _union(keys), self._range(node.entries))
+        return cost
+
+    def _struct(self, node: Struct) -> int:
+        cost = STRUCT_COST
+        for entry in node.fields:
+            cost += self.cost(entry.value)
+        return cost
+
+    def _variables(self, node: Fold) -> dict[str, _Local]:
+        elements, path = self._elements(node.range), self._path(node.range)
+        of_list = elements.of_list if elements is not None else self.checked.types[node.range].name == "list"
+        keys, values = (elements.keys, elements.values) if elements is not None else (None, None)
+        value = _Local((*path, ITEMS if of_list else VALUES), values)
+        key = _Local((*path, _INDICES if of_list else KEYS), keys)
+        if len(node.names) == 2:
+            return dict(zip(node.names, (key, value), strict=True))
+        return {node.names[0]: value if of_list else key}
+
+    def _fold(self, node: Fold) -> int:
+        start = self.cost(node.range)
+        with self._scoped(self._variables(node)):
+            guard = self.cost(node.guard) if node.guard is not None else 0
+            step = self.cost(node.body)
+            body_size = self._any_size(node.body)
+        count = self._any_size(node.range)
+        once, each = _LOOPS[node.kind]
+        if node.kind in {"all", "exists", "exists_one"}:
+            self._note(node, ONE)
+        else:
+            grown = _NOTHING_YET.or_(_Elements(True, ONE, body_size)) if node.kind == "map" else None
+            self._note(node, count, grown)
+        return start + once + count.high * (guard + step + each)
+
+    def _bind(self, node: Bind) -> int:
+        """A variable costs a list, too: upstream makes an empty loop of it."""
+        value = self.cost(node.value)
+        local = _Local(self._path(node.value), self._size(node.value), self._elements(node.value))
+        with self._scoped({node.name: local}):
+            body = self.cost(node.body)
+            self._note(node, self._size(node.body), self._elements(node.body))
+        return LIST_COST + value + body
+
+    def _opt_map(self, node: OptMap) -> int:
+        """Upstream asks whether there is a value, and evaluates the target once more for the variable."""
+        target = 1 + self.cost(node.target)
+        with self._scoped({node.name: _Local()}):
+            body = self.cost(node.body)
+            size = self._any_size(node.body)
+        none = ONE if _is_scalar(self.checked.types[node]) else UNKNOWN
+        self._note(node, none.or_(size) if node.flat else none)
+        return 2 * target + LIST_COST + body + (0 if node.flat else 1)
+
+
+_LOOPS: Final = {
+    "all": (1, 3),
+    "exists": (1, 4),
+    "exists_one": (2, 2),
+    "map": (LIST_COST + 1, LIST_COST + 2),
+    "transform_map": (MAP_COST + 1, 3),
+    "transform_entry": (MAP_COST + 1, 2),
+}
+"""What a loop costs once, for its first and its last result, and for each step besides the body."""
+
+
+def _written_size(node: Node) -> Size | None:
+    """The size of what is written out."""
+    if isinstance(node, Literal):
+        length = len(node.value) if isinstance(node.value, str | bytes) else 1
+    elif isinstance(node, ListLiteral):
+        length = len(node.items)
+    elif isinstance(node, MapLiteral):
+        length = len(node.entries)
+    else:
+        return None
+    return Size(length, length)
+
+
+def _is_scalar(found: Type) -> bool:
+    if found.name == "optional_type":
+        return _is_scalar(found.params[0])
+    return found.name in _SCALARS
+
+
+def _union(sizes: Sequence[Size]) -> Size:
+    if not sizes:
+        return Size(0, 0)
+    return Size(min(size.low for size in sizes), max(size.high for size in sizes))
+
+
+_COSTS: Final[dict[type, Callable[[Any, Any], int]]] = {
+    Literal: _Estimator._literal,
+    Ident: _Estimator._ident,
+    Select: _Estimator._select,
+    Index: _Estimator._index,
+    Call: _Estimator._call,
+    Logic: _Estimator._logic,
+    ListLiteral: _Estimator._list,
+    MapLiteral: _Estimator._map,
+    Struct: _Estimator._struct,
+    Fold: _Estimator._fold,
+    Bind: _Estimator._bind,
+    OptMap: _Estimator._opt_map,
+}

@@ -1,0 +1,301 @@
+"""Rules for the highest cost of calls and the size of their results, as upstream expects them without any value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Final, TypeAlias
+
+from kubecel.bounds import ITEMS, MAX_LIST_ATTRIBUTE, ONE, UNKNOWN, Path, Size, add, device_size, scale
+from kubecel.cost import LIST_COST
+from kubecel.data import Value
+from kubecel.overloads import Overload
+from kubecel.types import Type
+
+__all__ = ["Estimate", "Operand", "estimate_call", "is_concatenation"]
+
+Estimate: TypeAlias = tuple[int, Size | None]
+"""A cost, and the size of the result where a rule says something about it."""
+
+_TENTH: Final = 0.1
+_FIFTH: Final = 0.2
+_QUARTER: Final = 0.25
+_UINT64: Final = 2**64
+_ADDRESS: Final = Size(4, 16)
+_FORMAT_NAME: Final = Size(1, 64)
+_FORMAT_PATTERN: Final = 128
+_TEXTS: Final = frozenset({"string", "bytes"})
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A target or an argument: its type, its size if that is known, where it was read, and the value of a literal."""
+
+    type: Type
+    known: Size | None
+    path: Path
+    literal: Value
+
+    @property
+    def size(self) -> Size:
+        """The size, which may be anything if it is not known."""
+        return self.known or UNKNOWN
+
+
+_Rule: TypeAlias = Callable[[Overload, Sequence[Operand]], Estimate]
+"""Of a call with its target, if it has one, as first operand."""
+
+
+def estimate_call(overload: Overload, target: Operand | None, args: Sequence[Operand]) -> Estimate:
+    """Estimate a call of one overload, without the cost of its target and arguments."""
+    rule = _RULES.get(overload.name)
+    if rule is None:
+        return 1, None
+    return rule(overload, args if target is None else (target, *args))
+
+
+def is_concatenation(overload: Overload) -> bool:
+    """Whether a call joins two texts or lists."""
+    return overload.name == "_+_" and overload.params[0].name in {*_TEXTS, "list"}
+
+
+def _nominal(_: Overload, __: Sequence[Operand]) -> Estimate:
+    return 1, None
+
+
+def _scan(factor: float, *, keeps_size: bool = False) -> _Rule:
+    """The first operand is read."""
+    return lambda _, args: (args[0].size.cost(factor), args[0].size if keeps_size else None)
+
+
+def _affix(_: Overload, args: Sequence[Operand]) -> Estimate:
+    """``startsWith`` and ``endsWith``: the argument is read."""
+    return args[1].size.cost(_TENTH), None
+
+
+def _text_to_bytes(_: Overload, args: Sequence[Operand]) -> Estimate:
+    size = args[0].size
+    return size.cost(_TENTH), Size(size.low, size.high * 4 % _UINT64)
+
+
+def _bytes_to_text(_: Overload, args: Sequence[Operand]) -> Estimate:
+    size = args[0].size
+    return size.cost(_TENTH), Size(size.low // 4, size.high)
+
+
+def _conversion(source: str, rule: _Rule) -> _Rule:
+    """Only the conversion from one type is more than nominal."""
+    return lambda overload, args: (rule if overload.params[0].name == source else _nominal)(overload, args)
+
+
+def _quote(_: Overload, args: Sequence[Operand]) -> Estimate:
+    """Upstream lets the size of the result overflow."""
+    size = args[0].size
+    return size.cost(_TENTH), Size((size.low + 2) % _UINT64, (size.high * 2 + 2) % _UINT64)
+
+
+def _comparison(_: Overload, args: Sequence[Operand]) -> Estimate:
+    return scale(min(args[0].size.high, args[1].size.high), _TENTH), None
+
+
+def _order(overload: Overload, args: Sequence[Operand]) -> Estimate:
+    return _comparison(overload, args) if overload.params[0].name in _TEXTS else (1, None)
+
+
+def _equality(overload: Overload, args: Sequence[Operand]) -> Estimate:
+    left, right = args
+    if left.type == right.type:
+        if left.type.name in _CHEAP_TO_COMPARE:
+            return 1, None
+        if left.type.name == "kubernetes.NamedFormat":
+            return _FORMAT_NAME.cost(_TENTH), None
+        if left.type.name == "kubernetes.URL":
+            return (right.known or ONE).cost(_TENTH), None
+    return _comparison(overload, args)
+
+
+_CHEAP_TO_COMPARE: Final = frozenset({"kubernetes.Quantity", "kubernetes.Semver", "net.CIDR", "net.IP"})
+
+
+def _addition(overload: Overload, args: Sequence[Operand]) -> Estimate:
+    if not is_concatenation(overload):
+        return 1, None
+    size = args[0].size.plus(args[1].size)
+    return (size.cost(_TENTH) if overload.params[0].name in _TEXTS else 1), size
+
+
+def _membership(overload: Overload, args: Sequence[Operand]) -> Estimate:
+    return (args[1].size.cost(1) if overload.params[1].name == "list" else 1), None
+
+
+def _containment(_: Overload, args: Sequence[Operand]) -> Estimate:
+    return Size(0, args[0].size.cost(_TENTH)).times(Size(0, args[1].size.cost(_TENTH))).high, None
+
+
+def _pattern(args: Sequence[Operand]) -> int:
+    text = args[0].size.plus(ONE).cost(_TENTH)
+    return Size(0, text).times(Size(0, args[1].size.cost(_QUARTER))).high
+
+
+def _matches(overload: Overload, args: Sequence[Operand]) -> Estimate:
+    """Upstream forgot the form that is not a method."""
+    return (_pattern(args) if overload.member else 1), None
+
+
+def _find(_: Overload, args: Sequence[Operand]) -> Estimate:
+    return _pattern(args), Size(0, args[0].size.high)
+
+
+def _traversal(_: Overload, args: Sequence[Operand]) -> Estimate:
+    """A text, or a list with the texts in it, is passed over."""
+    target = args[0]
+    if not target.type.params:
+        return target.size.cost(_TENTH), None
+    element = target.type.params[0]
+    each = add(1, _items(target).cost(_TENTH)) if element.name in _TEXTS else 1
+    return target.size.times(Size(0, each)).high, None
+
+
+def _items(target: Operand) -> Size:
+    """The size of what is in a list, which is known only of what is read from the device."""
+    path = (*target.path, ITEMS) if target.path else ()
+    return device_size(path) or UNKNOWN
+
+
+def _join(_: Overload, args: Sequence[Operand]) -> Estimate:
+    target = args[0]
+    size = target.size.times(_items(target)) if target.type.params else Size(0, 0)
+    if len(args) > 1:
+        separators = Size(max(target.size.low - 1, 0), max(target.size.high - 1, 0))
+        size = size.plus(args[1].size.times(separators))
+    return size.cost(_TENTH), size
+
+
+def _split(_: Overload, args: Sequence[Operand]) -> Estimate:
+    size = args[0].size
+    limit = args[2].literal if len(args) > 2 else None
+    return size.cost(_FIFTH), Size(0, limit % _UINT64 if type(limit) is int else size.high)
+
+
+def _replace(_: Overload, args: Sequence[Operand]) -> Estimate:
+    """The result is longest if the shortest texts are replaced by the longest, and the other way round."""
+    text, old, new = (arg.size for arg in args[:3])
+    longest, kept = _replacements(text.high, old.low, grows=new.high > old.low)
+    shortest, left = _replacements(text.low, old.high, grows=new.low < old.high)
+    return text.cost(_FIFTH), Size(shortest, longest).times(new).plus(Size(left, kept))
+
+
+def _replacements(length: int, old: int, *, grows: bool) -> tuple[int, int]:
+    """How many texts are replaced, and how much is left of the text; an empty text stands around every character."""
+    if old == 0:
+        return add(length, 1), length
+    return (min(ceil(float(length) / old), UNKNOWN.high), 0) if grows else (0, length)
+
+
+def _contains_ip(overload: Overload, args: Sequence[Operand]) -> Estimate:
+    return add(_ADDRESS.plus(_ADDRESS).cost(_TENTH), _parsed(overload, args)), None
+
+
+def _contains_cidr(overload: Overload, args: Sequence[Operand]) -> Estimate:
+    masked = add(_ADDRESS.plus(_ADDRESS).cost(_TENTH), _ADDRESS.cost(_TENTH), 1)
+    return add(masked, _parsed(overload, args)), None
+
+
+def _parsed(overload: Overload, args: Sequence[Operand]) -> int:
+    """The cost of reading the argument if it is a text."""
+    return args[1].size.cost(_TENTH) if overload.params[1].name == "string" else 0
+
+
+def _ip(overload: Overload, args: Sequence[Operand]) -> Estimate:
+    return (1 if overload.member else args[0].size.cost(_TENTH)), None
+
+
+def _validate(_: Overload, args: Sequence[Operand]) -> Estimate:
+    return scale(args[1].size.cost(_TENTH), _FORMAT_PATTERN * _QUARTER), None
+
+
+def _includes(_: Overload, __: Sequence[Operand]) -> Estimate:
+    return MAX_LIST_ATTRIBUTE, None
+
+
+def _sets(factor: int) -> _Rule:
+    return lambda _, args: (add(1, args[0].size.times(args[1].size).cost(factor)), None)
+
+
+def _new_list(size: Size, factor: float = 1) -> Estimate:
+    return add(1, LIST_COST, size.cost(factor)), size
+
+
+def _number(operand: Operand, otherwise: int) -> int:
+    """The value of a literal int, at least 0."""
+    return max(operand.literal, 0) if type(operand.literal) is int else otherwise
+
+
+def _slice(_: Overload, args: Sequence[Operand]) -> Estimate:
+    count = (_number(args[2], args[0].size.high) - _number(args[1], 0)) % _UINT64
+    return _new_list(Size(count, count))
+
+
+def _range(_: Overload, args: Sequence[Operand]) -> Estimate:
+    count = _number(args[0], UNKNOWN.high)
+    return _new_list(Size(count, count))
+
+
+def _flatten(_: Overload, args: Sequence[Operand]) -> Estimate:
+    return _new_list(args[0].size, float(_number(args[1], UNKNOWN.high)) if len(args) > 1 else 1)
+
+
+def _self_comparison(position: int) -> _Rule:
+    """Every element of a list is compared with every other one."""
+
+    def rule(overload: Overload, args: Sequence[Operand]) -> Estimate:
+        size = args[position].size
+        element = overload.params[position].params[0]
+        return _new_list(size.times(size), 2.1 if element.name in _TEXTS else 2)
+
+    return rule
+
+
+def _reverse(_: Overload, args: Sequence[Operand]) -> Estimate:
+    return _new_list(args[0].size)
+
+
+_RULES: Final[dict[str, _Rule]] = {
+    "_==_": _equality,
+    "_!=_": _comparison,
+    "_+_": _addition,
+    "@in": _membership,
+    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _order),
+    "bytes": _conversion("string", _text_to_bytes),
+    "string": _conversion("bytes", _bytes_to_text),
+    "strings.quote": _quote,
+    **dict.fromkeys(("startsWith", "endsWith"), _affix),
+    "contains": _containment,
+    "matches": _matches,
+    **dict.fromkeys(("find", "findAll"), _find),
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _traversal),
+    **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim"), _scan(_TENTH, keeps_size=True)),
+    **dict.fromkeys(("format", "cidr", "isIP", "isCIDR"), _scan(_TENTH)),
+    **dict.fromkeys(("quantity", "isQuantity", "semver", "isSemver"), _scan(_TENTH)),
+    "replace": _replace,
+    "split": _split,
+    "join": _join,
+    "ip": _ip,
+    "ip.isCanonical": _scan(_FIFTH),
+    "containsIP": _contains_ip,
+    "containsCIDR": _contains_cidr,
+    "validate": _validate,
+    "includes": _includes,
+    "sets.contains": _sets(1),
+    "sets.intersects": _sets(1),
+    "sets.equivalent": _sets(2),
+    "slice": _slice,
+    "lists.range": _range,
+    "flatten": _flatten,
+    "reverse": _reverse,
+    "distinct": _self_comparison(0),
+    "sort": _self_comparison(0),
+    "@sortByAssociatedKeys": _self_comparison(1),
+}
+"""By the function's name; all others cost 1."""

@@ -1,0 +1,233 @@
+"""Arithmetic, order, membership, size and the other operators of the standard library."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from operator import ge, gt, le, lt
+from typing import Final
+
+from kubecel import cost, effort
+from kubecel.compare import compare, equal
+from kubecel.data import (
+    INT_MAX,
+    INT_MIN,
+    MAX_LIST,
+    MAX_TEXT,
+    MISSING,
+    UINT_MAX,
+    Duration,
+    EvalError,
+    TimestampValue,
+    TypeValue,
+    Uint,
+    Value,
+    no_overload,
+)
+from kubecel.maps import lookup
+from kubecel.overloads.registry import Impl, Overload, function, method
+from kubecel.overloads.temporal import add_time, checked_duration, subtract_time
+from kubecel.runtime_types import type_name
+
+__all__ = ["OPERATORS", "add", "contains"]
+
+
+def _int(value: int) -> int:
+    if not INT_MIN <= value <= INT_MAX:
+        raise EvalError("integer overflow")
+    return value
+
+
+def _uint(value: int) -> Uint:
+    if not 0 <= value <= UINT_MAX:
+        raise EvalError("unsigned integer overflow")
+    return Uint(value)
+
+
+def add(left: Value, right: Value) -> Value:
+    """``left + right`` of any types that have it."""
+    kind = type(left)
+    if kind is Duration and type(right) is TimestampValue:
+        return add_time(right, left.nanos)
+    if kind is TimestampValue and type(right) is Duration:
+        return add_time(left, right.nanos)
+    if kind is not type(right):
+        raise no_overload()
+    if kind is int:
+        return _int(left + right)
+    if kind is float:
+        return left + right
+    if kind is str or kind is tuple or kind is bytes:
+        if len(left) + len(right) > (MAX_LIST if kind is tuple else MAX_TEXT):
+            raise EvalError("the result of an addition is too long")
+        return left + right
+    if kind is Uint:
+        return _uint(int(left) + int(right))
+    if kind is Duration:
+        return checked_duration(left.nanos + right.nanos)
+    raise no_overload()
+
+
+def _subtract(left: Value, right: Value) -> Value:
+    kind = type(left)
+    if kind is TimestampValue:
+        return subtract_time(left, right)
+    if kind is not type(right):
+        raise no_overload()
+    if kind is int:
+        return _int(left - right)
+    if kind is float:
+        return left - right
+    if kind is Uint:
+        return _uint(int(left) - int(right))
+    if kind is Duration:
+        return checked_duration(left.nanos - right.nanos)
+    raise no_overload()
+
+
+def _multiply(left: Value, right: Value) -> Value:
+    kind = type(left)
+    if kind is type(right):
+        if kind is int:
+            return _int(left * right)
+        if kind is float:
+            return left * right
+        if kind is Uint:
+            return _uint(int(left) * int(right))
+    raise no_overload()
+
+
+def _divide(left: Value, right: Value) -> Value:
+    kind = type(left)
+    if kind is not type(right):
+        raise no_overload()
+    if kind is float:
+        return _divide_doubles(left, right)
+    if kind is not int and kind is not Uint:
+        raise no_overload()
+    if right == 0:
+        raise EvalError("division by zero")
+    quotient = abs(int(left)) // abs(int(right))
+    if kind is Uint:
+        return Uint(quotient)
+    return _int(quotient if (left < 0) == (right < 0) else -quotient)
+
+
+def _divide_doubles(left: float, right: float) -> float:
+    if right:
+        return left / right
+    if left == 0 or math.isnan(left) or math.isnan(right):
+        return math.nan
+    return math.copysign(math.inf, left) * math.copysign(1.0, right)
+
+
+def _modulo(left: Value, right: Value) -> Value:
+    kind = type(left)
+    if kind is not type(right) or (kind is not int and kind is not Uint):
+        raise no_overload()
+    if right == 0:
+        raise EvalError("modulus by zero")
+    if left == INT_MIN and right == -1:
+        raise EvalError("integer overflow")
+    rest = abs(int(left)) % abs(int(right))
+    if kind is Uint:
+        return Uint(rest)
+    return -rest if left < 0 else rest
+
+
+def _negate(value: Value) -> Value:
+    if type(value) is int:
+        return _int(-value)
+    if type(value) is float:
+        return -value
+    if type(value) is Duration:
+        return checked_duration(-value.nanos)
+    raise no_overload()
+
+
+def _not(value: Value) -> bool:
+    if type(value) is not bool:
+        raise no_overload()
+    return not value
+
+
+def contains(value: Value, container: Value) -> bool:
+    """``value in container``; elements that cannot be compared with the value are passed over."""
+    if type(container) is tuple:
+        return any(equal(value, item) for item in container)
+    if isinstance(container, dict):
+        return lookup(container, value) is not MISSING
+    raise no_overload()
+
+
+def _size(value: Value) -> int:
+    if isinstance(value, str | bytes | tuple | dict):
+        return len(value)
+    raise no_overload("size")
+
+
+def _ordered(plain: Callable[[Value, Value], bool]) -> Impl:
+    """A comparison by Python's own operator, which also serves for the sign of `compare`."""
+
+    def impl(left: Value, right: Value) -> bool:
+        kind = type(left)
+        if kind is type(right) and (kind is int or kind is str):
+            return plain(left, right)
+        return plain(compare(left, right), 0)
+
+    return impl
+
+
+_NUMBERS: Final = ("int", "uint", "double")
+_ORDERED: Final = (
+    "bool, bool",
+    *(f"{left}, {right}" for left in _NUMBERS for right in sorted(_NUMBERS, key=lambda kind: (kind != left, kind))),
+    *(f"{kind}, {kind}" for kind in ("string", "bytes", "timestamp", "duration")),
+)
+
+
+def _operator(name: str, impl: Impl, *signatures: str) -> tuple[Overload, ...]:
+    return tuple(function(name, signature, impl, by_name=False, checks=True) for signature in signatures)
+
+
+def _binary(name: str, impl: Impl, *types: str) -> tuple[Overload, ...]:
+    return _operator(name, impl, *(f"{kind}, {kind} -> {kind}" for kind in types))
+
+
+def _order(name: str, plain: Callable[[Value, Value], bool]) -> tuple[Overload, ...]:
+    impl = _ordered(plain)
+    rules = {"string, string": cost.smaller_scan, "bytes, bytes": cost.smaller_scan}
+    return tuple(
+        function(name, f"{pair} -> bool", impl, rules.get(pair), by_name=False, checks=True) for pair in _ORDERED
+    )
+
+
+_SIZED: Final = ("bytes", "list(A)", "map(A, B)", "string")
+
+OPERATORS: Final = (
+    function("_+_", "bytes, bytes -> bytes", add, cost.addition, by_name=False, checks=True),
+    *_binary("_+_", add, "double", "duration"),
+    *_operator("_+_", add, "duration, timestamp -> timestamp", "timestamp, duration -> timestamp"),
+    *_binary("_+_", add, "int"),
+    function("_+_", "list(A), list(A) -> list(A)", add, effort=effort.copying, by_name=False, checks=True),
+    function("_+_", "string, string -> string", add, cost.addition, by_name=False, checks=True),
+    *_binary("_+_", add, "uint"),
+    *_binary("_-_", _subtract, "double", "duration", "int"),
+    *_operator("_-_", _subtract, "timestamp, duration -> timestamp", "timestamp, timestamp -> duration"),
+    *_binary("_-_", _subtract, "uint"),
+    *_binary("_*_", _multiply, "double", "int", "uint"),
+    *_binary("_/_", _divide, "double", "int", "uint"),
+    *_binary("_%_", _modulo, "int", "uint"),
+    *_operator("-_", _negate, "double -> double", "int -> int"),
+    *_operator("!_", _not, "bool -> bool"),
+    *_order("_<_", lt),
+    *_order("_<=_", le),
+    *_order("_>_", gt),
+    *_order("_>=_", ge),
+    function("@in", "A, list(A) -> bool", contains, cost.membership, effort.containment, by_name=False, checks=True),
+    function("@in", "A, map(A, B) -> bool", contains, by_name=False, checks=True),
+    *_operator("size", _size, *(f"{kind} -> int" for kind in _SIZED)),
+    *(method("size", f"{kind} -> int", _size, by_name=False, checks=True) for kind in _SIZED),
+    function("type", "A -> type(A)", lambda value: TypeValue(type_name(value))),
+)
+"""The operators. ``==``, ``!=``, ``&&``, ``||`` and ``?:`` are not among them: the compiler knows those."""

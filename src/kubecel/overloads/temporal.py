@@ -1,0 +1,227 @@
+"""Durations and timestamps: text, arithmetic and parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from decimal import Decimal
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from kubecel.data import INT_MAX, INT_MIN, Duration, EvalError, TimestampValue, Value
+from kubecel.effort import slow
+from kubecel.overloads.registry import Impl, Overload, method
+
+__all__ = [
+    "TEMPORAL",
+    "add_time",
+    "checked_duration",
+    "checked_timestamp",
+    "duration_text",
+    "parse_duration",
+    "parse_timestamp",
+    "subtract_time",
+    "timestamp_text",
+]
+
+_SECOND: Final = 10**9
+_MAX_DIGITS: Final = 30
+_UNITS: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "μs": 10**3,
+    "ms": 10**6,
+    "s": _SECOND,
+    "m": 60 * _SECOND,
+    "h": 3600 * _SECOND,
+}
+_PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
+_RFC3339: Final = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})"
+    r"(?:[.,]([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))",
+    re.ASCII,
+)
+_FIRST_SECOND: Final = -62135596800
+_LAST_SECOND: Final = 253402300799
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_OFFSET: Final = re.compile(r"([+-]?[0-9]+):([+-]?[0-9]+)", re.ASCII)
+
+
+def checked_duration(nanos: int) -> Duration:
+    """A duration, if it fits."""
+    if not INT_MIN <= nanos <= INT_MAX:
+        raise EvalError("duration overflow")
+    return Duration(nanos)
+
+
+def checked_timestamp(nanos: int, offset: int = 0) -> TimestampValue:
+    """A timestamp, if it lies in the years 1 to 9999."""
+    if not _FIRST_SECOND <= nanos // _SECOND <= _LAST_SECOND:
+        raise EvalError("timestamp overflow")
+    return TimestampValue(nanos, offset)
+
+
+def add_time(time: TimestampValue, nanos: int) -> TimestampValue:
+    """A timestamp moved by a number of nanoseconds."""
+    return checked_timestamp(time.nanos + nanos, time.offset)
+
+
+def subtract_time(left: TimestampValue, right: Value) -> Value:
+    """A timestamp less a duration or another timestamp."""
+    if type(right) is Duration:
+        return add_time(left, checked_duration(-right.nanos).nanos)
+    if type(right) is TimestampValue:
+        return checked_duration(left.nanos - right.nanos)
+    raise EvalError("no such overload")
+
+
+def parse_duration(text: str) -> Duration:
+    """Read a duration like ``1h30m`` or ``-1.5s``.
+
+    Raises
+    ------
+    ValueError
+        The text is not a duration, or too long a one.
+    """
+    body = text[1:] if text[:1] in {"+", "-"} else text
+    if body == "0":
+        return Duration(0)
+    nanos = start = 0
+    while start < len(body):
+        part = _PART.match(body, start)
+        if part is None or not (part[1] or part[2]):
+            break
+        unit = _UNITS[part[3]]
+        nanos += int(part[1].lstrip("0")[:_MAX_DIGITS] or 0) * unit + _fraction(part[2] or "", unit)
+        start = part.end()
+    limit = INT_MAX + (text[:1] == "-")
+    if not body or start < len(body) or nanos > limit:
+        raise ValueError(f"invalid duration {text!r}")
+    return Duration(-nanos if text[0] == "-" else nanos)
+
+
+def _fraction(digits: str, unit: int) -> int:
+    """Digits behind a point, as a double has them; those that an int64 cannot hold do not count."""
+    number, scale = 0, 1.0
+    for digit in digits:
+        longer = number * 10 + int(digit)
+        if number > INT_MAX // 10 or longer > INT_MAX + 1:
+            break
+        number, scale = longer, scale * 10
+    return int(number * (unit / scale))
+
+
+def duration_text(value: Duration) -> str:
+    """A duration as a number of seconds, as a double has it, without an exponent."""
+    seconds = abs(value.nanos) // _SECOND + abs(value.nanos) % _SECOND / 1e9
+    text = format(Decimal(repr(seconds)), "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{'-' if value.nanos < 0 else ''}{text}s"
+
+
+def parse_timestamp(text: str) -> TimestampValue:
+    """Read a timestamp of RFC 3339.
+
+    Raises
+    ------
+    ValueError
+        The text is not one.
+    """
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        raise ValueError(f"invalid timestamp {text!r}")
+    year, month, day, hour, minute, second = (int(match[i]) for i in range(1, 7))
+    zone_hours, zone_minutes = int(match[9] or 0), int(match[10] or 0)
+    if year == 0 or zone_hours > 23 or zone_minutes > 59:
+        raise ValueError(f"invalid timestamp {text!r}")
+    offset = (zone_hours * 60 + zone_minutes) * (-60 if match[8] == "-" else 60)
+    days = (datetime(year, month, day, hour, minute, second, tzinfo=UTC) - _EPOCH) // timedelta(seconds=1)
+    fraction = int(((match[7] or "") + "0" * 9)[:9])
+    try:
+        return checked_timestamp((days - offset) * _SECOND + fraction, offset)
+    except EvalError as error:
+        raise ValueError(str(error)) from error
+
+
+def _local(time: TimestampValue, zone: tzinfo) -> datetime:
+    moment = _EPOCH + timedelta(seconds=time.nanos // _SECOND)
+    try:
+        return moment.astimezone(zone)
+    except (OverflowError, ValueError) as error:
+        raise EvalError(f"timestamp is out of range in this time zone: {error}") from error
+
+
+def timestamp_text(value: TimestampValue) -> str:
+    """A timestamp in RFC 3339, in the zone that it was written with and without trailing zeroes."""
+    local = _local(value, timezone(timedelta(seconds=value.offset)))
+    nanos = value.nanos % _SECOND
+    fraction = f".{nanos:09}".rstrip("0") if nanos else ""
+    hours, minutes = divmod(abs(value.offset) // 60, 60)
+    zone = f"{'-' if value.offset < 0 else '+'}{hours:02}:{minutes:02}" if value.offset else "Z"
+    return f"{local.year:04}{local:-%m-%dT%H:%M:%S}{fraction}{zone}"
+
+
+def _zone(name: str) -> tzinfo:
+    """A time zone by name, or by its offset from UTC in hours and minutes."""
+    if ":" in name:
+        match = _OFFSET.fullmatch(name)
+        if match is None or not 0 <= int(match[2]) <= 59:
+            raise EvalError(f"invalid time zone offset {name!r}")
+        sign = -1 if name[0] == "-" else 1
+        try:
+            return timezone(timedelta(minutes=int(match[1]) * 60 + sign * int(match[2])))
+        except (ValueError, OverflowError) as error:
+            raise EvalError(f"invalid time zone offset {name!r}") from error
+    if name in {"", "UTC"}:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise EvalError(f"unknown time zone {name}") from error
+
+
+_PARTS: Final[dict[str, Callable[[datetime], int]]] = {
+    "getFullYear": lambda time: time.year,
+    "getMonth": lambda time: time.month - 1,
+    "getDate": lambda time: time.day,
+    "getDayOfMonth": lambda time: time.day - 1,
+    "getDayOfWeek": lambda time: time.isoweekday() % 7,
+    "getDayOfYear": lambda time: time.timetuple().tm_yday - 1,
+    "getHours": lambda time: time.hour,
+    "getMinutes": lambda time: time.minute,
+    "getSeconds": lambda time: time.second,
+}
+_SPANS: Final = {
+    "getHours": 3600 * _SECOND,
+    "getMinutes": 60 * _SECOND,
+    "getSeconds": _SECOND,
+    "getMilliseconds": 10**6,
+}
+
+
+def _part(read: Callable[[datetime], int]) -> Impl:
+    return lambda time, zone="UTC": read(_local(time, _zone(zone)))
+
+
+def _milliseconds(time: TimestampValue, zone: str = "UTC") -> int:
+    _zone(zone)
+    return time.nanos % _SECOND // 10**6
+
+
+def _span(unit: int) -> Impl:
+    """A duration in a unit, truncated towards zero."""
+    return lambda value: abs(value.nanos) // unit * (-1 if value.nanos < 0 else 1)
+
+
+def _accessors() -> tuple[Overload, ...]:
+    impls = {**{name: _part(read) for name, read in _PARTS.items()}, "getMilliseconds": _milliseconds}
+    plain = (method(name, "timestamp -> int", impl, effort=slow, by_name=False) for name, impl in impls.items())
+    zoned = (method(name, "timestamp, string -> int", impl, effort=slow, by_name=False) for name, impl in impls.items())
+    spans = (method(name, "duration -> int", _span(unit), by_name=False) for name, unit in _SPANS.items())
+    return (*plain, *zoned, *spans)
+
+
+TEMPORAL: Final = _accessors()
+"""The parts of timestamps and durations."""

@@ -1,0 +1,235 @@
+"""The abstract syntax of a selector, after macros are expanded.
+
+Nodes compare by identity, so that the checker can note a type for each. ``pos`` is an offset into the expression: where
+CEL reports an error about the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from kubecel.data import Value
+
+__all__ = [
+    "CONDITIONAL",
+    "Bind",
+    "Call",
+    "Element",
+    "Fold",
+    "Ident",
+    "Index",
+    "ListLiteral",
+    "Literal",
+    "Logic",
+    "MapLiteral",
+    "Node",
+    "OptMap",
+    "Select",
+    "Struct",
+    "children",
+    "qualified_name",
+    "step_weight",
+    "walk",
+]
+
+CONDITIONAL: Final = "_?_:_"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal:
+    """A constant. ``parens`` tells ``-(1)`` from the literal ``-1``."""
+
+    pos: int
+    value: Value
+    parens: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ident:
+    """A variable or the name of a type; a leading dot skips local variables."""
+
+    pos: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Select:
+    """``operand.field``, ``operand.?field``, or the test ``has(operand.field)``."""
+
+    pos: int
+    operand: Node
+    field: str
+    optional: bool = False
+    test: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Index:
+    """``operand[key]`` or ``operand[?key]``."""
+
+    pos: int
+    operand: Node
+    key: Node
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """A function, an operator (``_+_``) or the conditional; with a target if it was written ``target.function()``."""
+
+    pos: int
+    function: str
+    args: tuple[Node, ...]
+    target: Node | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Logic:
+    """A chain of ``&&`` (``conjunction``) or of ``||``."""
+
+    pos: int
+    conjunction: bool
+    terms: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Element:
+    """An element of a list (``key`` is None), an entry of a map, or a field of a message."""
+
+    pos: int
+    key: Node | str | None
+    value: Node
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListLiteral:
+    """``[a, ?b]``."""
+
+    pos: int
+    items: tuple[Element, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapLiteral:
+    """``{k: v, ?k: v}``."""
+
+    pos: int
+    entries: tuple[Element, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Struct:
+    """A message, ``name{field: value}``."""
+
+    pos: int
+    name: str
+    fields: tuple[Element, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold:
+    """A loop over a list or map.
+
+    ``kind`` is all, exists, exists_one, map, transform_map or transform_entry; ``guard`` is the optional predicate of
+    the transforming ones, ``body`` the predicate or the transformation.
+    """
+
+    pos: int
+    kind: str
+    range: Node
+    names: tuple[str, ...]
+    body: Node
+    guard: Node | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bind:
+    """``cel.bind(name, value, body)``: the value is computed when it is first read."""
+
+    pos: int
+    name: str
+    value: Node
+    body: Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OptMap:
+    """``target.optMap(name, body)``, or ``optFlatMap`` where the body itself gives an optional."""
+
+    pos: int
+    target: Node
+    name: str
+    body: Node
+    flat: bool
+
+
+Node: TypeAlias = (
+    Literal | Ident | Select | Index | Call | Logic | ListLiteral | MapLiteral | Struct | Fold | Bind | OptMap
+)
+
+
+def children(node: Node) -> Iterator[Node]:  # noqa: PLR0912 - one branch per kind of node
+    """The direct parts of a node, in the order they are written."""
+    match node:
+        case Select():
+            yield node.operand
+        case Index():
+            yield from (node.operand, node.key)
+        case Call():
+            if node.target is not None:
+                yield node.target
+            yield from node.args
+        case Logic():
+            yield from node.terms
+        case ListLiteral():
+            yield from (item.value for item in node.items)
+        case MapLiteral() | Struct():
+            for entry in node.entries if isinstance(node, MapLiteral) else node.fields:
+                if entry.key is not None and not isinstance(entry.key, str):
+                    yield entry.key
+                yield entry.value
+        case Fold():
+            yield node.range
+            if node.guard is not None:
+                yield node.guard
+            yield node.body
+        case Bind():
+            yield from (node.value, node.body)
+        case OptMap():
+            yield from (node.target, node.body)
+        case Literal() | Ident():
+            return
+
+
+def walk(root: Node) -> Iterator[tuple[Node, int]]:
+    """Every node with its depth, without recursion."""
+    stack = [(root, 1)]
+    while stack:
+        node, depth = stack.pop()
+        yield node, depth
+        stack += ((child, depth + 1) for child in children(node))
+
+
+def step_weight(loop: Fold) -> int:
+    """The number of nodes that a step of a loop evaluates, without the steps of loops inside of it."""
+    count = 0
+    stack: list[Node] = [loop.body, *([loop.guard] if loop.guard is not None else [])]
+    while stack:
+        node = stack.pop()
+        count += 1
+        stack += [node.range] if isinstance(node, Fold) else children(node)
+    return count
+
+
+def qualified_name(node: Node) -> str | None:
+    """The dotted name that a chain of selections spells, or None if the node is something else."""
+    parts: list[str] = []
+    while isinstance(node, Select) and not node.test and not node.optional:
+        parts.append(node.field)
+        node = node.operand
+    if not isinstance(node, Ident):
+        return None
+    return ".".join((node.name, *reversed(parts)))
