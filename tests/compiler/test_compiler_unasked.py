@@ -112,10 +112,21 @@ def test_what_is_not_looked_at_is_said_once_where_it_occurs() -> None:
         )
     )
     assert notices(found) == [
-        "kube-scheduler looks at it, dralloc does not: CPU (2 pods), memory (2 pods), "
+        "first fit and the optimum do not look at: CPU (2 pods), memory (2 pods), "
         "taints of nodes (not tolerated by 1 pod)"
     ]
     assert notices(compiled(claims, pod("p", "a", **tolerant))) == []
+
+
+def test_what_binds_pods_to_each_other_is_not_looked_at() -> None:
+    term = {"labelSelector": {"matchLabels": {"job": "a"}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    spread = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
+    ports = [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+    wants = pod("p", "a", affinity=apart, topologySpreadConstraints=spread, containers=ports)
+    assert notices(compiled(claim("a", request()), wants)) == [
+        "first fit and the optimum do not look at: pod affinity (1 pod), topology spread (1 pod), host ports (1 pod)"
+    ]
 
 
 def test_taints_of_nodes_that_a_pod_may_not_go_to_anyway_do_not_count() -> None:

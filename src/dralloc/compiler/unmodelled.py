@@ -1,12 +1,12 @@
-"""What kube-scheduler looks at and this package does not: said once, where pods and nodes have something of it."""
+"""What kube-scheduler looks at and first fit and the optimum do not: said once, where pods and nodes have it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from dralloc.api import Node, Pod, Taint
+from dralloc.api import Node, Pod, PodSpec, Toleration
 from dralloc.api.tolerating import CORDON_TAINT, all_tolerated
 from dralloc.compiler.plugins import Plugins
 from dralloc.errors import Finding
@@ -16,11 +16,17 @@ __all__ = ["unmodelled_remarks"]
 
 _TITLES: Final[Mapping[str, str]] = {"cpu": "CPU", "memory": "memory", "ephemeral-storage": "ephemeral storage"}
 
+_RULES: Final[Mapping[str, Callable[[PodSpec], object]]] = {
+    "pod affinity": lambda spec: spec.affinity and (spec.affinity.pod_affinity or spec.affinity.pod_anti_affinity),
+    "topology spread": lambda spec: spec.topology_spread_constraints,
+    "host ports": lambda spec: any(port.host_port for one in spec.containers for port in one.ports),
+}
+
 
 def unmodelled_remarks(
     pods: Sequence[Pod], nodes: Sequence[Node], demands: Sequence[Demand], plugins: Plugins
 ) -> Iterator[Finding]:
-    """Resources of nodes that pods ask for, and taints of nodes that pods do not tolerate.
+    """Resources of nodes that pods ask for, what binds pods to others, and taints of nodes that pods do not tolerate.
 
     Parameters
     ----------
@@ -29,16 +35,17 @@ def unmodelled_remarks(
     nodes
         In the order of the problem.
     """
-    asked = {demand.key: demand for demand in demands}
+    asked = {demand.key: demand for demand in demands if not any(claim.defect for claim in demand.claims)}
     free = [pod for pod in pods if pod.key in asked and not pod.spec.node_name]
     times = Counter(name for pod in free for name in plugins.beside_devices(pod))
     parts = [f"{_TITLES.get(name, name)} ({_pods(times[name])})" for name in sorted(times, key=_order)]
-    tainted = {index: taints for index, node in enumerate(nodes) if (taints := _taints(node))}
-    if tainted:
-        away = sum(_does_not_tolerate(pod, asked[pod.key], tainted) for pod in free)
-        parts += [f"taints of nodes (not tolerated by {_pods(away)})"] if away else []
+    bound_by = ((title, sum(bool(binds(pod.spec)) for pod in free)) for title, binds in _RULES.items())
+    parts += [f"{title} ({_pods(number)})" for title, number in bound_by if number]
+    taints = _Taints(nodes)
+    away = sum(taints.keep_away(pod, asked[pod.key]) for pod in free)
+    parts += [f"taints of nodes (not tolerated by {_pods(away)})"] if away else []
     if parts:
-        yield Finding("", "", "", f"kube-scheduler looks at it, dralloc does not: {', '.join(parts)}")
+        yield Finding("", "", "", f"first fit and the optimum do not look at: {', '.join(parts)}")
 
 
 def _order(name: str) -> tuple[bool, str]:
@@ -49,12 +56,26 @@ def _pods(number: int) -> str:
     return "1 pod" if number == 1 else f"{number} pods"
 
 
-def _taints(node: Node) -> list[Taint]:
-    """What a node is marked with, cordons excepted."""
-    return [taint for taint in node.spec.taints if taint.key != CORDON_TAINT.key]
+class _Taints:
+    """The taints of nodes, cordons excepted. Pods of equal wishes get the same answer without another look."""
 
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        own = ([one for one in node.spec.taints if one.key != CORDON_TAINT.key] for node in nodes)
+        self._tainted = {index: taints for index, taints in enumerate(own) if taints}
+        self._known: dict[tuple[Toleration, ...], frozenset[int]] = {}
+        self._met: dict[tuple[frozenset[int], int], bool] = {}
 
-def _does_not_tolerate(pod: Pod, demand: Demand, tainted: Mapping[int, Sequence[Taint]]) -> bool:
-    """Whether some node that the pod could be placed on keeps it away."""
-    homes = tainted if demand.nodes is None else tainted.keys() & demand.nodes
-    return not all(all_tolerated(tainted[node], pod.spec.tolerations) for node in homes)
+    def keep_away(self, pod: Pod, demand: Demand) -> bool:
+        """Whether a pod does not tolerate a node that it could be placed on otherwise."""
+        tolerations = pod.spec.tolerations
+        if tolerations not in self._known:
+            homes = (node for node, taints in self._tainted.items() if not all_tolerated(taints, tolerations))
+            self._known[tolerations] = frozenset(homes)
+        closed = self._known[tolerations]
+        if not closed or demand.nodes is None:
+            return bool(closed)
+        # Pods of equal wishes have the same tuple of nodes, whose numbers need not be compared again.
+        key = closed, id(demand.nodes)
+        if key not in self._met:
+            self._met[key] = not closed.isdisjoint(demand.nodes)
+        return self._met[key]

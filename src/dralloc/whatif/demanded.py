@@ -95,7 +95,8 @@ def _pending(cluster: Cluster, features: Features) -> tuple[list[Wish], list[str
         shared = any(users[claim.key] > 1 for claim in demand.claims)
         defect = next((claim.defect for claim in demand.claims if claim.defect), "")
         if shared or defect:
-            left_out.append(f"{wish.title}: {'shares a claim with other pods' if shared else defect}")
+            why = "shares a claim with other pods" if shared else defect.removeprefix(f"{wish.title}: ")
+            left_out.append(f"{wish.title}: {why}")
         else:
             wishes.append(wish)
     return wishes, left_out
