@@ -62,8 +62,10 @@ def other_wishes(situation: Situation) -> Iterator[Wish]:
         for rank, other in enumerate(usual):
             if other.claim.key == claim.key or offers.clauses(other.alternative.index) == own:
                 continue
-            keeping = replace(other.criteria, tolerations=tolerations)
-            for criteria, remark in ((other.criteria, ""), (keeping, ", keeping its tolerations")):
+            attempts = {"": other.criteria}
+            if tolerations != other.criteria.tolerations:
+                attempts[", keeping its tolerations"] = replace(other.criteria, tolerations=tolerations)
+            for remark, criteria in attempts.items():
                 change = Change(variations={place: Variation(other=criteria)})
                 witness = situation.lab.admit(change)
                 if witness is not None:
