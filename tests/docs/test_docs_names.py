@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import pkgutil
 import re
 
 import pytest
@@ -42,3 +43,16 @@ def test_every_constraint_has_its_formula() -> None:
 def test_every_model_is_listed(model: str) -> None:
     assert f"({model}/README.md)" in (ROOT / "models" / "README.md").read_text()
     assert f"- models/{model}/README.md" in (ROOT / "mkdocs.yml").read_text()
+
+
+def references() -> list[str]:
+    """The names in code that the pages of explanations link to."""
+    pages = sorted((DOCS / "explanation").glob("*.md"))
+    return sorted({name for page in pages for name in re.findall(r"\]\[(dralloc\.[\w.]+)\]", page.read_text())})
+
+
+@pytest.mark.parametrize("name", references())
+def test_links_into_the_code_lead_to_what_is_listed_on_the_page_of_the_source(name: str) -> None:
+    rooms = re.findall(r'"(dralloc\.[\w.]+)"', (DOCS / "reference" / "model.md").read_text())
+    assert pkgutil.resolve_name(name) is not None
+    assert name.startswith(tuple(f"{room}." for room in rooms))
