@@ -60,7 +60,10 @@ class Attempt:
     @cached_property
     def totals(self) -> NDArray[np.int64]:
         """The sum of the scores of each feasible node."""
-        return sum(self.scores.values(), np.zeros(len(self.feasible), np.int64))
+        totals = np.zeros(len(self.feasible), np.int64)
+        for scores in self.scores.values():
+            totals += scores
+        return totals
 
     @property
     def best(self) -> Sequence[NodeInfo]:
@@ -80,9 +83,10 @@ class Attempt:
         first = int(_turns_in_heap(len(self.feasible))[tied].argmin())
         return self.feasible[int(tied[first])]
 
-    @property
+    @cached_property
     def _tied(self) -> Places:
-        return np.flatnonzero(self.totals == self.totals.max(initial=0))
+        best: NDArray[np.bool_] = self.totals == self.totals.max(initial=0)
+        return best.nonzero()[0]
 
 
 @lru_cache(maxsize=64)

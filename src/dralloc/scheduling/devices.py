@@ -17,9 +17,10 @@ from dralloc.problem import Claim
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.pods import PodInfo
 from dralloc.solution import Grant
+from dralloc.solvers.first_fit.kinds import Kind
 from dralloc.solvers.first_fit.leaky import LeakySearch
 from dralloc.solvers.first_fit.quick import QuickRun
-from dralloc.solvers.first_fit.sites import places
+from dralloc.solvers.first_fit.sites import Site, places
 
 __all__ = ["MOST_ALTERNATIVES", "Devices", "Found"]
 
@@ -37,6 +38,7 @@ class Devices(QuickRun):
         super().__init__(compiled.problem)
         self._cluster = compiled.cluster
         self._demands = {demand.key: number for number, demand in enumerate(compiled.problem.demands)}
+        self._known_sites: dict[tuple[Kind, int], Site | None] = {}
         self._users: Counter[ClaimKey] = Counter()
         self._uses = Counter(key for keys in self._cluster.claims_of_pods.values() for key in keys)
 
@@ -58,7 +60,8 @@ class Devices(QuickRun):
 
     def has_shared_claims(self, pod: PodInfo) -> bool:
         """Whether another pod uses a claim of the pod, too."""
-        return any(self._uses[key] > 1 for key in self._cluster.claims_of_pods[pod.key])
+        uses = self._uses
+        return any(uses[key] > 1 for key in self._cluster.claims_of_pods[pod.key])
 
     def is_full(self, claim: ResourceClaim, pod: PodInfo) -> bool:
         """Whether so many pods use an allocated claim that one more cannot."""
@@ -133,11 +136,19 @@ class Devices(QuickRun):
 
     def _search_for(self, claims: Sequence[Claim], node: NodeInfo) -> Found | None:
         kind = self._kinds.of(claims)
-        if kind is None or self._may_leak(claims, node.number):
+        site = None if kind is None else self._site(kind, claims, node.number)
+        if kind is None or site is None:
             found = LeakySearch(self._problem, self._ledger, claims, node.number).run()
         else:
-            found = self._attempt_at(self._sites.site(claims, node.number), claims, kind)
+            found = self._attempt_at(site, claims, kind)
         return None if found is None else {claim.key: grants for claim, grants in zip(claims, found, strict=True)}
+
+    def _site(self, kind: Kind, claims: Sequence[Claim], node: int) -> Site | None:
+        """What the node offers to claims of a kind; None if the search there may leak."""
+        key = kind, node
+        if key not in self._known_sites:
+            self._known_sites[key] = None if self._may_leak(claims, node) else self._sites.site(claims, node)
+        return self._known_sites[key]
 
     def _may_leak(self, claims: Sequence[Claim], node: int) -> bool:
         """Whether the search may come across devices with counters that taints or constraints refuse."""

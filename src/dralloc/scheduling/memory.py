@@ -39,11 +39,11 @@ class Verdicts:
         """The first feasible places of a window, and all others up to the first feasible one that is not needed."""
         while True:
             found = self.codes[window]
-            feasible = np.flatnonzero(found == PASSES)
+            (feasible,) = (found == PASSES).nonzero()
             end = int(feasible[enough]) if len(feasible) > enough else len(window)
-            unknown = np.flatnonzero(found[:end] == _UNKNOWN)
+            (unknown,) = (found[:end] == _UNKNOWN).nonzero()
             if not len(unknown):
-                rejected = np.flatnonzero(found[:end] > PASSES)
+                (rejected,) = (found[:end] > PASSES).nonzero()
                 return window[feasible[:enough]], window[rejected]
             for place in window[unknown[: enough + 1]].tolist():
                 self.codes[place] = self._code(ask(nodes[place]))

@@ -145,4 +145,5 @@ class Scheduler:
             names = plugin.named(cycle)
             if names is not None and plugin.name not in cycle.profile.no_filters:
                 places = np.array([place for place in places if self.snapshot.nodes[place].name in names], np.intp)
-        return np.roll(places, -(self._next % len(places))) if len(places) else places
+        start = self._next % len(places) if len(places) else 0
+        return np.concatenate((places[start:], places[:start]))
