@@ -92,6 +92,8 @@ def lookup(values: dict[Any, Any], key: Value) -> Value:
     """The value that a map keeps under a CEL key or under an int or uint that equals it, or `MISSING`."""
     if type(key) is str:
         return values.get(key, MISSING)
+    if not values:
+        return MISSING
     found = values.get(map_key(key), MISSING)
     if found is MISSING:
         for other in equal_numbers(key):

@@ -58,6 +58,7 @@ _OPERATORS = """
     optional.of(1) == optional.of(1)
     b'a' == b'a'
     optional.none() == optional.none()
+    !(b'a' in {}) && !(semver('1.0.0') in {})
     optional.of(1) != optional.none()
     [dyn(semver('1.0.0'))] == [dyn('x')]
 """
