@@ -148,6 +148,7 @@ class PlanFields(Model):
     not_asked: list[NotAsked]
     metrics: Figures
     warnings: list[str]
+    """What is to be known, e.g. devices that are left out because a selector fails on them."""
     timings: Timings
 
 

@@ -103,8 +103,12 @@ class ExplanationDocument(Document):
     groups: list[GroupFields]
     nodes: list[NodeFields] = Field(validation_alias="reasons")
     conflict: ConflictFields | None
+    """A minimal one; null if it is placed, or was not looked for."""
     gang: GangFields | None = Field(validation_alias="gathering")
+    """If it would fit alone (mode optimal)."""
     competition: CompetitionFields | None
+    """Beside the optimum (mode optimal)."""
     suggestions: list[SuggestionFields]
     remarks: list[str]
+    """What else is to be known."""
     timings: Timings

@@ -100,6 +100,7 @@ class HeadroomDocument(Document):
 
     alone: Annotated[list[Alone], BeforeValidator(_alone)]
     joint: Together | None
+    """Null if there is one wish only, or one that nothing limits."""
     pending_left_out: int = Field(validation_alias="left_out")
     """How many pending claims do not count."""
     timings: Timings
@@ -128,6 +129,7 @@ class FewestNodesDocument(Document):
     mix: Mix
     nodes: Annotated[list[Needed], BeforeValidator(_needed)] = Field(validation_alias="kinds")
     cost: Price
+    """What the nodes cost; their number, if there are no prices."""
     bound: Price
     """Nothing cheaper holds everything."""
     exact: bool
@@ -163,6 +165,7 @@ class DrainDocument(Document):
     claims: Count
     """How many claims depend on the nodes."""
     gone: int
+    """How many of them can go."""
     bound: int = Field(validation_alias="most")
     """No more can go."""
     moves: Count = Field(validation_alias=AliasPath("itinerary", "outcome", "moved"))
@@ -185,13 +188,16 @@ class DefragmentationDocument(Document):
 
     status: Status = Field(validation_alias=AliasPath("itinerary", "outcome", "status"))
     pending: int
+    """How many pods, and claims that no pod uses, wait."""
     admitted_without_moves: Count = Field(validation_alias=AliasPath("before", "placements"))
     weight_without_moves: int = Field(validation_alias=AliasPath("before", "tiers", 0, "value"))
     admitted: list[Key]
+    """Those of them that the moves let in."""
     weight: int = Field(validation_alias=AliasPath("tiers", 0, "value"))
     bound: int = Field(validation_alias=AliasPath("tiers", 0, "bound"))
     """No plan admits more weight."""
     most_moves: int = Field(validation_alias="most")
+    """How many claims may move."""
     moves: int
     moves_bound: int = Field(validation_alias=AliasPath("tiers", 1, "bound"))
     """No plan of this weight has fewer moves."""
