@@ -10,9 +10,9 @@ from typing import Unpack
 
 from dralloc.budget import Cap, parsed
 from dralloc.check import check, violations
-from dralloc.choices import JobOptions, Mode, ModeName, chosen
+from dralloc.choices import JobOptions, Mode, ModeName, chosen, compared
 from dralloc.cluster import Cluster
-from dralloc.comparison import Comparison
+from dralloc.comparison import Comparison, Scheduled
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.plan import Plan
@@ -94,7 +94,7 @@ def allocate(  # noqa: PLR0913 - one parameter per choice
         `CheckError` if the answer breaks a rule.
     """
     mode, choices = chosen(Mode, "mode", mode), Options(**options)
-    profiles = (Profile(),) if scheduler_config is None else read_profiles(Path(scheduler_config))
+    profiles = _profiles(scheduler_config)
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         whole = cluster.including(include)
@@ -119,22 +119,43 @@ def compare(  # noqa: PLR0913 - one parameter per choice
     fair: str = "",
     include: str | Iterable[str] = (),
     pruning: bool = True,
+    modes: str | Iterable[str] = (Mode.FIRST_FIT, Mode.OPTIMAL),
+    seeds: int = 5,
+    scheduler_config: str | PathLike[str] | None = None,
     progress: OnProgress | None = None,
     **options: Unpack[JobOptions],
 ) -> Comparison:
-    """Answer in both modes. Parameters and errors are those of `allocate`."""
-    choices = Options(**options)
+    """Answer in several modes. Other parameters and errors are those of `allocate`.
+
+    Parameters
+    ----------
+    modes
+        First fit and the optimum are always compared; ``"scheduler"`` adds what kube-scheduler does.
+    seeds
+        Over how many seeds that is asked, from ``seed`` on.
+    """
+    wanted, choices = compared(modes), Options(**options)
+    profiles = _profiles(scheduler_config)
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         whole = cluster.including(include)
         compiled = compile_cluster(whole, features, nodes, strict=strict, gang=gang, caps=parsed(caps), fair=fair)
     first = _first_fit(compiled, timings, pruning=pruning)
     best = _optimum(compiled, first, choices, progress, timings)
+    asked = range(choices.seed, choices.seed + seeds) if Mode.SCHEDULER in wanted else ()
+    scheduled = tuple(
+        Plan(Mode.SCHEDULER, compiled, _scheduled(compiled, profiles, seed, timings), timings) for seed in asked
+    )
     return Comparison(
         first_fit=Plan(Mode.FIRST_FIT, compiled, first, timings),
         optimal=Plan(Mode.OPTIMAL, compiled, best, timings),
         timings=timings,
+        scheduler=Scheduled(scheduled) if scheduled else None,
     )
+
+
+def _profiles(config: str | PathLike[str] | None) -> Sequence[Profile]:
+    return (Profile(),) if config is None else read_profiles(Path(config))
 
 
 def _first_fit(compiled: Compiled, timings: dict[str, float], *, pruning: bool) -> Solution:

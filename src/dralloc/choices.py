@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, Literal, TypedDict, TypeVar
 
-from dralloc.errors import ChoiceError
+from dralloc.errors import ChoiceError, DrallocError
 
 __all__ = [
     "MAX_SEED",
@@ -21,6 +21,7 @@ __all__ = [
     "ModeName",
     "SolveOptions",
     "chosen",
+    "compared",
     "included",
 ]
 
@@ -127,6 +128,24 @@ def chosen(choices: type[E], what: str, word: str) -> E:
         return choices(word)
     except ValueError:
         raise ChoiceError(what, word, choices) from None
+
+
+def compared(given: str | Iterable[str]) -> frozenset[Mode]:
+    """The modes that one or several words stand for; one of them may be several, with commas.
+
+    Raises
+    ------
+    ChoiceError
+        A word stands for nothing.
+    DrallocError
+        First fit or the optimum is missing.
+    """
+    words = (word.strip() for text in ([given] if isinstance(given, str) else given) for word in text.split(","))
+    modes = frozenset(chosen(Mode, "mode", word) for word in words if word)
+    missing = {Mode.FIRST_FIT, Mode.OPTIMAL} - modes
+    if missing:
+        raise DrallocError(f"modes to compare: {', '.join(sorted(missing))} cannot be left out")
+    return modes
 
 
 def included(given: str | Iterable[str]) -> frozenset[Include]:

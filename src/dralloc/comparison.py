@@ -14,20 +14,49 @@ from dralloc.plan_document import ComparisonDocument
 from dralloc.question import WHO, asked, kinds_asked, unasked_table
 from dralloc.report import Line, Part, Table, amount, percent, timing_line
 
-__all__ = ["Comparison"]
+__all__ = ["Comparison", "Scheduled"]
 
 _SHOWN: Final = 20
 
 
+@dataclass(frozen=True)
+class Scheduled:
+    """What kube-scheduler places: one plan for each seed, which stands for an order of nodes and pods."""
+
+    plans: tuple[Plan, ...]
+
+    @property
+    def placed(self) -> tuple[int, ...]:
+        """How much each plan places, in the order of the seeds."""
+        return tuple(len(plan.solution.placements) for plan in self.plans)
+
+    @cached_property
+    def median(self) -> Plan:
+        """A plan that places as much as half of them."""
+        return sorted(self.plans, key=lambda plan: len(plan.solution.placements))[(len(self.plans) - 1) // 2]
+
+    @property
+    def words(self) -> str:
+        """The median with the range."""
+        least, most = min(self.placed), max(self.placed)
+        seeds = f" over {len(self.plans)} seeds" if len(self.plans) > 1 else ""
+        between = f" ({least} to {most}{seeds})" if least < most else ""
+        return f"{len(self.median.solution.placements)}{between}"
+
+
 @dataclass(frozen=True, repr=False)
 class Comparison(Documented):
-    """Both answers to one problem. ``print(comparison)`` is a readable report."""
+    """Both answers to one problem. ``print(comparison)`` is a readable report.
+
+    ``scheduler``: what kube-scheduler places beside them, if that was asked.
+    """
 
     document = ComparisonDocument
 
     first_fit: Plan
     optimal: Plan
     timings: Mapping[str, float]
+    scheduler: Scheduled | None = None
 
     @cached_property
     def only_optimal(self) -> tuple[ClaimKey, ...]:
@@ -54,15 +83,27 @@ class Comparison(Documented):
         if not self.optimal.demands:
             return self.optimal.verdict
         what = asked(self.optimal.compiled)
-        return f"{what}: first fit places {first}, the optimum {best} ({self.optimal.verdict})"
+        scheduler = f"kube-scheduler places {self.scheduler.words}, first fit" if self.scheduler else "first fit places"
+        return f"{what}: {scheduler} {first}, the optimum {best} ({self.optimal.verdict})"
+
+    @property
+    def _answers(self) -> dict[str, Plan]:
+        """All answers by their titles."""
+        scheduler = {"scheduler": self.scheduler.median} if self.scheduler else {}
+        return {**scheduler, "first fit": self.first_fit, "optimum": self.optimal}
 
     def parts(self) -> list[Part]:
         """The comparison as tables and lines."""
         plans = (self.first_fit, self.optimal)
+        titles = [f">{title}" for title in self._answers]
         found: list[Part] = [
             Line(self.headline, "bold"),
-            Table("Both answers", ("", ">first fit", ">optimum"), _both(*plans) if self.optimal.demands else []),
-            Table("Utilisation", ("what", ">of", ">before", ">first fit", ">optimum"), _utilisation(*plans)),
+            Table(
+                "All answers" if self.scheduler else "Both answers",
+                ("", *titles),
+                _figures(list(self._answers.values())) if self.optimal.demands else [],
+            ),
+            Table("Utilisation", ("what", ">of", ">before", *titles), _utilisation(list(self._answers.values()))),
             Table("Namespaces", ("namespace", "what", ">before", ">first fit", ">optimum", ">cap"), _spending(*plans)),
             Table("Only the optimum places", (WHO, "node", "devices"), self._gains()),
             Table("Only first fit places", (WHO,), [(str(key),) for key in self.only_first_fit]),
@@ -100,17 +141,16 @@ class Comparison(Documented):
             yield f"and {len(self.neither) - _SHOWN} more", ""
 
 
-def _both(first: Plan, best: Plan) -> list[tuple[str, str, str]]:
-    ranks = max(len(first.metrics.ranks), len(best.metrics.ranks))
+def _figures(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
+    ranks = max(len(plan.metrics.ranks) for plan in plans)
 
-    def pair(name: str, values: Sequence[object]) -> tuple[str, str, str]:
-        left, right = ("" if value is None else str(value) for value in values)
-        return name, left, right
+    def pair(name: str, values: Sequence[object]) -> tuple[str, ...]:
+        return name, *("" if value is None else str(value) for value in values)
 
-    plans = (first, best)
     rows = [
         pair(
-            f"{kinds_asked(best.compiled)} placed", [f"{plan.metrics.placed} of {len(plan.demands)}" for plan in plans]
+            f"{kinds_asked(plans[0].compiled)} placed",
+            [f"{plan.metrics.placed} of {len(plan.demands)}" for plan in plans],
         ),
         pair("weight placed", [plan.metrics.weight for plan in plans]),
         pair("devices used", [plan.metrics.devices for plan in plans]),
@@ -128,17 +168,11 @@ def _both(first: Plan, best: Plan) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _utilisation(first: Plan, best: Plan) -> list[tuple[str, ...]]:
+def _utilisation(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
     return [
-        (
-            left.title,
-            amount(left.total),
-            percent(left.share_before),
-            percent(left.share),
-            percent(right.share),
-        )
-        for left, right in zip(first.metrics.utilisation, best.metrics.utilisation, strict=True)
-        if left.total
+        (row.title, amount(row.total), percent(row.share_before), *(percent(one.share) for one in (row, *others)))
+        for row, *others in zip(*(plan.metrics.utilisation for plan in plans), strict=True)
+        if row.total
     ]
 
 

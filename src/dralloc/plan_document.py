@@ -156,6 +156,15 @@ class PlanDocument(PlanFields, Document):
     """What ``dralloc allocate -o json`` prints."""
 
 
+class ScheduledFields(Model):
+    """What kube-scheduler places, over several seeds."""
+
+    placed: list[Count]
+    """How much, by seed."""
+    median: PlanFields
+    """An answer that places as much as half of them."""
+
+
 class ComparisonDocument(Document):
     """What ``dralloc compare --json`` prints."""
 
@@ -167,4 +176,6 @@ class ComparisonDocument(Document):
     """What only first fit places."""
     neither: list[Key]
     """What neither answer places."""
+    scheduler: ScheduledFields | None = None
+    """What kube-scheduler places; null unless it was asked for."""
     timings: Timings

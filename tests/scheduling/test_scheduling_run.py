@@ -239,3 +239,19 @@ def test_only_a_configuration_is_one(tmp_path: Path) -> None:
 def test_explain_has_no_words_for_the_scheduler_yet() -> None:
     with pytest.raises(DrallocError, match="no mode 'scheduler'; known modes: first-fit, optimal"):
         dralloc.explain(wire.cluster(node("a"), GPUS, asking("x")), pod="default/x", mode="scheduler")
+
+
+def test_a_comparison_shows_the_scheduler_over_several_seeds(root: Path) -> None:
+    found = dralloc.compare(dralloc.load(root / "models" / "h100-mig"), modes="scheduler,first-fit,optimal", seeds=6)
+    assert found.scheduler is not None
+    assert (min(found.scheduler.placed), max(found.scheduler.placed)) == (46, 47)
+    words = "48 pods: kube-scheduler places 46 (46 to 47 over 6 seeds), first fit 44, the optimum 48 (proven optimal)"
+    assert found.headline == words
+    assert found.to_dict()["scheduler"]["placed"] == list(found.scheduler.placed)
+    assert len(found.to_dict()["scheduler"]["median"]["placed"]) == 46
+
+
+def test_first_fit_and_the_optimum_are_always_compared() -> None:
+    with pytest.raises(DrallocError, match="modes to compare: optimal cannot be left out"):
+        dralloc.compare(wire.cluster(node("a"), GPUS), modes="first-fit")
+    assert dralloc.compare(wire.cluster(node("a"), GPUS, asking("x"))).scheduler is None

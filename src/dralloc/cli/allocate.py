@@ -16,6 +16,12 @@ from dralloc.cli.options import Choices, Paths
 __all__ = ["allocate_command", "compare_command"]
 
 
+SchedulerConfig = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="KubeSchedulerConfiguration of mode scheduler: profiles, weights, strategies."),
+]
+
+
 class Output(StrEnum):
     """Forms of a plan."""
 
@@ -32,12 +38,7 @@ def allocate_command(  # noqa: PLR0913 - one parameter per option
             help="As upstream's allocator does on nodes in order, as kube-scheduler does, or as well as possible."
         ),
     ] = Mode.OPTIMAL,
-    scheduler_config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="KubeSchedulerConfiguration of mode scheduler: profiles, weights, strategies."
-        ),
-    ] = None,
+    scheduler_config: SchedulerConfig = None,
     output: Annotated[
         Output, typer.Option("--output", "-o", help="A table, JSON, or ResourceClaims with their new status as YAML.")
     ] = Output.TABLE,
@@ -62,11 +63,28 @@ def allocate_command(  # noqa: PLR0913 - one parameter per option
         session.show(plan.parts())
 
 
-def compare_command(paths: Paths, choices: Choices, session: Answers) -> None:
+def compare_command(  # noqa: PLR0913 - one parameter per option
+    paths: Paths,
+    modes: Annotated[
+        str, typer.Option(metavar="LIST", help="What to compare; scheduler adds what kube-scheduler does.")
+    ] = "first-fit,optimal",
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Over how many seeds the scheduler is asked.")] = 5,
+    scheduler_config: SchedulerConfig = None,
+    *,
+    choices: Choices,
+    session: Answers,
+) -> None:
     """Show what first fit places, what the optimum places, and how far apart they are."""
     keywords = choices.keywords()
     cluster = session.read(paths, choices)
     with session.busy(f"comparing on {len(cluster.claims)} claims"):
-        result = dralloc.compare(cluster, progress=session.progress, **keywords)
+        result = dralloc.compare(
+            cluster,
+            modes=modes,
+            seeds=seeds,
+            scheduler_config=scheduler_config,
+            progress=session.progress,
+            **keywords,
+        )
     session.warn(result.optimal.compiled.findings)
     session.answer(result)
