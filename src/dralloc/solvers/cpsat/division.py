@@ -1,11 +1,11 @@
 """Which demands are solved over classes, and which are left to the per-device model.
 
-Demand classes and cell classes that have to do with each other form components, found over the classes: all cells of a
-class serve the same needs. A component is left to the per-device model if
+Demand classes and bin classes that have to do with each other form components, found over the classes: all bins of a
+class serve the same requirements. A component is left to the per-device model if
 
-- it shares a device or a counter with a demand that classes cannot express (see `Wants`), or
+- it shares a device or a counter with a demand that classes cannot express (see `DemandClasses`), or
 - generations of a pool disagree about one of its devices, or it has compatibility groups, or
-- it has cells with more patterns than can be listed, and a store cannot express it (see
+- it has bins with more patterns than can be listed, and a store cannot express it (see
   `dralloc.solvers.cpsat.packing.store`).
 """
 
@@ -18,15 +18,15 @@ from typing import Final
 
 from dralloc.problem import Problem
 from dralloc.solvers.cpsat.candidates import Survey
-from dralloc.solvers.cpsat.classes.arcflow import as_bin, flows
-from dralloc.solvers.cpsat.classes.cells import Cells, find_cells
-from dralloc.solvers.cpsat.classes.forest import Forest
-from dralloc.solvers.cpsat.classes.live import Live, take_stock
-from dralloc.solvers.cpsat.classes.machine import Machine
-from dralloc.solvers.cpsat.classes.needs import DemandClass, Wants, read_wants
+from dralloc.solvers.cpsat.classes.arcflow import as_flow_source, flow_supplies
+from dralloc.solvers.cpsat.classes.bin_keys import BinClassifier
+from dralloc.solvers.cpsat.classes.bins import Bins, find_bins
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, DemandClasses, classify_demands
+from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
 from dralloc.solvers.cpsat.classes.patterns import maximal_patterns
-from dralloc.solvers.cpsat.classes.signature import Reader
+from dralloc.solvers.cpsat.classes.state_space import StateSpace
 from dralloc.solvers.cpsat.classes.supply import PatternSupply, Supply
+from dralloc.solvers.cpsat.classes.usable import UsableDevices, usable_devices
 from dralloc.solvers.cpsat.components import touched
 from dralloc.solvers.cpsat.packing.store import Store, as_store
 
@@ -36,7 +36,7 @@ _MOST_SIZES: Final = 8
 """With more sizes of one capacity a flow is smaller than patterns."""
 
 _MOST_EFFORT: Final = 100_000
-"""More devices are not looked at for the patterns of one cell."""
+"""More devices are not looked at for the patterns of one bin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class Division:
     Parameters
     ----------
     counted
-        Components whose cells have few patterns.
+        Components whose bins have few patterns.
     packed
-        Components whose cells have too many.
+        Components whose bins have too many.
     left, warnings
         For the per-device model; and for the user.
     """
@@ -85,100 +85,102 @@ def divide(problem: Problem, look: Callable[[Sequence[int]], Survey], *, strict_
     AllocationError
         A selector failed on a device, and ``strict_cel`` is set.
     """
-    wants = read_wants(problem)
-    if not wants.classes:
-        return Division((), (), tuple(wants.others), ())
-    live = take_stock(problem, wants, strict_cel=strict_cel)
-    cells = find_cells(problem, wants, live)
-    reader = Reader(problem, wants, live)
-    class_of = [reader.enter(cell) for cell in cells.cells]
-    machines = {id(each): Machine(each, live.profiles, tuple(reader.regions)) for each in reader.classes.values()}
-    unfit = {id(class_of[cell]) for cell in _unfit(problem, live, cells, look(wants.others))}
+    demand_classes = classify_demands(problem)
+    if not demand_classes.classes:
+        return Division((), (), tuple(demand_classes.unclassified), ())
+    usable = usable_devices(problem, demand_classes, strict_cel=strict_cel)
+    bins = find_bins(problem, demand_classes, usable)
+    classifier = BinClassifier(problem, demand_classes, usable)
+    class_of = [classifier.enter(bin_) for bin_ in bins.bins]
+    spaces = {
+        id(each): StateSpace(each, usable.profiles, tuple(classifier.regions)) for each in classifier.classes.values()
+    }
+    unfit = {id(class_of[bin_]) for bin_ in _unfit(problem, usable, bins, look(demand_classes.unclassified))}
     counted: list[Counted] = []
     packed: list[Store] = []
-    left = [*wants.others]
-    for component in _components(wants, list(machines.values())):
+    left = [*demand_classes.unclassified]
+    for component in _components(demand_classes, list(spaces.values())):
         found = None
-        if not any(id(machine.cells) in unfit for machine in component.machines):
-            found = component.formulate(wants)
+        if not any(id(space.bin_class) in unfit for space in component.spaces):
+            found = component.formulate(demand_classes)
         if found is None:
             left += [member for each in component.classes for member in each.members]
         elif isinstance(found, Counted):
             counted.append(found)
         else:
             packed.append(found)
-    return Division(tuple(counted), tuple(packed), tuple(sorted(left)), tuple(live.warnings))
+    return Division(tuple(counted), tuple(packed), tuple(sorted(left)), tuple(usable.warnings))
 
 
-def _unfit(problem: Problem, live: Live, cells: Cells, others: Survey) -> Iterator[int]:
-    """The cells that others reach into, and those whose devices have several versions or compatibility groups."""
+def _unfit(problem: Problem, usable: UsableDevices, bins: Bins, others: Survey) -> Iterator[int]:
+    """The bins that other demands reach into, and those whose devices have versions or compatibility groups."""
     owners: dict[Hashable, int] = {}
     if not (others.sites or problem.several_versions or problem.has_compatibility_groups):
         return
     for device, view in enumerate(problem.devices):
-        cell = cells.cell_of[device]
-        if cell >= 0:
+        bin_ = bins.bin_of[device]
+        if bin_ >= 0:
             if others.sites:
-                owners["slot", view.slot] = cell
-                charges = (charge for _, charge in live.profiles[live.profile_of[device]])
+                owners["slot", view.slot] = bin_
+                charges = (charge for _, charge in usable.profiles[usable.profile_of[device]])
                 drawn = (view.consumes, *(charge.counters for charge in charges))
-                owners.update((("counter", counter), cell) for each in drawn for counter, _ in each)
+                owners.update((("counter", counter), bin_) for each in drawn for counter, _ in each)
             if view.slot in problem.several_versions or view.compatibility:
-                yield cell
+                yield bin_
     for resource in touched(problem, others):
         if resource in owners:
             yield owners[resource]
 
 
 @dataclass(frozen=True, slots=True)
-class _Component:
+class _ClassComponent:
     classes: tuple[DemandClass, ...]
-    machines: tuple[Machine, ...]
+    spaces: tuple[StateSpace, ...]
 
-    def formulate(self, wants: Wants) -> Counted | Store | None:
+    def formulate(self, demand_classes: DemandClasses) -> Counted | Store | None:
         """The smallest formulation; None if there is none."""
         supplied: dict[int, int] = defaultdict(int)
         for each in self.classes:
             for mode in each.modes:
-                supplied[mode.need] += len(each.members)
+                supplied[mode.requirement] += len(each.members)
         supplies: list[Supply] = []
-        bins = []
-        # The largest cells first: they are the first to have too many patterns.
-        for machine in sorted(self.machines, key=lambda machine: -machine.size):
-            bin_ = as_bin(machine, wants.needs, supplied)
-            if bin_ and len(set(bin_.sizes.values())) > _MOST_SIZES:
-                bins.append(bin_)
+        sources = []
+        # The largest bins first: they are the first to have too many patterns.
+        for space in sorted(self.spaces, key=lambda space: -space.size):
+            source = as_flow_source(space, demand_classes.requirements, supplied)
+            if source and len(set(source.sizes.values())) > _MOST_SIZES:
+                sources.append(source)
                 continue
-            patterns = maximal_patterns(machine, wants.needs, supplied, _MOST_EFFORT)
+            patterns = maximal_patterns(space, demand_classes.requirements, supplied, _MOST_EFFORT)
             if patterns is not None:
-                supplies.append(PatternSupply(machine, patterns))
-            elif bin_:
-                bins.append(bin_)
+                supplies.append(PatternSupply(space, patterns))
+            elif source:
+                sources.append(source)
             else:
-                return as_store(self.classes, self.machines, wants.needs)
-        return Counted(self.classes, (*supplies, *flows(bins)))
+                return as_store(self.classes, self.spaces, demand_classes.requirements)
+        return Counted(self.classes, (*supplies, *flow_supplies(sources)))
 
 
-def _components(wants: Wants, machines: Sequence[Machine]) -> list[_Component]:
-    """Demand classes with the cells that can serve them; modes and classes that nothing can serve are left out."""
-    forest = Forest(len(wants.needs) + len(machines) + len(wants.classes))
+def _components(demand_classes: DemandClasses, spaces: Sequence[StateSpace]) -> list[_ClassComponent]:
+    """Demand classes with the bins that can serve them; modes and classes that nothing can serve are left out."""
+    sets = DisjointSets(len(demand_classes.requirements) + len(spaces) + len(demand_classes.classes))
     served = set()
-    for number, machine in enumerate(machines):
-        for need, spec in enumerate(wants.needs):
-            if machine.serves(spec):
-                served.add(need)
-                forest.unite(need, len(wants.needs) + number)
+    for number, space in enumerate(spaces):
+        for requirement, spec in enumerate(demand_classes.requirements):
+            if space.serves(spec):
+                served.add(requirement)
+                sets.unite(requirement, len(demand_classes.requirements) + number)
     classes: dict[int, list[DemandClass]] = defaultdict(list)
     kept = []
-    for number, each in enumerate(wants.classes):
-        modes = tuple(mode for mode in each.modes if mode.need in served)
+    for number, each in enumerate(demand_classes.classes):
+        modes = tuple(mode for mode in each.modes if mode.requirement in served)
         for mode in modes:
-            forest.unite(mode.need, len(wants.needs) + len(machines) + number)
+            sets.unite(mode.requirement, len(demand_classes.requirements) + len(spaces) + number)
         if modes:
             kept.append(replace(each, modes=modes))
     for each in kept:
-        classes[forest.find(each.modes[0].need)].append(each)
-    found: dict[int, list[Machine]] = defaultdict(list)
-    for number, machine in enumerate(machines):
-        found[forest.find(len(wants.needs) + number)].append(machine)
-    return [_Component(tuple(members), tuple(found[root])) for root, members in classes.items()]
+        classes[sets.find(each.modes[0].requirement)].append(each)
+    found: dict[int, list[StateSpace]] = defaultdict(list)
+    for number, space in enumerate(spaces):
+        found[sets.find(len(demand_classes.requirements) + number)].append(space)
+    return [_ClassComponent(tuple(members), tuple(found[root])) for root, members in classes.items()]

@@ -32,7 +32,7 @@ BRIEF = settings(
 
 @pytest.fixture(scope="module", autouse=True)
 def too_many_patterns() -> Iterator[None]:
-    """No cell's patterns are listed, as if they were too many."""
+    """No bin's patterns are listed, as if they were too many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(division, "_MOST_EFFORT", 0)
         yield

@@ -1,4 +1,4 @@
-"""Packing pieces into cells against deciding on every device, on problems that would be counted otherwise."""
+"""Packing pieces into bins against deciding on every device, on problems that would be counted otherwise."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WAYS = {
 
 @pytest.fixture(scope="module", autouse=True, params=list(WAYS))
 def too_many_patterns(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No cell's patterns are listed, as if they were too many.
+    """No bin's patterns are listed, as if they were too many.
 
     In turn: nor are those of shared devices; and there are no fillings, so that columns come from pricing alone.
     """

@@ -1,3 +1,3 @@
-"""The optimum over classes of equal demands and equal devices, with integer counts in place of names."""
+"""The optimum over equivalence classes of demands and of devices, with integer counts in place of names."""
 
 __all__: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from dralloc.solution import Placement
-from dralloc.solvers.cpsat.classes.needs import DemandClass
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClass
 from dralloc.solvers.cpsat.objective import Objective, Part
 
 __all__ = ["BestOfClasses"]

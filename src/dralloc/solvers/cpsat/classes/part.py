@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.best import BestOfClasses
-from dralloc.solvers.cpsat.classes.counts import Counts
-from dralloc.solvers.cpsat.classes.needs import DemandClass
+from dralloc.solvers.cpsat.classes.count_model import CountModel
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClass
 from dralloc.solvers.cpsat.classes.supply import Supply
 from dralloc.solvers.cpsat.objective import Objective, Part
 from dralloc.solvers.cpsat.options import Options
@@ -38,12 +38,12 @@ class CountedComponent(BestOfClasses):
         super().__init__(part, tiers, classes, placements)
         self.classes = classes
         self.supplies = supplies
-        self._counts: Counts | None = None
+        self._counts: CountModel | None = None
         self._fixed = 0
 
     def improve(self, level: int, options: Options, limit: float | None, watch: Watch | None) -> bool:
         """Solve a tier with the tiers before it, which must be proven, fixed. True if interrupted."""
-        counts = self._counts = self._counts or Counts(self.classes, self.supplies)
+        counts = self._counts = self._counts or CountModel(self.classes, self.supplies)
         terms = counts.missed_weight(), counts.ranks()
         if level > self._fixed:
             limit_cost(counts.cp, terms[0], self.cost(0))

@@ -1,53 +1,47 @@
-"""Packing patterns: which needs fit into a cell together.
+"""Patterns, as in cutting stock: which requirements fit into a bin together.
 
-A pattern is a multiset of needs that can be served in one cell at once. Whatever is served in a cell is a pattern, and
-fewer needs than a pattern always fit as well, so it is enough to know the maximal ones.
+A pattern is a multiset of requirements that can be served in one bin at once. Whatever is served in a bin is a pattern,
+and a part of a pattern always fits as well, so it is enough to know the maximal ones.
 
-Patterns are found by adding needs one at a time, in the order of their numbers, to all states that the ones before can
-leave. Taking things in another order leaves the same, so this misses none.
+Patterns are found by adding requirements one at a time, in the order of their numbers, to all states that the ones
+before can leave. Serving them in another order leaves the same, so this misses none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from dralloc.solvers.cpsat.classes.machine import Effort, Machine, State, Step, TooMuchEffort
-from dralloc.solvers.cpsat.classes.needs import Need
+from dralloc.solvers.cpsat.classes.demand_classes import Requirement
+from dralloc.solvers.cpsat.classes.state_space import Effort, State, StateSpace, TooMuchEffort, Transition
 
 __all__ = ["Pattern", "maximal_patterns"]
 
-Path = tuple["Path", Step] | None
-"""Steps in reverse."""
-
-
-class _Found(NamedTuple):
-    state: State
-    path: Path
+Path = tuple["Path", Transition] | None
+"""Transitions in reverse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """How often each need (by number) is served, and steps that do it."""
+    """How often each requirement (by number) is served, and transitions that do it."""
 
     counts: tuple[tuple[int, int], ...]
-    steps: tuple[Step, ...]
+    transitions: tuple[Transition, ...]
 
 
 def maximal_patterns(
-    machine: Machine, needs: Sequence[Need], supply: Mapping[int, int], limit: int
+    space: StateSpace, requirements: Sequence[Requirement], supply: Mapping[int, int], limit: int
 ) -> list[Pattern] | None:
     """Find the maximal patterns.
 
     Parameters
     ----------
-    machine
-        The cell.
-    needs
-        All needs, by number.
+    space
+        The state space of the bin.
+    requirements
+        All requirements, by number.
     supply
-        By need, how many demands can make use of it: the only needs that are looked at, and never more of them.
+        By requirement, how many demands can make use of it: no others are looked at, and never more of them.
     limit
         How many devices to look at.
 
@@ -55,20 +49,20 @@ def maximal_patterns(
     -------
     None if it takes more of them.
     """
-    numbers = sorted(number for number in supply if machine.serves(needs[number]))
+    numbers = sorted(number for number in supply if space.serves(requirements[number]))
     try:
-        found = _multisets(machine, needs, [(number, supply[number]) for number in numbers], Effort(limit))
+        found = _multisets(space, requirements, [(number, supply[number]) for number in numbers], Effort(limit))
     except TooMuchEffort:
         return None
     return [_pattern(numbers, counts, path) for counts, path in found.items() if not _grows(counts, found)]
 
 
 def _multisets(
-    machine: Machine, needs: Sequence[Need], supply: Sequence[tuple[int, int]], effort: Effort
+    space: StateSpace, requirements: Sequence[Requirement], supply: Sequence[tuple[int, int]], effort: Effort
 ) -> dict[tuple[int, ...], Path]:
-    """All multisets of needs that fit, as counts in the order of the supply, each with one way to serve them."""
+    """All multisets of requirements that fit, as counts in the order of the supply, each with a path that serves it."""
     found: dict[tuple[int, ...], Path] = {}
-    layer: dict[tuple[int, ...], dict[State, Path]] = {(0,) * len(supply): {machine.start: None}}
+    layer: dict[tuple[int, ...], dict[State, Path]] = {(0,) * len(supply): {space.start: None}}
     while layer:
         following: dict[tuple[int, ...], dict[State, Path]] = {}
         for counts, states in layer.items():
@@ -79,23 +73,23 @@ def _multisets(
                     continue
                 more = (*counts[:place], counts[place] + 1, *counts[place + 1 :])
                 for state, path in states.items():
-                    for after, step in machine.embeddings(number, needs[number], state, effort):
-                        following.setdefault(more, {}).setdefault(after, (path, step))
+                    for after, transition in space.transitions(number, requirements[number], state, effort):
+                        following.setdefault(more, {}).setdefault(after, (path, transition))
         layer = following
     return found
 
 
 def _grows(counts: tuple[int, ...], found: Mapping[tuple[int, ...], object]) -> bool:
-    """Whether one more need fits."""
+    """Whether one more requirement fits."""
     return any((*counts[:place], count + 1, *counts[place + 1 :]) in found for place, count in enumerate(counts))
 
 
 def _pattern(numbers: Sequence[int], counts: tuple[int, ...], path: Path) -> Pattern:
     each = tuple((number, count) for number, count in zip(numbers, counts, strict=True) if count)
-    return Pattern(each, tuple(reversed(list(_steps(path)))))
+    return Pattern(each, tuple(reversed(list(_transitions(path)))))
 
 
-def _steps(path: Path) -> Iterator[Step]:
+def _transitions(path: Path) -> Iterator[Transition]:
     while path is not None:
-        path, step = path
-        yield step
+        path, transition = path
+        yield transition

@@ -12,8 +12,8 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from dralloc.errors import ModelError
-from dralloc.solvers.cpsat.classes.arcflow import Bin, FlowSupply
-from dralloc.solvers.cpsat.classes.cells import Cell
+from dralloc.solvers.cpsat.classes.arcflow import FlowSource, FlowSupply
+from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.packing.kinds import Supplied
 from dralloc.solvers.cpsat.rows import SAFE_SUM, Term
 
@@ -22,7 +22,7 @@ __all__ = ["BinKind"]
 _MOST_ARCS: Final = 20_000
 """With more arcs a capacity is only added up."""
 
-_ANY: Final = Cell((), ())
+_ANY: Final = Bin((), ())
 """A device that nobody asks for by name."""
 
 
@@ -94,7 +94,7 @@ class BinKind:
         """One device gives what its capacities hold; several give no more than a flow, or their sum, allows."""
         if number > 1 and len(self.left) == 1 and len(set(self.uses)) * (self.left[0] // self._unit()) <= _MOST_ARCS:
             sizes = {type_: size for type_, (size,) in zip(self.types, self.uses, strict=True)}
-            flow = FlowSupply([Bin(self.left[0], sizes, [_ANY] * number)], sizes)
+            flow = FlowSupply([FlowSource(self.left[0], sizes, [_ANY] * number)], sizes)
             return _Added(flow.build(cp))
         given = [cp.new_int_var(0, number * self.most(type_), "") for type_ in self.types]
         for place, left in enumerate(self.left):

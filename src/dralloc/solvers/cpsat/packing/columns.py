@@ -1,4 +1,4 @@
-"""Columns: what a cell can serve, as found by fillings; and answers made of them."""
+"""Columns: what a bin can serve, as found by fillings; and answers made of them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["Answer", "Column", "Columns", "Costs", "costs_of", "left_of", "serve
 
 
 class Column(NamedTuple):
-    """How often a cell serves each way, and the cell of the filling that shows how."""
+    """How often a bin serves each way, and the bin of the filling that shows how."""
 
     counts: tuple[int, ...]
     filling: Filling
-    cell: int
+    bin_: int
 
     @property
     def deal(self) -> Deal:
         """Which unit gives what."""
-        return self.filling.deal(self.cell)
+        return self.filling.deal(self.bin_)
 
 
 Answer = list[list[tuple[Column, int]]]
-"""For each bay, columns with their numbers of cells."""
+"""For each bay, columns with their numbers of bins."""
 
 Costs = tuple[int, int]
 """Of the first two tiers."""
@@ -46,11 +46,11 @@ class Columns:
     def add(self, filling: Filling) -> Answer:
         """Add what a filling did; returns it as an answer."""
         copies: list[Tally[bytes]] = [Tally() for _ in self.of_bay]
-        for cell, bay in enumerate(self._bay_of):
-            key = filling.counts[cell].tobytes()
+        for bin_, bay in enumerate(self._bay_of):
+            key = filling.counts[bin_].tobytes()
             copies[bay][key] += 1
             if key not in self.of_bay[bay]:
-                self.of_bay[bay][key] = Column(tuple(filling.counts[cell].tolist()), filling, cell)
+                self.of_bay[bay][key] = Column(tuple(filling.counts[bin_].tolist()), filling, bin_)
         return [
             [(columns[key], number) for key, number in each.items()]
             for columns, each in zip(self.of_bay, copies, strict=True)
@@ -63,7 +63,7 @@ class Columns:
 
 
 def served(store: Store, answer: Answer) -> list[int]:
-    """How often each way is served in all cells together; it can be more than there are demands."""
+    """How often each way is served in all bins together; it can be more than there are demands."""
     total = [0] * len(store.ways)
     for bay in answer:
         for column, number in bay:

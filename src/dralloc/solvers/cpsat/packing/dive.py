@@ -1,7 +1,7 @@
 """The way down from the linear master to an answer.
 
-With all the columns that it could use, the linear master decides nearly every cell. What it decides is kept; for the
-other cells columns are priced again, at what the demand that is left pays; and so on, until there are so few cells left
+With all the columns that it could use, the linear master decides nearly every bin. What it decides is kept; for the
+other bins columns are priced again, at what the demand that is left pays; and so on, until there are so few bins left
 that the exact model can decide about them.
 """
 
@@ -28,10 +28,10 @@ _TURNS: Final = 8
 """The linear master is solved so often until each bay has been priced once."""
 
 _FEW: Final = 10
-"""So many cells are decided by the exact model."""
+"""So many bins are decided by the exact model."""
 
 _EFFORT: Final = 0.3
-"""So hard it may try. With fewer cells it is easier, but there may be nothing to be found any more."""
+"""So hard it may try. With fewer bins it is easier, but there may be nothing to be found any more."""
 
 _WHOLE: Final = 1e-6
 """What a copy may lack to be a whole one, or a cost to be as good as another."""
@@ -71,40 +71,40 @@ class Dive:
 
     def run(self, order: Sequence[int], clock: Clock) -> Iterator[Answer]:
         """The answers that the way leads to. Bays are looked at in the given order."""
-        while cells := self._free(order):
-            found = self._solve(cells, clock)
+        while bins := self._free(order):
+            found = self._solve(bins, clock)
             if found is None:
                 return
             if not any(found.values()):  # nothing fits any more
                 yield self.answer
                 return
             self._keep(found)
-            if sum((cells := self._free(order)).values()) <= _FEW:
-                yield self._decided(cells, clock)
+            if sum((bins := self._free(order)).values()) <= _FEW:
+                yield self._decided(bins, clock)
 
     def _free(self, order: Sequence[int]) -> dict[int, int]:
-        """By bay, the cells that have no column yet."""
+        """By bay, the bins that have no column yet."""
         free = {bay: len(self.store.bays[bay].slots) - sum(n for _, n in self.answer[bay]) for bay in order}
         return {bay: number for bay, number in free.items() if number}
 
-    def _solve(self, cells: Mapping[int, int], clock: Clock) -> dict[int, list[tuple[Column, float]]] | None:
+    def _solve(self, bins: Mapping[int, int], clock: Clock) -> dict[int, list[tuple[Column, float]]] | None:
         """By bay, the columns with copies in the linear master, as good as new columns make it, or as need be."""
-        bays, idle = cycle(cells), 0
+        bays, idle = cycle(bins), 0
         while not clock.over():
-            offers = {bay: Offer(list(self.columns.of_bay[bay].values()), number) for bay, number in cells.items()}
+            offers = {bay: Offer(list(self.columns.of_bay[bay].values()), number) for bay, number in bins.items()}
             master = Master(self.store, offers, left_of(self.store, self.answer))
             found, cost = self._fractional(master, clock)
             if found is None:
                 return None
-            if cost <= self.aim.bound + _WHOLE or idle >= len(cells):
+            if cost <= self.aim.bound + _WHOLE or idle >= len(bins):
                 return master.read(found.values) if cost <= self.aim.best() - 1 + _WHOLE else None
             prices = [abs(found.duals[row]) for row in master.rows_of_ways]
-            for bay in islice(bays, -(-len(cells) // _TURNS)):
+            for bay in islice(bays, -(-len(bins) // _TURNS)):
                 idle = 0 if self._price(bay, prices, clock) else idle + 1
         return None
 
     def _fractional(self, master: Master, clock: Clock) -> tuple[Linear | None, float]:
-        """The best copies with fractions allowed, and the cost of all cells with them."""
+        """The best copies with fractions allowed, and the cost of all bins with them."""
         cost, spent = master.missed_weight(), 0
         if self.aim.level:
             limit_cost(master.cp, cost, self.aim.missed)
@@ -130,9 +130,9 @@ class Dive:
         for bay, column, number in whole:
             self.answer[bay] = [*self.answer[bay], (column, number)]
 
-    def _decided(self, cells: Mapping[int, int], clock: Clock) -> Answer:
-        """What the exact model makes of the cells that are left."""
-        model = ExactModel(part_of(self.store, cells, left_of(self.store, self.answer)))
+    def _decided(self, bins: Mapping[int, int], clock: Clock) -> Answer:
+        """What the exact model makes of the bins that are left."""
+        model = ExactModel(part_of(self.store, bins, left_of(self.store, self.answer)))
         model.miss_at_least(self.aim.missed if self.aim.level else self.aim.bound)
         outcome = minimise(model.cp, model.both(), self.options, Limit(clock.left(), _EFFORT))
         if outcome.interrupted:
@@ -140,9 +140,9 @@ class Dive:
         answer = list(self.answer)
         if outcome.values is not None:
             filling = model.read(outcome.values)
-            places = (bay for bay, number in cells.items() for _ in range(number))
-            for cell, bay in enumerate(places):
-                column = Column(tuple(filling.counts[cell].tolist()), filling, cell)
+            places = (bay for bay, number in bins.items() for _ in range(number))
+            for bin_, bay in enumerate(places):
+                column = Column(tuple(filling.counts[bin_].tolist()), filling, bin_)
                 self.columns.offer(bay, column)
                 answer[bay] = [*answer[bay], (column, 1)]
         return answer

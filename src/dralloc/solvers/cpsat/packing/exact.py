@@ -1,6 +1,6 @@
-"""The exact model: pieces and cells at once.
+"""The exact model: pieces and bins at once.
 
-In variables, for each cell *n* and way *k*, and with what the units of the cell supply as in the relaxation::
+In variables, for each bin *n* and way *k*, and with what the units of the bin supply as in the relaxation::
 
     sum_k pieces[k, t] * placed[k, n] <= supply[n, t]
     sum_{k of c, n} placed[k, n] + missed[c] = size[c]
@@ -28,7 +28,7 @@ __all__ = ["ExactModel"]
 
 @dataclass(slots=True)
 class _Cell:
-    """Of a cell: by way, how often it is served; and the supply of its units, by kind."""
+    """Of a bin: by way, how often it is served; and the supply of its units, by kind."""
 
     placed: dict[int, cp_model.IntVar]
     supplies: list[tuple[list[int], Supplied]] = field(default_factory=list)
@@ -41,10 +41,10 @@ class ExactModel:
         self.store = store
         self.cp = cp_model.CpModel()
         self.missed = [self.cp.new_int_var(0, len(each.members), "") for each in store.classes]
-        self.cells = [self._cell(bay) for bay in store.bays for _ in bay.slots]
+        self.bins = [self._cell(bay) for bay in store.bays for _ in bay.slots]
         of_class: list[list[cp_model.IntVar]] = [[missed] for missed in self.missed]
-        for cell in self.cells:
-            for way, variable in cell.placed.items():
+        for bin_ in self.bins:
+            for way, variable in bin_.placed.items():
                 of_class[store.ways[way].cls].append(variable)
         for each, variables in zip(store.classes, of_class, strict=True):
             self.cp.add(cp_model.LinearExpr.sum(variables) == len(each.members))
@@ -52,20 +52,20 @@ class ExactModel:
     def _cell(self, bay: Bay) -> _Cell:
         sizes = [len(each.members) for each in self.store.classes]
         ways = self.store.ways
-        cell = _Cell({way: self.cp.new_int_var(0, sizes[ways[way].cls], "") for way in self.store.ways_of(bay.area)})
+        bin_ = _Cell({way: self.cp.new_int_var(0, sizes[ways[way].cls], "") for way in self.store.ways_of(bay.area)})
         terms: dict[int, list[Term]] = defaultdict(list)
-        for way, variable in cell.placed.items():
+        for way, variable in bin_.placed.items():
             for type_, count in Tally(piece.type for piece in ways[way].pieces).items():
                 terms[type_].append((variable, count))
         for kind, units in self._groups(bay):
             supplied = self.store.kinds[kind].supply(self.cp, len(units))
-            cell.supplies.append((units, supplied))
+            bin_.supplies.append((units, supplied))
             for type_, given in supplied.terms.items():
                 terms[type_] += [(variable, -count) for variable, count in given]
         for each in terms.values():
             variables, factors = zip(*each, strict=True)
             self.cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) <= 0)
-        return cell
+        return bin_
 
     def _groups(self, bay: Bay) -> Iterator[tuple[int, list[int]]]:
         """Units of a kind, together if that is exact."""
@@ -81,8 +81,8 @@ class ExactModel:
         """The cost of the second tier."""
         return [
             (variable, self.store.ways[way].mode.rank)
-            for cell in self.cells
-            for way, variable in cell.placed.items()
+            for bin_ in self.bins
+            for way, variable in bin_.placed.items()
             if self.store.ways[way].mode.rank
         ]
 
@@ -97,31 +97,31 @@ class ExactModel:
 
     def hint(self, answer: Answer) -> None:
         """Start from an answer."""
-        cells = iter(self.cells)
+        bins = iter(self.bins)
         for bay, chosen in zip(self.store.bays, answer, strict=True):
             columns = [column for column, number in chosen for _ in range(number)]
             for place in range(len(bay.slots)):
                 counts = columns[place].counts if place < len(columns) else (0,) * len(self.store.ways)
-                for way, variable in next(cells).placed.items():
+                for way, variable in next(bins).placed.items():
                     self.cp.add_hint(variable, counts[way])
 
     def read(self, values: Sequence[int]) -> Filling:
-        """What is served in each cell, given the values of all variables."""
-        counts = np.zeros((len(self.cells), len(self.store.ways)), dtype=np.int64)
+        """What is served in each bin, given the values of all variables."""
+        counts = np.zeros((len(self.bins), len(self.store.ways)), dtype=np.int64)
         deals = []
-        for number, cell in enumerate(self.cells):
-            for way, variable in cell.placed.items():
+        for number, bin_ in enumerate(self.bins):
+            for way, variable in bin_.placed.items():
                 counts[number, way] = values[variable.index]
-            deals.append(list(self._deal(cell, values)))
+            deals.append(list(self._deal(bin_, values)))
         return Filling(counts, deals=deals)
 
-    def _deal(self, cell: _Cell, values: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    def _deal(self, bin_: _Cell, values: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
         """Take pieces from the first unit that has any left."""
         givers: dict[int, list[int]] = defaultdict(list)
-        for units, supplied in cell.supplies:
+        for units, supplied in bin_.supplies:
             for unit, types in zip(units, supplied.shares(values), strict=False):
                 for type_ in types:
                     givers[type_].append(unit)
-        for way, variable in cell.placed.items():
+        for way, variable in bin_.placed.items():
             for _ in range(values[variable.index]):
                 yield way, tuple(givers[piece.type].pop(0) for piece in self.store.ways[way].pieces)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dralloc.problem import Problem
 from dralloc.solution import Placement
-from dralloc.solvers.cpsat.classes.counts import placement
+from dralloc.solvers.cpsat.classes.count_model import placement
 from dralloc.solvers.cpsat.classes.supply import Served
 from dralloc.solvers.cpsat.packing.columns import Answer
 from dralloc.solvers.cpsat.packing.filling import Deal
@@ -46,7 +46,7 @@ def placements(problem: Problem, store: Store, answer: Answer) -> list[Placement
 
 
 def _dealt(store: Store, answer: Answer) -> Iterator[tuple[Slot, Deal]]:
-    """The cells in order, with the columns of their bay in order."""
+    """The bins in order, with the columns of their bay in order."""
     for bay, chosen in zip(store.bays, answer, strict=True):
         slots = iter(bay.slots)
         for column, number in chosen:
@@ -57,11 +57,11 @@ def _dealt(store: Store, answer: Answer) -> Iterator[tuple[Slot, Deal]]:
 def _servings(store: Store, slot: Slot, deal: Deal) -> Iterator[_Serving]:
     devices = _devices(store, slot, deal)
     for place, (way, givers) in enumerate(deal):
-        need = store.ways[way].need
-        given: list[list[int]] = [[] for _ in need.asks]
+        requirement = store.ways[way].requirement
+        given: list[list[int]] = [[] for _ in requirement.item_groups]
         for piece, unit in zip(store.ways[way].pieces, givers, strict=True):
-            given[piece.ask].append(next(devices[unit]))
-        node = next(node for node, sets in zip(slot.cell.nodes, slot.sets, strict=True) if need.nodes in sets)
+            given[piece.item_group].append(next(devices[unit]))
+        node = next(node for node, sets in zip(slot.bin_.nodes, slot.sets, strict=True) if requirement.nodes in sets)
         served = Served(tuple(tuple(sorted(each)) for each in given), node)
         yield _Serving(store.ways[way].mode.rank, node, place, way, served)
 
@@ -73,6 +73,6 @@ def _devices(store: Store, slot: Slot, deal: Deal) -> list[Iterator[int]]:
         for piece, unit in zip(store.ways[way].pieces, givers, strict=True):
             types[unit].append(piece.type)
     return [
-        iter([slot.cell.units[number][position] for position in unit.giver.devices(asked)])
+        iter([slot.bin_.units[number][position] for position in unit.giver.devices(asked)])
         for asked, number, unit in zip(types, slot.order, slot.units, strict=True)
     ]

@@ -1,9 +1,9 @@
-"""Fillings: answers that are built greedily, many cells at a time.
+"""Fillings: answers that are built greedily, many bins at a time.
 
 Ways are taken one after the other, those with the most precious single piece first, because only few units have room
-for it. A piece goes to the unit of the cell in which it wastes least: what the unit can still give, at the prices of
+for it. A piece goes to the unit of the bin in which it wastes least: what the unit can still give, at the prices of
 the relaxation, should shrink by no more than the price of the piece. Other things equal it goes to the fullest unit.
-A way is put into the cells that waste least first, until it has been placed as often as in the relaxation; what is left
+A way is put into the bins that waste least first, until it has been placed as often as in the relaxation; what is left
 of the demand is tried in the end, the most weight per price first.
 """
 
@@ -26,7 +26,7 @@ Dealt = tuple[int, tuple[int, ...]]
 """A way that is served, and the unit (by its place in the bay) that gives each piece."""
 
 Deal = tuple[Dealt, ...]
-"""What is served in a cell."""
+"""What is served in a bin."""
 
 _WASTE: Final = 1000.0
 """How much more waste matters than room that is left."""
@@ -35,24 +35,24 @@ _IMPOSSIBLE: Final = 1e18
 
 
 class Round(NamedTuple):
-    """A way that was put into some cells, once each, with the units that gave the pieces."""
+    """A way that was put into some bins, once each, with the units that gave the pieces."""
 
     way: int
-    cells: Numbers
+    bins: Numbers
     units: Numbers
 
 
 class Filling:
-    """What one run has put where; the cells are those of the bays in a row.
+    """What one run has put where; the bins are those of the bays in a row.
 
     Parameters
     ----------
     counts
-        By cell and way, how often.
+        By bin and way, how often.
     rounds
         What was put where, as it came.
     deals
-        By cell, the same; worked out from the rounds if it is not known.
+        By bin, the same; worked out from the rounds if it is not known.
     """
 
     def __init__(self, counts: Numbers, rounds: Sequence[Round] = (), deals: Sequence[Sequence[Dealt]] = ()) -> None:
@@ -60,14 +60,14 @@ class Filling:
         self._rounds = rounds
         self._deals = list(map(list, deals))
 
-    def deal(self, cell: int) -> Deal:
-        """What is served in a cell."""
+    def deal(self, bin_: int) -> Deal:
+        """What is served in a bin."""
         if not self._deals:
             self._deals = [[] for _ in self.counts]
-            for way, cells, units in self._rounds:
-                for number, givers in zip(cells.tolist(), units.tolist(), strict=True):
+            for way, bins, units in self._rounds:
+                for number, givers in zip(bins.tolist(), units.tolist(), strict=True):
                     self._deals[number].append((way, tuple(givers)))
-        return tuple(self._deals[cell])
+        return tuple(self._deals[bin_])
 
 
 class Filler:
@@ -90,7 +90,8 @@ class Filler:
         self.prices: Values = np.array([[prices[type_] for type_ in types] for prices in automaton.prices])
         self.places = [self._precious_first(way.pieces) for way in store.ways]
         self.allowed: list[Flags] = [
-            np.array([way.need.nodes in sets for sets in store.areas], dtype=bool)[self.areas] for way in store.ways
+            np.array([way.requirement.nodes in sets for sets in store.areas], dtype=bool)[self.areas]
+            for way in store.ways
         ]
 
     def _start(self) -> Numbers:
@@ -107,7 +108,7 @@ class Filler:
         return sorted(range(len(pieces)), key=lambda place: -mean[pieces[place].type])
 
     def fill(self, targets: Targets, random: np.random.Generator, noise: float) -> Filling:
-        """Fill all cells; ``noise`` is by how much (as an exponent) the order is left to chance."""
+        """Fill all bins; ``noise`` is by how much (as an exponent) the order is left to chance."""
         run = _Run(self, random)
         largest, total = self._sizes()
         noisy = [each * np.exp(random.normal(0, noise, len(each))) for each in (largest, total)]
@@ -117,7 +118,7 @@ class Filler:
         return self._finish(run, total)
 
     def fill_densely(self, random: np.random.Generator) -> Filling:
-        """Fill all cells with the most weight per price first, whatever the relaxation places."""
+        """Fill all bins with the most weight per price first, whatever the relaxation places."""
         return self._finish(_Run(self, random), self._sizes()[1])
 
     def _finish(self, run: _Run, sizes: Values) -> Filling:
@@ -134,7 +135,7 @@ class Filler:
 
 
 class _Run:
-    """A filling that is under way. Which of equally good cells come first is drawn by lot."""
+    """A filling that is under way. Which of equally good bins come first is drawn by lot."""
 
     def __init__(self, filler: Filler, random: np.random.Generator) -> None:
         self.filler = filler
@@ -145,29 +146,29 @@ class _Run:
         self.rounds: list[Round] = []
 
     def place(self, way: int, limit: int, where: Flags | None = None) -> None:
-        """Put a way into cells, at most so often in all."""
+        """Put a way into bins, at most so often in all."""
         cls = self.filler.store.ways[way].cls
         limit = min(limit, self.left[cls])
         may = self.filler.allowed[way] if where is None else self.filler.allowed[way] & where
-        cells = self.order[may[self.order]]
-        while limit > 0 and len(cells):
-            fits, waste, states, units = self._try(way, cells)
-            cells, waste, states, units = cells[fits], waste[fits], states[fits], units[fits]
+        bins = self.order[may[self.order]]
+        while limit > 0 and len(bins):
+            fits, waste, states, units = self._try(way, bins)
+            bins, waste, states, units = bins[fits], waste[fits], states[fits], units[fits]
             chosen = np.argsort(waste, kind="stable")[:limit]
             if not len(chosen):
                 return
-            self.states[cells[chosen]] = states[chosen]
-            self.counts[cells[chosen], way] += 1
-            self.rounds.append(Round(way, cells[chosen], units[chosen]))
+            self.states[bins[chosen]] = states[chosen]
+            self.counts[bins[chosen], way] += 1
+            self.rounds.append(Round(way, bins[chosen], units[chosen]))
             self.left[cls] -= len(chosen)
             limit -= len(chosen)
 
-    def _try(self, way: int, cells: Numbers) -> tuple[Flags, Values, Numbers, Numbers]:
-        """Whether the way fits into each cell, what is wasted, the states after it, and the units that give."""
+    def _try(self, way: int, bins: Numbers) -> tuple[Flags, Values, Numbers, Numbers]:
+        """Whether the way fits into each bin, what is wasted, the states after it, and the units that give."""
         pieces, automaton = self.filler.store.ways[way].pieces, self.filler.automaton
-        states, areas, row = self.states[cells], self.filler.areas[cells][:, None], np.arange(len(cells))
-        fits, waste = np.ones(len(cells), dtype=bool), np.zeros(len(cells))
-        units: Numbers = np.full((len(cells), len(pieces)), -1)
+        states, areas, row = self.states[bins], self.filler.areas[bins][:, None], np.arange(len(bins))
+        fits, waste = np.ones(len(bins), dtype=bool), np.zeros(len(bins))
+        units: Numbers = np.full((len(bins), len(pieces)), -1)
         for place in self.filler.places[way]:
             piece = pieces[place]
             after = automaton.advance(states, piece.type)

@@ -1,13 +1,13 @@
-"""The master: which columns the cells of each bay have.
+"""The master: which columns the bins of each bay have.
 
 With ``count[j, k]`` for how often column *j* serves way *k* of demand class *c*, and copies of columns to choose::
 
-    sum_j copies[b, j] <= cells[b]                              for each bay
+    sum_j copies[b, j] <= bins[b]                              for each bay
     served[k] <= sum_{b, j} count[j, k] * copies[b, j]          for each way
     sum_{k of c} served[k] + missed[c] = demand[c]              for each class
 
 In a basic solution of the linear relaxation, at most as many bays have fractional copies as there are rows of ways and
-classes: with few kinds of demands nearly every cell is decided.
+classes: with few kinds of demands nearly every bin is decided.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = ["Master", "Offer"]
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Columns to choose from, for so many cells of a bay."""
+    """Columns to choose from, for so many bins of a bay."""
 
     columns: Sequence[Column]
-    cells: int
+    bins: int
 
 
 class Master:
@@ -54,10 +54,10 @@ class Master:
         self.missed = [self.cp.new_int_var(0, size, "") for size in demand]
         self.served = [self.cp.new_int_var(0, demand[way.cls], "") for way in store.ways]
         self.copies = {
-            bay: [self.cp.new_int_var(0, offer.cells, "") for _ in offer.columns] for bay, offer in offers.items()
+            bay: [self.cp.new_int_var(0, offer.bins, "") for _ in offer.columns] for bay, offer in offers.items()
         }
         for bay, copies in self.copies.items():
-            self.cp.add(cp_model.LinearExpr.sum(copies) <= offers[bay].cells)
+            self.cp.add(cp_model.LinearExpr.sum(copies) <= offers[bay].bins)
         self.rows_of_ways = list(self._serve())
         self._demand(demand)
 

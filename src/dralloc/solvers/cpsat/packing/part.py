@@ -1,4 +1,4 @@
-"""A component that is solved over pieces and cells, on its way through the tiers."""
+"""A component that is solved over pieces and bins, on its way through the tiers."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _POLISHED: Final = 4
 """Integer masters of a round."""
 
 _MANY: Final = 512
-"""With more cells, pricing columns for them takes longer than it is worth, unless nothing else helps."""
+"""With more bins, pricing columns for them takes longer than it is worth, unless nothing else helps."""
 
 _SMALL: Final = 64
-"""Up to so many cells the exact model may come to an end within a time limit."""
+"""Up to so many bins the exact model may come to an end within a time limit."""
 
 
 class PackedComponent(BestOfClasses):

@@ -1,4 +1,4 @@
-"""Columns that the linear master lacks: the best that a cell can serve at given prices, decided exactly."""
+"""Columns that the linear master lacks: the best that a bin can serve at given prices, decided exactly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNIT: Final = 10**6
 """The highest price as an integer."""
 
 _LEAST: Final = 1e-7
-"""Less than this share of a cell's worth is not worth a column."""
+"""Less than this share of a bin's worth is not worth a column."""
 
 
 class Pricer:
@@ -46,7 +46,7 @@ class Pricer:
             self._models[bay] = ExactModel(part_of(self.store, {bay: 1}, left_of(self.store, [])))
         model = self._models[bay]
         unit = _UNIT / (max(prices) or 1.0)
-        cost = [(variable, -round(unit * prices[way])) for way, variable in model.cells[0].placed.items()]
+        cost = [(variable, -round(unit * prices[way])) for way, variable in model.bins[0].placed.items()]
         outcome = minimise(model.cp, cost, self.options, limit)
         if outcome.interrupted:
             raise Interrupted
@@ -56,9 +56,9 @@ class Pricer:
         return Column(tuple(filling.counts[0].tolist()), filling, 0)
 
 
-def part_of(store: Store, cells: Mapping[int, int], demand: Sequence[int]) -> Store:
-    """Some cells of each bay, and some of the demands of each class."""
-    bays = tuple(replace(store.bays[bay], slots=store.bays[bay].slots[:number]) for bay, number in cells.items())
+def part_of(store: Store, bins: Mapping[int, int], demand: Sequence[int]) -> Store:
+    """Some bins of each bay, and some of the demands of each class."""
+    bays = tuple(replace(store.bays[bay], slots=store.bays[bay].slots[:number]) for bay, number in bins.items())
     classes = tuple(
         replace(each, members=each.members[:number]) for each, number in zip(store.classes, demand, strict=True)
     )

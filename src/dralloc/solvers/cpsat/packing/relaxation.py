@@ -1,4 +1,4 @@
-"""The relaxation: pieces may come from any unit of an area, whatever cell it is in.
+"""The relaxation: pieces may come from any unit of an area, whatever bin it is in.
 
 In variables, for ways *k* of demand classes *c*, areas *a*, types of pieces *t*::
 

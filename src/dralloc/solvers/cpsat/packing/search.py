@@ -1,4 +1,4 @@
-"""The search for good columns: fillings, the linear master, and integer masters over a few cells."""
+"""The search for good columns: fillings, the linear master, and integer masters over a few bins."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOISES: Final = (0.2, 0.1, 0.4, 0.0)
 """By how much fillings differ, in turn."""
 
 _CELLS: Final = 60
-"""So many cells are decided anew at once."""
+"""So many bins are decided anew at once."""
 
 _CHOICE: Final = 60
 """So many columns of a bay are enough to choose from."""
@@ -120,7 +120,7 @@ class Search:
         return self._complete(whole, clock)
 
     def polish(self, clock: Clock) -> bool:
-        """Decide some cells of the best answer anew."""
+        """Decide some bins of the best answer anew."""
         used = [(bay, place) for bay, chosen in enumerate(self.best) for place in range(sum(n for _, n in chosen))]
         drawn = self.random.permutation(len(used))[:_CELLS].tolist()
         freed: dict[int, list[int]] = defaultdict(list)
@@ -132,7 +132,7 @@ class Search:
         return self._complete(kept, clock)
 
     def _complete(self, whole: Answer, clock: Clock) -> bool:
-        """Choose columns for the cells that have none, for the demand that is left."""
+        """Choose columns for the bins that have none, for the demand that is left."""
         left = [len(bay.slots) - sum(n for _, n in chosen) for bay, chosen in zip(self.store.bays, whole, strict=True)]
         offers = {
             bay: Offer(self._choice(bay), left[bay])
@@ -169,7 +169,7 @@ class Search:
 
 
 def _without(chosen: Sequence[tuple[Column, int]], places: set[int]) -> list[tuple[Column, int]]:
-    """The columns of a bay's cells but for those at the given places."""
+    """The columns of a bay's bins but for those at the given places."""
     kept = []
     first = 0
     for column, number in chosen:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dralloc.solvers.cpsat.classes.cells import Cell
-from dralloc.solvers.cpsat.classes.machine import Machine
-from dralloc.solvers.cpsat.classes.needs import DemandClass, Mode, Need
+from dralloc.solvers.cpsat.classes.bins import Bin
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, Requirement, ServingMode
+from dralloc.solvers.cpsat.classes.state_space import StateSpace
 from dralloc.solvers.cpsat.packing.kinds import Kind
 from dralloc.solvers.cpsat.packing.units import Unit, UnitReader
 
@@ -20,22 +20,22 @@ class Piece(NamedTuple):
     """One device of a type, for an ask (its place in the need)."""
 
     type: int
-    ask: int
+    item_group: int
 
 
 class Way(NamedTuple):
     """A way to serve a demand class (an index): one of its modes, and the pieces that it takes."""
 
     cls: int
-    mode: Mode
-    need: Need
+    mode: ServingMode
+    requirement: Requirement
     pieces: tuple[Piece, ...]
 
 
 class Slot(NamedTuple):
-    """A cell in a bay: its units by their place in the bay, as numbers in the cell and as what they look like."""
+    """A bin in a bay: its units by their place in the bay, as numbers in the bin and as what they look like."""
 
-    cell: Cell
+    bin_: Bin
     order: tuple[int, ...]
     units: tuple[Unit, ...]
     sets: tuple[frozenset[int], ...]
@@ -43,7 +43,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bay:
-    """Cells that can be filled in the same ways: the kinds of their units in order, and the area that they are in."""
+    """Bins that can be filled in the same ways: the kinds of their units in order, and the area that they are in."""
 
     kinds: tuple[int, ...]
     area: int
@@ -61,9 +61,9 @@ class Store:
     kinds
         The kinds of units.
     bays
-        The cells.
+        The bins.
     areas
-        By number: the sets of candidate nodes that some node of a cell belongs to.
+        By number: the sets of candidate nodes that some node of a bin belongs to.
     """
 
     classes: tuple[DemandClass, ...]
@@ -75,7 +75,7 @@ class Store:
     def ways_of(self, area: int) -> Iterator[int]:
         """The ways that candidate nodes allow in an area."""
         for number, way in enumerate(self.ways):
-            if way.need.nodes in self.areas[area]:
+            if way.requirement.nodes in self.areas[area]:
                 yield number
 
     @property
@@ -89,46 +89,52 @@ class Store:
         return sorted({piece.type for way in self.ways for piece in way.pieces})
 
 
-def as_store(classes: Sequence[DemandClass], machines: Sequence[Machine], needs: Sequence[Need]) -> Store | None:
+def as_store(
+    classes: Sequence[DemandClass], spaces: Sequence[StateSpace], requirements: Sequence[Requirement]
+) -> Store | None:
     """See a component as a store.
 
     Returns
     -------
-    None if a need has constraints, a node of a cell does not reach all of it, a unit has too many states, or an ask for
+    None if a need has constraints, a node of a bin does not reach all of it, a unit has too many states, or an ask for
     several devices could get one shared device several times.
     """
     ways = [
-        Way(number, mode, needs[mode.need], _pieces(needs[mode.need]))
+        Way(number, mode, requirements[mode.requirement], _pieces(requirements[mode.requirement]))
         for number, each in enumerate(classes)
         for mode in each.modes
     ]
-    if any(way.need.rules for way in ways):
+    if any(way.requirement.rules for way in ways):
         return None
     wanted: Tally[int] = Tally()
     for way in ways:
         for piece in way.pieces:
             wanted[piece.type] += len(classes[way.cls].members)
-    reader = UnitReader(machines[0].profiles, wanted)
+    reader = UnitReader(spaces[0].profiles, wanted)
     areas: dict[frozenset[int], int] = {}
     bays: dict[tuple[tuple[int, ...], int], Bay] = {}
-    for machine in machines:
-        units = [reader.read(view) for view in machine.cells.units]
+    for space in spaces:
+        units = [reader.read(view) for view in space.bin_class.units]
         known = [unit for unit in units if unit is not None]
-        devices = sum(len(view.devices) for view in machine.cells.units)
-        if len(known) < len(units) or any(len(place.reach) < devices for place in machine.cells.places):
+        devices = sum(len(view.devices) for view in space.bin_class.units)
+        if len(known) < len(units) or any(len(place.reach) < devices for place in space.bin_class.nodes):
             return None
         order = tuple(sorted(range(len(known)), key=lambda unit: known[unit].kind))
-        area = areas.setdefault(frozenset().union(*machine.sets_of_place), len(areas))
+        area = areas.setdefault(frozenset().union(*space.node_sets), len(areas))
         key = tuple(known[unit].kind for unit in order), area
         bay = bays.setdefault(key, Bay(*key))
-        sets = tuple(machine.sets_of_place)
+        sets = tuple(space.node_sets)
         looks = tuple(known[unit] for unit in order)
-        bay.slots.extend([Slot(cell, order, looks, sets) for cell in machine.cells.cells])
-    several = {ask.type for way in ways for ask in way.need.asks if ask.number > 1}
+        bay.slots.extend([Slot(bin_, order, looks, sets) for bin_ in space.bin_class.bins])
+    several = {item_group.type for way in ways for item_group in way.requirement.item_groups if item_group.number > 1}
     if any(kind.shared and kind.most(type_) > 1 for kind in reader.kinds for type_ in several.intersection(kind.types)):
         return None
     return Store(tuple(classes), tuple(ways), tuple(reader.kinds), tuple(bays.values()), tuple(areas))
 
 
-def _pieces(need: Need) -> tuple[Piece, ...]:
-    return tuple(Piece(ask.type, number) for number, ask in enumerate(need.asks) for _ in range(ask.number))
+def _pieces(requirement: Requirement) -> tuple[Piece, ...]:
+    return tuple(
+        Piece(item_group.type, number)
+        for number, item_group in enumerate(requirement.item_groups)
+        for _ in range(item_group.number)
+    )

@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from dralloc.solvers.cpsat.classes.live import Profile
-from dralloc.solvers.cpsat.classes.machine import Machine
-from dralloc.solvers.cpsat.classes.needs import Ask, Need
+from dralloc.solvers.cpsat.classes.bin_keys import BinClass, NodeView, UnitView
+from dralloc.solvers.cpsat.classes.demand_classes import ItemGroup, Requirement
 from dralloc.solvers.cpsat.classes.patterns import Pattern, maximal_patterns
-from dralloc.solvers.cpsat.classes.signature import CellClass, Place, UnitView
+from dralloc.solvers.cpsat.classes.state_space import StateSpace
+from dralloc.solvers.cpsat.classes.usable import Profile
 from dralloc.solvers.cpsat.packing.bins import BinKind
 from dralloc.solvers.cpsat.packing.kinds import Kind, PatternKind
 
@@ -43,7 +43,7 @@ class SingleGiver:
 class PatternGiver:
     """How a unit with known patterns gives devices."""
 
-    machine: Machine
+    space: StateSpace
     patterns: Sequence[Pattern]
     _known: dict[tuple[int, ...], list[int]] = field(default_factory=dict)
 
@@ -59,13 +59,13 @@ class PatternGiver:
         for type_ in types:
             asked[type_] += 1
         pattern = next(each for each in self.patterns if asked.items() <= _covered(each, asked).items())
-        groups = self.machine.layouts[0].groups
+        groups = self.space.layouts[0].groups
         left = [list(reversed(group.members)) for group in groups]
         found: dict[int, list[int]] = defaultdict(list)
-        for step in pattern.steps:
-            [take] = step.takes
-            members = left[take.group]
-            found[step.need].append(members[-1] if groups[take.group].shareable else members.pop())
+        for transition in pattern.transitions:
+            [use] = transition.device_uses
+            members = left[use.group]
+            found[transition.requirement].append(members[-1] if groups[use.group].shareable else members.pop())
         given = {type_: iter(sorted(devices)) for type_, devices in found.items()}
         return [next(given[type_]) for type_ in types]
 
@@ -97,7 +97,7 @@ class UnitReader:
     def __init__(self, profiles: Sequence[Profile], supply: Mapping[int, int]) -> None:
         self.profiles = profiles
         self.supply = supply
-        self.pieces = [Need((Ask(0, type_, 1),), (), 0) for type_ in range(max(supply, default=-1) + 1)]
+        self.pieces = [Requirement((ItemGroup(0, type_, 1),), (), 0) for type_ in range(max(supply, default=-1) + 1)]
         self.kinds: list[Kind] = []
         self._numbers: dict[Kind, int] = {}
         self._units: dict[UnitView, Unit | None] = {}
@@ -109,21 +109,21 @@ class UnitReader:
         return self._units[view]
 
     def _enter(self, view: UnitView) -> Unit | None:
-        everywhere = Place(0, tuple(range(len(view.devices))))
-        machine = Machine(CellClass((view,), (), (everywhere,)), self.profiles, (frozenset({0}),))
+        everywhere = NodeView(0, tuple(range(len(view.devices))))
+        space = StateSpace(BinClass((view,), (), (everywhere,)), self.profiles, (frozenset({0}),))
         offered = {type_ for device in view.devices for type_, _ in self.profiles[device.profile]}
         supply = {type_: count for type_, count in self.supply.items() if type_ in offered}
-        bin_ = _as_bin(machine, supply)
+        bin_ = _as_capacity_units(space, supply)
         if bin_ is not None:
             return Unit(self._number(bin_), SingleGiver())
-        patterns = maximal_patterns(machine, self.pieces, supply, _MOST_EFFORT)
+        patterns = maximal_patterns(space, self.pieces, supply, _MOST_EFFORT)
         if patterns is None:
             return None
         types = tuple(sorted({type_ for pattern in patterns for type_, _ in pattern.counts}))
         counts = [dict(pattern.counts) for pattern in patterns]
         rows = sorted({tuple(each.get(type_, 0) for type_ in types) for each in counts})
         kind = PatternKind(types, tuple(rows), any(device.shareable for device in view.devices))
-        return Unit(self._number(kind), PatternGiver(machine, patterns))
+        return Unit(self._number(kind), PatternGiver(space, patterns))
 
     def _number(self, kind: Kind) -> int:
         if kind not in self._numbers:
@@ -132,9 +132,9 @@ class UnitReader:
         return self._numbers[kind]
 
 
-def _as_bin(machine: Machine, wanted: Collection[int]) -> BinKind | None:
+def _as_capacity_units(space: StateSpace, wanted: Collection[int]) -> BinKind | None:
     """See a unit as one shared device with many amounts; None if it is not."""
-    [layout] = machine.layouts
+    [layout] = space.layouts
     group, *others = layout.groups
     if others or not group.shareable or group.opens:
         return None

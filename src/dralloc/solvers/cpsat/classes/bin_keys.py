@@ -1,15 +1,15 @@
-"""Cell classes: cells that are equal up to the names of devices, counters, values and nodes.
+"""Bin classes: the equivalence classes of bins, up to the names of devices, counters, values and nodes.
 
-The signature of a cell lists everything that a decision in it depends on, in a canonical order in which counters and
+The canonical key of a bin lists everything that a decision in it depends on, in a canonical order in which counters and
 attribute values are numbered as they first appear: per device its profile, what is left of its capacities, whether it
 is shared already, what it consumes of which counter, and which values it has under constrained attributes; per counter
-what is left; per node which sets of candidate nodes it belongs to and which devices it reaches. So if two cells have
-one signature, mapping the n-th device of the one to the n-th of the other turns every choice in the one into a choice
-in the other of the same worth. The converse does not hold, and need not: a pair of equal cells whose canonical orders
+what is left; per node which sets of candidate nodes it belongs to and which devices it reaches. So if two bins have
+one key, mapping the n-th device of the one to the n-th of the other turns every choice in the one into a choice
+in the other of the same worth. The converse does not hold, and need not: a pair of equal bins whose canonical orders
 differ only makes two classes of one.
 
-Numbers that cannot matter are left out: a counter that cannot run out even if all live devices draw on it is none, and
-amounts are divided by their common factor.
+Numbers that cannot matter are left out: a counter that cannot run out even if all usable devices draw on it is none,
+and amounts are divided by their common factor.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from math import gcd
 from typing import NamedTuple
 
 from dralloc.problem import Problem
-from dralloc.solvers.cpsat.classes.cells import Cell
-from dralloc.solvers.cpsat.classes.live import Live, Profile
-from dralloc.solvers.cpsat.classes.needs import Wants
+from dralloc.solvers.cpsat.classes.bins import Bin
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses
+from dralloc.solvers.cpsat.classes.usable import Profile, UsableDevices
 
-__all__ = ["CellClass", "DeviceView", "Place", "Reader", "UnitView"]
+__all__ = ["BinClass", "BinClassifier", "DeviceView", "NodeView", "UnitView"]
 
 
 class DeviceView(NamedTuple):
@@ -54,100 +54,102 @@ class UnitView(NamedTuple):
     named: tuple[tuple[int, int], ...]
 
 
-class Place(NamedTuple):
-    """A node: the region that it is in (see `Reader`), and the devices, by position, that it reaches."""
+class NodeView(NamedTuple):
+    """A node: the region that it is in (see `BinClassifier`), and the devices, by position, that it reaches."""
 
     region: int
     reach: tuple[int, ...]
 
 
 @dataclass(slots=True)
-class CellClass:
-    """Equal cells, each with its units in canonical order.
+class BinClass:
+    """Equal bins, each with its units in canonical order.
 
     Parameters
     ----------
     units
-        What the units look like, by position.
+        The units' views, by position.
     values
         By constrained attribute, for each device by position: its values as numbers; None if that does not matter.
-    places
+    nodes
         The nodes.
-    cells
-        The cells, in search order.
+    bins
+        The bins, in search order.
     """
 
     units: tuple[UnitView, ...]
     values: tuple[tuple[str, tuple[frozenset[int] | None, ...]], ...]
-    places: tuple[Place, ...]
-    cells: list[Cell] = field(default_factory=list)
+    nodes: tuple[NodeView, ...]
+    bins: list[Bin] = field(default_factory=list)
 
 
-class Reader:
-    """Sorts cells into classes.
+class BinClassifier:
+    """Sorts bins into classes.
 
     ``regions`` has, by number, the sets of candidate nodes that the nodes of a region belong to.
     """
 
-    def __init__(self, problem: Problem, wants: Wants, live: Live) -> None:
+    def __init__(self, problem: Problem, demand_classes: DemandClasses, usable: UsableDevices) -> None:
         self.problem = problem
-        self.live = live
-        self.classes: dict[Hashable, CellClass] = {}
+        self.usable = usable
+        self.classes: dict[Hashable, BinClass] = {}
         self.views: dict[UnitView, int] = {}
         self.listed: list[UnitView] = []
         self.published: dict[Hashable, int] = {}
         self.free = [counter.free for counter in problem.counters]
         self.plain: dict[int, int] = {}
         self.regions: dict[frozenset[int], int] = {}
-        self.region_of = [self._region(wants, node) for node in range(len(problem.nodes))]
-        self.compared = _compared(wants)
-        self.steps = [_steps(profile) for profile in live.profiles]
+        self.region_of = [self._region(demand_classes, node) for node in range(len(problem.nodes))]
+        self.compared = _compared(demand_classes)
+        self.summaries = [_summary(profile) for profile in usable.profiles]
 
-    def enter(self, cell: Cell) -> CellClass:
-        """Put a cell into its class."""
-        views = [self._unit(unit) for unit in cell.units]
-        order = self._order(cell, views) if len(views) > 1 else [0]
-        units = tuple(cell.units[position] for position in order)
+    def enter(self, bin_: Bin) -> BinClass:
+        """Put a bin into its class."""
+        views = [self._unit(unit) for unit in bin_.units]
+        order = self._order(bin_, views) if len(views) > 1 else [0]
+        units = tuple(bin_.units[position] for position in order)
         devices = [device for unit in units for device in unit]
         values = tuple(self._values(devices))
-        places = sorted((Place(self.region_of[node], self._reach(devices, node)), node) for node in cell.nodes)
-        key = tuple(views[each] for each in order), values, tuple(place for place, _ in places)
+        nodes = sorted((NodeView(self.region_of[node], self._reach(devices, node)), node) for node in bin_.nodes)
+        key = tuple(views[each] for each in order), values, tuple(view for view, _ in nodes)
         found = self.classes.get(key)
         if found is None:
-            found = self.classes[key] = CellClass(tuple(self.listed[number] for number in key[0]), values, key[2])
-        found.cells.append(Cell(units, tuple(node for _, node in places)))
+            found = self.classes[key] = BinClass(tuple(self.listed[number] for number in key[0]), values, key[2])
+        found.bins.append(Bin(units, tuple(node for _, node in nodes)))
         return found
 
-    def _region(self, wants: Wants, node: int) -> int:
-        sets = frozenset(number for number, nodes in enumerate(wants.node_sets) if nodes is None or node in nodes)
+    def _region(self, demand_classes: DemandClasses, node: int) -> int:
+        sets = frozenset(
+            number for number, nodes in enumerate(demand_classes.node_sets) if nodes is None or node in nodes
+        )
         return self.regions.setdefault(sets, len(self.regions))
 
     def _reach(self, devices: Sequence[int], node: int) -> tuple[int, ...]:
-        return tuple(position for position, device in enumerate(devices) if node in self.live.homes[device])
+        return tuple(position for position, device in enumerate(devices) if node in self.usable.nodes_of[device])
 
     def _unit(self, unit: Sequence[int]) -> int:
-        """The number of what the unit looks like."""
+        """The number of the unit's view."""
         first = unit[0]
         view = self.problem.devices[first]
-        profile = self.live.profile_of[first]
-        if len(unit) == 1 and not view.shareable and not view.consumes and not self.steps[profile].counters:
+        profile = self.usable.profile_of[first]
+        if len(unit) == 1 and not view.shareable and not view.consumes and not self.summaries[profile].counters:
             if profile not in self.plain:
                 plain = UnitView((DeviceView(profile, False, (), False, ()),), (), ())
                 self.plain[profile] = self._number(plain)
             return self.plain[profile]
         key = self._as_published(unit)
         if key is None:
-            return self._number(self._look_at(unit))
+            return self._number(self._view(unit))
         if key not in self.published:
-            self.published[key] = self._number(self._look_at(unit))
+            self.published[key] = self._number(self._view(unit))
         return self.published[key]
 
     def _as_published(self, unit: Sequence[int]) -> Hashable | None:
-        """A key that is quick to find and decides what the unit looks like, for dedicated devices with counters."""
+        """A key that is quick to find and determines the unit's view, for dedicated devices with counters."""
         devices, free = self.problem.devices, self.free
         drawn = [devices[device].consumes for device in unit]
-        profiles = tuple([self.live.profile_of[device] for device in unit])
-        if not all(drawn) or any(self.steps[profile].charges for profile in dict.fromkeys(profiles)):
+        profiles = tuple([self.usable.profile_of[device] for device in unit])
+        if not all(drawn) or any(self.summaries[profile].charges for profile in dict.fromkeys(profiles)):
             return None
         counters, amounts = zip(*chain.from_iterable(drawn), strict=True)
         first = min(counters)
@@ -160,7 +162,7 @@ class Reader:
             self.listed.append(view)
         return self.views[view]
 
-    def _look_at(self, unit: Sequence[int]) -> UnitView:
+    def _view(self, unit: Sequence[int]) -> UnitView:
         devices, shares = self.problem.devices, self.problem.usage.shares
         needed: dict[int, list[int]] = {}
         for device in unit:
@@ -170,7 +172,7 @@ class Reader:
                         needed[counter].append(amount)
                     else:
                         needed[counter] = [amount]
-        named = {counter for device in unit for counter in self.steps[self.live.profile_of[device]].counters}
+        named = {counter for device in unit for counter in self.summaries[self.usable.profile_of[device]].counters}
         free = {counter: self.problem.counters[counter].free for counter in needed}
         free = {counter: left for counter, left in free.items() if counter in named or sum(needed[counter]) > left}
         units = {counter: 1 if counter in named else gcd(*needed[counter]) for counter in free}
@@ -183,7 +185,7 @@ class Reader:
         )
 
     def _device(self, device: int, numbers: Mapping[int, int], units: Mapping[int, int]) -> DeviceView:
-        view, profile = self.problem.devices[device], self.live.profile_of[device]
+        view, profile = self.problem.devices[device], self.usable.profile_of[device]
         shared = view.slot in self.problem.usage.shares
         draws: tuple[tuple[int, int], ...] = ()
         if not shared:
@@ -195,7 +197,7 @@ class Reader:
         consumed = self.problem.usage.consumed.get(view.slot, {})
         left = tuple(
             (name, (view.capacity[name].total - consumed.get(name, 0)) // step * step)
-            for name, step in self.steps[profile].capacity
+            for name, step in self.summaries[profile].capacity
         )
         return DeviceView(profile, True, left, shared, draws)
 
@@ -205,7 +207,7 @@ class Reader:
             numbers: dict[Hashable, int] = {}
             found: list[frozenset[int] | None] = []
             for device in devices:
-                if types.isdisjoint(self.steps[self.live.profile_of[device]].types):
+                if types.isdisjoint(self.summaries[self.usable.profile_of[device]].types):
                     found.append(None)
                     continue
                 values = sorted(self.problem.devices[device].attributes[name], key=repr)
@@ -213,17 +215,17 @@ class Reader:
             if numbers or any(each is not None for each in found):
                 yield name, tuple(found)
 
-    def _order(self, cell: Cell, views: Sequence[int]) -> list[int]:
-        """Sort units by what they look like, and by who has their values."""
+    def _order(self, bin_: Bin, views: Sequence[int]) -> list[int]:
+        """Sort units by their views, and by the units that carry the same attribute values."""
         owners: dict[tuple[str, Hashable], list[tuple[int, int]]] = defaultdict(list)
-        for view, unit in zip(views, cell.units, strict=True):
+        for view, unit in zip(views, bin_.units, strict=True):
             for position, device in enumerate(unit):
                 for value in self._compared_values(device):
                     owners[value].append((view, position))
         marks = {value: tuple(sorted(each)) for value, each in owners.items()}
         first = {value: number for number, value in enumerate(owners)}
         keys = []
-        for view, unit in zip(views, cell.units, strict=True):
+        for view, unit in zip(views, bin_.units, strict=True):
             own = [list(self._compared_values(device)) for device in unit]
             marked = tuple(tuple(sorted(marks[value] for value in each)) for each in own)
             # Units with a common value are put side by side.
@@ -231,13 +233,13 @@ class Reader:
         return sorted(range(len(views)), key=lambda position: keys[position])
 
     def _compared_values(self, device: int) -> Iterator[tuple[str, Hashable]]:
-        types = self.steps[self.live.profile_of[device]].types
+        types = self.summaries[self.usable.profile_of[device]].types
         for name, comparing in self.compared.items():
             if not comparing.isdisjoint(types):
                 yield from ((name, value) for value in sorted(self.problem.devices[device].attributes[name], key=repr))
 
 
-class _Steps(NamedTuple):
+class _ProfileSummary(NamedTuple):
     """Of a profile: its types, per charged capacity the greatest common factor of all amounts, charged counters."""
 
     types: frozenset[int]
@@ -250,22 +252,22 @@ class _Steps(NamedTuple):
         return bool(self.capacity or self.counters)
 
 
-def _steps(profile: Profile) -> _Steps:
+def _summary(profile: Profile) -> _ProfileSummary:
     amounts: dict[str, int] = {}
     for _, charge in profile:
         for name, amount in charge.capacity:
             amounts[name] = gcd(amounts.get(name, 0), amount)
-    return _Steps(
+    return _ProfileSummary(
         frozenset(type_ for type_, _ in profile),
         tuple((name, step or 1) for name, step in amounts.items()),
         frozenset(counter for _, charge in profile for counter, _ in charge.counters),
     )
 
 
-def _compared(wants: Wants) -> dict[str, frozenset[int]]:
-    """By attribute that some need compares: the types of asks whose devices it compares."""
+def _compared(demand_classes: DemandClasses) -> dict[str, frozenset[int]]:
+    """By attribute that some requirement compares: the types of item groups whose devices it compares."""
     found: dict[str, set[int]] = defaultdict(set)
-    for need in wants.needs:
-        for rule in need.rules:
-            found[rule.attribute].update(need.asks[position].type for position in rule.asks)
+    for requirement in demand_classes.requirements:
+        for rule in requirement.rules:
+            found[rule.attribute].update(requirement.item_groups[position].type for position in rule.item_groups)
     return {name: frozenset(types) for name, types in sorted(found.items())}

@@ -1,4 +1,4 @@
-"""The devices that some class of demands can still get, and what they look like to the classes."""
+"""The usable devices: those that some demand class can still get, and what each of them can serve."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from dralloc.errors import AllocationError
 from dralloc.problem import Charge, Problem
 from dralloc.problem.ledger import Ledger
-from dralloc.solvers.cpsat.classes.needs import Need, Wants
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses, Requirement
 
-__all__ = ["Live", "Profile", "take_stock"]
+__all__ = ["Profile", "UsableDevices", "usable_devices"]
 
 _NOTHING = Charge()
 
 Profile = tuple[tuple[int, Charge], ...]
-"""The types of asks that a device can serve, with what each takes of it."""
+"""The item types that a device can serve, with what each takes of it."""
 
 
 @dataclass(slots=True)
-class Live:
+class UsableDevices:
     """The devices in the order in which nodes are searched.
 
     Parameters
@@ -28,62 +28,62 @@ class Live:
         The distinct profiles.
     profile_of
         By device: the index of its profile; -1 if it can serve nothing.
-    homes
+    nodes_of
         By device: the nodes that reach it.
     order
-        The live devices, in search order.
+        The usable devices, in search order.
     warnings
         Selectors that failed.
     """
 
     profiles: list[Profile] = field(default_factory=list)
     profile_of: list[int] = field(default_factory=list)
-    homes: list[tuple[int, ...]] = field(default_factory=list)
+    nodes_of: list[tuple[int, ...]] = field(default_factory=list)
     order: list[int] = field(default_factory=list)
     warnings: dict[str, None] = field(default_factory=dict)
 
 
-def take_stock(problem: Problem, wants: Wants, *, strict_cel: bool = False) -> Live:
-    """Find the live devices.
+def usable_devices(problem: Problem, demand_classes: DemandClasses, *, strict_cel: bool = False) -> UsableDevices:
+    """Find the usable devices.
 
     Raises
     ------
     AllocationError
         A selector failed on a device, and ``strict_cel`` is set. Otherwise the device does not match.
     """
-    return _Taker(problem, wants, strict_cel).live
+    return _UsabilityCheck(problem, demand_classes, strict_cel).usable
 
 
-class _Taker:
-    def __init__(self, problem: Problem, wants: Wants, strict_cel: bool) -> None:
+class _UsabilityCheck:
+    def __init__(self, problem: Problem, demand_classes: DemandClasses, strict_cel: bool) -> None:
         self.problem = problem
-        self.wants = wants
-        self.types = wants.types
+        self.demand_classes = demand_classes
+        self.types = demand_classes.types
         self.strict_cel = strict_cel
         self.ledger = Ledger(problem)
-        self.needs_attributes = any(each.attributes for each in wants.types)
-        self.by_look: dict[Hashable, int | None] = {}
+        self.narrows = any(each.attributes for each in demand_classes.types)
+        self.by_key: dict[Hashable, int | None] = {}
         self.narrowed: dict[tuple[int, tuple[str, ...]], int] = {}
         self.numbers: dict[Profile, int] = {}
         self.charges: list[bool] = []
-        self.live = Live(profile_of=[-1] * len(problem.devices), homes=[()] * len(problem.devices))
+        self.usable = UsableDevices(profile_of=[-1] * len(problem.devices), nodes_of=[()] * len(problem.devices))
         for device in self._seen():
             profile = self._profile(device)
             if profile >= 0:
-                self.live.profile_of[device] = profile
-                self.live.order.append(device)
+                self.usable.profile_of[device] = profile
+                self.usable.order.append(device)
 
     def _seen(self) -> list[int]:
-        """Every device that some node reaches, in search order; enters their homes."""
-        homes, seen = self.live.homes, []
+        """Every device that some node reaches, in search order; enters the nodes that reach it."""
+        nodes_of, seen = self.usable.nodes_of, []
         for node, view in enumerate(self.problem.nodes):
             here = (node,)
             for device in view.devices():
                 if self.problem.on_node(device, node):
-                    if homes[device]:
-                        homes[device] += here
+                    if nodes_of[device]:
+                        nodes_of[device] += here
                     else:
-                        homes[device] = here
+                        nodes_of[device] = here
                         seen.append(device)
         return seen
 
@@ -92,19 +92,19 @@ class _Taker:
         if not self.ledger.is_free(view):
             return -1
         number = self._matching(device)
-        if number >= 0 and self.needs_attributes:
+        if number >= 0 and self.narrows:
             number = self._with_attributes(number, device)
         if number < 0 or not self.charges[number]:
             return number if number < 0 or not view.consumes or self.ledger.has_counters(view, _NOTHING) else -1
         return self._with_room(number, device)
 
     def _matching(self, device: int) -> int:
-        """The profile by the answers that devices of one look share; errors are those of each device."""
-        look = self.problem.eligibility.look(device)
-        number = self.by_look.get(look, -2)
+        """The profile, found once for devices that are equal to every selector; errors are those of each device."""
+        key = self.problem.eligibility.look(device)
+        number = self.by_key.get(key, -2)
         if number == -2:
             profile, failed = self._answers(device)
-            self.by_look[look] = None if failed else self._number(profile)
+            self.by_key[key] = None if failed else self._number(profile)
             return self._number(profile)
         return self._number(self._answers(device)[0]) if number is None else number
 
@@ -114,22 +114,26 @@ class _Taker:
             selected = eligibility.selects(alternative, device)
             if isinstance(selected, AllocationError):
                 failed = True
-                if not self._is_asked(number, device):
+                if not self._is_required(number, device):
                     continue
                 if self.strict_cel:
                     raise selected
-                self.live.warnings[str(selected)] = None
+                self.usable.warnings[str(selected)] = None
             elif selected and eligibility.admits(alternative, device):
                 charge = eligibility.charge(alternative, device)
                 if charge is not None:
                     profile.append((number, Charge(charge.capacity, charge.counters)))
         return tuple(profile), failed
 
-    def _is_asked(self, type_: int, device: int) -> bool:
+    def _is_required(self, type_: int, device: int) -> bool:
         """Whether something of the type may go where the device is."""
         return any(
-            nodes is None or not nodes.isdisjoint(self.live.homes[device])
-            for nodes in {self.wants.node_sets[need.nodes] for need in self.wants.needs if _asks_for(need, type_)}
+            nodes is None or not nodes.isdisjoint(self.usable.nodes_of[device])
+            for nodes in {
+                self.demand_classes.node_sets[requirement.nodes]
+                for requirement in self.demand_classes.requirements
+                if _requires(requirement, type_)
+            }
         )
 
     def _number(self, profile: Profile) -> int:
@@ -137,7 +141,7 @@ class _Taker:
             return -1
         if profile not in self.numbers:
             self.numbers[profile] = len(self.numbers)
-            self.live.profiles.append(profile)
+            self.usable.profiles.append(profile)
             self.charges.append(any(charge.capacity or charge.counters for _, charge in profile))
         return self.numbers[profile]
 
@@ -145,16 +149,16 @@ class _Taker:
         attributes = self.problem.devices[device].attributes
         key = number, tuple(attributes)
         if key not in self.narrowed:
-            profile = self.live.profiles[number]
+            profile = self.usable.profiles[number]
             kept = tuple(offer for offer in profile if self.types[offer[0]].attributes <= attributes.keys())
             self.narrowed[key] = self._number(kept)
         return self.narrowed[key]
 
     def _with_room(self, number: int, device: int) -> int:
-        profile, view = self.live.profiles[number], self.problem.devices[device]
+        profile, view = self.usable.profiles[number], self.problem.devices[device]
         kept = tuple(offer for offer in profile if self.ledger.fits(view, offer[1]))
         return number if len(kept) == len(profile) else self._number(kept)
 
 
-def _asks_for(need: Need, type_: int) -> bool:
-    return any(ask.type == type_ for ask in need.asks)
+def _requires(requirement: Requirement, type_: int) -> bool:
+    return any(item_group.type == type_ for item_group in requirement.item_groups)

@@ -1,12 +1,12 @@
-"""Demand classes: demands that nothing tells apart but their names, and what each of them can be content with.
+"""Demand classes: the equivalence classes of demands up to their names, and the requirements that serve them.
 
 Two demands are in one class if they have the same weight and candidate nodes, and if their claims are equal request by
-request: alternatives of the same kind (`dralloc.problem.Eligibility.kind`: the same answers for every device), rank and
-count, and constraints of the same kind over the same attributes and positions. Exchanging two such demands in any
-answer gives an answer of the same worth, so only how many of a class are placed has to be decided.
+request: alternatives of the same request class (`dralloc.problem.Eligibility.kind`: the same answers for every device),
+rank and count, and constraints of the same kind over the same attributes and positions. Exchanging two such demands in
+any answer gives an answer of the same worth, so only how many of a class are placed has to be decided.
 
-A way to serve a demand picks one alternative per request. What that asks of the inventory is a `Need`; ways of several
-classes can come down to the same need.
+A serving mode picks one alternative per request. What it asks of the inventory is a `Requirement`; modes of several
+classes can have the same one.
 """
 
 from __future__ import annotations
@@ -21,102 +21,111 @@ from typing import Final, NamedTuple
 from dralloc.problem import MAX_RESULTS, Alternative, ConstraintKind, Demand, Problem, Request
 from dralloc.problem.equivalence import claim_key
 
-__all__ = ["Ask", "AskType", "DemandClass", "Mode", "Need", "Rule", "Wants", "read_wants"]
+__all__ = [
+    "AttributeRule",
+    "DemandClass",
+    "DemandClasses",
+    "ItemGroup",
+    "ItemType",
+    "Requirement",
+    "ServingMode",
+    "classify_demands",
+]
 
 _MOST_MODES: Final = 64
-"""A demand with more ways to be served is left to the per-device model."""
+"""A demand with more serving modes is left to the per-device model."""
 
 
-class AskType(NamedTuple):
-    """What a device must be like: an alternative that stands for its kind, and attributes that constraints need."""
+class ItemType(NamedTuple):
+    """What a device must match: an alternative that stands for its request class, and the attributes of constraints."""
 
     alternative: int
     attributes: frozenset[str]
 
 
-class Ask(NamedTuple):
-    """So many devices of a type (an index) for one request of a claim."""
+class ItemGroup(NamedTuple):
+    """The devices for one request of a claim: so many of a type (an index)."""
 
     claim: int
     type: int
     number: int
 
 
-class Rule(NamedTuple):
-    """A constraint that at least two devices meet under, with the asks (by position) that it covers."""
+class AttributeRule(NamedTuple):
+    """A constraint that at least two devices meet under, with the item groups (by position) that it covers."""
 
     kind: ConstraintKind
     attribute: str
-    asks: tuple[int, ...]
+    item_groups: tuple[int, ...]
 
 
-class Need(NamedTuple):
+class Requirement(NamedTuple):
     """What is to be found on one node; ``nodes`` is the index of the set of nodes that will do, 0 for all."""
 
-    asks: tuple[Ask, ...]
-    rules: tuple[Rule, ...]
+    item_groups: tuple[ItemGroup, ...]
+    rules: tuple[AttributeRule, ...]
     nodes: int
 
     @property
     def devices(self) -> int:
         """How many devices it takes."""
-        return sum(ask.number for ask in self.asks)
+        return sum(item_group.number for item_group in self.item_groups)
 
 
-class Mode(NamedTuple):
-    """A way to serve a demand: the need (an index), the alternative of each request of all claims, their ranks."""
+class ServingMode(NamedTuple):
+    """One alternative for each request of all claims: the requirement (an index), the picks, the sum of their ranks."""
 
-    need: int
+    requirement: int
     picks: tuple[int, ...]
     rank: int
 
 
 @dataclass(frozen=True, slots=True)
 class DemandClass:
-    """Equal demands, in order."""
+    """An equivalence class of demands, in order."""
 
     weight: int
-    modes: tuple[Mode, ...]
+    modes: tuple[ServingMode, ...]
     members: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Wants:
-    """All that is wanted, in classes.
+class DemandClasses:
+    """All demands, in equivalence classes.
 
     Parameters
     ----------
     classes
         The demand classes.
-    needs, types
-        What the indices in modes and asks stand for.
+    requirements, types
+        What the indices in modes and item groups stand for.
     node_sets
-        The sets of nodes that needs refer to; None for all nodes.
-    others
+        The sets of nodes that requirements refer to; None for all nodes.
+    unclassified
         Demands that the classes cannot express: gangs, claims of several demands, admin access, allocation mode
-        ``All``, and what needs no device.
+        ``All``, and demands for no device.
     """
 
     classes: list[DemandClass] = field(default_factory=list)
-    needs: list[Need] = field(default_factory=list)
-    types: list[AskType] = field(default_factory=list)
+    requirements: list[Requirement] = field(default_factory=list)
+    types: list[ItemType] = field(default_factory=list)
     node_sets: list[frozenset[int] | None] = field(default_factory=lambda: [None])
-    others: list[int] = field(default_factory=list)
+    unclassified: list[int] = field(default_factory=list)
 
 
-def read_wants(problem: Problem) -> Wants:
+def classify_demands(problem: Problem) -> DemandClasses:
     """Sort the demands into classes. Demands that can never be placed are left out."""
-    return _Reader(problem).wants
+    return _DemandClassifier(problem).demand_classes
 
 
-class _Reader:
+class _DemandClassifier:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.wants = Wants()
+        self.demand_classes = DemandClasses()
         self.classes: dict[Hashable, DemandClass | None] = {}
-        self.needs: dict[Need, int] = {}
+        self.requirements: dict[Requirement, int] = {}
         self.types: dict[Hashable, int] = {}
-        self.kinds: dict[Hashable, int] = {}
+        self.request_classes: dict[Hashable, int] = {}
         self.node_sets: dict[frozenset[int], int] = {}
         self.known_tuples: dict[tuple[int, ...], int] = {}
         listed = Tally(claim.key for demand in problem.demands for claim in demand.claims if claim.requests)
@@ -128,16 +137,16 @@ class _Reader:
         if demand.is_defective and not demand.gang:
             return
         if not self._is_plain(demand):
-            self.wants.others.append(index)
+            self.demand_classes.unclassified.append(index)
             return
-        signature = self._signature(demand)
-        if signature not in self.classes:
+        key = self._key(demand)
+        if key not in self.classes:
             modes = self._modes(demand)
             known = DemandClass(demand.weight, modes) if modes else None
-            self.classes[signature] = known
+            self.classes[key] = known
             if known:
-                self.wants.classes.append(known)
-        found = self.classes[signature]
+                self.demand_classes.classes.append(known)
+        found = self.classes[key]
         if found:
             found.members.append(index)
 
@@ -151,12 +160,12 @@ class _Reader:
             and all(spec.count and not spec.admin for request in requests for spec in request.alternatives)
         )
 
-    def _signature(self, demand: Demand) -> Hashable:
+    def _key(self, demand: Demand) -> Hashable:
         claims = tuple([claim_key(self.problem.eligibility, claim) for claim in demand.claims])
         return demand.weight, self._nodes(demand), claims
 
-    def _kind(self, spec: Alternative) -> int:
-        return self.kinds.setdefault(self.problem.eligibility.kind(spec.index), len(self.kinds))
+    def _request_class(self, spec: Alternative) -> int:
+        return self.request_classes.setdefault(self.problem.eligibility.kind(spec.index), len(self.request_classes))
 
     def _nodes(self, demand: Demand) -> int:
         if demand.nodes is None:
@@ -164,30 +173,32 @@ class _Reader:
         if demand.nodes not in self.known_tuples:
             nodes = frozenset(demand.nodes)
             if nodes not in self.node_sets:
-                self.node_sets[nodes] = len(self.wants.node_sets)
-                self.wants.node_sets.append(nodes)
+                self.node_sets[nodes] = len(self.demand_classes.node_sets)
+                self.demand_classes.node_sets.append(nodes)
             self.known_tuples[demand.nodes] = self.node_sets[nodes]
         return self.known_tuples[demand.nodes]
 
-    def _modes(self, demand: Demand) -> tuple[Mode, ...]:
-        """Every way to serve the demand, the best ranks first; of ways that need the same, the best one."""
+    def _modes(self, demand: Demand) -> tuple[ServingMode, ...]:
+        """The serving modes of the demand, the best ranks first; of those with one requirement, the best."""
         requests = [(number, request) for number, claim in enumerate(demand.claims) for request in claim.requests]
         picks = list(product(*(range(len(request.alternatives)) for _, request in requests)))
-        best: dict[int, Mode] = {}
+        best: dict[int, ServingMode] = {}
         for pick in picks:
             chosen = [request.alternatives[each] for (_, request), each in zip(requests, pick, strict=True)]
             results = Tally[int]()
             for (number, _), spec in zip(requests, chosen, strict=True):
                 results[number] += spec.count or 0
             if max(results.values()) <= MAX_RESULTS:
-                need = self._need(demand, requests, chosen)
+                requirement = self._requirement(demand, requests, chosen)
                 rank = sum(spec.rank for spec in chosen)
-                if need not in best or rank < best[need].rank:
-                    best[need] = Mode(need, pick, rank)
+                if requirement not in best or rank < best[requirement].rank:
+                    best[requirement] = ServingMode(requirement, pick, rank)
         return tuple(sorted(best.values(), key=lambda mode: (mode.rank, mode.picks)))
 
-    def _need(self, demand: Demand, requests: Sequence[tuple[int, Request]], chosen: Sequence[Alternative]) -> int:
-        asks: list[Ask] = []
+    def _requirement(
+        self, demand: Demand, requests: Sequence[tuple[int, Request]], chosen: Sequence[Alternative]
+    ) -> int:
+        item_groups: list[ItemGroup] = []
         covered: dict[tuple[int, int], list[int]] = {}
         for position, ((number, _), spec) in enumerate(zip(requests, chosen, strict=True)):
             attributes = set()
@@ -195,24 +206,26 @@ class _Reader:
                 if constraint.covers(spec.name):
                     attributes.add(constraint.attribute)
                     covered.setdefault((number, rule), []).append(position)
-            asks.append(Ask(number, self._type(spec, frozenset(attributes)), spec.count or 0))
-        rules = tuple(self._rules(demand, covered, asks))
-        need = Need(tuple(asks), rules, self._nodes(demand))
-        if need not in self.needs:
-            self.needs[need] = len(self.wants.needs)
-            self.wants.needs.append(need)
-        return self.needs[need]
+            item_groups.append(ItemGroup(number, self._type(spec, frozenset(attributes)), spec.count or 0))
+        rules = tuple(self._rules(demand, covered, item_groups))
+        requirement = Requirement(tuple(item_groups), rules, self._nodes(demand))
+        if requirement not in self.requirements:
+            self.requirements[requirement] = len(self.demand_classes.requirements)
+            self.demand_classes.requirements.append(requirement)
+        return self.requirements[requirement]
 
     @staticmethod
-    def _rules(demand: Demand, covered: dict[tuple[int, int], list[int]], asks: Sequence[Ask]) -> Iterator[Rule]:
+    def _rules(
+        demand: Demand, covered: dict[tuple[int, int], list[int]], item_groups: Sequence[ItemGroup]
+    ) -> Iterator[AttributeRule]:
         for (number, rule), positions in covered.items():
-            if sum(asks[position].number for position in positions) > 1:
+            if sum(item_groups[position].number for position in positions) > 1:
                 constraint = demand.claims[number].constraints[rule]
-                yield Rule(constraint.kind, constraint.attribute, tuple(positions))
+                yield AttributeRule(constraint.kind, constraint.attribute, tuple(positions))
 
     def _type(self, spec: Alternative, attributes: frozenset[str]) -> int:
-        key = self._kind(spec), attributes
+        key = self._request_class(spec), attributes
         if key not in self.types:
-            self.types[key] = len(self.wants.types)
-            self.wants.types.append(AskType(spec.index, attributes))
+            self.types[key] = len(self.demand_classes.types)
+            self.demand_classes.types.append(ItemType(spec.index, attributes))
         return self.types[key]

@@ -1,12 +1,12 @@
 """The formulation over counts: how many demands of each class are served in which way.
 
-For demand classes *c* with modes *m*, and needs *k*::
+For demand classes *c* with modes *m*, and requirements *k*::
 
     sum_m placed[c, m] + missed[c] = size[c]
-    sum_{(c, m) needs k} placed[c, m] <= supply[k]
+    sum_{(c, m) with requirement k} placed[c, m] <= supply[k]
 
-and the supply in the variables of the cell classes (see `dralloc.solvers.cpsat.classes.supply`). The tiers are
-``sum weight[c] * missed[c]`` and ``sum rank[m] * placed[c, m]``. Demands of a class are interchangeable, as are cells
+and the supply in the variables of the bin classes (see `dralloc.solvers.cpsat.classes.supply`). The tiers are
+``sum weight[c] * missed[c]`` and ``sum rank[m] * placed[c, m]``. Demands of a class are interchangeable, as are bins
 of a class, so every answer has an image here, and every image can be given names again at the same cost.
 """
 
@@ -20,14 +20,14 @@ from ortools.sat.python import cp_model
 from dralloc.errors import DrallocError
 from dralloc.problem import Problem
 from dralloc.solution import Grant, Placement
-from dralloc.solvers.cpsat.classes.needs import DemandClass, Mode
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, ServingMode
 from dralloc.solvers.cpsat.classes.supply import Served, Supply
 from dralloc.solvers.cpsat.rows import Term
 
-__all__ = ["Counts", "placement"]
+__all__ = ["CountModel", "placement"]
 
 
-class Counts:
+class CountModel:
     """A model of demand classes and supplies.
 
     Parameters
@@ -51,18 +51,18 @@ class Counts:
     def _balance(self) -> None:
         supplied: dict[int, list[Term]] = defaultdict(list)
         for supply in self.supplies:
-            for need, terms in supply.build(self.cp).items():
-                supplied[need] += terms
+            for requirement, terms in supply.build(self.cp).items():
+                supplied[requirement] += terms
         wanted: dict[int, list[cp_model.IntVar]] = defaultdict(list)
         for _, mode, variable in self._modes():
-            wanted[mode.need].append(variable)
-        for need, variables in wanted.items():
-            terms = supplied.get(need, [])
+            wanted[mode.requirement].append(variable)
+        for requirement, variables in wanted.items():
+            terms = supplied.get(requirement, [])
             literals = [variable for variable, _ in terms] + variables
             factors = [factor for _, factor in terms] + [-1] * len(variables)
             self.cp.add(cp_model.LinearExpr.weighted_sum(literals, factors) >= 0)
 
-    def _modes(self) -> Iterator[tuple[DemandClass, Mode, cp_model.IntVar]]:
+    def _modes(self) -> Iterator[tuple[DemandClass, ServingMode, cp_model.IntVar]]:
         for each, placed in zip(self.classes, self.placed, strict=True):
             for mode, variable in zip(each.modes, placed, strict=True):
                 yield each, mode, variable
@@ -89,22 +89,24 @@ class Counts:
             members = iter(each.members)
             for mode, variable in zip(each.modes, placed, strict=True):
                 for _ in range(values[variable.index]):
-                    got = next(queues[mode.need], None)
+                    got = next(queues[mode.requirement], None)
                     if got is None:
-                        raise DrallocError(f"classes: fewer servings of need {mode.need} than were counted")
+                        raise DrallocError(
+                            f"classes: fewer servings of requirement {mode.requirement} than were counted"
+                        )
                     found.append(placement(problem, next(members), mode, got))
         return sorted(found, key=lambda placement: placement.demand)
 
     def _served(self, values: Sequence[int]) -> dict[int, Iterator[Served]]:
-        """By need: what is served, in the order of the inventory."""
-        served: dict[int, list[Served]] = {mode.need: [] for _, mode, _ in self._modes()}
+        """By requirement: what is served, in the order of the inventory."""
+        served: dict[int, list[Served]] = {mode.requirement: [] for _, mode, _ in self._modes()}
         for supply in self.supplies:
-            for need, each in supply.realise(values):
-                served[need].append(each)
-        return {need: iter(sorted(each)) for need, each in served.items()}
+            for requirement, each in supply.realise(values):
+                served[requirement].append(each)
+        return {requirement: iter(sorted(each)) for requirement, each in served.items()}
 
 
-def placement(problem: Problem, demand: int, mode: Mode, served: Served) -> Placement:
+def placement(problem: Problem, demand: int, mode: ServingMode, served: Served) -> Placement:
     """Give a demand what has been found for it."""
     grants = []
     position = 0

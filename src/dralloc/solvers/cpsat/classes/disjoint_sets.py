@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["Forest"]
+__all__ = ["DisjointSets"]
 
 
-class Forest:
+class DisjointSets:
     """The integers below a number, each in a set of its own until sets are united."""
 
     def __init__(self, size: int) -> None:
@@ -38,8 +38,8 @@ class Forest:
         for other in members if first is not None else ():
             self.unite(first, other)  # type: ignore[arg-type]
 
-    def copy(self) -> Forest:
+    def copy(self) -> DisjointSets:
         """An independent copy."""
-        other = Forest(0)
+        other = DisjointSets(0)
         other._parents = self._parents.copy()
         return other

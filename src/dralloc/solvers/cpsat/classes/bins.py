@@ -1,0 +1,127 @@
+"""Bins: the parts of the inventory into which demands are packed. No serving of a demand reaches across two.
+
+Two usable devices are in one bin if
+
+- both draw on a counter (a GPU with its partitions): they are in one *unit*;
+- or one requirement could take both at once: it is for several devices, and a node reaches both. If a
+  ``matchAttribute`` constraint covers all of it, it can only take both if they carry a common value.
+
+So every serving lies within one bin, and what is served in one bin takes nothing away from another: an answer is any
+choice, bin by bin, of demands that fit together there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dralloc.problem import ConstraintKind, Problem
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses, Requirement
+from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
+from dralloc.solvers.cpsat.classes.usable import UsableDevices
+
+__all__ = ["Bin", "Bins", "find_bins"]
+
+
+class Bin(NamedTuple):
+    """The devices of a bin by unit, in search order, and the nodes that reach any of them."""
+
+    units: tuple[tuple[int, ...], ...]
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """All bins, in search order, and by device the number of its bin (-1 for a device that is not usable)."""
+
+    bins: list[Bin]
+    bin_of: list[int]
+
+
+def find_bins(problem: Problem, demand_classes: DemandClasses, usable: UsableDevices) -> Bins:
+    """Divide the usable devices into bins."""
+    units = _units(problem, usable)
+    whole = units.copy()
+    joint = [requirement for requirement in demand_classes.requirements if requirement.devices > 1]
+    if joint:
+        _join(problem, demand_classes, usable, joint, whole)
+    grouped: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for device in usable.order:
+        grouped[whole.find(device)][units.find(device)].append(device)
+    bins: list[Bin] = []
+    bin_of = [-1] * len(problem.devices)
+    for members in grouped.values():
+        nodes: dict[int, None] = {}
+        for unit in members.values():
+            for device in unit:
+                bin_of[device] = len(bins)
+                nodes.update(dict.fromkeys(usable.nodes_of[device]))
+        bins.append(Bin(tuple(map(tuple, members.values())), tuple(nodes)))
+    return Bins(bins, bin_of)
+
+
+def _units(problem: Problem, usable: UsableDevices) -> DisjointSets:
+    sets = DisjointSets(len(problem.devices))
+    first: dict[int, int] = {}
+    charged = [
+        tuple(entry for _, charge in profile for entry in charge.counters) if profile else ()
+        for profile in usable.profiles
+    ]
+    for device in usable.order:
+        root = device
+        for counter, _ in problem.devices[device].consumes + charged[usable.profile_of[device]]:
+            other = first.setdefault(counter, root)
+            if other != root:
+                root = sets.unite(other, root)
+    return sets
+
+
+def _join(
+    problem: Problem, demand_classes: DemandClasses, usable: UsableDevices, joint: list[Requirement], sets: DisjointSets
+) -> None:
+    types = {item_group.type for requirement in joint for item_group in requirement.item_groups}
+    offered = [[type_ for type_, _ in profile if type_ in types] for profile in usable.profiles]
+    by_node: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for device in usable.order:
+        for type_ in offered[usable.profile_of[device]]:
+            for node in usable.nodes_of[device]:
+                by_node[node][type_].append(device)
+    for node, by_type in by_node.items():
+        done: set[object] = set()
+        for requirement in joint:
+            allowed = demand_classes.node_sets[requirement.nodes]
+            if (allowed is None or node in allowed) and all(
+                item_group.type in by_type for item_group in requirement.item_groups
+            ):
+                asked = frozenset(item_group.type for item_group in requirement.item_groups)
+                attribute = _common_attribute(requirement)
+                if (asked, attribute) not in done:
+                    done.add((asked, attribute))
+                    candidates = (device for type_ in sorted(asked) for device in by_type[type_])
+                    _unite(problem, candidates, attribute, sets)
+
+
+def _common_attribute(requirement: Requirement) -> str | None:
+    """An attribute of which all devices of the requirement must have a common value."""
+    for rule in requirement.rules:
+        if rule.kind is ConstraintKind.MATCH and len(rule.item_groups) == len(requirement.item_groups):
+            return rule.attribute
+    return None
+
+
+def _unite(problem: Problem, candidates: Iterable[int], attribute: str | None, sets: DisjointSets) -> None:
+    if attribute is None:
+        sets.unite_all(candidates)
+        return
+    for members in _by_value(problem, candidates, attribute):
+        sets.unite_all(members)
+
+
+def _by_value(problem: Problem, candidates: Iterable[int], attribute: str) -> Iterator[list[int]]:
+    values: dict[object, list[int]] = defaultdict(list)
+    for device in candidates:
+        for value in problem.devices[device].attributes[attribute]:
+            values[value].append(device)
+    return iter(values.values())
