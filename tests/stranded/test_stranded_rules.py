@@ -14,7 +14,6 @@ import pytest
 from brute_force import solutions, without_partial_defects
 from crowded import Crowd
 from dralloc.cluster import Cluster
-from dralloc.explain.turn import allocated_holdings
 from dralloc.problem import Demand, Problem
 from dralloc.problem.holdings import ClaimLedger
 from dralloc.stranded import Row, stranded
@@ -54,7 +53,7 @@ def test_parts_add_up_and_more_claims_strand_no_more(chunk: int) -> None:
 def test_what_can_be_granted_is_what_some_answer_grants(chunk: int) -> None:
     for cluster, mix in crowds(chunk):
         staged = stage(cluster, mix)
-        ledger = ClaimLedger(staged.compiled.problem, allocated_holdings(staged.compiled))
+        ledger = ClaimLedger(staged.compiled.problem, staged.compiled.holdings)
         found = Splitter(staged.compiled, ledger, staged.demands).found()
         for number, demand in enumerate(staged.demands):
             granted = {one.device for each in found[number] for one in each.granted}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from dralloc.api import Node as ApiNode
 from dralloc.brief import Brief
@@ -24,6 +25,7 @@ from dralloc.inventory import Inventory, find_drift, take_inventory
 from dralloc.match import MatchTable, TaintRules
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
+from dralloc.problem.holdings import Holding
 from dralloc.unasked import Unasked
 
 __all__ = ["Compiled", "compile_cluster"]
@@ -43,6 +45,11 @@ class Compiled(Brief):
     cluster: Cluster
     findings: tuple[Finding, ...] = ()
     unasked: Mapping[ClaimKey, Unasked] = field(default_factory=dict)
+
+    @cached_property
+    def holdings(self) -> tuple[Holding, ...]:
+        """What the allocated claims hold of published devices."""
+        return tuple(self.inventory.reader.read(self.cluster.claims))
 
     def is_claim(self, demand: Demand) -> bool:
         """Whether a demand is a claim that no pod uses, and not a pod (which may have the same name)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from dralloc.compiler import Compiled
@@ -10,14 +10,13 @@ from dralloc.explain.caps import Caps
 from dralloc.explain.offers import Offers, TableOffers
 from dralloc.explain.scene import Scene
 from dralloc.explain.subject import pod_of
-from dralloc.inventory.charges import counters_charged
 from dralloc.names import ClaimKey
-from dralloc.problem import Charge, Demand, Problem
-from dralloc.problem.holdings import ClaimLedger, Holding
+from dralloc.problem import Demand, Problem
+from dralloc.problem.holdings import ClaimLedger
 from dralloc.solution import Placement, holdings_of
 from dralloc.solvers.first_fit import first_fit
 
-__all__ = ["Turn", "allocated_holdings", "gang_blocker", "placed_before", "take_turn"]
+__all__ = ["Turn", "gang_blocker", "placed_before", "take_turn"]
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def take_turn(problem: Problem, number: int, placements: Sequence[Placement], co
         Where the problem comes from: then its holders and selectors are known by name.
     """
     offers = Offers(problem.eligibility) if compiled is None else TableOffers(compiled)
-    allocated = [] if compiled is None else list(allocated_holdings(compiled))
+    allocated = () if compiled is None else compiled.holdings
     ledger = ClaimLedger(problem, allocated)
     placed: dict[ClaimKey, int] = {}
     homes: dict[ClaimKey, tuple[int, list[int]]] = {}
@@ -132,24 +131,3 @@ def _own(demand: Demand, compiled: Compiled | None) -> frozenset[ClaimKey]:
 
 def _usable(problem: Problem, visited: Iterable[tuple[int, list[int]]], node: int) -> bool:
     return all(problem.usable_from(device, home, node) for home, devices in visited for device in devices)
-
-
-def allocated_holdings(compiled: Compiled) -> Iterator[Holding]:
-    """What the cluster's allocated claims hold of published devices."""
-    inventory, problem = compiled.inventory, compiled.problem
-    for claim in compiled.cluster.claims:
-        if claim.status.allocation is None:
-            continue
-        for result in claim.status.allocation.devices.results:
-            slot = inventory.slots.get(result.device_id)
-            if slot is None or result.admin_access:
-                continue
-            recorded = result.consumed_capacity
-            charged = [
-                amount
-                for version in (problem.versions[slot] if recorded else ())
-                for amount in counters_charged(recorded, inventory.sources[version], inventory.published)
-            ]
-            share = result.share_id is not None and problem.features.ConsumableCapacity
-            amounts = tuple((name, amount.nanos) for name, amount in recorded.items())
-            yield Holding(claim.key, slot, share, Charge(amounts, tuple(charged)))

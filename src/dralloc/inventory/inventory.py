@@ -12,11 +12,10 @@ from dralloc.api import ResourceClaim, ResourceSlice
 from dralloc.brief import Brief
 from dralloc.features import Features
 from dralloc.inventory.catalog import Catalog, Source
-from dralloc.inventory.charges import counters_charged
 from dralloc.inventory.groups import Skipped
 from dralloc.inventory.pools import PoolView, PoolViews
 from dralloc.inventory.reach import NodeIndex, find_reach
-from dralloc.inventory.usage import allocated_devices, counters_left, read_holdings
+from dralloc.inventory.usage import HoldingReader, allocated_devices, counters_left, usage_of
 from dralloc.names import DeviceID, PoolID
 from dralloc.problem import Counter, Device, Node, PoolAccess, PoolState, Usage
 
@@ -39,6 +38,8 @@ class Inventory(Brief):
         Each counter as it was published.
     slots
         The slot of each published device.
+    reader
+        Says what claims hold of all this.
     """
 
     nodes: tuple[Node, ...]
@@ -48,6 +49,7 @@ class Inventory(Brief):
     published: tuple[ApiCounter, ...]
     usage: Usage
     slots: Mapping[DeviceID, int]
+    reader: HoldingReader
 
 
 def take_inventory(  # noqa: PLR0913 - one parameter for each kind of object, and two choices
@@ -72,21 +74,16 @@ def take_inventory(  # noqa: PLR0913 - one parameter for each kind of object, an
     index = NodeIndex(nodes)
     catalog = Catalog(slices, index, attributes, features, allocated_devices(claims))
     visited = tuple(_visit_nodes(slices, nodes, index, catalog, closed))
-    holdings = read_holdings(claims, catalog.slots, features)
-    in_use = holdings.in_use(catalog.devices)
-    counters = counters_left(
-        catalog.counters,
-        in_use,
-        holdings,
-        lambda device, recorded: counters_charged(recorded, catalog.sources[device], catalog.published),
-    )
+    reader = HoldingReader(catalog.slots, catalog.devices, catalog.sources, catalog.published, features)
+    holdings = tuple(reader.read(claims))
     return Inventory(
         nodes=visited,
         devices=tuple(catalog.devices),
         sources=tuple(catalog.sources),
-        counters=counters,
+        counters=counters_left(catalog.counters, catalog.devices, holdings, reader),
         published=tuple(catalog.published),
-        usage=holdings.usage(),
+        usage=usage_of(holdings),
+        reader=reader,
         slots=catalog.slots,
     )
 

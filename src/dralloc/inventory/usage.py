@@ -3,59 +3,88 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from dralloc.api import Counter as ApiCounter
 from dralloc.api import DeviceRequestAllocationResult, ResourceClaim
 from dralloc.features import Features
-from dralloc.names import DeviceID
-from dralloc.problem import Counter, Device, Usage
-from dralloc.quantity import Quantity
+from dralloc.inventory.catalog import Source
+from dralloc.inventory.charges import counters_charged
+from dralloc.names import ClaimKey, DeviceID
+from dralloc.problem import Charge, Counter, Device, Usage
+from dralloc.problem.holdings import Holding
 
-__all__ = ["Holdings", "allocated_devices", "counters_left", "held_results", "read_holdings"]
-
-
-@dataclass
-class Holdings:
-    """Usage by slot, with the amounts that results recorded as ``consumedCapacity``."""
-
-    held: set[int] = field(default_factory=set)
-    shares: dict[int, int] = field(default_factory=lambda: defaultdict(int))
-    recorded: list[tuple[int, Mapping[str, Quantity]]] = field(default_factory=list)
-
-    def in_use(self, devices: Sequence[Device]) -> dict[int, Device]:
-        """The devices in use by index, in each generation that publishes them."""
-        slots = self.held.union(self.shares)
-        return {index: device for index, device in enumerate(devices) if device.slot in slots}
-
-    def usage(self) -> Usage:
-        """The holdings as plain sums."""
-        consumed: dict[int, dict[str, int]] = {}
-        for slot, amounts in self.recorded:
-            sums = consumed.setdefault(slot, {})
-            for name, amount in amounts.items():
-                sums[name] = sums.get(name, 0) + amount.nanos
-        return Usage(frozenset(self.held), dict(self.shares), consumed)
+__all__ = ["HoldingReader", "allocated_devices", "counters_left", "held_results", "usage_of"]
 
 
-def read_holdings(claims: Iterable[ResourceClaim], slots: Mapping[DeviceID, int], features: Features) -> Holdings:
-    """Read what the claims hold of the known devices.
+class HoldingReader:
+    """Reads what claims hold of the devices that are published.
 
-    Results with admin access hold nothing (KEP-5018). Those with a share ID hold a share and what it consumes, all
-    others the whole device (KEP-5075).
+    Parameters
+    ----------
+    slots
+        The slot of each published device.
+    devices, sources
+        The devices, in every generation of their pools, and where they were published.
+    published
+        The counters, as they were published.
     """
-    holdings = Holdings()
-    for result in held_results(claims):
-        slot = slots.get(result.device_id)
-        if slot is None:
-            continue
-        if result.share_id is not None and features.ConsumableCapacity:
-            holdings.shares[slot] += 1
-        else:
-            holdings.held.add(slot)
-        if result.consumed_capacity:
-            holdings.recorded.append((slot, result.consumed_capacity))
-    return holdings
+
+    def __init__(
+        self,
+        slots: Mapping[DeviceID, int],
+        devices: Sequence[Device],
+        sources: Sequence[Source],
+        published: Sequence[ApiCounter],
+        features: Features,
+    ) -> None:
+        self._slots = slots
+        self._sources = sources
+        self._published = published
+        self._shares = features.ConsumableCapacity
+        self._versions: dict[int, list[int]] | None = None
+        if len(slots) < len(devices):
+            self._versions = defaultdict(list)
+            for index, device in enumerate(devices):
+                self._versions[device.slot].append(index)
+
+    def versions(self, slot: int) -> Sequence[int]:
+        """The devices behind a slot. Where each device is published once, slots are numbered as devices are."""
+        return (slot,) if self._versions is None else self._versions[slot]
+
+    def read(self, claims: Iterable[ResourceClaim]) -> Iterator[Holding]:
+        """What the claims hold.
+
+        Results with admin access hold nothing (KEP-5018). Those with a share ID hold a share and what it consumes, all
+        others the whole device (KEP-5075). What a result recorded for counters that are consumed by request is charged
+        in every generation that publishes the device (KEP-5941).
+        """
+        for claim, result in _results(claims):
+            slot = self._slots.get(result.device_id)
+            if slot is not None:
+                recorded = result.consumed_capacity
+                capacity = tuple([(name, amount.nanos) for name, amount in recorded.items()])
+                counters = [
+                    charged
+                    for version in (self.versions(slot) if recorded else ())
+                    for charged in counters_charged(recorded, self._sources[version], self._published)
+                ]
+                share = result.share_id is not None and self._shares
+                yield Holding(claim, slot, share, Charge(capacity, tuple(counters)))
+
+
+def _results(claims: Iterable[ResourceClaim]) -> Iterator[tuple[ClaimKey, DeviceRequestAllocationResult]]:
+    for claim in claims:
+        if claim.status.allocation is not None:
+            for result in claim.status.allocation.devices.results:
+                if not result.admin_access:
+                    yield claim.key, result
+
+
+def held_results(claims: Iterable[ResourceClaim]) -> Iterator[DeviceRequestAllocationResult]:
+    """What allocated claims hold: everything but what they have by admin access."""
+    return (result for _, result in _results(claims))
 
 
 def allocated_devices(claims: Iterable[ResourceClaim]) -> frozenset[DeviceID]:
@@ -63,41 +92,40 @@ def allocated_devices(claims: Iterable[ResourceClaim]) -> frozenset[DeviceID]:
     return frozenset(result.device_id for result in held_results(claims))
 
 
-def held_results(claims: Iterable[ResourceClaim]) -> Iterator[DeviceRequestAllocationResult]:
-    """What allocated claims hold: everything but what they have by admin access."""
-    for claim in claims:
-        if claim.status.allocation is not None:
-            yield from (result for result in claim.status.allocation.devices.results if not result.admin_access)
+def usage_of(holdings: Iterable[Holding]) -> Usage:
+    """The holdings as plain sums."""
+    held: set[int] = set()
+    shares: dict[int, int] = defaultdict(int)
+    consumed: dict[int, dict[str, int]] = {}
+    for holding in holdings:
+        if holding.share:
+            shares[holding.slot] += 1
+        else:
+            held.add(holding.slot)
+        for name, amount in holding.charge.capacity:
+            sums = consumed.setdefault(holding.slot, {})
+            sums[name] = sums.get(name, 0) + amount
+    return Usage(frozenset(held), dict(shares), consumed)
 
 
 def counters_left(
-    counters: Sequence[Counter],
-    in_use: Mapping[int, Device],
-    holdings: Holdings,
-    requested: Callable[[int, Mapping[str, Quantity]], Iterable[tuple[int, int]]],
+    counters: Sequence[Counter], devices: Sequence[Device], holdings: Iterable[Holding], reader: HoldingReader
 ) -> tuple[Counter, ...]:
     """The counters with what the holdings leave of them.
 
-    A device in use charges its fixed amounts once (KEP-4815), and each of its allocations what it recorded for counters
-    that are consumed by request (KEP-5941), in every generation that publishes the device.
-
-    Parameters
-    ----------
-    in_use
-        The devices in use, by index.
-    requested
-        Maps the index of a device and recorded amounts to what they charge: pairs of counter and nanos.
+    A device in use charges its fixed amounts once, in every generation that publishes it (KEP-4815), and each of its
+    allocations what it recorded for counters that are consumed by request (KEP-5941).
     """
     taken: dict[int, int] = defaultdict(int)
-    recorded = defaultdict(list)
-    for slot, amounts in holdings.recorded:
-        recorded[slot].append(amounts)
-    for number, device in in_use.items():
-        for index, amount in device.consumes:
+    opened: set[int] = set()
+    for holding in holdings:
+        for index, amount in holding.charge.counters:
             taken[index] += amount
-        for amounts in recorded.get(device.slot, ()):
-            for index, amount in requested(number, amounts):
-                taken[index] += amount
+        if holding.slot not in opened:
+            opened.add(holding.slot)
+            for version in reader.versions(holding.slot):
+                for index, amount in devices[version].consumes:
+                    taken[index] += amount
     left = list(counters)
     for index, amount in taken.items():
         left[index] = replace(left[index], free=left[index].total - amount)

@@ -10,7 +10,6 @@ from dralloc.api import ResourceClaim
 from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.errors import DrallocError
-from dralloc.explain.turn import allocated_holdings
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey, PoolID
@@ -72,7 +71,7 @@ def stranded(
         cluster, mix = _usual(cluster.including(include), features)
     with phase(timings, "compile"):
         staged = stage(cluster, mix, features=features, strict=strict)
-        ledger = ClaimLedger(staged.compiled.problem, allocated_holdings(staged.compiled))
+        ledger = ClaimLedger(staged.compiled.problem, staged.compiled.holdings)
     counts = [wish.number or 1 for wish in mix]
     splitter = Splitter(staged.compiled, ledger, staged.demands)
     with phase(timings, "grants"):

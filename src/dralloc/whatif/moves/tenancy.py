@@ -18,7 +18,6 @@ from dralloc.api import Pod, ResourceClaim
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.compiler.demands import weighted
 from dralloc.compiler.where import Where
-from dralloc.explain.turn import allocated_holdings
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey
@@ -101,7 +100,7 @@ class Tenancy:
 
     def _holdings(self) -> Mapping[ClaimKey, list[Holding]]:
         found: dict[ClaimKey, list[Holding]] = defaultdict(list)
-        for holding in allocated_holdings(replace(self.compiled, cluster=self.tenants.cluster)):
+        for holding in self.compiled.inventory.reader.read(self.tenants.cluster.claims):
             found[holding.claim].append(holding)
         return found
 
