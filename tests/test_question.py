@@ -111,6 +111,12 @@ def test_an_empty_question_proves_nothing(tmp_path: Path) -> None:
     assert result.stderr == "warning: there is nothing to place: no pod and no claim is pending\n"
 
 
+def test_what_could_be_placed_all_the_same_is_said() -> None:
+    given = cluster(node(), device_class(), claim("later", request()), pod("p", "later", schedulingGates=GATES))
+    (remark,) = dralloc.allocate(given).findings
+    assert remark.rule == "there is nothing to place: no pod and no claim is pending; --include gated plans for 1 more"
+
+
 def test_what_neither_answer_places_is_listed_in_bounds() -> None:
     claims = [claim(f"c{number:02}", request()) for number in range(24)]
     found = dralloc.compare(cluster(node(), device_class(), resource_slice(gpus(2)), claims))

@@ -11,11 +11,12 @@ from dralloc.answer import Documented
 from dralloc.api import AllocationResult, ResourceClaim
 from dralloc.choices import Mode
 from dralloc.compiler import Compiled
+from dralloc.errors import Finding
 from dralloc.metrics import Metrics, Spending, Utilisation, measure
 from dralloc.names import ClaimKey
 from dralloc.plan_document import PlanDocument
 from dralloc.problem import Claim, Demand
-from dralloc.question import WHO, NotAsked, unasked, unasked_table
+from dralloc.question import WHO, NotAsked, empty_remark, unasked, unasked_table
 from dralloc.report import Line, Part, Table, amount, folded, percent, timing_line
 from dralloc.solution import Grant, Placement, Solution, Status, Tier
 from dralloc.write import allocated_claims, allocations
@@ -111,6 +112,11 @@ class Plan(Documented):
     def not_asked(self) -> tuple[NotAsked, ...]:
         """The pods of the input that are not to be placed, by reason."""
         return tuple(unasked(self.compiled))
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Remarks about the input, and whether it asked for anything at all."""
+        return (*self.compiled.findings, *empty_remark(self.compiled))
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from dralloc.compiler import Compiled
+from dralloc.errors import Finding
 from dralloc.names import ClaimKey
 from dralloc.report import Table
 from dralloc.unasked import Unasked
 
-__all__ = ["WHO", "NotAsked", "asked", "kinds_asked", "unasked", "unasked_table"]
+__all__ = ["WHO", "NotAsked", "asked", "empty_remark", "kinds_asked", "unasked", "unasked_table"]
 
 WHO: Final = "pod or claim"
 """Heads columns of what is to be placed: pods, and claims that no pod uses."""
@@ -28,6 +29,14 @@ def asked(compiled: Compiled) -> str:
 def kinds_asked(compiled: Compiled) -> str:
     """What is to be placed: ``pods``, ``claims`` or both."""
     return " and ".join(_counts(compiled)) or "pods"
+
+
+def empty_remark(compiled: Compiled) -> Iterator[Finding]:
+    """Whether there is nothing to place, and what could be placed all the same."""
+    if not compiled.problem.demands:
+        waiting = Counter(why.include for why in compiled.unasked.values() if why.include)
+        more = "".join(f"; --include {what} plans for {number} more" for what, number in waiting.items())
+        yield Finding("", "", "", f"there is nothing to place: no pod and no claim is pending{more}")
 
 
 def _counts(compiled: Compiled) -> dict[str, int]:

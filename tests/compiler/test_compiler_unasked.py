@@ -95,12 +95,6 @@ def test_an_entry_that_names_nothing_makes_a_pod_unplaced_as_a_missing_template_
     assert len(first_fit(found.problem).errors) == 2
 
 
-def test_that_there_is_nothing_to_place_is_said() -> None:
-    assert notices(compiled()) == ["there is nothing to place: no pod and no claim is pending"]
-    (notice,) = notices(compiled(claim("later", request()), pod("p", "later", schedulingGates=WAITS)))
-    assert notice.endswith("; --include gated plans for 1 more")
-
-
 def test_what_is_not_looked_at_is_said_once_where_it_occurs() -> None:
     tainted = {**node(), "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}]}}
     wants = [{"name": "c", "resources": {"requests": {"memory": "1Gi", "cpu": "1"}, "limits": {"cpu": "2"}}}]

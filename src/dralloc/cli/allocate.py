@@ -54,7 +54,7 @@ def allocate_command(  # noqa: PLR0913 - one parameter per option
     cluster = session.read(paths, choices)
     with session.busy(f"{mode.value}: {len(cluster.claims)} claims"):
         plan = dralloc.allocate(cluster, mode, scheduler_config=scheduler_config, progress=session.progress, **keywords)
-    session.warn(plan.compiled.findings)
+    session.warn(plan.findings)
     if output is Output.YAML:
         typer.echo(dump_yaml(to_wire(claim) for claim in plan.claims), nl=False)
     elif output is Output.JSON:
@@ -86,5 +86,5 @@ def compare_command(  # noqa: PLR0913 - one parameter per option
             progress=session.progress,
             **keywords,
         )
-    session.warn(result.optimal.compiled.findings)
+    session.warn(result.optimal.findings)
     session.answer(result)

@@ -16,7 +16,7 @@ from dralloc.compiler.extended import with_extended_resources
 from dralloc.compiler.gangs import find_gangs
 from dralloc.compiler.plugins import Plugins
 from dralloc.compiler.quota import check_quotas
-from dralloc.compiler.remarks import cap_remarks, drift_remarks, empty_remark, eviction_remarks, group_remarks
+from dralloc.compiler.remarks import cap_remarks, drift_remarks, eviction_remarks, group_remarks
 from dralloc.compiler.unmodelled import unmodelled_remarks
 from dralloc.errors import DrallocError, Finding
 from dralloc.features import ALL_FEATURES, Features
@@ -127,7 +127,6 @@ def compile_cluster(  # noqa: PLR0913 - one parameter per choice
         *gangs.findings,
         *demands.findings,
         *unmodelled_remarks(cluster.pods, chosen, wanted, plugins),
-        *empty_remark(wanted, demands.unasked),
     )
     return Compiled(problem, inventory, table, cluster, findings, demands.unasked)
 

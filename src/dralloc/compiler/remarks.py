@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 
 from dralloc.api import ApiObject, DeviceRequestAllocationResult, DeviceTaint
 from dralloc.api.tolerating import all_tolerated
@@ -14,10 +14,8 @@ from dralloc.features import Features
 from dralloc.inventory import Drift
 from dralloc.match import MatchTable
 from dralloc.names import ClaimKey
-from dralloc.problem import Demand
-from dralloc.unasked import Unasked
 
-__all__ = ["cap_remarks", "drift_remarks", "empty_remark", "eviction_remarks", "group_remarks"]
+__all__ = ["cap_remarks", "drift_remarks", "eviction_remarks", "group_remarks"]
 
 _NAMED = 3
 
@@ -25,15 +23,6 @@ _NAMED = 3
 def drift_remarks(cluster: Cluster, drifts: Iterable[Drift]) -> Iterator[Finding]:
     """Where claims and the newest slices contradict each other."""
     return (cluster.remark(drift.claim, drift.path, drift.rule) for drift in drifts)
-
-
-def empty_remark(demands: Sequence[Demand], unasked: Mapping[ClaimKey, Unasked]) -> Iterator[Finding]:
-    """Whether there is nothing to place, and what could be placed all the same."""
-    if demands:
-        return
-    waiting = Counter(why.include for why in unasked.values() if why.include)
-    more = "".join(f"; --include {what} plans for {number} more" for what, number in waiting.items())
-    yield Finding("", "", "", f"there is nothing to place: no pod and no claim is pending{more}")
 
 
 def cap_remarks(cluster: Cluster, caps: Iterable[Cap]) -> Iterator[Finding]:
