@@ -16,7 +16,7 @@ from dralloc.names import ClaimKey
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.memory import Places, Verdicts
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection
+from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection, Scoring
 from dralloc.scheduling.plugins.table import PLUGINS
 
 __all__ = ["Attempt", "checks_of", "filtered", "first_rejection", "scored"]
@@ -163,20 +163,23 @@ def _remembering(cycle: Cycle, part: Checks) -> Check:
     return lambda node: verdicts.ask(ask, node)
 
 
-def scored(cycle: Cycle, places: Places) -> dict[str, NDArray[np.int64]]:
+def scored(cycle: Cycle, places: Places, feasible: Sequence[NodeInfo]) -> dict[str, NDArray[np.int64]]:
     """The weighted scores of feasible nodes, by plugin."""
+    scorings = dict(_scorings(cycle, feasible))
+    local = [plugin for plugin in scorings if not plugin.looks_around]
+    names, ways = tuple(plugin.name for plugin in local), [scorings[plugin].score for plugin in local]
+    known = dict(zip(names, cycle.memory.scores(names, ways, places, cycle.snapshot.nodes), strict=True))
     found: dict[str, NDArray[np.int64]] = {}
-    nodes = cycle.snapshot.nodes
-    feasible = [nodes[place] for place in places.tolist()]
+    for plugin, scoring in scorings.items():
+        raw = known.get(plugin.name)
+        scores = np.array([scoring.score(node) for node in feasible], np.int64) if raw is None else raw
+        found[plugin.name] = cycle.profile.weights.get(plugin.name, plugin.weight) * scoring.normalise(scores)
+    return found
+
+
+def _scorings(cycle: Cycle, feasible: Sequence[NodeInfo]) -> Iterator[tuple[Plugin, Scoring]]:
     for plugin in PLUGINS:
         if plugin.score is not None and plugin.name not in cycle.profile.no_scores:
             scoring = plugin.score(cycle, feasible)
             if scoring is not None:
-                weight = cycle.profile.weights.get(plugin.name, plugin.weight)
-                scores = (
-                    np.array([scoring.score(node) for node in feasible], np.int64)
-                    if plugin.looks_around
-                    else cycle.memory.scores(plugin.name, scoring.score, places, nodes)
-                )
-                found[plugin.name] = weight * scoring.normalise(scores)
-    return found
+                yield plugin, scoring

@@ -38,6 +38,7 @@ class Devices(QuickRun):
         super().__init__(compiled.problem)
         self._cluster = compiled.cluster
         self._demands = {demand.key: number for number, demand in enumerate(compiled.problem.demands)}
+        self._kind_of_pod: dict[ClaimKey, Kind | None] = {}
         self._known_sites: dict[tuple[Kind, int], Site | None] = {}
         self._users: Counter[ClaimKey] = Counter()
         self._uses = Counter(key for keys in self._cluster.claims_of_pods.values() for key in keys)
@@ -114,14 +115,16 @@ class Devices(QuickRun):
         claims = () if number is None else self._problem.demands[number].claims
         if len(self._cluster.claims_of_pods[pod.key]) != len(claims) or self.has_shared_claims(pod):
             return None
-        return self._kinds.of(claims)
+        if pod.key not in self._kind_of_pod:
+            self._kind_of_pod[pod.key] = self._kinds.of(claims)
+        return self._kind_of_pod[pod.key]
 
     def bind(self, pod: PodInfo, node: NodeInfo) -> Set[int]:
         """Give the pod's open claims what `find` finds; they fit. It is placed if all that it asks for are devices.
 
         Returns the indices of the nodes that can see the devices.
         """
-        self._users.update(claim.key for claim in self.claims_of(pod))
+        self._users.update(self._cluster.claims_of_pods[pod.key])
         number = self._demands.get(pod.key)
         if number is None:
             return set()

@@ -22,6 +22,8 @@ __all__ = ["PASSES", "Memory", "Places", "Rejected", "Verdicts"]
 Places = NDArray[np.intp]
 """Nodes by their places in the scheduler's order."""
 
+Score = Callable[[NodeInfo], int]
+
 _UNKNOWN: Final = 0
 PASSES: Final = 1
 """Verdicts; higher ones stand for a rejection each."""
@@ -98,7 +100,7 @@ class Memory:
     seen: int = 0
     ranks: dict[NodeInfo, int] = field(default_factory=dict)
     _verdicts: dict[Hashable, Verdicts] = field(default_factory=dict)
-    _scores: dict[str, tuple[NDArray[np.int64], NDArray[np.bool_]]] = field(default_factory=dict)
+    _scores: dict[tuple[str, ...], tuple[NDArray[np.int64], NDArray[np.bool_]]] = field(default_factory=dict)
 
     def forget(self, changes: Sequence[int]) -> None:
         """Forget what is known about the places that have changed since the last time."""
@@ -117,13 +119,13 @@ class Memory:
         return self._verdicts[filters]
 
     def scores(
-        self, plugin: str, score: Callable[[NodeInfo], int], places: Places, nodes: Sequence[NodeInfo]
+        self, plugins: tuple[str, ...], scores: Sequence[Score], places: Places, nodes: Sequence[NodeInfo]
     ) -> NDArray[np.int64]:
-        """The scores of a plugin at some places, before they are normalised."""
-        if plugin not in self._scores:
-            self._scores[plugin] = np.zeros(self.size, np.int64), np.zeros(self.size, np.bool_)
-        values, known = self._scores[plugin]
+        """The scores of some plugins, a row each, at some places, before they are normalised."""
+        if plugins not in self._scores:
+            self._scores[plugins] = np.zeros((len(plugins), self.size), np.int64), np.zeros(self.size, np.bool_)
+        values, known = self._scores[plugins]
         for place in places[~known[places]].tolist():
-            values[place] = score(nodes[place])
+            values[:, place] = [score(nodes[place]) for score in scores]
             known[place] = True
-        return values[places]
+        return values[:, places]

@@ -66,6 +66,11 @@ class PodKind:
         return requests_of(self.spec)
 
     @cached_property
+    def scored(self) -> Mapping[str, int]:
+        """What the pod counts for in its own scores of what is left; upstream leaves out requests of the whole pod."""
+        return requests_of(self.spec, DEFAULT_REQUESTS, whole_pod=False)
+
+    @cached_property
     def occupied(self) -> Mapping[str, int]:
         """What the pod counts for in the scores of others once it is bound (``NonZeroRequested`` of upstream)."""
         known = self.requests.keys() if self.spec.resources.requested else ()

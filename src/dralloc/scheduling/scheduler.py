@@ -136,7 +136,7 @@ class Scheduler:
             message = fit_error(len(nodes), against.values(), _ABSENT, after)
             return Attempt(key, evaluated=evaluated, rejected=against, message=message, has_victims=not after)
         found = [nodes[place] for place in feasible.tolist()]
-        return Attempt(key, found, evaluated, scored(cycle, feasible) if len(found) > 1 else {}, against)
+        return Attempt(key, found, evaluated, scored(cycle, feasible, found) if len(found) > 1 else {}, against)
 
     def _window(self, cycle: Cycle) -> Places:
         """The nodes from where the last search ended, but for those that a plugin rules out before it looks at them."""

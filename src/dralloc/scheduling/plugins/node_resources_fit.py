@@ -13,7 +13,7 @@ from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import MAX_SCORE, Check, Plugin, Rejection, Scoring
 from dralloc.scheduling.profile import Profile, Shape, Strategy
-from dralloc.scheduling.requests import CPU, DEFAULT_REQUESTS, MEMORY, is_scalar, requests_of
+from dralloc.scheduling.requests import CPU, MEMORY, is_scalar
 from dralloc.scheduling.rounding import rounded
 
 __all__ = ["NODE_RESOURCES_FIT"]
@@ -47,7 +47,7 @@ def _lacks(node: NodeInfo, name: str, amount: int) -> bool:
 
 def _score(cycle: Cycle, _: Sequence[NodeInfo]) -> Scoring:
     profile = cycle.profile
-    wanted = requests_of(cycle.pod.kind.spec, DEFAULT_REQUESTS, whole_pod=False)
+    wanted = cycle.pod.kind.scored
     rate = _STRATEGIES[profile.strategy](profile)
 
     def amounts(node: NodeInfo) -> Iterator[tuple[int, int, int]]:
