@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from dralloc.cli import app
 from dralloc.conformance import read_allocation_case, read_lines, run_cel, run_first_fit
 from dralloc.conformance.difference import first_difference
 from dralloc.errors import InputError
@@ -73,7 +75,7 @@ def test_lines_are_read_plain_or_compressed(tmp_path: Path) -> None:
         (b"[1]", "cases.jsonl: line 1: is not a JSON object"),
         (b'{"a": 1, "a": 2}', 'cases.jsonl: line 1: is not JSON: the key "a" is there twice'),
         (b"[" * 300 + b"]" * 300, "cases.jsonl: line 1: is not JSON: is nested too deeply"),
-        (gzip.compress(b"{}")[:10] + b"\xff" * 10, "cases.jsonl: cannot be read: is not valid gzip data"),
+        (gzip.compress(b"{}", mtime=0)[:10] + b"\xff" * 10, "cases.jsonl: cannot be read: is not valid gzip data"),
     ],
 )
 def test_broken_lines(tmp_path: Path, text: bytes, message: str) -> None:
@@ -81,6 +83,27 @@ def test_broken_lines(tmp_path: Path, text: bytes, message: str) -> None:
     path.write_bytes(text)
     with pytest.raises(InputError, match=message):
         list(read_lines(path))
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ('{"expression": "true"}', "case cases:1 of kind cel: lacks 'device'"),
+        ('{"claims": []}', "case cases:1 of kind allocate: lacks 'node'"),
+        (
+            '{"claims": 1, "node": 2, "classes": 3, "slices": [], "allocatedClaims": []}',
+            "has not the form of such a case",
+        ),
+        ('{"attempts": []}', "of kind scheduler: lacks 'config'"),
+    ],
+)
+def test_a_case_that_lacks_something_is_one_line(tmp_path: Path, case: str, message: str) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_text(case)
+    result = CliRunner().invoke(app, ["conformance", str(path)])
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert message in line
 
 
 def test_a_missing_file_and_an_unknown_form(tmp_path: Path) -> None:

@@ -179,3 +179,10 @@ def test_data_comes_back_as_it_was_written(data: object) -> None:
     assert json_documents(text.encode()) == ([data], None)
     text = yaml.safe_dump(data, default_style='"')
     assert yaml_documents(text.encode(), 10**6) == ([data], None)
+
+
+def test_a_device_that_never_ends() -> None:
+    with pytest.raises(InputError, match="/dev/zero: is a device that gives more than 1000000 bytes"):
+        load("/dev/zero", limits=Limits(unpacked=1_000_000))
+    with pytest.raises(InputError, match="/dev/null: holds no objects"):
+        load("/dev/null")

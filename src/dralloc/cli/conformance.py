@@ -90,9 +90,13 @@ def _run(case: Json, mode: ExplainedName, *, pruning: bool) -> Outcome:
     from dralloc.conformance import read_allocation_case, run_cel, run_first_fit, run_optimal, run_scheduler
 
     kind = _kind(case)
-    if kind is not Kind.ALLOCATE:
-        return run_cel(case) if kind is Kind.CEL else run_scheduler(case)
-    read = read_allocation_case(case)
+    try:
+        if kind is not Kind.ALLOCATE:
+            return run_cel(case) if kind is Kind.CEL else run_scheduler(case)
+        read = read_allocation_case(case)
+    except (AttributeError, KeyError, TypeError) as error:
+        what = f"lacks {error}" if isinstance(error, KeyError) else f"has not the form of such a case ({error})"
+        raise DrallocError(f"case {case['name']} of kind {kind}: {what}") from error
     return run_optimal(read) if mode == "optimal" else run_first_fit(read, pruning=pruning)
 
 

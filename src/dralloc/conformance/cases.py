@@ -18,7 +18,7 @@ from dralloc.features import ALL_FEATURES, Features
 from dralloc.limits import LIMITS
 from dralloc.load import load_documents
 from dralloc.load.json_text import json_value
-from dralloc.load.text import TextError, unpacked
+from dralloc.load.text import TextError, content, unpacked
 
 __all__ = ["AllocationCase", "Json", "read_allocation_case", "read_lines"]
 
@@ -36,7 +36,7 @@ def read_lines(path: Path) -> Iterator[Json]:
         The file cannot be read, or a line is not a JSON object.
     """
     try:
-        text = unpacked(path.read_bytes(), LIMITS.unpacked)
+        text = unpacked(content(path, LIMITS.unpacked), LIMITS.unpacked)
     except (OSError, TextError) as error:
         raise InputError([Finding(str(path), "", "", f"cannot be read: {error}")]) from None
     for number, line in enumerate(text.splitlines(), 1):

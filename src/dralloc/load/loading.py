@@ -17,7 +17,7 @@ from dralloc.errors import Finding, InputError
 from dralloc.limits import Limits
 from dralloc.load.documents import documents_of, starts_like_json
 from dralloc.load.lists import SPLIT_FROM, is_list, item_of, split_list
-from dralloc.load.text import TextError, unpacked
+from dralloc.load.text import TextError, content, unpacked
 
 __all__ = ["STDIN", "Loading", "Paths", "Reading"]
 
@@ -105,9 +105,11 @@ class Loading:
     def _add_file(self, path: Path, *, found: bool = False) -> None:
         """Add a file; one that was found in a directory may hold something else than objects."""
         try:
-            data = path.read_bytes()
+            data = content(path, self.limits.unpacked)
         except OSError as error:
             self._note(self.reader.errors, str(path), f"cannot be read: {error.strerror}")
+        except TextError as error:
+            self._note(self.reader.errors, str(path), str(error))
         else:
             self.add_text(data, str(path), found=found)
 

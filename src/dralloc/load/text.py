@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from codecs import getincrementaldecoder
 from io import BytesIO
+from pathlib import Path
+from stat import S_ISCHR
 from typing import Final
 
-__all__ = ["DEPTH", "TOO_DEEP", "TextError", "decoded", "require_utf8", "unpacked"]
+__all__ = ["DEPTH", "TOO_DEEP", "TextError", "content", "decoded", "require_utf8", "unpacked"]
 
 DEPTH: Final = 254
 """How many levels a document may have; objects of Kubernetes have some 30. It is how deep orjson writes."""
@@ -22,6 +25,25 @@ _CHUNK: Final = 1 << 20
 
 class TextError(Exception):
     """A text that cannot be read at all."""
+
+
+def content(path: Path, limit: int) -> bytes:
+    """All bytes of a file or a pipe; of a device, which may never end, no more than the limit.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    TextError
+        It is a device that goes on behind the limit.
+    """
+    with path.open("rb") as file:
+        if not S_ISCHR(os.fstat(file.fileno()).st_mode):
+            return file.read()
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise TextError(f"is a device that gives more than {limit} bytes")
+    return data
 
 
 def unpacked(data: bytes, limit: int) -> bytes:
