@@ -5,8 +5,8 @@ class serve the same requirements. A component is left to the per-device model i
 
 - it shares a device or a counter with a demand that classes cannot express (see `DemandClasses`), or
 - generations of a pool disagree about one of its devices, or it has compatibility groups, or
-- it has bins with more patterns than can be listed, and a store cannot express it (see
-  `dralloc.solvers.cpsat.packing.store`).
+- it has bins with more patterns than can be listed, and a packing instance cannot express it (see
+  `dralloc.solvers.cpsat.packing.instance`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dralloc.solvers.cpsat.classes.state_space import StateSpace
 from dralloc.solvers.cpsat.classes.supply import PatternSupply, Supply
 from dralloc.solvers.cpsat.classes.usable import UsableDevices, usable_devices
 from dralloc.solvers.cpsat.components import touched
-from dralloc.solvers.cpsat.packing.store import Store, as_store
+from dralloc.solvers.cpsat.packing.instance import PackingInstance, as_packing_instance
 
 __all__ = ["Counted", "Division", "divide"]
 
@@ -67,7 +67,7 @@ class Division:
     """
 
     counted: tuple[Counted, ...]
-    packed: tuple[Store, ...]
+    packed: tuple[PackingInstance, ...]
     left: tuple[int, ...]
     warnings: tuple[str, ...]
 
@@ -97,7 +97,7 @@ def divide(problem: Problem, look: Callable[[Sequence[int]], Survey], *, strict_
     }
     unfit = {id(class_of[bin_]) for bin_ in _unfit(problem, usable, bins, look(demand_classes.unclassified))}
     counted: list[Counted] = []
-    packed: list[Store] = []
+    packed: list[PackingInstance] = []
     left = [*demand_classes.unclassified]
     for component in _components(demand_classes, list(spaces.values())):
         found = None
@@ -137,7 +137,7 @@ class _ClassComponent:
     classes: tuple[DemandClass, ...]
     spaces: tuple[StateSpace, ...]
 
-    def formulate(self, demand_classes: DemandClasses) -> Counted | Store | None:
+    def formulate(self, demand_classes: DemandClasses) -> Counted | PackingInstance | None:
         """The smallest formulation; None if there is none."""
         supplied: dict[int, int] = defaultdict(int)
         for each in self.classes:
@@ -157,7 +157,7 @@ class _ClassComponent:
             elif source:
                 sources.append(source)
             else:
-                return as_store(self.classes, self.spaces, demand_classes.requirements)
+                return as_packing_instance(self.classes, self.spaces, demand_classes.requirements)
         return Counted(self.classes, (*supplies, *flow_supplies(sources)))
 
 

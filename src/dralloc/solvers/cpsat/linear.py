@@ -11,7 +11,7 @@ from ortools.sat.python import cp_model
 
 from dralloc.solvers.cpsat.rows import Term
 
-__all__ = ["Linear", "solve_linear"]
+__all__ = ["LinearSolution", "solve_linear"]
 
 _ENDLESS: Final = 2**62
 """Rows without an end have the ends of int64, or close to them."""
@@ -22,14 +22,14 @@ class _Bounded(Protocol):
     def domain(self) -> Iterable[int]: ...
 
 
-class Linear(NamedTuple):
+class LinearSolution(NamedTuple):
     """The value of each variable, and the shadow price of each row."""
 
     values: Sequence[float]
     duals: Sequence[float]
 
 
-def solve_linear(cp: cp_model.CpModel, cost: Sequence[Term], limit: float | None = None) -> Linear | None:
+def solve_linear(cp: cp_model.CpModel, cost: Sequence[Term], limit: float | None = None) -> LinearSolution | None:
     """Minimise a cost over a model of linear rows, with fractions allowed. None if that takes too long."""
     model = model_builder.Model()  # type: ignore[no-untyped-call]
     variables = [model.new_num_var(*_range(each), "") for each in cp.proto.variables]
@@ -48,7 +48,7 @@ def solve_linear(cp: cp_model.CpModel, cost: Sequence[Term], limit: float | None
         solver.set_time_limit_in_seconds(limit)
     if solver.solve(model) != model_builder.SolveStatus.OPTIMAL:
         return None
-    return Linear([solver.value(variable) for variable in variables], [solver.dual_value(row) for row in rows])
+    return LinearSolution([solver.value(variable) for variable in variables], [solver.dual_value(row) for row in rows])
 
 
 def _range(of: _Bounded) -> tuple[float, float]:

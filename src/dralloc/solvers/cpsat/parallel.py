@@ -23,12 +23,12 @@ from dralloc.backends import backend_named, run_all, shield_children, stop_proce
 from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.solution import Placement
-from dralloc.solvers.cpsat.classes.part import CountedComponent
+from dralloc.solvers.cpsat.classes.component import CountedComponent
 from dralloc.solvers.cpsat.excerpt import Excerpt, Excerpts
 from dralloc.solvers.cpsat.interrupt import asked_to_stop, stopping_when
 from dralloc.solvers.cpsat.objective import Part
 from dralloc.solvers.cpsat.options import Options
-from dralloc.solvers.cpsat.packing.part import PackedComponent
+from dralloc.solvers.cpsat.packing.component import PackedComponent
 from dralloc.solvers.cpsat.parts import Component, Solvable, improve_all
 
 __all__ = ["Answer", "work_out"]
@@ -117,9 +117,9 @@ def _sent(excerpts: Excerpts, component: Solvable, options: Options) -> tuple[Ex
         classes = [replace(each, members=excerpt.places(each.members)) for each in component.classes]
         return excerpt, CountedComponent(inside, component.tiers, classes, component.supplies, hint)
     assert isinstance(component, PackedComponent)
-    store = component.store
-    classes = [replace(each, members=excerpt.places(each.members)) for each in store.classes]
-    return excerpt, PackedComponent(inside, component.tiers, replace(store, classes=tuple(classes)), hint, options)
+    instance = component.instance
+    classes = [replace(each, members=excerpt.places(each.members)) for each in instance.classes]
+    return excerpt, PackedComponent(inside, component.tiers, replace(instance, classes=tuple(classes)), hint, options)
 
 
 @dataclass(frozen=True, slots=True)

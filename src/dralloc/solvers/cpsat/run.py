@@ -16,13 +16,13 @@ from dralloc.problem import Problem
 from dralloc.solution import Placement, Solution, Status, Tier
 from dralloc.solvers.cpsat.budgets import fairness
 from dralloc.solvers.cpsat.candidates import Survey, survey
-from dralloc.solvers.cpsat.classes.part import CountedComponent
+from dralloc.solvers.cpsat.classes.component import CountedComponent
 from dralloc.solvers.cpsat.components import components
 from dralloc.solvers.cpsat.division import divide
 from dralloc.solvers.cpsat.interrupt import asked_to_stop, heeding_interrupts
 from dralloc.solvers.cpsat.objective import Objective, Part, objectives
 from dralloc.solvers.cpsat.options import Options, Progress
-from dralloc.solvers.cpsat.packing.part import PackedComponent
+from dralloc.solvers.cpsat.packing.component import PackedComponent
 from dralloc.solvers.cpsat.parallel import work_out
 from dralloc.solvers.cpsat.parts import Answered, Component, Solvable, improve_all, is_next
 from dralloc.timing import phase
@@ -149,9 +149,9 @@ class _Solve:
         for counted in division.counted:
             part, hint = self._part(counted.demands, placed)
             self.components.append(CountedComponent(part, self.tiers, counted.classes, counted.supplies, hint))
-        for store in division.packed:
-            part, hint = self._part(store.demands, placed)
-            self.components.append(PackedComponent(part, self.tiers, store, hint, self.options))
+        for instance in division.packed:
+            part, hint = self._part(instance.demands, placed)
+            self.components.append(PackedComponent(part, self.tiers, instance, hint, self.options))
         return division.left
 
     def _part(self, demands: Sequence[int], placed: dict[int, Placement]) -> tuple[Part, list[Placement]]:

@@ -1,4 +1,4 @@
-"""Packing pieces into bins against deciding on every device, on problems that would be counted otherwise."""
+"""Packing items into bins against deciding on every device, on problems that would be counted otherwise."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dralloc.problem import Problem
 from dralloc.solution import Status
 from dralloc.solvers.cpsat import Options, division, solve
 from dralloc.solvers.cpsat.candidates import survey
-from dralloc.solvers.cpsat.packing import dive, part, units
+from dralloc.solvers.cpsat.packing import component, diving, unit_classes
 
 EXAMPLES = int(os.environ.get("DRALLOC_PACKING_EXAMPLES", "40"))
 FEW = 4
-"""So many demands, or fewer, are tried in every way."""
+"""So many demands, or fewer, are tried in every option."""
 
 THOROUGH = settings(
     max_examples=EXAMPLES,
@@ -29,22 +29,22 @@ THOROUGH = settings(
 )
 
 
-WAYS = {
+SETTINGS = {
     "patterns": {},
-    "amounts": {(units, "_FEW_AMOUNTS"): 0},
-    "dives": {(part, "_ALWAYS"): 0, (part, "_FIRST"): 0, (dive, "_FEW"): 1},
+    "amounts": {(unit_classes, "_FEW_AMOUNTS"): 0},
+    "dives": {(component, "_ALWAYS"): 0, (component, "_FIRST"): 0, (diving, "_FEW"): 1},
 }
 
 
-@pytest.fixture(scope="module", autouse=True, params=list(WAYS))
+@pytest.fixture(scope="module", autouse=True, params=list(SETTINGS))
 def too_many_patterns(request: pytest.FixtureRequest) -> Iterator[None]:
     """No bin's patterns are listed, as if they were too many.
 
-    In turn: nor are those of shared devices; and there are no fillings, so that columns come from pricing alone.
+    In turn: nor are those of shared devices; and there are no packings, so that columns come from pricing alone.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(division, "_MOST_EFFORT", 0)
-        for (module, name), value in WAYS[request.param].items():
+        for (module, name), value in SETTINGS[request.param].items():
             patch.setattr(module, name, value)
         yield
 

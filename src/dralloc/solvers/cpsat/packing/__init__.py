@@ -1,17 +1,19 @@
-"""Components whose bins can be filled in more ways than can be listed: bundles of requests that must share a node.
+"""Bin packing by column generation, for bins with too many patterns to list: bundles of requests that share a node.
 
-A demand asks for *pieces*: one device of a type each. The units of a bin (a GPU with its partitions, a shared device)
-give pieces without regard to each other, so a unit is easy to know completely, even where the bin is not. From that:
+A demand asks for *items*: one device of a type each. The units of a bin (a GPU with its partitions, a shared device)
+give items without regard to each other, so a unit is easy to know completely, even where the bin is not. From that:
 
-- the *relaxation* lets a demand take its pieces from anywhere: few integer variables, and a proven bound;
-- a *filling* puts demands into bins greedily, steered by the prices that pieces have in the relaxation;
-- the *master* puts an answer together from what many fillings did with each bin: a linear program, in which hardly
-  more bins are split between several columns than there are demand classes (as many as it has rows beside those of
-  the bins), and then the same in integers over those bins;
-- *dives* give the master the columns that it lacks: each is the best that a bin can serve at the master's prices;
-- the *exact model* decides over pieces and bins at once, for what is left to prove.
+- the *relaxation* lets a demand take its items from anywhere: few integer variables, and a proven bound;
+- a *constructive heuristic* packs demands into bins, steered by the prices that items have in the relaxation;
+- the *restricted master problem* chooses among the columns that packings left for each bin: a linear program, in which
+  hardly more bins are split between several columns than there are demand classes (as many as it has rows beside
+  those of the bins), and then the same in integers over those bins;
+- *large-neighbourhood search* frees some bins of the best answer and chooses their columns anew;
+- the *diving heuristic* adds columns of negative reduced cost, found by *pricing*: each is the best that a bin can
+  serve at the dual values;
+- the *exact model* decides over items and bins at once, for what is left to prove.
 
-Every answer is built from fillings and therefore keeps the rules; only the relaxation and the exact model prove bounds.
+Every answer is built from packings and therefore keeps the rules; only the relaxation and the exact model prove bounds.
 """
 
 __all__: list[str] = []

@@ -1,6 +1,7 @@
-"""All kinds of units as one table: a state per row, a type of piece per column, the state after giving the piece.
+"""All unit types as one table: a state per row, a type of item per column, the state after giving the item.
 
-The table grows as states are met, so that fillings can look up the next states of thousands of units at once.
+The table grows as states are met, so that the constructive heuristic can look up the next states of thousands of units
+at once.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dralloc.solvers.cpsat.packing.kinds import Kind
 from dralloc.solvers.cpsat.packing.relaxation import Prices
+from dralloc.solvers.cpsat.packing.unit_types import UnitType
 
 __all__ = ["Automaton", "Flags", "Numbers", "Values"]
 
@@ -31,28 +32,28 @@ class Automaton:
 
     Parameters
     ----------
-    kinds
-        The kinds of units.
+    unit_types
+        The unit types.
     areas
         How many areas there are.
     types
-        How many types of pieces.
+        How many types of items.
     prices
-        What a piece is worth.
+        What an item is worth.
     """
 
-    def __init__(self, kinds: Sequence[Kind], areas: int, types: int, prices: Prices) -> None:
-        self.kinds = kinds
+    def __init__(self, unit_types: Sequence[UnitType], areas: int, types: int, prices: Prices) -> None:
+        self.unit_types = unit_types
         self.prices = [{type_: prices.get((area, type_), 0.0) for type_ in range(types)} for area in range(areas)]
         self.next: Numbers = np.full((1024, types), _UNKNOWN, dtype=np.int32)
         self.next[_EMPTY] = _NONE
         self.worth: Values = np.zeros((areas, 1024))
         self._states: list[tuple[int, Hashable]] = [(-1, None)]
         self._numbers: dict[tuple[int, Hashable], int] = {(-1, None): _EMPTY}
-        self.starts = [self._number(number, kind.start) for number, kind in enumerate(kinds)]
+        self.starts = [self._number(number, unit_type.start) for number, unit_type in enumerate(unit_types)]
 
     def advance(self, states: Numbers, type_: int) -> Numbers:
-        """The states after giving a piece; negative where there is none to give."""
+        """The states after giving an item; negative where there is none to give."""
         after: Numbers = self.next[states, type_]
         if (after == _UNKNOWN).any():
             for state in np.unique(states[after == _UNKNOWN]).tolist():
@@ -62,19 +63,19 @@ class Automaton:
 
     def _follow(self, state: int, type_: int) -> int:
         number, known = self._states[state]
-        kind = self.kinds[number]
-        after = kind.step(known, type_) if type_ in kind.types else None
+        unit_type = self.unit_types[number]
+        after = unit_type.step(known, type_) if type_ in unit_type.types else None
         return _NONE if after is None else self._number(number, after)
 
-    def _number(self, kind: int, state: Hashable) -> int:
-        key = kind, state
+    def _number(self, unit_type: int, state: Hashable) -> int:
+        key = unit_type, state
         if key not in self._numbers:
             number = self._numbers[key] = len(self._states)
             self._states.append(key)
             if number == len(self.next):
                 self._grow()
             for area, prices in enumerate(self.prices):
-                self.worth[area, number] = self.kinds[kind].worth(state, prices)
+                self.worth[area, number] = self.unit_types[unit_type].worth(state, prices)
         return self._numbers[key]
 
     def _grow(self) -> None:

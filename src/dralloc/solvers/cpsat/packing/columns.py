@@ -1,4 +1,4 @@
-"""Columns: what a bin can serve, as found by fillings; and answers made of them."""
+"""The columns of column generation: what a bin can serve; and answers made of them."""
 
 from __future__ import annotations
 
@@ -8,89 +8,89 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dralloc.solvers.cpsat.packing.filling import Deal, Filling
-from dralloc.solvers.cpsat.packing.store import Store
+from dralloc.solvers.cpsat.packing.construction import BinContent, Packing
+from dralloc.solvers.cpsat.packing.instance import PackingInstance
 
-__all__ = ["Answer", "Column", "Columns", "Costs", "costs_of", "left_of", "served"]
+__all__ = ["Column", "Columns", "Costs", "PackingSolution", "costs_of", "left_of", "served"]
 
 
 class Column(NamedTuple):
-    """How often a bin serves each way, and the bin of the filling that shows how."""
+    """How often a bin serves each assignment option, and a packing with the number of a bin in it that does."""
 
     counts: tuple[int, ...]
-    filling: Filling
-    bin_: int
+    packing: Packing
+    number: int
 
     @property
-    def deal(self) -> Deal:
+    def content(self) -> BinContent:
         """Which unit gives what."""
-        return self.filling.deal(self.bin_)
+        return self.packing.content(self.number)
 
 
-Answer = list[list[tuple[Column, int]]]
-"""For each bay, columns with their numbers of bins."""
+PackingSolution = list[list[tuple[Column, int]]]
+"""For each bin type, columns with their numbers of bins."""
 
 Costs = tuple[int, int]
 """Of the first two tiers."""
 
 
 class Columns:
-    """All columns so far, by bay."""
+    """All columns so far, by bin type."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.of_bay: list[dict[bytes, Column]] = [{} for _ in store.bays]
-        sizes = [len(bay.slots) for bay in store.bays]
-        self._bay_of: list[int] = np.repeat(np.arange(len(sizes)), sizes).tolist()
+    def __init__(self, instance: PackingInstance) -> None:
+        self.instance = instance
+        self.of_bin_type: list[dict[bytes, Column]] = [{} for _ in instance.bin_types]
+        sizes = [len(bin_type.instances) for bin_type in instance.bin_types]
+        self._bin_type_of: list[int] = np.repeat(np.arange(len(sizes)), sizes).tolist()
 
-    def add(self, filling: Filling) -> Answer:
-        """Add what a filling did; returns it as an answer."""
-        copies: list[Tally[bytes]] = [Tally() for _ in self.of_bay]
-        for bin_, bay in enumerate(self._bay_of):
-            key = filling.counts[bin_].tobytes()
-            copies[bay][key] += 1
-            if key not in self.of_bay[bay]:
-                self.of_bay[bay][key] = Column(tuple(filling.counts[bin_].tolist()), filling, bin_)
+    def add(self, packing: Packing) -> PackingSolution:
+        """Add the columns of a packing; returns it as an answer."""
+        copies: list[Tally[bytes]] = [Tally() for _ in self.of_bin_type]
+        for bin_, bin_type in enumerate(self._bin_type_of):
+            key = packing.counts[bin_].tobytes()
+            copies[bin_type][key] += 1
+            if key not in self.of_bin_type[bin_type]:
+                self.of_bin_type[bin_type][key] = Column(tuple(packing.counts[bin_].tolist()), packing, bin_)
         return [
             [(columns[key], number) for key, number in each.items()]
-            for columns, each in zip(self.of_bay, copies, strict=True)
+            for columns, each in zip(self.of_bin_type, copies, strict=True)
         ]
 
-    def offer(self, bay: int, column: Column) -> bool:
+    def add_column(self, bin_type: int, column: Column) -> bool:
         """Add a column. Whether it is new."""
         key = np.array(column.counts, dtype=np.int64).tobytes()
-        return self.of_bay[bay].setdefault(key, column) is column
+        return self.of_bin_type[bin_type].setdefault(key, column) is column
 
 
-def served(store: Store, answer: Answer) -> list[int]:
-    """How often each way is served in all bins together; it can be more than there are demands."""
-    total = [0] * len(store.ways)
-    for bay in answer:
-        for column, number in bay:
-            for way, count in enumerate(column.counts):
-                total[way] += count * number
+def served(instance: PackingInstance, answer: PackingSolution) -> list[int]:
+    """How often each option is served in all bins together; it can be more than there are demands."""
+    total = [0] * len(instance.options)
+    for bin_type in answer:
+        for column, number in bin_type:
+            for option, count in enumerate(column.counts):
+                total[option] += count * number
     return total
 
 
-def left_of(store: Store, answer: Answer) -> list[int]:
+def left_of(instance: PackingInstance, answer: PackingSolution) -> list[int]:
     """By demand class, how many are not served."""
-    left = [len(each.members) for each in store.classes]
-    for way, number in enumerate(served(store, answer)):
-        left[store.ways[way].cls] -= number
+    left = [len(each.members) for each in instance.classes]
+    for option, number in enumerate(served(instance, answer)):
+        left[instance.options[option].cls] -= number
     return [max(0, each) for each in left]
 
 
-def costs_of(store: Store, answer: Answer) -> Costs:
+def costs_of(instance: PackingInstance, answer: PackingSolution) -> Costs:
     """The weight of what is missed, and the ranks of what is served, of each class the best ranks first."""
-    left = [len(each.members) for each in store.classes]
+    left = [len(each.members) for each in instance.classes]
     ranks = 0
-    for way, number in _best_ranks_first(store, served(store, answer)):
-        cls = store.ways[way].cls
+    for option, number in _best_ranks_first(instance, served(instance, answer)):
+        cls = instance.options[option].cls
         taken = min(number, left[cls])
         left[cls] -= taken
-        ranks += store.ways[way].mode.rank * taken
-    return sum(each.weight * missed for each, missed in zip(store.classes, left, strict=True)), ranks
+        ranks += instance.options[option].mode.rank * taken
+    return sum(each.weight * missed for each, missed in zip(instance.classes, left, strict=True)), ranks
 
 
-def _best_ranks_first(store: Store, total: list[int]) -> Iterator[tuple[int, int]]:
-    yield from sorted(enumerate(total), key=lambda each: store.ways[each[0]].mode.rank)
+def _best_ranks_first(instance: PackingInstance, total: list[int]) -> Iterator[tuple[int, int]]:
+    yield from sorted(enumerate(total), key=lambda each: instance.options[each[0]].mode.rank)

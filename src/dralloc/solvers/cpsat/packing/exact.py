@@ -1,8 +1,8 @@
-"""The exact model: pieces and bins at once.
+"""The exact model: items and bins at once.
 
-In variables, for each bin *n* and way *k*, and with what the units of the bin supply as in the relaxation::
+In variables, for each bin *n* and option *k*, and with what the units of the bin supply as in the relaxation::
 
-    sum_k pieces[k, t] * placed[k, n] <= supply[n, t]
+    sum_k items[k, t] * placed[k, n] <= supply[n, t]
     sum_{k of c, n} placed[k, n] + missed[c] = size[c]
 """
 
@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from ortools.sat.python import cp_model
 
-from dralloc.solvers.cpsat.packing.columns import Answer
-from dralloc.solvers.cpsat.packing.filling import Filling
-from dralloc.solvers.cpsat.packing.kinds import Supplied
-from dralloc.solvers.cpsat.packing.store import Bay, Store
+from dralloc.solvers.cpsat.packing.columns import PackingSolution
+from dralloc.solvers.cpsat.packing.construction import Packing
+from dralloc.solvers.cpsat.packing.instance import BinType, PackingInstance
+from dralloc.solvers.cpsat.packing.unit_types import Supplied
 from dralloc.solvers.cpsat.rows import Term
 from dralloc.solvers.cpsat.search import as_one
 
@@ -27,8 +27,8 @@ __all__ = ["ExactModel"]
 
 
 @dataclass(slots=True)
-class _Cell:
-    """Of a bin: by way, how often it is served; and the supply of its units, by kind."""
+class _BinVariables:
+    """Of a bin: by assignment option, how often it is served; and the supply of its units, by type."""
 
     placed: dict[int, cp_model.IntVar]
     supplies: list[tuple[list[int], Supplied]] = field(default_factory=list)
@@ -37,28 +37,33 @@ class _Cell:
 class ExactModel:
     """The model; see the module."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, instance: PackingInstance) -> None:
+        self.instance = instance
         self.cp = cp_model.CpModel()
-        self.missed = [self.cp.new_int_var(0, len(each.members), "") for each in store.classes]
-        self.bins = [self._cell(bay) for bay in store.bays for _ in bay.slots]
+        self.missed = [self.cp.new_int_var(0, len(each.members), "") for each in instance.classes]
+        self.bins = [self._bin(bin_type) for bin_type in instance.bin_types for _ in bin_type.instances]
         of_class: list[list[cp_model.IntVar]] = [[missed] for missed in self.missed]
         for bin_ in self.bins:
-            for way, variable in bin_.placed.items():
-                of_class[store.ways[way].cls].append(variable)
-        for each, variables in zip(store.classes, of_class, strict=True):
+            for option, variable in bin_.placed.items():
+                of_class[instance.options[option].cls].append(variable)
+        for each, variables in zip(instance.classes, of_class, strict=True):
             self.cp.add(cp_model.LinearExpr.sum(variables) == len(each.members))
 
-    def _cell(self, bay: Bay) -> _Cell:
-        sizes = [len(each.members) for each in self.store.classes]
-        ways = self.store.ways
-        bin_ = _Cell({way: self.cp.new_int_var(0, sizes[ways[way].cls], "") for way in self.store.ways_of(bay.area)})
+    def _bin(self, bin_type: BinType) -> _BinVariables:
+        sizes = [len(each.members) for each in self.instance.classes]
+        options = self.instance.options
+        bin_ = _BinVariables(
+            {
+                option: self.cp.new_int_var(0, sizes[options[option].cls], "")
+                for option in self.instance.options_of(bin_type.area)
+            }
+        )
         terms: dict[int, list[Term]] = defaultdict(list)
-        for way, variable in bin_.placed.items():
-            for type_, count in Tally(piece.type for piece in ways[way].pieces).items():
+        for option, variable in bin_.placed.items():
+            for type_, count in Tally(item.type for item in options[option].items).items():
                 terms[type_].append((variable, count))
-        for kind, units in self._groups(bay):
-            supplied = self.store.kinds[kind].supply(self.cp, len(units))
+        for unit_type, units in self._groups(bin_type):
+            supplied = self.instance.unit_types[unit_type].supply(self.cp, len(units))
             bin_.supplies.append((units, supplied))
             for type_, given in supplied.terms.items():
                 terms[type_] += [(variable, -count) for variable, count in given]
@@ -67,23 +72,27 @@ class ExactModel:
             self.cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) <= 0)
         return bin_
 
-    def _groups(self, bay: Bay) -> Iterator[tuple[int, list[int]]]:
-        """Units of a kind, together if that is exact."""
-        for kind in dict.fromkeys(bay.kinds):
-            units = [unit for unit, each in enumerate(bay.kinds) if each == kind]
-            yield from [(kind, units)] if self.store.kinds[kind].together else [(kind, [unit]) for unit in units]
+    def _groups(self, bin_type: BinType) -> Iterator[tuple[int, list[int]]]:
+        """Units of a type, together if that is exact."""
+        for unit_type in dict.fromkeys(bin_type.unit_types):
+            units = [unit for unit, each in enumerate(bin_type.unit_types) if each == unit_type]
+            yield from (
+                [(unit_type, units)]
+                if self.instance.unit_types[unit_type].together
+                else [(unit_type, [unit]) for unit in units]
+            )
 
     def missed_weight(self) -> list[Term]:
         """The cost of the first tier."""
-        return [(missed, each.weight) for each, missed in zip(self.store.classes, self.missed, strict=True)]
+        return [(missed, each.weight) for each, missed in zip(self.instance.classes, self.missed, strict=True)]
 
     def ranks(self) -> list[Term]:
         """The cost of the second tier."""
         return [
-            (variable, self.store.ways[way].mode.rank)
+            (variable, self.instance.options[option].mode.rank)
             for bin_ in self.bins
-            for way, variable in bin_.placed.items()
-            if self.store.ways[way].mode.rank
+            for option, variable in bin_.placed.items()
+            if self.instance.options[option].mode.rank
         ]
 
     def miss_at_least(self, weight: int) -> None:
@@ -95,33 +104,33 @@ class ExactModel:
         """Both tiers as one cost."""
         return as_one(self.missed_weight(), self.ranks())
 
-    def hint(self, answer: Answer) -> None:
+    def hint(self, answer: PackingSolution) -> None:
         """Start from an answer."""
         bins = iter(self.bins)
-        for bay, chosen in zip(self.store.bays, answer, strict=True):
+        for bin_type, chosen in zip(self.instance.bin_types, answer, strict=True):
             columns = [column for column, number in chosen for _ in range(number)]
-            for place in range(len(bay.slots)):
-                counts = columns[place].counts if place < len(columns) else (0,) * len(self.store.ways)
-                for way, variable in next(bins).placed.items():
-                    self.cp.add_hint(variable, counts[way])
+            for place in range(len(bin_type.instances)):
+                counts = columns[place].counts if place < len(columns) else (0,) * len(self.instance.options)
+                for option, variable in next(bins).placed.items():
+                    self.cp.add_hint(variable, counts[option])
 
-    def read(self, values: Sequence[int]) -> Filling:
+    def read(self, values: Sequence[int]) -> Packing:
         """What is served in each bin, given the values of all variables."""
-        counts = np.zeros((len(self.bins), len(self.store.ways)), dtype=np.int64)
-        deals = []
+        counts = np.zeros((len(self.bins), len(self.instance.options)), dtype=np.int64)
+        contents = []
         for number, bin_ in enumerate(self.bins):
-            for way, variable in bin_.placed.items():
-                counts[number, way] = values[variable.index]
-            deals.append(list(self._deal(bin_, values)))
-        return Filling(counts, deals=deals)
+            for option, variable in bin_.placed.items():
+                counts[number, option] = values[variable.index]
+            contents.append(list(self._content(bin_, values)))
+        return Packing(counts, contents=contents)
 
-    def _deal(self, bin_: _Cell, values: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Take pieces from the first unit that has any left."""
-        givers: dict[int, list[int]] = defaultdict(list)
+    def _content(self, bin_: _BinVariables, values: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Take items from the first unit that has any left."""
+        suppliers: dict[int, list[int]] = defaultdict(list)
         for units, supplied in bin_.supplies:
             for unit, types in zip(units, supplied.shares(values), strict=False):
                 for type_ in types:
-                    givers[type_].append(unit)
-        for way, variable in bin_.placed.items():
+                    suppliers[type_].append(unit)
+        for option, variable in bin_.placed.items():
             for _ in range(values[variable.index]):
-                yield way, tuple(givers[piece.type].pop(0) for piece in self.store.ways[way].pieces)
+                yield option, tuple(suppliers[item.type].pop(0) for item in self.instance.options[option].items)

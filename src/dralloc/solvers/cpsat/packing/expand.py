@@ -10,69 +10,73 @@ from dralloc.problem import Problem
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.count_model import placement
 from dralloc.solvers.cpsat.classes.supply import Served
-from dralloc.solvers.cpsat.packing.columns import Answer
-from dralloc.solvers.cpsat.packing.filling import Deal
-from dralloc.solvers.cpsat.packing.store import Slot, Store
+from dralloc.solvers.cpsat.packing.columns import PackingSolution
+from dralloc.solvers.cpsat.packing.construction import BinContent
+from dralloc.solvers.cpsat.packing.instance import BinInstance, PackingInstance
 
 __all__ = ["placements"]
 
 
-class _Serving(NamedTuple):
-    """A way that is served: its rank first, to keep the best; then where."""
+class _PlacedOption(NamedTuple):
+    """An option that is served: its rank first, to keep the best; then where."""
 
     rank: int
     node: int
     place: int
-    way: int
+    option: int
     served: Served
 
 
-def placements(problem: Problem, store: Store, answer: Answer) -> list[Placement]:
+def placements(problem: Problem, instance: PackingInstance, answer: PackingSolution) -> list[Placement]:
     """Give names to an answer: servings of a class by rank and node, its demands in order. What is too much is dropped.
 
     Returns
     -------
     Sorted by demand.
     """
-    by_class: dict[int, list[_Serving]] = defaultdict(list)
-    for slot, deal in _dealt(store, answer):
-        for serving in _servings(store, slot, deal):
-            by_class[store.ways[serving.way].cls].append(serving)
+    by_class: dict[int, list[_PlacedOption]] = defaultdict(list)
+    for bin_instance, content in _contents(instance, answer):
+        for serving in _servings(instance, bin_instance, content):
+            by_class[instance.options[serving.option].cls].append(serving)
     found = []
     for cls, servings in by_class.items():
-        for demand, serving in zip(store.classes[cls].members, sorted(servings), strict=False):
-            found.append(placement(problem, demand, store.ways[serving.way].mode, serving.served))
+        for demand, serving in zip(instance.classes[cls].members, sorted(servings), strict=False):
+            found.append(placement(problem, demand, instance.options[serving.option].mode, serving.served))
     return sorted(found, key=lambda each: each.demand)
 
 
-def _dealt(store: Store, answer: Answer) -> Iterator[tuple[Slot, Deal]]:
-    """The bins in order, with the columns of their bay in order."""
-    for bay, chosen in zip(store.bays, answer, strict=True):
-        slots = iter(bay.slots)
+def _contents(instance: PackingInstance, answer: PackingSolution) -> Iterator[tuple[BinInstance, BinContent]]:
+    """The bins in order, with the columns of their bin type in order."""
+    for bin_type, chosen in zip(instance.bin_types, answer, strict=True):
+        instances = iter(bin_type.instances)
         for column, number in chosen:
             for _ in range(number):
-                yield next(slots), column.deal
+                yield next(instances), column.content
 
 
-def _servings(store: Store, slot: Slot, deal: Deal) -> Iterator[_Serving]:
-    devices = _devices(store, slot, deal)
-    for place, (way, givers) in enumerate(deal):
-        requirement = store.ways[way].requirement
+def _servings(instance: PackingInstance, bin_instance: BinInstance, content: BinContent) -> Iterator[_PlacedOption]:
+    devices = _devices(instance, bin_instance, content)
+    for place, (option, suppliers) in enumerate(content):
+        requirement = instance.options[option].requirement
         given: list[list[int]] = [[] for _ in requirement.item_groups]
-        for piece, unit in zip(store.ways[way].pieces, givers, strict=True):
-            given[piece.item_group].append(next(devices[unit]))
-        node = next(node for node, sets in zip(slot.bin_.nodes, slot.sets, strict=True) if requirement.nodes in sets)
+        for item, unit in zip(instance.options[option].items, suppliers, strict=True):
+            given[item.item_group].append(next(devices[unit]))
+        node = next(
+            node
+            for node, sets in zip(bin_instance.bin.nodes, bin_instance.sets, strict=True)
+            if requirement.nodes in sets
+        )
         served = Served(tuple(tuple(sorted(each)) for each in given), node)
-        yield _Serving(store.ways[way].mode.rank, node, place, way, served)
+        yield _PlacedOption(instance.options[option].mode.rank, node, place, option, served)
 
 
-def _devices(store: Store, slot: Slot, deal: Deal) -> list[Iterator[int]]:
-    """By unit, the devices in the order in which the deal asks for them."""
-    types: list[list[int]] = [[] for _ in slot.units]
-    for way, givers in deal:
-        for piece, unit in zip(store.ways[way].pieces, givers, strict=True):
-            types[unit].append(piece.type)
+def _devices(instance: PackingInstance, bin_instance: BinInstance, content: BinContent) -> list[Iterator[int]]:
+    """By unit, the devices in the order in which the content lists their items."""
+    types: list[list[int]] = [[] for _ in bin_instance.units]
+    for option, suppliers in content:
+        for item, unit in zip(instance.options[option].items, suppliers, strict=True):
+            types[unit].append(item.type)
     return [
-        iter([slot.bin_.units[number][position] for position in unit.giver.devices(asked)])
-        for asked, number, unit in zip(types, slot.order, slot.units, strict=True)
+        iter([bin_instance.bin.units[number][position] for position in unit.picker.devices(asked)])
+        for asked, number, unit in zip(types, bin_instance.order, bin_instance.units, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""Columns that the linear master lacks: the best that a bin can serve at given prices, decided exactly."""
+"""Pricing: the column of least reduced cost, as the best that a bin can serve at the dual values, decided exactly."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dralloc.solvers.cpsat.interrupt import Interrupted
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.columns import Column, left_of
 from dralloc.solvers.cpsat.packing.exact import ExactModel
-from dralloc.solvers.cpsat.packing.store import Store
+from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.search import minimise
 
-__all__ = ["Pricer", "is_better", "part_of"]
+__all__ = ["Pricer", "is_better", "restricted"]
 
 _UNIT: Final = 10**6
 """The highest price as an integer."""
@@ -25,47 +25,50 @@ _LEAST: Final = 1e-7
 
 
 class Pricer:
-    """Finds columns.
+    """Solves the pricing problems.
 
     Parameters
     ----------
-    store
-        The store.
+    instance
+        What is to be packed.
     options
         The seed.
     """
 
-    def __init__(self, store: Store, options: Options) -> None:
-        self.store = store
+    def __init__(self, instance: PackingInstance, options: Options) -> None:
+        self.instance = instance
         self.options = options
         self._models: dict[int, ExactModel] = {}
 
-    def best(self, bay: int, prices: Sequence[float], limit: float | None) -> Column | None:
-        """The column of most worth at the prices of the ways; None if the time is over."""
-        if bay not in self._models:
-            self._models[bay] = ExactModel(part_of(self.store, {bay: 1}, left_of(self.store, [])))
-        model = self._models[bay]
+    def best(self, bin_type: int, prices: Sequence[float], limit: float | None) -> Column | None:
+        """The column of most worth at the prices (the dual values) of the options; None if the time is over."""
+        if bin_type not in self._models:
+            self._models[bin_type] = ExactModel(restricted(self.instance, {bin_type: 1}, left_of(self.instance, [])))
+        model = self._models[bin_type]
         unit = _UNIT / (max(prices) or 1.0)
-        cost = [(variable, -round(unit * prices[way])) for way, variable in model.bins[0].placed.items()]
+        cost = [(variable, -round(unit * prices[option])) for option, variable in model.bins[0].placed.items()]
         outcome = minimise(model.cp, cost, self.options, limit)
         if outcome.interrupted:
             raise Interrupted
         if outcome.values is None:
             return None
-        filling = model.read(outcome.values)
-        return Column(tuple(filling.counts[0].tolist()), filling, 0)
+        packing = model.read(outcome.values)
+        return Column(tuple(packing.counts[0].tolist()), packing, 0)
 
 
-def part_of(store: Store, bins: Mapping[int, int], demand: Sequence[int]) -> Store:
-    """Some bins of each bay, and some of the demands of each class."""
-    bays = tuple(replace(store.bays[bay], slots=store.bays[bay].slots[:number]) for bay, number in bins.items())
-    classes = tuple(
-        replace(each, members=each.members[:number]) for each, number in zip(store.classes, demand, strict=True)
+def restricted(instance: PackingInstance, bins: Mapping[int, int], demand: Sequence[int]) -> PackingInstance:
+    """Some bins of each bin type, and some of the demands of each class."""
+    bin_types = tuple(
+        replace(instance.bin_types[bin_type], instances=instance.bin_types[bin_type].instances[:number])
+        for bin_type, number in bins.items()
     )
-    return replace(store, bays=bays, classes=classes)
+    classes = tuple(
+        replace(each, members=each.members[:number]) for each, number in zip(instance.classes, demand, strict=True)
+    )
+    return replace(instance, bin_types=bin_types, classes=classes)
 
 
 def is_better(column: Column, others: Sequence[Column], prices: Sequence[float]) -> bool:
-    """Whether a column is worth more than others."""
+    """Whether a column has a negative reduced cost: it is worth more at the prices than all others of its bin type."""
     worth, *rest = np.array([each.counts for each in (column, *others)]) @ np.array(prices)
     return bool(worth > max(rest, default=0.0) + _LEAST * worth)

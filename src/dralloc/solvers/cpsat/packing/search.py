@@ -1,4 +1,4 @@
-"""The search for good columns: fillings, the linear master, and integer masters over a few bins."""
+"""The search for good answers: heuristic packings, the restricted master problem, and large-neighbourhood search."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from typing import Final
 import numpy as np
 
 from dralloc.solvers.cpsat.interrupt import Interrupted, asked_to_stop
-from dralloc.solvers.cpsat.linear import Linear
+from dralloc.solvers.cpsat.linear import LinearSolution
 from dralloc.solvers.cpsat.options import Options
-from dralloc.solvers.cpsat.packing.columns import Answer, Column, Columns, Costs, costs_of, left_of
-from dralloc.solvers.cpsat.packing.filling import Filler, Filling, Targets
-from dralloc.solvers.cpsat.packing.master import Master, Offer
-from dralloc.solvers.cpsat.packing.store import Store
+from dralloc.solvers.cpsat.packing.columns import Column, Columns, Costs, PackingSolution, costs_of, left_of
+from dralloc.solvers.cpsat.packing.construction import ConstructiveHeuristic, Packing, Targets
+from dralloc.solvers.cpsat.packing.instance import PackingInstance
+from dralloc.solvers.cpsat.packing.restricted_master import ColumnChoice, RestrictedMaster
 from dralloc.solvers.cpsat.search import Limit, limit_cost, minimise
 
-__all__ = ["Clock", "Search"]
+__all__ = ["Clock", "PackingSearch"]
 
 _NOISES: Final = (0.2, 0.1, 0.4, 0.0)
-"""By how much fillings differ, in turn."""
+"""By how much packings differ, in turn."""
 
-_CELLS: Final = 60
-"""So many bins are decided anew at once."""
+_FREED: Final = 60
+"""So many bins are freed at once: the size of a neighbourhood."""
 
 _CHOICE: Final = 60
-"""So many columns of a bay are enough to choose from."""
+"""So many columns of a bin type are enough to choose from."""
 
 _WHOLE: Final = 1e-6
-"""What a copy may lack to be a whole one."""
+"""What a value may lack to be an integer."""
 
 
 class Clock:
@@ -50,62 +50,66 @@ class Clock:
         return asked_to_stop() or (self.end is not None and perf_counter() >= self.end)
 
 
-class Search:
+class PackingSearch:
     """Looks for answers, as long as it is asked to.
 
     Parameters
     ----------
-    store
-        The store.
-    fillers
-        They make fillings, in turn.
+    instance
+        What is to be packed.
+    heuristics
+        Constructive heuristics that take turns.
     options
         The seed.
     """
 
-    def __init__(self, store: Store, fillers: Sequence[Filler], options: Options) -> None:
-        self.store = store
-        self.fillers = fillers
+    def __init__(
+        self, instance: PackingInstance, heuristics: Sequence[ConstructiveHeuristic], options: Options
+    ) -> None:
+        self.instance = instance
+        self.heuristics = heuristics
         self.options = replace(options, time_limit=None)
         self.random = np.random.default_rng(options.seed)
-        self.columns = Columns(store)
-        self.best: Answer = [[] for _ in store.bays]
-        self.costs: Costs = costs_of(store, self.best)
+        self.columns = Columns(instance)
+        self.best: PackingSolution = [[] for _ in instance.bin_types]
+        self.costs: Costs = costs_of(instance, self.best)
         self.number = 0
 
-    def consider(self, answer: Answer) -> bool:
+    def consider(self, answer: PackingSolution) -> bool:
         """Keep an answer if it is the best."""
-        costs = costs_of(self.store, answer)
+        costs = costs_of(self.instance, answer)
         if costs < self.costs:
             self.best, self.costs = answer, costs
             return True
         return False
 
-    def learn(self, filling: Filling) -> bool:
-        """Add the columns of a filling, and consider it as a whole."""
-        return self.consider(self.columns.add(filling))
+    def learn(self, packing: Packing) -> bool:
+        """Add the columns of a packing, and consider it as a whole."""
+        return self.consider(self.columns.add(packing))
 
-    def fill(self, targets: Targets) -> bool:
-        """One more filling."""
-        turn, place = divmod(self.number, len(self.fillers))
+    def construct(self, targets: Targets) -> bool:
+        """Construct one more packing."""
+        turn, place = divmod(self.number, len(self.heuristics))
         self.number += 1
-        return self.learn(self.fillers[place].fill(targets, self.random, _NOISES[turn % len(_NOISES)]))
+        return self.learn(self.heuristics[place].construct(targets, self.random, _NOISES[turn % len(_NOISES)]))
 
-    def fill_densely(self) -> None:
-        """Fillings that take the most weight per price first, whatever the relaxation places."""
-        for filler in self.fillers:
-            self.learn(filler.fill_densely(self.random))
+    def construct_densely(self) -> None:
+        """Construct packings that take the most weight per price first, whatever the relaxation places."""
+        for heuristic in self.heuristics:
+            self.learn(heuristic.construct_densely(self.random))
 
     def combine(self, missed: int | None, clock: Clock) -> bool:
-        """Put the columns together as well as possible: with fractions, then whole where there are any.
+        """Solve the restricted master problem: with fractions, then in integers where there are any.
 
         If the weight that is missed at most is given, what counts is the second tier.
         """
-        sizes = [len(bay.slots) for bay in self.store.bays]
-        offers = {
-            bay: Offer(list(columns.values()), sizes[bay]) for bay, columns in enumerate(self.columns.of_bay) if columns
+        sizes = [len(bin_type.instances) for bin_type in self.instance.bin_types]
+        choices = {
+            bin_type: ColumnChoice(list(columns.values()), sizes[bin_type])
+            for bin_type, columns in enumerate(self.columns.of_bin_type)
+            if columns
         }
-        master = Master(self.store, offers, left_of(self.store, []))
+        master = RestrictedMaster(self.instance, choices, left_of(self.instance, []))
         cost = master.missed_weight()
         if missed is not None:
             limit_cost(master.cp, cost, missed)
@@ -113,54 +117,62 @@ class Search:
         found = master.fractional(cost, clock.left())
         if found is None:
             return False
-        whole: Answer = [[] for _ in self.store.bays]
-        for bay, columns in master.read(found.values).items():
-            whole[bay] = [(column, number) for column, value in columns if (number := floor(value + _WHOLE))]
+        whole: PackingSolution = [[] for _ in self.instance.bin_types]
+        for bin_type, columns in master.read(found.values).items():
+            whole[bin_type] = [(column, number) for column, value in columns if (number := floor(value + _WHOLE))]
         self._rank_columns(master, found)
         return self._complete(whole, clock)
 
     def polish(self, clock: Clock) -> bool:
-        """Decide some bins of the best answer anew."""
-        used = [(bay, place) for bay, chosen in enumerate(self.best) for place in range(sum(n for _, n in chosen))]
-        drawn = self.random.permutation(len(used))[:_CELLS].tolist()
+        """A step of large-neighbourhood search: some bins of the best answer get new columns."""
+        used = [
+            (bin_type, place) for bin_type, chosen in enumerate(self.best) for place in range(sum(n for _, n in chosen))
+        ]
+        drawn = self.random.permutation(len(used))[:_FREED].tolist()
         freed: dict[int, list[int]] = defaultdict(list)
-        for bay, place in (used[each] for each in drawn):
-            freed[bay].append(place)
+        for bin_type, place in (used[each] for each in drawn):
+            freed[bin_type].append(place)
         kept = list(self.best)
-        for bay, places in freed.items():
-            kept[bay] = _without(self.best[bay], set(places))
+        for bin_type, places in freed.items():
+            kept[bin_type] = _without(self.best[bin_type], set(places))
         return self._complete(kept, clock)
 
-    def _complete(self, whole: Answer, clock: Clock) -> bool:
+    def _complete(self, whole: PackingSolution, clock: Clock) -> bool:
         """Choose columns for the bins that have none, for the demand that is left."""
-        left = [len(bay.slots) - sum(n for _, n in chosen) for bay, chosen in zip(self.store.bays, whole, strict=True)]
-        offers = {
-            bay: Offer(self._choice(bay), left[bay])
-            for bay, columns in enumerate(self.columns.of_bay)
-            if columns and left[bay]
+        left = [
+            len(bin_type.instances) - sum(n for _, n in chosen)
+            for bin_type, chosen in zip(self.instance.bin_types, whole, strict=True)
+        ]
+        choices = {
+            bin_type: ColumnChoice(self._choice(bin_type), left[bin_type])
+            for bin_type, columns in enumerate(self.columns.of_bin_type)
+            if columns and left[bin_type]
         }
-        if not offers:
+        if not choices:
             return self.consider(whole)
-        master = Master(self.store, offers, left_of(self.store, whole))
+        master = RestrictedMaster(self.instance, choices, left_of(self.instance, whole))
         outcome = minimise(master.cp, master.both(), self.options, Limit(clock.left(), 1.0 + sum(left) / 100))
         answer = list(whole)
         if outcome.values is not None:
-            for bay, chosen in master.read(outcome.values).items():
-                answer[bay] = [*whole[bay], *((column, int(number)) for column, number in chosen)]
+            for bin_type, chosen in master.read(outcome.values).items():
+                answer[bin_type] = [*whole[bin_type], *((column, int(number)) for column, number in chosen)]
         better = self.consider(answer)
         if outcome.interrupted:
             raise Interrupted
         return better
 
-    def _choice(self, bay: int) -> list[Column]:
-        """The columns that lose least, and those of the best answer."""
-        columns = [*list(self.columns.of_bay[bay].values())[:_CHOICE], *(column for column, _ in self.best[bay])]
+    def _choice(self, bin_type: int) -> list[Column]:
+        """The columns of least reduced cost, and those of the best answer."""
+        columns = [
+            *list(self.columns.of_bin_type[bin_type].values())[:_CHOICE],
+            *(column for column, _ in self.best[bin_type]),
+        ]
         return list({column.counts: column for column in columns}.values())
 
-    def _rank_columns(self, master: Master, found: Linear) -> None:
-        """Put the columns of a bay in the order of what they lose at the shadow prices of the linear master."""
-        prices = np.abs([found.duals[row] for row in master.rows_of_ways])
-        for columns in self.columns.of_bay:
+    def _rank_columns(self, master: RestrictedMaster, found: LinearSolution) -> None:
+        """Sort the columns of each bin type by reduced cost in the restricted master problem."""
+        prices = np.abs([found.duals[row] for row in master.rows_of_options])
+        for columns in self.columns.of_bin_type:
             items = list(columns.items())
             counts = np.array([column.counts for _, column in items], dtype=np.float64).reshape(len(items), len(prices))
             order = np.argsort(-(counts @ prices), kind="stable").tolist()
@@ -169,7 +181,7 @@ class Search:
 
 
 def _without(chosen: Sequence[tuple[Column, int]], places: set[int]) -> list[tuple[Column, int]]:
-    """The columns of a bay's bins but for those at the given places."""
+    """The columns of a bin type's bins but for those at the given places."""
     kept = []
     first = 0
     for column, number in chosen:

@@ -1,4 +1,4 @@
-"""The units of the inventory: of what kind they are, and which devices they give for pieces."""
+"""The classes of units: of what type they are, and which devices they pick for items."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dralloc.solvers.cpsat.classes.demand_classes import ItemGroup, Requirement
 from dralloc.solvers.cpsat.classes.patterns import Pattern, maximal_patterns
 from dralloc.solvers.cpsat.classes.state_space import StateSpace
 from dralloc.solvers.cpsat.classes.usable import Profile
-from dralloc.solvers.cpsat.packing.bins import BinKind
-from dralloc.solvers.cpsat.packing.kinds import Kind, PatternKind
+from dralloc.solvers.cpsat.packing.capacity_units import CapacityUnitType
+from dralloc.solvers.cpsat.packing.unit_types import PatternUnitType, UnitType
 
-__all__ = ["Unit", "UnitReader"]
+__all__ = ["ClassifiedUnit", "UnitClassifier"]
 
 _MOST_EFFORT: Final = 60_000
 """More devices are not looked at for the patterns of one unit."""
@@ -24,31 +24,31 @@ _FEW_AMOUNTS: Final = 8
 """So many different amounts, or fewer, make patterns that can be listed."""
 
 
-class Giver(Protocol):
-    """How a unit gives devices."""
+class DevicePicker(Protocol):
+    """Decides which devices of a unit serve items."""
 
     def devices(self, types: Sequence[int]) -> list[int]:
-        """The devices, by position in the unit, for pieces of these types; they must fit together."""
+        """The devices, by position in the unit, for items of these types; they must fit together."""
 
 
-class SingleGiver:
+class SharedDevicePicker:
     """A unit that is one shared device."""
 
     def devices(self, types: Sequence[int]) -> list[int]:
-        """The device, for every piece."""
+        """The device, for every item."""
         return [0] * len(types)
 
 
 @dataclass(frozen=True, slots=True)
-class PatternGiver:
-    """How a unit with known patterns gives devices."""
+class PatternDevicePicker:
+    """A unit with known patterns."""
 
     space: StateSpace
     patterns: Sequence[Pattern]
     _known: dict[tuple[int, ...], list[int]] = field(default_factory=dict)
 
     def devices(self, types: Sequence[int]) -> list[int]:
-        """The devices, by position in the unit, for pieces of these types; they must fit together."""
+        """The devices, by position in the unit, for items of these types; they must fit together."""
         key = tuple(types)
         if key not in self._known:
             self._known[key] = self._find(types)
@@ -71,68 +71,68 @@ class PatternGiver:
 
 
 def _covered(pattern: Pattern, asked: Mapping[int, int]) -> dict[int, int]:
-    """What of the asked pieces the pattern has."""
+    """The asked items that the pattern has."""
     return {type_: min(count, asked[type_]) for type_, count in pattern.counts if type_ in asked}
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """What a unit looks like: the index of its kind, and how it gives devices."""
+class ClassifiedUnit:
+    """The unit type (an index), and how devices are picked."""
 
-    kind: int
-    giver: Giver
+    unit_type: int
+    picker: DevicePicker
 
 
-class UnitReader:
-    """Sorts units into kinds.
+class UnitClassifier:
+    """Sorts units into types.
 
     Parameters
     ----------
     profiles
         What the devices' profiles stand for.
     supply
-        By type, how many pieces are wanted in all.
+        By type, how many items are wanted in all.
     """
 
     def __init__(self, profiles: Sequence[Profile], supply: Mapping[int, int]) -> None:
         self.profiles = profiles
         self.supply = supply
-        self.pieces = [Requirement((ItemGroup(0, type_, 1),), (), 0) for type_ in range(max(supply, default=-1) + 1)]
-        self.kinds: list[Kind] = []
-        self._numbers: dict[Kind, int] = {}
-        self._units: dict[UnitView, Unit | None] = {}
+        self.items = [Requirement((ItemGroup(0, type_, 1),), (), 0) for type_ in range(max(supply, default=-1) + 1)]
+        self.unit_types: list[UnitType] = []
+        self._numbers: dict[UnitType, int] = {}
+        self._units: dict[UnitView, ClassifiedUnit | None] = {}
 
-    def read(self, view: UnitView) -> Unit | None:
+    def read(self, view: UnitView) -> ClassifiedUnit | None:
         """The unit; None if it has too many states."""
         if view not in self._units:
             self._units[view] = self._enter(view)
         return self._units[view]
 
-    def _enter(self, view: UnitView) -> Unit | None:
+    def _enter(self, view: UnitView) -> ClassifiedUnit | None:
         everywhere = NodeView(0, tuple(range(len(view.devices))))
         space = StateSpace(BinClass((view,), (), (everywhere,)), self.profiles, (frozenset({0}),))
         offered = {type_ for device in view.devices for type_, _ in self.profiles[device.profile]}
         supply = {type_: count for type_, count in self.supply.items() if type_ in offered}
-        bin_ = _as_capacity_units(space, supply)
-        if bin_ is not None:
-            return Unit(self._number(bin_), SingleGiver())
-        patterns = maximal_patterns(space, self.pieces, supply, _MOST_EFFORT)
+        capacity_units = _as_capacity_units(space, supply)
+        if capacity_units is not None:
+            return ClassifiedUnit(self._number(capacity_units), SharedDevicePicker())
+        patterns = maximal_patterns(space, self.items, supply, _MOST_EFFORT)
         if patterns is None:
             return None
         types = tuple(sorted({type_ for pattern in patterns for type_, _ in pattern.counts}))
         counts = [dict(pattern.counts) for pattern in patterns]
         rows = sorted({tuple(each.get(type_, 0) for type_ in types) for each in counts})
-        kind = PatternKind(types, tuple(rows), any(device.shareable for device in view.devices))
-        return Unit(self._number(kind), PatternGiver(space, patterns))
+        unit_type = PatternUnitType(types, tuple(rows), any(device.shareable for device in view.devices))
+        return ClassifiedUnit(self._number(unit_type), PatternDevicePicker(space, patterns))
 
-    def _number(self, kind: Kind) -> int:
-        if kind not in self._numbers:
-            self._numbers[kind] = len(self.kinds)
-            self.kinds.append(kind)
-        return self._numbers[kind]
+    def _number(self, unit_type: UnitType) -> int:
+        if unit_type not in self._numbers:
+            self._numbers[unit_type] = len(self.unit_types)
+            self.unit_types.append(unit_type)
+        return self._numbers[unit_type]
 
 
-def _as_capacity_units(space: StateSpace, wanted: Collection[int]) -> BinKind | None:
+def _as_capacity_units(space: StateSpace, wanted: Collection[int]) -> CapacityUnitType | None:
     """See a unit as one shared device with many amounts; None if it is not."""
     [layout] = space.layouts
     group, *others = layout.groups
@@ -148,4 +148,4 @@ def _as_capacity_units(space: StateSpace, wanted: Collection[int]) -> BinKind | 
             uses[type_] = tuple(amounts)
     if len(set(uses.values())) <= _FEW_AMOUNTS or not all(map(any, uses.values())):
         return None
-    return BinKind(tuple(uses), tuple(uses.values()), left)
+    return CapacityUnitType(tuple(uses), tuple(uses.values()), left)

@@ -15,12 +15,12 @@ from dralloc.solvers.cpsat import Options, division, solve
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.packing.automaton import Automaton
 from dralloc.solvers.cpsat.packing.columns import Columns, costs_of
-from dralloc.solvers.cpsat.packing.dive import Aim, Dive
-from dralloc.solvers.cpsat.packing.filling import Filler
+from dralloc.solvers.cpsat.packing.construction import ConstructiveHeuristic
+from dralloc.solvers.cpsat.packing.diving import DivingHeuristic, DivingTarget
+from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.packing.pricing import Pricer
 from dralloc.solvers.cpsat.packing.relaxation import guide
 from dralloc.solvers.cpsat.packing.search import Clock
-from dralloc.solvers.cpsat.packing.store import Store
 
 BRIEF = settings(
     max_examples=40,
@@ -38,7 +38,7 @@ def too_many_patterns() -> Iterator[None]:
         yield
 
 
-def store_of(problem: Problem) -> Store:
+def instance_of(problem: Problem) -> PackingInstance:
     """All of the problem, if it is packed as a whole."""
     packed = division.divide(problem, lambda demands: survey(problem, demands)).packed
     assume(len(packed) == 1 and len(packed[0].demands) == len(problem.demands))
@@ -47,14 +47,14 @@ def store_of(problem: Problem) -> Store:
 
 @BRIEF
 @given(crowds(), st.data())
-def test_no_filling_is_worth_more_than_what_is_priced(problem: Problem, data: st.DataObject) -> None:
-    store = store_of(problem)
-    prices = data.draw(st.lists(st.integers(0, 9), min_size=len(store.ways), max_size=len(store.ways)))
-    automaton = Automaton(store.kinds, len(store.areas), store.types[-1] + 1, guide(store, {}))
-    columns = Columns(store)
-    columns.add(Filler(store, automaton).fill_densely(np.random.default_rng(0)))
-    for bay, known in enumerate(columns.of_bay):
-        best = Pricer(store, Options()).best(bay, prices, None)
+def test_no_packing_is_worth_more_than_what_is_priced(problem: Problem, data: st.DataObject) -> None:
+    instance = instance_of(problem)
+    prices = data.draw(st.lists(st.integers(0, 9), min_size=len(instance.options), max_size=len(instance.options)))
+    automaton = Automaton(instance.unit_types, len(instance.areas), instance.types[-1] + 1, guide(instance, {}))
+    columns = Columns(instance)
+    columns.add(ConstructiveHeuristic(instance, automaton).construct_densely(np.random.default_rng(0)))
+    for bin_type, known in enumerate(columns.of_bin_type):
+        best = Pricer(instance, Options()).best(bin_type, prices, None)
         assert best
         worth = np.dot(best.counts, prices)
         assert all(np.dot(column.counts, prices) <= worth for column in known.values())
@@ -63,9 +63,11 @@ def test_no_filling_is_worth_more_than_what_is_priced(problem: Problem, data: st
 @BRIEF
 @given(crowds())
 def test_dives_from_nothing_reach_the_optimum_of_small_problems(problem: Problem) -> None:
-    store = store_of(problem)
+    instance = instance_of(problem)
     weight = sum(demand.weight for demand in problem.demands)
     least = weight - solve(problem, Options(per_device=True)).tiers[0].value
-    dive = Dive(Columns(store), Pricer(store, Options()), Options(), Aim(0, least, lambda: weight + 1, weight))
-    found = [costs_of(store, answer)[0] for answer in dive.run(range(len(store.bays)), Clock(None))]
+    dive = DivingHeuristic(
+        Columns(instance), Pricer(instance, Options()), Options(), DivingTarget(0, least, lambda: weight + 1, weight)
+    )
+    found = [costs_of(instance, answer)[0] for answer in dive.run(range(len(instance.bin_types)), Clock(None))]
     assert min(found) == least

@@ -1,4 +1,4 @@
-"""Shared devices with many amounts: a state is what is left of each capacity (KEP-5075)."""
+"""Unit types of shared devices with many amounts: vector bin packing by what is left of each capacity (KEP-5075)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ortools.sat.python import cp_model
 from dralloc.errors import ModelError
 from dralloc.solvers.cpsat.classes.arcflow import FlowSource, FlowSupply
 from dralloc.solvers.cpsat.classes.bins import Bin
-from dralloc.solvers.cpsat.packing.kinds import Supplied
+from dralloc.solvers.cpsat.packing.unit_types import Supplied
 from dralloc.solvers.cpsat.rows import SAFE_SUM, Term
 
-__all__ = ["BinKind"]
+__all__ = ["CapacityUnitType"]
 
 _MOST_ARCS: Final = 20_000
 """With more arcs a capacity is only added up."""
@@ -27,15 +27,15 @@ _ANY: Final = Bin((), ())
 
 
 @dataclass(frozen=True)
-class BinKind:
+class CapacityUnitType:
     """Shared devices with equal capacities.
 
     Parameters
     ----------
     types
-        The pieces that fit.
+        The items that fit.
     uses
-        What a piece of each type takes of each capacity.
+        What an item of each type takes of each capacity.
     left
         What is left of each capacity.
     """
@@ -46,7 +46,7 @@ class BinKind:
 
     @property
     def shared(self) -> bool:
-        """The device gives several pieces."""
+        """The device gives several items."""
         return True
 
     @property
@@ -68,18 +68,18 @@ class BinKind:
         return np.array(self.uses, dtype=np.float64)
 
     def most(self, type_: int) -> int:
-        """The most pieces of a type, if nothing else is taken."""
+        """The most items of a type, if nothing else is taken."""
         uses = self.uses[self._places[type_]]
         return min(left // amount for left, amount in zip(self.left, uses, strict=True) if amount)
 
     def step(self, state: Hashable, type_: int) -> tuple[int, ...] | None:
-        """One more piece, if there is enough left of all."""
+        """One more item, if there is enough left of all."""
         assert isinstance(state, tuple)
         after = tuple(left - amount for left, amount in zip(state, self.uses[self._places[type_]], strict=True))
         return after if min(after) >= 0 else None
 
     def worth(self, state: Hashable, prices: Mapping[int, float]) -> float:
-        """What is left of the scarcest capacity, at the best price that a piece that still fits pays for it."""
+        """What is left of the scarcest capacity, at the best price that an item that still fits pays for it."""
         assert isinstance(state, tuple)
         left = np.array(state, dtype=np.float64)
         fits = (self._amounts <= left).all(axis=1)
@@ -95,23 +95,23 @@ class BinKind:
         if number > 1 and len(self.left) == 1 and len(set(self.uses)) * (self.left[0] // self._unit()) <= _MOST_ARCS:
             sizes = {type_: size for type_, (size,) in zip(self.types, self.uses, strict=True)}
             flow = FlowSupply([FlowSource(self.left[0], sizes, [_ANY] * number)], sizes)
-            return _Added(flow.build(cp))
+            return _CapacitySupply(flow.build(cp))
         given = [cp.new_int_var(0, number * self.most(type_), "") for type_ in self.types]
         for place, left in enumerate(self.left):
             terms = [(variable, uses[place]) for variable, uses in zip(given, self.uses, strict=True) if uses[place]]
             _at_most(cp, terms, left * number)
-        return _Added({type_: [(variable, 1)] for type_, variable in zip(self.types, given, strict=True)})
+        return _CapacitySupply({type_: [(variable, 1)] for type_, variable in zip(self.types, given, strict=True)})
 
     def _unit(self) -> int:
         return gcd(*(size for (size,) in self.uses))
 
 
 @dataclass(frozen=True, slots=True)
-class _Added:
+class _CapacitySupply:
     terms: Mapping[int, Sequence[Term]]
 
     def shares(self, values: Sequence[int]) -> Iterator[list[int]]:
-        """All pieces, as those of one device."""
+        """All items, as those of one device."""
         yield [
             type_
             for type_, terms in self.terms.items()

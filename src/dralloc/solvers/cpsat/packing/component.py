@@ -1,4 +1,4 @@
-"""A component that is solved over pieces and bins, on its way through the tiers."""
+"""A component that is solved by bin packing, on its way through the tiers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dralloc.solvers.cpsat.interrupt import Interrupted
 from dralloc.solvers.cpsat.objective import Objective, Part
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.automaton import Automaton
-from dralloc.solvers.cpsat.packing.dive import Aim, Dive
+from dralloc.solvers.cpsat.packing.construction import ConstructiveHeuristic, Targets
+from dralloc.solvers.cpsat.packing.diving import DivingHeuristic, DivingTarget
 from dralloc.solvers.cpsat.packing.exact import ExactModel
 from dralloc.solvers.cpsat.packing.expand import placements as expand
-from dralloc.solvers.cpsat.packing.filling import Filler, Targets
+from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.packing.pricing import Pricer
 from dralloc.solvers.cpsat.packing.relaxation import Prices, Relaxation, guide
-from dralloc.solvers.cpsat.packing.search import Clock, Search
-from dralloc.solvers.cpsat.packing.store import Store
+from dralloc.solvers.cpsat.packing.search import Clock, PackingSearch
 from dralloc.solvers.cpsat.search import Limit, Watch, limit_cost, minimise
 
 __all__ = ["PackedComponent"]
@@ -29,19 +29,19 @@ _ROUNDS: Final = 6
 """Without a better answer in so many rounds the search gives up."""
 
 _BEGIN: Final = 1.0
-"""What the bound that guides the first fillings may cost (see `Limit.effort`)."""
+"""What the bound that guides the first packings may cost (see `Limit.effort`)."""
 
 _ALWAYS: Final = 4
-"""Fillings that are made however short the time is."""
+"""Packings that are made however short the time is."""
 
 _FIRST: Final = 2
-"""Fillings of the first round."""
+"""Packings of the first round."""
 
 _MOST: Final = 64
-"""Fillings of a round."""
+"""Packings of a round."""
 
 _POLISHED: Final = 4
-"""Integer masters of a round."""
+"""Steps of large-neighbourhood search in a round."""
 
 _MANY: Final = 512
 """With more bins, pricing columns for them takes longer than it is worth, unless nothing else helps."""
@@ -57,8 +57,8 @@ class PackedComponent(BestOfClasses):
     ----------
     part, tiers, placements
         See `BestOfClasses`.
-    store
-        What there is and what is wanted.
+    instance
+        The bin packing problem.
     options
         The seed.
     """
@@ -67,37 +67,40 @@ class PackedComponent(BestOfClasses):
         self,
         part: Part,
         tiers: Sequence[Objective],
-        store: Store,
+        instance: PackingInstance,
         placements: Sequence[Placement],
         options: Options,
     ) -> None:
-        super().__init__(part, tiers, store.classes, placements)
-        self.store = store
+        super().__init__(part, tiers, instance.classes, placements)
+        self.instance = instance
         self.options = options
         self._targets: Targets = {}
-        self._cells = sum(len(bay.slots) for bay in store.bays)
+        self._bins = sum(len(bin_type.instances) for bin_type in instance.bin_types)
 
     @cached_property
-    def _search(self) -> Search:
-        shadow = Relaxation(self.store).prices()
-        fillers = [self._filler(guide(self.store, prices)) for prices in ({}, shadow)]
-        return Search(self.store, fillers, self.options)
+    def _search(self) -> PackingSearch:
+        shadow = Relaxation(self.instance).prices()
+        heuristics = [self._heuristic(guide(self.instance, prices)) for prices in ({}, shadow)]
+        return PackingSearch(self.instance, heuristics, self.options)
 
     @cached_property
     def _pricer(self) -> Pricer:
-        return Pricer(self.store, self.options)
+        return Pricer(self.instance, self.options)
 
-    def _filler(self, prices: Prices) -> Filler:
-        return Filler(self.store, Automaton(self.store.kinds, len(self.store.areas), self.store.types[-1] + 1, prices))
+    def _heuristic(self, prices: Prices) -> ConstructiveHeuristic:
+        return ConstructiveHeuristic(
+            self.instance,
+            Automaton(self.instance.unit_types, len(self.instance.areas), self.instance.types[-1] + 1, prices),
+        )
 
     def begin(self) -> None:
-        """Find the answer that is there in no time: the best of what few fillings did."""
+        """Find the answer that is there in no time: the best of few heuristic packings."""
         with suppress(Interrupted):
             self._relax(0, self.options, Limit(None, _BEGIN))
             if not self._targets:
-                self._search.fill_densely()
+                self._search.construct_densely()
             for _ in range(_ALWAYS):
-                self._search.fill(self._targets)
+                self._search.construct(self._targets)
             self._search.combine(None, Clock(None))
         self._learn_best()
 
@@ -123,8 +126,8 @@ class PackedComponent(BestOfClasses):
         self._prove(level, options, clock, watch)
 
     def _relax(self, level: int, options: Options, limit: Limit) -> None:
-        """Bound the tier, and find out how often each way should be served."""
-        relaxation = Relaxation(self.store)
+        """Bound the tier, and find out how often each option should be served."""
+        relaxation = Relaxation(self.instance)
         if level:
             limit_cost(relaxation.cp, relaxation.missed_weight(), self.cost(0))
         cost = relaxation.ranks() if level else relaxation.missed_weight()
@@ -137,20 +140,20 @@ class PackedComponent(BestOfClasses):
 
     def _rounds(self, level: int, clock: Clock) -> Iterator[bool]:
         """Whether each step found a better answer; ends when that becomes too rare for what the exact model can do."""
-        in_vain, fillings = 0, _FIRST
-        while in_vain < _ROUNDS or not (clock.end is None or self._cells <= _SMALL):
+        in_vain, packings = 0, _FIRST
+        while in_vain < _ROUNDS or not (clock.end is None or self._bins <= _SMALL):
             better = False
-            dive = self._cells <= _MANY or in_vain > 0
-            for step in self._steps(level, clock, fillings, dive=dive):
+            dive = self._bins <= _MANY or in_vain > 0
+            for step in self._steps(level, clock, packings, dive=dive):
                 better |= step
                 yield step
-            fillings = min(2 * fillings, _MOST)
+            packings = min(2 * packings, _MOST)
             in_vain = 0 if better else in_vain + 1
 
-    def _steps(self, level: int, clock: Clock, fillings: int, *, dive: bool) -> Iterator[bool]:
-        """A round: fillings, the linear master, and a dive or some integer ones."""
-        for _ in range(fillings):
-            yield self._search.fill(self._targets)
+    def _steps(self, level: int, clock: Clock, packings: int, *, dive: bool) -> Iterator[bool]:
+        """A round: packings, the restricted master problem, and the diving heuristic or large-neighbourhood search."""
+        for _ in range(packings):
+            yield self._search.construct(self._targets)
         yield self._search.combine(self.cost(0) if level else None, clock)
         if dive:
             yield from self._dive(level, clock)
@@ -159,15 +162,15 @@ class PackedComponent(BestOfClasses):
                 yield self._search.polish(clock)
 
     def _dive(self, level: int, clock: Clock) -> Iterator[bool]:
-        """The answers of a dive."""
-        aim = Aim(level, self.bounds[level], lambda: self.cost(level), self.cost(0))
-        dive = Dive(self._search.columns, self._pricer, self.options, aim)
-        order = self._search.random.permutation(len(self.store.bays)).tolist()
+        """The answers of the diving heuristic."""
+        target = DivingTarget(level, self.bounds[level], lambda: self.cost(level), self.cost(0))
+        dive = DivingHeuristic(self._search.columns, self._pricer, self.options, target)
+        order = self._search.random.permutation(len(self.instance.bin_types)).tolist()
         yield from map(self._search.consider, dive.run(order, clock))
 
     def _prove(self, level: int, options: Options, clock: Clock, watch: Watch | None) -> None:
         """Let the exact model decide."""
-        model = ExactModel(self.store)
+        model = ExactModel(self.instance)
         if level:
             limit_cost(model.cp, model.missed_weight(), self.cost(0))
         model.hint(self._search.best)
@@ -182,4 +185,4 @@ class PackedComponent(BestOfClasses):
     def _learn_best(self) -> bool:
         """Keep the best answer of the search if it is better than what was known."""
         answer = self._search.best
-        return self._learn(self._search.costs, lambda: expand(self.part.problem, self.store, answer))
+        return self._learn(self._search.costs, lambda: expand(self.part.problem, self.instance, answer))

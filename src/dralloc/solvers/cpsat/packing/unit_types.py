@@ -1,4 +1,4 @@
-"""What a unit can give: its states, what is left in them, and how many pieces equal units give together."""
+"""Unit types: the states of a unit, what is left in them, and how many items equal units supply together."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ortools.sat.python import cp_model
 
 from dralloc.solvers.cpsat.rows import Term
 
-__all__ = ["Counts", "Kind", "PatternKind", "Supplied"]
+__all__ = ["ItemCounts", "PatternUnitType", "Supplied", "UnitType"]
 
-Counts = tuple[int, ...]
-"""How many pieces of each type, by position in `Kind.types`."""
+ItemCounts = tuple[int, ...]
+"""How many items of each type, by position in `UnitType.types`."""
 
 
 class Supplied(Protocol):
-    """Equal units in a model: terms that add up to the pieces that they give; and in the end, who gives what.
+    """Equal units in a model: terms that add up to the items that they supply, and the share of each unit in the end.
 
-    ``shares`` yields the types of the pieces of each unit, given the values of all variables.
+    ``shares`` yields the types of the items of each unit, given the values of all variables.
     """
 
     @property
@@ -29,23 +29,23 @@ class Supplied(Protocol):
         """By type."""
 
     def shares(self, values: Sequence[int]) -> Iterator[list[int]]:
-        """The pieces of each unit."""
+        """The items of each unit."""
 
 
-class Kind(Protocol):
-    """Units that give the same.
+class UnitType(Protocol):
+    """Units that can supply the same items.
 
-    ``types``: the pieces that it can give. ``shared``: whether one device may give several of them. ``together``:
+    ``types``: the items that it can give. ``shared``: whether one device may give several of them. ``together``:
     whether the supply of several units is exactly what they can give; that of one is.
     """
 
     @property
     def types(self) -> tuple[int, ...]:
-        """The types of pieces that it can give."""
+        """The types of items that it can give."""
 
     @property
     def shared(self) -> bool:
-        """Whether one device may give several pieces."""
+        """Whether one device may give several items."""
 
     @property
     def together(self) -> bool:
@@ -56,27 +56,27 @@ class Kind(Protocol):
         """The state before anything is taken."""
 
     def most(self, type_: int) -> int:
-        """The most pieces of a type, if nothing else is taken."""
+        """The most items of a type, if nothing else is taken."""
 
     def step(self, state: Hashable, type_: int) -> Hashable | None:
-        """The state after one more piece; None if there is none left."""
+        """The state after one more item; None if there is none left."""
 
     def worth(self, state: Hashable, prices: Mapping[int, float]) -> float:
-        """What the pieces that can still be taken are worth at most."""
+        """What the items that can still be taken are worth at most."""
 
     def supply(self, cp: cp_model.CpModel, number: int) -> Supplied:
         """Add variables and rows for so many units."""
 
 
 @dataclass(frozen=True, slots=True)
-class PatternKind:
-    """Units known by their maximal patterns: a state says how many pieces of each type have been taken.
+class PatternUnitType:
+    """Units known by their maximal patterns: a state says how many items of each type have been taken.
 
-    Which devices they are is decided in the end, so no piece taken early stands in the way of a later one.
+    Which devices they are is decided in the end, so no item taken early excludes a later one.
     """
 
     types: tuple[int, ...]
-    patterns: tuple[Counts, ...]
+    patterns: tuple[ItemCounts, ...]
     shared: bool
 
     @property
@@ -85,17 +85,17 @@ class PatternKind:
         return True
 
     @property
-    def start(self) -> Counts:
+    def start(self) -> ItemCounts:
         """Nothing taken."""
         return (0,) * len(self.types)
 
     def most(self, type_: int) -> int:
-        """The most pieces of a type, if nothing else is taken."""
+        """The most items of a type, if nothing else is taken."""
         place = self.types.index(type_)
         return max(pattern[place] for pattern in self.patterns)
 
-    def step(self, state: Hashable, type_: int) -> Counts | None:
-        """One more piece, if some pattern has as many of all."""
+    def step(self, state: Hashable, type_: int) -> ItemCounts | None:
+        """One more item, if some pattern has as many of all."""
         assert isinstance(state, tuple)
         place = self.types.index(type_)
         after = (*state[:place], state[place] + 1, *state[place + 1 :])
@@ -110,30 +110,30 @@ class PatternKind:
             for pattern in self.around(state)
         )
 
-    def around(self, state: Counts) -> Iterator[Counts]:
-        """The patterns that have as many of all pieces."""
+    def around(self, state: ItemCounts) -> Iterator[ItemCounts]:
+        """The patterns that have as many of all items."""
         for pattern in self.patterns:
             if all(map(int.__ge__, pattern, state)):
                 yield pattern
 
     def supply(self, cp: cp_model.CpModel, number: int) -> Supplied:
         """Each unit has one of the patterns. Exact."""
-        return _Patterned(self, cp, number)
+        return _PatternUnitSupply(self, cp, number)
 
 
-class _Patterned:
-    def __init__(self, kind: PatternKind, cp: cp_model.CpModel, number: int) -> None:
-        self.kind = kind
-        self.variables = [cp.new_int_var(0, number, "") for _ in kind.patterns]
+class _PatternUnitSupply:
+    def __init__(self, unit_type: PatternUnitType, cp: cp_model.CpModel, number: int) -> None:
+        self.unit_type = unit_type
+        self.variables = [cp.new_int_var(0, number, "") for _ in unit_type.patterns]
         cp.add(cp_model.LinearExpr.sum(self.variables) <= number)
         self.terms: dict[int, list[Term]] = defaultdict(list)
-        for variable, pattern in zip(self.variables, kind.patterns, strict=True):
-            for type_, count in zip(kind.types, pattern, strict=True):
+        for variable, pattern in zip(self.variables, unit_type.patterns, strict=True):
+            for type_, count in zip(unit_type.types, pattern, strict=True):
                 if count:
                     self.terms[type_].append((variable, count))
 
     def shares(self, values: Sequence[int]) -> Iterator[list[int]]:
-        """The pieces of each unit that has a pattern."""
-        for variable, pattern in zip(self.variables, self.kind.patterns, strict=True):
+        """The items of each unit that has a pattern."""
+        for variable, pattern in zip(self.variables, self.unit_type.patterns, strict=True):
             for _ in range(values[variable.index]):
-                yield [type_ for type_, count in zip(self.kind.types, pattern, strict=True) for _ in range(count)]
+                yield [type_ for type_, count in zip(self.unit_type.types, pattern, strict=True) for _ in range(count)]

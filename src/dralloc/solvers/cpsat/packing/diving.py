@@ -1,0 +1,154 @@
+"""The diving heuristic: from the restricted master problem to an answer in integers.
+
+With all columns that it could use, the restricted master problem decides nearly every bin. What it decides is kept; for
+the other bins columns are priced again, with the demand that is left; and so on, until there are so few bins left that
+the exact model can decide about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import cycle, islice
+from math import floor
+from typing import Final, NamedTuple
+
+from dralloc.solvers.cpsat.interrupt import Interrupted
+from dralloc.solvers.cpsat.linear import LinearSolution
+from dralloc.solvers.cpsat.options import Options
+from dralloc.solvers.cpsat.packing.columns import Column, Columns, PackingSolution, costs_of, left_of
+from dralloc.solvers.cpsat.packing.exact import ExactModel
+from dralloc.solvers.cpsat.packing.pricing import Pricer, is_better, restricted
+from dralloc.solvers.cpsat.packing.restricted_master import ColumnChoice, RestrictedMaster
+from dralloc.solvers.cpsat.packing.search import Clock
+from dralloc.solvers.cpsat.search import Limit, limit_cost, minimise
+
+__all__ = ["DivingHeuristic", "DivingTarget"]
+
+_TURNS: Final = 8
+"""The restricted master problem is solved so often until each bin type has been priced once."""
+
+_FEW: Final = 10
+"""So many bins are decided by the exact model."""
+
+_EFFORT: Final = 0.3
+"""So hard it may try. With fewer bins it is easier, but there may be nothing to be found any more."""
+
+_WHOLE: Final = 1e-6
+"""What a value may lack to be an integer, or a cost to be as good as another."""
+
+
+class DivingTarget(NamedTuple):
+    """A tier, what any answer costs in it, what the best one so far costs, and the weight that may be missed."""
+
+    level: int
+    bound: int
+    best: Callable[[], int]
+    missed: int
+
+
+class DivingHeuristic:
+    """One dive, which ends early where it cannot lead to a better answer.
+
+    Parameters
+    ----------
+    columns
+        All columns so far; new ones are added.
+    pricer
+        It finds new columns.
+    options
+        The seed.
+    target
+        What to reach.
+    """
+
+    def __init__(self, columns: Columns, pricer: Pricer, options: Options, target: DivingTarget) -> None:
+        self.instance = columns.instance
+        self.columns = columns
+        self.pricer = pricer
+        self.options = options
+        self.target = target
+        self.answer: PackingSolution = [[] for _ in self.instance.bin_types]
+
+    def run(self, order: Sequence[int], clock: Clock) -> Iterator[PackingSolution]:
+        """The answers that the dive leads to. Bin types are priced in the given order."""
+        while bins := self._free(order):
+            found = self._solve(bins, clock)
+            if found is None:
+                return
+            if not any(found.values()):  # nothing fits any more
+                yield self.answer
+                return
+            self._keep(found)
+            if sum((bins := self._free(order)).values()) <= _FEW:
+                yield self._decided(bins, clock)
+
+    def _free(self, order: Sequence[int]) -> dict[int, int]:
+        """By bin type, the bins that have no column yet."""
+        free = {
+            bin_type: len(self.instance.bin_types[bin_type].instances) - sum(n for _, n in self.answer[bin_type])
+            for bin_type in order
+        }
+        return {bin_type: number for bin_type, number in free.items() if number}
+
+    def _solve(self, bins: Mapping[int, int], clock: Clock) -> dict[int, list[tuple[Column, float]]] | None:
+        """By column generation: the columns with copies of each bin type, when none is better or the cost is low."""
+        bin_types, idle = cycle(bins), 0
+        while not clock.over():
+            choices = {
+                bin_type: ColumnChoice(list(self.columns.of_bin_type[bin_type].values()), number)
+                for bin_type, number in bins.items()
+            }
+            master = RestrictedMaster(self.instance, choices, left_of(self.instance, self.answer))
+            found, cost = self._fractional(master, clock)
+            if found is None:
+                return None
+            if cost <= self.target.bound + _WHOLE or idle >= len(bins):
+                return master.read(found.values) if cost <= self.target.best() - 1 + _WHOLE else None
+            prices = [abs(found.duals[row]) for row in master.rows_of_options]
+            for bin_type in islice(bin_types, -(-len(bins) // _TURNS)):
+                idle = 0 if self._price(bin_type, prices, clock) else idle + 1
+        return None
+
+    def _fractional(self, master: RestrictedMaster, clock: Clock) -> tuple[LinearSolution | None, float]:
+        """The best copies with fractions allowed, and the cost of all bins with them."""
+        cost, spent = master.missed_weight(), 0
+        if self.target.level:
+            limit_cost(master.cp, cost, self.target.missed)
+            cost, spent = master.ranks(), costs_of(self.instance, self.answer)[1]
+        found = master.fractional(cost, clock.left())
+        values = found.values if found else []
+        return found, spent + sum(factor * values[variable.index] for variable, factor in cost if values)
+
+    def _price(self, bin_type: int, prices: Sequence[float], clock: Clock) -> bool:
+        """Add the best column of a bin type, if its reduced cost is negative: True."""
+        column = self.pricer.best(bin_type, prices, clock.left())
+        if column is None or not is_better(column, list(self.columns.of_bin_type[bin_type].values()), prices):
+            return False
+        return self.columns.add_column(bin_type, column)
+
+    def _keep(self, found: Mapping[int, Sequence[tuple[Column, float]]]) -> None:
+        """Fix what is integer; or round up the largest fraction."""
+        copies = [(bin_type, column, value) for bin_type, columns in found.items() for column, value in columns]
+        whole = [(bin_type, column, number) for bin_type, column, value in copies if (number := floor(value + _WHOLE))]
+        if not whole:
+            bin_type, column, _ = max(copies, key=lambda copy: copy[2])
+            whole = [(bin_type, column, 1)]
+        for bin_type, column, number in whole:
+            self.answer[bin_type] = [*self.answer[bin_type], (column, number)]
+
+    def _decided(self, bins: Mapping[int, int], clock: Clock) -> PackingSolution:
+        """The answer with the bins that are left decided by the exact model."""
+        model = ExactModel(restricted(self.instance, bins, left_of(self.instance, self.answer)))
+        model.miss_at_least(self.target.missed if self.target.level else self.target.bound)
+        outcome = minimise(model.cp, model.both(), self.options, Limit(clock.left(), _EFFORT))
+        if outcome.interrupted:
+            raise Interrupted
+        answer = list(self.answer)
+        if outcome.values is not None:
+            packing = model.read(outcome.values)
+            places = (bin_type for bin_type, number in bins.items() for _ in range(number))
+            for bin_, bin_type in enumerate(places):
+                column = Column(tuple(packing.counts[bin_].tolist()), packing, bin_)
+                self.columns.add_column(bin_type, column)
+                answer[bin_type] = [*answer[bin_type], (column, 1)]
+        return answer

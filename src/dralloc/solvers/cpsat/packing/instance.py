@@ -1,0 +1,148 @@
+"""The bin packing problem of a component: items of demand classes, and bins."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dralloc.solvers.cpsat.classes.bins import Bin
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, Requirement, ServingMode
+from dralloc.solvers.cpsat.classes.state_space import StateSpace
+from dralloc.solvers.cpsat.packing.unit_classes import ClassifiedUnit, UnitClassifier
+from dralloc.solvers.cpsat.packing.unit_types import UnitType
+
+__all__ = ["AssignmentOption", "BinInstance", "BinType", "Item", "PackingInstance", "as_packing_instance"]
+
+
+class Item(NamedTuple):
+    """One device of a type, for an item group (its place in the requirement)."""
+
+    type: int
+    item_group: int
+
+
+class AssignmentOption(NamedTuple):
+    """A serving mode of a demand class (an index), and the items that it takes."""
+
+    cls: int
+    mode: ServingMode
+    requirement: Requirement
+    items: tuple[Item, ...]
+
+
+class BinInstance(NamedTuple):
+    """A bin of a bin type: the units by their place in the type, as numbers in the bin and with their unit types."""
+
+    bin: Bin
+    order: tuple[int, ...]
+    units: tuple[ClassifiedUnit, ...]
+    sets: tuple[frozenset[int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BinType:
+    """Bins that can be packed alike: the types of their units in order, and the area that they are in."""
+
+    unit_types: tuple[int, ...]
+    area: int
+    instances: list[BinInstance] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class PackingInstance:
+    """Demand classes to be packed, and bins to pack them into.
+
+    Parameters
+    ----------
+    classes, options
+        The demand classes, and the assignment options of each.
+    unit_types
+        The unit types.
+    bin_types
+        The bins.
+    areas
+        By number: the sets of candidate nodes that some node of a bin belongs to.
+    """
+
+    classes: tuple[DemandClass, ...]
+    options: tuple[AssignmentOption, ...]
+    unit_types: tuple[UnitType, ...]
+    bin_types: tuple[BinType, ...]
+    areas: tuple[frozenset[int], ...]
+
+    def options_of(self, area: int) -> Iterator[int]:
+        """The options that candidate nodes allow in an area."""
+        for number, option in enumerate(self.options):
+            if option.requirement.nodes in self.areas[area]:
+                yield number
+
+    @property
+    def demands(self) -> list[int]:
+        """All demands, in order."""
+        return sorted(member for each in self.classes for member in each.members)
+
+    @property
+    def types(self) -> list[int]:
+        """The types of all items, in order."""
+        return sorted({item.type for option in self.options for item in option.items})
+
+
+def as_packing_instance(
+    classes: Sequence[DemandClass], spaces: Sequence[StateSpace], requirements: Sequence[Requirement]
+) -> PackingInstance | None:
+    """The bin packing problem of a component.
+
+    Returns
+    -------
+    None if a requirement has attribute rules, a node of a bin does not reach all of it, a unit has too many states, or
+    an item group of several devices could get one shared device several times.
+    """
+    options = [
+        AssignmentOption(number, mode, requirements[mode.requirement], _items(requirements[mode.requirement]))
+        for number, each in enumerate(classes)
+        for mode in each.modes
+    ]
+    if any(option.requirement.rules for option in options):
+        return None
+    wanted: Tally[int] = Tally()
+    for option in options:
+        for item in option.items:
+            wanted[item.type] += len(classes[option.cls].members)
+    classifier = UnitClassifier(spaces[0].profiles, wanted)
+    areas: dict[frozenset[int], int] = {}
+    bin_types: dict[tuple[tuple[int, ...], int], BinType] = {}
+    for space in spaces:
+        units = [classifier.read(view) for view in space.bin_class.units]
+        known = [unit for unit in units if unit is not None]
+        devices = sum(len(view.devices) for view in space.bin_class.units)
+        if len(known) < len(units) or any(len(node.reach) < devices for node in space.bin_class.nodes):
+            return None
+        order = tuple(sorted(range(len(known)), key=lambda unit: known[unit].unit_type))
+        area = areas.setdefault(frozenset().union(*space.node_sets), len(areas))
+        key = tuple(known[unit].unit_type for unit in order), area
+        bin_type = bin_types.setdefault(key, BinType(*key))
+        sets = tuple(space.node_sets)
+        classified = tuple(known[unit] for unit in order)
+        bin_type.instances.extend([BinInstance(bin_, order, classified, sets) for bin_ in space.bin_class.bins])
+    several = {
+        item_group.type for option in options for item_group in option.requirement.item_groups if item_group.number > 1
+    }
+    if any(
+        unit_type.shared and unit_type.most(type_) > 1
+        for unit_type in classifier.unit_types
+        for type_ in several.intersection(unit_type.types)
+    ):
+        return None
+    return PackingInstance(
+        tuple(classes), tuple(options), tuple(classifier.unit_types), tuple(bin_types.values()), tuple(areas)
+    )
+
+
+def _items(requirement: Requirement) -> tuple[Item, ...]:
+    return tuple(
+        Item(item_group.type, number)
+        for number, item_group in enumerate(requirement.item_groups)
+        for _ in range(item_group.number)
+    )

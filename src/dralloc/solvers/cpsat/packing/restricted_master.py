@@ -1,0 +1,113 @@
+"""The restricted master problem of column generation: which columns the bins of each bin type have.
+
+With ``count[j, k]`` for how often column *j* serves assignment option *k* of demand class *c*, and copies of columns to
+choose::
+
+    sum_j copies[b, j] <= bins[b]                               for each bin type
+    served[k] <= sum_{b, j} count[j, k] * copies[b, j]          for each option
+    sum_{k of c} served[k] + missed[c] = demand[c]              for each class
+
+In a basic solution of the linear relaxation, at most as many bin types have fractional copies as there are rows of
+options and classes: with few classes nearly every bin is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ortools.sat.python import cp_model
+
+from dralloc.solvers.cpsat.linear import LinearSolution, solve_linear
+from dralloc.solvers.cpsat.packing.columns import Column
+from dralloc.solvers.cpsat.packing.instance import PackingInstance
+from dralloc.solvers.cpsat.rows import Term
+from dralloc.solvers.cpsat.search import as_one
+
+__all__ = ["ColumnChoice", "RestrictedMaster"]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChoice:
+    """Columns to choose from, for so many bins of a bin type."""
+
+    columns: Sequence[Column]
+    bins: int
+
+
+class RestrictedMaster:
+    """A model over the columns found so far; solved with fractions, or in integers.
+
+    Parameters
+    ----------
+    instance
+        What is to be packed.
+    choices
+        By bin type, the columns to choose from.
+    demand
+        By demand class, how many are to be placed.
+    """
+
+    def __init__(self, instance: PackingInstance, choices: Mapping[int, ColumnChoice], demand: Sequence[int]) -> None:
+        self.instance = instance
+        self.choices = choices
+        self.cp = cp_model.CpModel()
+        self.missed = [self.cp.new_int_var(0, size, "") for size in demand]
+        self.served = [self.cp.new_int_var(0, demand[option.cls], "") for option in instance.options]
+        self.copies = {
+            bin_type: [self.cp.new_int_var(0, choice.bins, "") for _ in choice.columns]
+            for bin_type, choice in choices.items()
+        }
+        for bin_type, copies in self.copies.items():
+            self.cp.add(cp_model.LinearExpr.sum(copies) <= choices[bin_type].bins)
+        self.rows_of_options = list(self._serve())
+        self._demand(demand)
+
+    def _serve(self) -> Iterator[int]:
+        terms: list[list[Term]] = [[(served, -1)] for served in self.served]
+        for bin_type, copies in self.copies.items():
+            for variable, column in zip(copies, self.choices[bin_type].columns, strict=True):
+                for option, count in enumerate(column.counts):
+                    if count:
+                        terms[option].append((variable, count))
+        for each in terms:
+            variables, factors = zip(*each, strict=True)
+            yield self.cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) >= 0).index
+
+    def _demand(self, demand: Sequence[int]) -> None:
+        of_class: list[list[cp_model.IntVar]] = [[missed] for missed in self.missed]
+        for option, served in zip(self.instance.options, self.served, strict=True):
+            of_class[option.cls].append(served)
+        for size, variables in zip(demand, of_class, strict=True):
+            self.cp.add(cp_model.LinearExpr.sum(variables) == size)
+
+    def missed_weight(self) -> list[Term]:
+        """The cost of the first tier."""
+        return [(missed, each.weight) for each, missed in zip(self.instance.classes, self.missed, strict=True)]
+
+    def ranks(self) -> list[Term]:
+        """The cost of the second tier."""
+        return [
+            (served, option.mode.rank)
+            for option, served in zip(self.instance.options, self.served, strict=True)
+            if option.mode.rank
+        ]
+
+    def both(self) -> Sequence[Term]:
+        """Both tiers as one cost."""
+        return as_one(self.missed_weight(), self.ranks())
+
+    def fractional(self, cost: Sequence[Term], limit: float | None) -> LinearSolution | None:
+        """The best copies with fractions allowed."""
+        return solve_linear(self.cp, cost, limit)
+
+    def read(self, values: Sequence[float]) -> dict[int, list[tuple[Column, float]]]:
+        """By bin type, the columns with copies, given the values of all variables."""
+        return {
+            bin_type: [
+                (column, values[variable.index])
+                for variable, column in zip(copies, self.choices[bin_type].columns, strict=True)
+                if values[variable.index]
+            ]
+            for bin_type, copies in self.copies.items()
+        }
