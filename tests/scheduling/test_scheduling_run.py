@@ -148,6 +148,21 @@ def test_a_device_plugin_serves_extended_resources_where_there_is_one() -> None:
     assert reasons[0].startswith("0/2 nodes are available: 1 Insufficient x.com/gpu, 1 cannot allocate all claims.")
 
 
+def test_a_claim_is_told_by_the_next_pod_if_a_device_plugin_serves_the_rest_of_the_first() -> None:
+    backed = wire.device_class()
+    backed["spec"]["extendedResourceName"] = "x.com/gpu"
+    nodes = [node("a", {**AMPLE, "x.com/gpu": "1"}), node("b", {**AMPLE, "cpu": "0"})]
+    slices = wire.resource_slice(wire.gpus(1), nodeName="a")
+    entry = [{"name": "c", "resourceClaimName": "both"}]
+    first = pod("first", requests={"x.com/gpu": "1", "cpu": "1"}, resourceClaims=entry, priority=1)
+    second = pod("second", resourceClaims=entry)
+    plan = dralloc.allocate(
+        wire.cluster(nodes, backed, slices, wire.claim("both", wire.request()), first, second), "scheduler"
+    )
+    assert placed(plan) == {"second": "a"}
+    assert [one.reason for one in plan.unplaced] == ["bound to a, where a device plugin serves it"]
+
+
 def test_of_equal_nodes_the_first_of_the_heap_is_taken() -> None:
     free = [node(name) for name in "abcdefg"]
     busy = [pod(f"on-{name}", on=name, requests={"cpu": "4"}) for name in "abcf"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -16,7 +17,7 @@ from dralloc.names import ClaimKey
 from dralloc.problem import Claim
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.pods import PodInfo
-from dralloc.solution import Grant
+from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit.kinds import Kind
 from dralloc.solvers.first_fit.leaky import LeakySearch
 from dralloc.solvers.first_fit.quick import QuickRun
@@ -38,6 +39,7 @@ class Devices(QuickRun):
         super().__init__(compiled.problem)
         self._cluster = compiled.cluster
         self._demands = {demand.key: number for number, demand in enumerate(compiled.problem.demands)}
+        self._untold: dict[ClaimKey, tuple[Grant, ...]] = {}
         self._kind_of_pod: dict[ClaimKey, Kind | None] = {}
         self._known_sites: dict[tuple[Kind, int], Site | None] = {}
         self._users: Counter[ClaimKey] = Counter()
@@ -132,10 +134,19 @@ class Devices(QuickRun):
         found = self._search_for(claims, node) if claims else {}
         assert found is not None
         self._settle(number, node.number, claims, tuple(found[claim.key] for claim in claims))
-        if not self._allocated.keys() >= {claim.key for claim in self._problem.demands[number].claims}:
-            self.placements.pop()
+        self.placements[-1:] = self._told(self.placements[-1])
         pools = {self._problem.devices[grant.device].id.pool_id for grants in found.values() for grant in grants}
         return {other for pool in pools for other in self._problem.seeing(pool)}
+
+    def _told(self, placement: Placement) -> Iterator[Placement]:
+        """The placement, unless a device plugin serves some of it: then who shares its claims next tells of them."""
+        keys = [claim.key for claim in self._problem.demands[placement.demand].claims]
+        granted = dict(zip(keys, placement.grants, strict=True))
+        if self._allocated.keys() >= granted.keys():
+            grants = tuple(grants or self._untold.pop(key, ()) for key, grants in granted.items())
+            yield replace(placement, grants=grants)
+        else:
+            self._untold.update((key, grants) for key, grants in granted.items() if grants)
 
     def _search_for(self, claims: Sequence[Claim], node: NodeInfo) -> Found | None:
         kind = self._kinds.of(claims)
