@@ -24,11 +24,11 @@ from dralloc.api import (
 from dralloc.budget import Cap
 from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled, compile_cluster
+from dralloc.context.clauses import Clause, clauses_of
+from dralloc.context.node_rules import CORDONED, SHARED
+from dralloc.context.offers import Variation
 from dralloc.explain.change import Cap as Named
 from dralloc.explain.change import Change, Place
-from dralloc.explain.clauses import Clause, clauses_of
-from dralloc.explain.excluded import CORDONED, SHARED
-from dralloc.explain.offers import Variation
 from dralloc.explain.turn import Turn
 from dralloc.features import Features
 from dralloc.match import Criteria

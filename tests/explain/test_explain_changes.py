@@ -23,9 +23,9 @@ from dralloc.budget import Cap
 from dralloc.check import violations
 from dralloc.choices import Mode
 from dralloc.cluster import Cluster
+from dralloc.context.node_rules import Exclusions
 from dralloc.explain.change import Change
 from dralloc.explain.conflict import find_conflict
-from dralloc.explain.excluded import Exclusions
 from dralloc.explain.gang import Gathering, gather
 from dralloc.explain.lab import Lab
 from dralloc.explain.members import Member, members_of
@@ -92,7 +92,7 @@ class Case:
         self.conflict = find_conflict(model, self.members)
         rules = self.members if self.conflict is None else self.conflict.members
         lab = model if self.exact else Lab(turn, problem, exclusions, mode)
-        self.makes_room = lab.admit(Change(released=frozenset(turn.scene.ledger.by_claim) - turn.own)) is not None
+        self.makes_room = lab.admit(Change(released=frozenset(turn.context.ledger.by_claim) - turn.own)) is not None
         self.suggestions = find_suggestions(Situation(lab, problem, wording, compiled), rules)
         gang = self.exact and self.conflict is None and problem.demands[number].gang
         self.gathered = gather(turn, problem, Options()) if gang else None

@@ -6,8 +6,8 @@ import pytest
 
 from dralloc.choices import Mode
 from dralloc.cluster import Cluster
+from dralloc.context.clauses import split
 from dralloc.explain import Explanation, explain
-from dralloc.explain.clauses import split
 from dralloc.load import load
 from wire import (
     DRIVER,

@@ -19,8 +19,8 @@ from dralloc.allocate import allocate
 from dralloc.api import DeviceRequest, DeviceSubRequest, ExactDeviceRequest, ResourceClaim
 from dralloc.choices import Mode
 from dralloc.compiler import compile_cluster
+from dralloc.context.node_rules import Exclusions
 from dralloc.explain.change import Change
-from dralloc.explain.excluded import Exclusions
 from dralloc.explain.lab import Lab
 from dralloc.explain.others import other_wishes
 from dralloc.explain.situation import Situation

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
+from dralloc.context.node_rules import Exclusions
 from dralloc.errors import AllocationError
-from dralloc.explain.excluded import Exclusions
 from dralloc.explain.nodes import Diagnosis
 from dralloc.explain.turn import placed_before, take_turn
 from dralloc.explain.wording import Wording

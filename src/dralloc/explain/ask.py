@@ -11,10 +11,10 @@ from dralloc.budget import Cap, parsed
 from dralloc.choices import ExplainedName, Mode, ModeName, SolveOptions, chosen
 from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled, compile_cluster
+from dralloc.context.node_rules import Exclusions
 from dralloc.errors import ChoiceError, DrallocError
 from dralloc.explain.competition import compete
 from dralloc.explain.conflict import find_conflict
-from dralloc.explain.excluded import Exclusions
 from dralloc.explain.explanation import Explanation
 from dralloc.explain.gang import gather
 from dralloc.explain.lab import Lab

@@ -21,7 +21,7 @@ class Blockers:
 
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
-        self._scene = situation.lab.turn.scene
+        self._context = situation.lab.turn.context
         self._requests = [request for claim in situation.lab.turn.demand.claims for request in claim.requests]
         self._priorities = self._read_priorities()
         self._known: dict[int, set[ClaimKey] | None] = {}
@@ -75,15 +75,15 @@ class Blockers:
 
     def _beside(self, alternative: Alternative, number: int) -> set[ClaimKey]:
         """The claims that share a device, or what it draws on."""
-        device, ledger = self._scene.problem.devices[number], self._scene.ledger
-        charge = self._scene.offers.charge(alternative.index, number) or Charge()
+        device, ledger = self._context.problem.devices[number], self._context.ledger
+        charge = self._context.offers.charge(alternative.index, number) or Charge()
         users: list[Iterable[ClaimKey]] = [ledger.holders_of_device(device.slot)]
         users += (ledger.holders_of_counter(counter) for counter, _ in counters_drawn(device, charge, opening=True))
         users += (ledger.users_of_set(counter_set) for counter_set, _ in device.compatibility)
         return set().union(*users) - self._situation.lab.turn.own
 
     def _devices(self, alternative: Alternative, node: int) -> list[int]:
-        offers, problem = self._scene.offers, self._scene.problem
+        offers, problem = self._context.offers, self._context.problem
         return [
             device
             for device in problem.nodes[node].devices()
@@ -94,8 +94,8 @@ class Blockers:
         ]
 
     def _of_device(self, alternative: Alternative, number: int) -> set[ClaimKey]:
-        device, ledger = self._scene.problem.devices[number], self._scene.ledger
-        charge = self._scene.offers.charge(alternative.index, number) or Charge()
+        device, ledger = self._context.problem.devices[number], self._context.ledger
+        charge = self._context.offers.charge(alternative.index, number) or Charge()
         found = {
             claim
             for shortage in ledger.shortages(device, charge, admin=alternative.admin)
@@ -105,7 +105,7 @@ class Blockers:
 
     def _over_cap(self, number: int, charge: Charge) -> set[ClaimKey]:
         """Who uses what is capped, if the device alone would take more than the cap leaves."""
-        device, counters, caps = self._scene.problem.devices[number], self._scene.problem.counters, self._caps
+        device, counters, caps = self._context.problem.devices[number], self._context.problem.counters, self._caps
         short = (one for one in caps if amount_used(one.resource, device, charge, counters) > (one.left or 0))
         return {claim for budget in short for claim in self._situation.lab.turn.caps.users(budget)}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from dralloc.explain.offers import Offers, Variation
+from dralloc.context.offers import Offers, Variation
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Claim, Demand, Request
 

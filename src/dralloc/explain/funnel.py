@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from dralloc.api import DeviceTaint
-from dralloc.explain.offers import Variation
+from dralloc.context.context import Context
+from dralloc.context.offers import Variation
 from dralloc.explain.reasons import Cause, Code
-from dralloc.explain.scene import Scene
 from dralloc.explain.wording import Wording, groups_text, taint_text
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Charge, Claim, Device
@@ -36,8 +36,8 @@ _ORDER = {code: place for place, code in enumerate(Code)}
 class Funnel:
     """Tells the devices of a node apart by what excludes them."""
 
-    def __init__(self, scene: Scene, wording: Wording) -> None:
-        self._scene = scene
+    def __init__(self, context: Context, wording: Wording) -> None:
+        self._context = context
         self._wording = wording
         self._published: dict[tuple[int, object], Exclusion | None] = {}
 
@@ -56,7 +56,7 @@ class Funnel:
         return None if tally.usable >= least else _cause(claim, alternative, tally, least)
 
     def _reached(self, node: int) -> Iterator[tuple[int, object]]:
-        problem, offers = self._scene.problem, self._scene.offers
+        problem, offers = self._context.problem, self._context.offers
         for pool in problem.nodes[node].pools:
             for device, look in zip(pool.devices, offers.looks(pool.devices), strict=True):
                 if problem.on_node(device, node):
@@ -64,7 +64,7 @@ class Funnel:
 
     def exclusion(self, alternative: Alternative, device: int) -> Exclusion | None:
         """What keeps a device from an alternative that is alone with it; None if nothing does."""
-        return self._exclusion(alternative, device, self._scene.offers.look(device))
+        return self._exclusion(alternative, device, self._context.offers.look(device))
 
     def _exclusion(self, alternative: Alternative, device: int, look: object) -> Exclusion | None:
         key = alternative.index, look
@@ -75,7 +75,7 @@ class Funnel:
     # What the device is, whatever is in use.
 
     def _unfit(self, alternative: int, device: int) -> Iterator[Exclusion]:
-        offers = self._scene.offers
+        offers = self._context.offers
         verdict = offers.selects(alternative, device)
         if verdict is False:
             yield self._unselected(alternative, device)
@@ -85,7 +85,7 @@ class Funnel:
             yield self._too_small(alternative, device)
 
     def _unselected(self, alternative: int, device: int) -> Exclusion:
-        offers = self._scene.offers
+        offers = self._context.offers
         clauses = offers.clauses(alternative)
         for number, clause in enumerate(clauses):
             others = frozenset(range(len(clauses))) - {number}
@@ -98,8 +98,8 @@ class Funnel:
         return Exclusion(Code.SELECTOR, "does not match the selectors")
 
     def _too_small(self, alternative: int, device: int) -> Exclusion:
-        offers = self._scene.offers
-        capacity = self._scene.problem.devices[device].capacity
+        offers = self._context.offers
+        capacity = self._context.problem.devices[device].capacity
         amounts = offers.amounts(alternative)
         for name, asked in amounts.items():
             others = tuple((other, None) for other in amounts if other != name)
@@ -115,20 +115,20 @@ class Funnel:
     # What is in use.
 
     def _in_the_way(self, alternative: Alternative, number: int) -> Iterator[Exclusion]:
-        device = self._scene.problem.devices[number]
-        charge = self._scene.offers.charge(alternative.index, number) or Charge()
-        shortages = list(self._scene.ledger.shortages(device, charge, admin=alternative.admin))
+        device = self._context.problem.devices[number]
+        charge = self._context.offers.charge(alternative.index, number) or Charge()
+        shortages = list(self._context.ledger.shortages(device, charge, admin=alternative.admin))
         in_use = [one for one in shortages if one.scarcity is Scarcity.DEVICE]
         yield from (self._short(alternative, number, one) for one in in_use)
-        if not self._scene.offers.admits(alternative.index, number):
+        if not self._context.offers.admits(alternative.index, number):
             yield self._unadmitted(alternative, number)
         yield from (self._short(alternative, number, one) for one in shortages if one not in in_use)
 
     def _short(self, alternative: Alternative, number: int, shortage: Shortage) -> Exclusion:
-        device = self._scene.problem.devices[number]
+        device = self._context.problem.devices[number]
         match shortage.scarcity, shortage.what:
             case Scarcity.COUNTER, int(counter):
-                label = f"counter {self._scene.problem.counters[counter].id.counter} is short"
+                label = f"counter {self._context.problem.counters[counter].id.counter} is short"
                 return Exclusion(Code.COUNTER, label, partial(self._left, device, counter, shortage.wanted))
             case Scarcity.CAPACITY, str(name):
                 detail = partial(self._full, alternative, number, name, shortage.wanted)
@@ -140,35 +140,35 @@ class Funnel:
                 return Exclusion(Code.IN_USE, "in use", partial(self._held, device))
 
     def _held(self, device: Device) -> str:
-        holders = self._scene.ledger.holders_of_device(device.slot)
+        holders = self._context.ledger.holders_of_device(device.slot)
         return f"{device.id}: {self._wording.holders(holders, amounts=False)}"
 
     def _unadmitted(self, alternative: Alternative, number: int) -> Exclusion:
-        taints: tuple[DeviceTaint, ...] = self._scene.offers.taints(alternative.index, number)
+        taints: tuple[DeviceTaint, ...] = self._context.offers.taints(alternative.index, number)
         if taints:
             named = ", ".join(map(taint_text, taints))
             return Exclusion(Code.TAINT, f"taint {named} is not tolerated")
-        if self._scene.problem.features.PartitionableDevices:
+        if self._context.problem.features.PartitionableDevices:
             return Exclusion(Code.TAINT, "a taint is not tolerated")
         return Exclusion(Code.FEATURE, "consumes counters, and DRAPartitionableDevices is off")
 
     def _left(self, device: Device, index: int, wanted: int) -> str:
-        counter, free = self._scene.problem.counters[index], self._scene.ledger.free[index]
-        holders = self._wording.holders(self._scene.ledger.holders_of_counter(index))
+        counter, free = self._context.problem.counters[index], self._context.ledger.free[index]
+        holders = self._wording.holders(self._context.ledger.holders_of_counter(index))
         left = f"{amount(free)} free of {amount(counter.total)}" if free >= 0 else f"overdrawn by {amount(-free)}"
         need = f"{amount(wanted)} needed, " if wanted else ""
         return f"{device.id}: counter {counter.id.counter_set}/{counter.id.counter}: {need}{left}, {holders}"
 
     def _clash(self, number: int, counter_set: int) -> str:
-        device, ledger = self._scene.problem.devices[number], self._scene.ledger
+        device, ledger = self._context.problem.devices[number], self._context.ledger
         own = groups_text(dict(device.compatibility)[counter_set])
         users = self._wording.users(ledger.users_of_set(counter_set))
         return f"{device.id}: {self._wording.counter_set(number, counter_set)} is used {users}; the device is {own}"
 
     def _full(self, alternative: Alternative, number: int, name: str, wanted: int) -> str:
-        device, ledger = self._scene.problem.devices[number], self._scene.ledger
+        device, ledger = self._context.problem.devices[number], self._context.ledger
         total, left = device.capacity[name].total, ledger.capacity_left(device, name)
-        need = self._wording.taken(number, name, self._scene.offers.amounts(alternative.index).get(name), wanted)
+        need = self._wording.taken(number, name, self._context.offers.amounts(alternative.index).get(name), wanted)
         holders = self._wording.holders(ledger.holders_of_capacity(device.slot, name))
         return f"{device.id}: capacity {name}: {need} needed, {amount(left)} left of {amount(total)}, {holders}"
 

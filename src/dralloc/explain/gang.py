@@ -78,7 +78,7 @@ class _Hall:
         demands = [replace(problem.demands[member], gang="", weight=1) for member in members]
         self.namespaces = {demand.key.namespace for demand in demands}
         self.count = len(demands)
-        self.room = turn.scene.part(problem.all_nodes, demands).problem
+        self.room = turn.context.part(problem.all_nodes, demands).problem
 
     def fill(self, caps: Sequence[Budget]) -> Solution:
         """Place as many members as possible under these caps."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dralloc.explain.lift import Lift
+from dralloc.context.context import Context
+from dralloc.context.lift import Lift
 from dralloc.explain.reasons import Cause, Code
-from dralloc.explain.scene import Scene
 from dralloc.problem import MAX_RESULTS, Claim, Constraint, ConstraintKind, Demand, Problem, Request
 from dralloc.problem.subproblem import Subproblem
 from dralloc.solvers.first_fit import first_fit
@@ -17,14 +17,14 @@ __all__ = ["joint_cause"]
 _Wanted = tuple[Claim, ...]
 
 
-def joint_cause(scene: Scene, node: int, demand: Demand, part: Subproblem) -> Cause:
+def joint_cause(context: Context, node: int, demand: Demand, part: Subproblem) -> Cause:
     """The first rule without which the fewest of the demand's requests that do not fit together would."""
-    return _Joint(scene, node, demand, part).cause()
+    return _Joint(context, node, demand, part).cause()
 
 
 class _Joint:
-    def __init__(self, scene: Scene, node: int, demand: Demand, part: Subproblem) -> None:
-        self.scene = scene
+    def __init__(self, context: Context, node: int, demand: Demand, part: Subproblem) -> None:
+        self.context = context
         self.node = node
         self.demand = demand
         self.part = part
@@ -104,14 +104,14 @@ class _Joint:
     def _fits_with(self, wanted: _Wanted, code: Code, names: Sequence[tuple[str, str]]) -> bool:
         lifted = frozenset(names)
         lift = Lift(counters=lifted) if code is Code.COUNTER else Lift(capacities=lifted)
-        part = self.scene.part([self.node], [self.demand], lift)
+        part = self.context.part([self.node], [self.demand], lift)
         return self._fits(tuple(replace(claim, constraints=()) for claim in wanted), part.problem)
 
     def _groups(self, wanted: _Wanted) -> Cause | None:
         drivers = frozenset(device.id.driver for device in self.part.problem.devices if device.compatibility)
         if not drivers:
             return None
-        part = self.scene.part([self.node], [self.demand], Lift(groups=drivers))
+        part = self.context.part([self.node], [self.demand], Lift(groups=drivers))
         if not self._fits(tuple(replace(claim, constraints=()) for claim in wanted), part.problem):
             return None
         return Cause(Code.GROUPS, "together they need devices whose compatibility groups exclude each other")

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from dralloc.check import check
 from dralloc.choices import Mode
+from dralloc.context.context import Context
+from dralloc.context.lift import Lift
+from dralloc.context.node_rules import SHARED, Exclusions
+from dralloc.context.screening import Screening
 from dralloc.errors import FatalError
 from dralloc.explain.change import Change
-from dralloc.explain.excluded import SHARED, Exclusions
-from dralloc.explain.lift import Lift
-from dralloc.explain.plausible import Plausible
-from dralloc.explain.scene import Scene
 from dralloc.explain.turn import Turn
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
@@ -60,7 +60,7 @@ class Lab:
         self._whole = problem.demands[turn.number]
         self._exclusions = exclusions
         self._usable = frozenset(turn.nodes)
-        self._ledgers: dict[frozenset[ClaimKey], ClaimLedger] = {frozenset(): turn.scene.ledger}
+        self._ledgers: dict[frozenset[ClaimKey], ClaimLedger] = {frozenset(): turn.context.ledger}
         self._known: dict[Hashable, tuple[tuple[Grant, ...], ...] | None] = {}
         self._orders: dict[frozenset[str], list[int]] = {}
 
@@ -84,30 +84,30 @@ class Lab:
 
     def _search(self, change: Change, nodes: Sequence[int] | None, *, every: bool) -> Witness | None:
         demand, lift = self.wanted(change), self.lift(change)
-        scene = self.scene(change)
-        plausible = Plausible(scene, demand, lift)
+        context = self.context(change)
+        screening = Screening(context, demand, lift)
         for node in self.allowed(change) if nodes is None else nodes:
-            if every or not self.exact or plausible.on(node):
-                found = self.on(scene, node, demand, lift)
+            if every or not self.exact or screening.on(node):
+                found = self.on(context, node, demand, lift)
                 if found is not None:
                     return found
         return None
 
     def wanted(self, change: Change) -> Demand:
         """The changed demand."""
-        return change.of(self.turn.demand, self.turn.scene.offers)
+        return change.of(self.turn.demand, self.turn.context.offers)
 
     def lift(self, change: Change) -> Lift:
         """What does not count after the change."""
         return Lift(change.counters, change.capacities, change.groups, lenient=self.exact)
 
-    def scene(self, change: Change) -> Scene:
-        """The scene without the claims that are released, with the caps that are left."""
+    def context(self, change: Change) -> Context:
+        """The context without the claims that are released, with the caps that are left."""
         if change.released not in self._ledgers:
-            ledger = self.turn.scene.ledger.copy()
+            ledger = self.turn.context.ledger.copy()
             ledger.release(change.released)
             self._ledgers[change.released] = ledger
-        return replace(self.turn.scene, ledger=self._ledgers[change.released], budgets=self.turn.caps.under(change))
+        return replace(self.turn.context, ledger=self._ledgers[change.released], budgets=self.turn.caps.under(change))
 
     def rules(self, node: int) -> tuple[str, ...]:
         """The rules that leave a node out."""
@@ -117,18 +117,18 @@ class Lab:
     def allowed(self, change: Change) -> list[int]:
         """The nodes that the demand may go to, in search order; nodes that are let in only by the change come last."""
         if change.rules not in self._orders:
-            count = len(self.turn.scene.problem.nodes)
+            count = len(self.turn.context.problem.nodes)
             extra = [node for node in range(count) if node not in self._usable and change.rules]
             let_in = [node for node in extra if change.rules.issuperset(self.rules(node))]
             self._orders[change.rules] = [*self.turn.nodes, *let_in]
         return self._orders[change.rules]
 
-    def on(self, scene: Scene, node: int, demand: Demand, lift: Lift) -> Witness | None:
+    def on(self, context: Context, node: int, demand: Demand, lift: Lift) -> Witness | None:
         """An answer on the node; one with node -1 if first fit has to give up for every node."""
-        return self.within(scene.part([node], [demand], lift), demand, lift)
+        return self.within(context.part([node], [demand], lift), demand, lift)
 
     def within(self, part: Subproblem, demand: Demand, lift: Lift) -> Witness | None:
-        """An answer on the only node of a part of a scene, as `on` gives it."""
+        """An answer on the only node of a part of a context, as `on` gives it."""
         key = demand.claims, lift, part.problem.budgets, inventory_key(part.problem)
         if key not in self._known:
             solution = self._solve(part)

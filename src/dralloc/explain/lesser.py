@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from dralloc.context.offers import Variation
 from dralloc.explain.change import Change, Place
 from dralloc.explain.lab import Witness
 from dralloc.explain.members import Member, alternatives_of
-from dralloc.explain.offers import Variation
 from dralloc.explain.situation import Situation, Wish
 from dralloc.explain.wording import devices_text
 from dralloc.problem import Alternative, Claim
@@ -51,7 +51,7 @@ def _fewer(situation: Situation, place: Place, alternative: Alternative, about: 
 
 
 def _smaller(situation: Situation, place: Place, claim: Claim, alternative: Alternative) -> Iterator[Wish]:
-    asked = situation.lab.turn.scene.offers.amounts(alternative.index)
+    asked = situation.lab.turn.context.offers.amounts(alternative.index)
     for name, rooms in _rooms(situation, alternative).items():
         limit = asked[name].nanos if name in asked else max(rooms) + 1
         values = sorted(room for room in rooms if 0 < room < limit)[-64:]
@@ -68,18 +68,18 @@ def _smaller(situation: Situation, place: Place, claim: Claim, alternative: Alte
 
 def _rooms(situation: Situation, alternative: Alternative) -> dict[str, set[int]]:
     """For each capacity the amounts that some device, or a cap, has left."""
-    scene = situation.lab.turn.scene
-    asked = scene.offers.amounts(alternative.index)
+    context = situation.lab.turn.context
+    asked = context.offers.amounts(alternative.index)
     rooms: dict[str, set[int]] = {}
     for number, device in enumerate(situation.problem.devices):
-        if device.shareable and scene.offers.selects(alternative.index, number) is True:
+        if device.shareable and context.offers.selects(alternative.index, number) is True:
             for name, capacity in device.capacity.items():
                 if capacity.consumable:
-                    rooms.setdefault(name, set()).add(scene.ledger.capacity_left(device, name))
-        elif asked and scene.offers.selects(alternative.index, number) is True:
+                    rooms.setdefault(name, set()).add(context.ledger.capacity_left(device, name))
+        elif asked and context.offers.selects(alternative.index, number) is True:
             for name in asked.keys() & device.capacity.keys():
                 rooms.setdefault(name, set()).add(device.capacity[name].total)
-    for budget in scene.budgets:
+    for budget in context.budgets:
         if budget.resource in rooms and budget.left:
             rooms[budget.resource].add(budget.left)
     return rooms

@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from dralloc.api import DeviceTaint
 from dralloc.compiler import Compiled
+from dralloc.context.offers import Variation
 from dralloc.explain.change import Cap, Change, Place
 from dralloc.explain.lab import Lab
-from dralloc.explain.offers import Variation
 from dralloc.explain.wording import Wording, devices_text, taint_text
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Claim, Problem
@@ -82,12 +82,12 @@ class _Members:
         self.problem = problem
         self.wording = wording
         self.compiled = compiled
-        self.scene = lab.turn.scene
+        self.context = lab.turn.context
         self.claims = lab.turn.demand.claims
 
     def own(self) -> Iterator[Member]:
         """What the demand itself asks for."""
-        offers = self.scene.offers
+        offers = self.context.offers
         for number, claim in enumerate(self.claims):
             if claim.defect and not claim.requests:
                 yield Member(Kind.REQUEST, claim.defect, Change(claims=frozenset({number})))
@@ -108,7 +108,7 @@ class _Members:
                 yield Member(Kind.AMOUNT, f"{about}, capacity {name}: {quantity}", change)
 
     def _asked(self, alternative: Alternative) -> str:
-        of_class = self.scene.offers.class_name(alternative.index)
+        of_class = self.context.offers.class_name(alternative.index)
         return f"{devices_text(alternative.count)}{f' of class {of_class}' if of_class else ''}"
 
     def taints(self) -> Iterator[Member]:
@@ -116,7 +116,7 @@ class _Members:
         places: dict[DeviceTaint, set[Place]] = {}
         for place, _, alternative in alternatives_of(self.claims):
             for device in self._representatives:
-                for taint in self.scene.offers.taints(alternative.index, device):
+                for taint in self.context.offers.taints(alternative.index, device):
                     places.setdefault(taint, set()).add(place)
         for taint, concerned in sorted(places.items(), key=lambda item: taint_text(item[0])):
             variations = {place: Variation(tolerated=frozenset({taint})) for place in concerned}
@@ -127,7 +127,7 @@ class _Members:
         """One device of each look."""
         looks: dict[object, int] = {}
         for device in range(len(self.problem.devices)):
-            looks.setdefault(self.scene.offers.look(device), device)
+            looks.setdefault(self.context.offers.look(device), device)
         return list(looks.values())
 
     def nodes(self) -> Iterator[Member]:
@@ -146,7 +146,7 @@ class _Members:
         for number, counter in enumerate(self.problem.counters):
             entry = sums.setdefault((counter.id.driver, counter.id.counter), [0, 0, 0])
             entry[0] += counter.total
-            entry[1] += self.scene.ledger.free[number]
+            entry[1] += self.context.ledger.free[number]
             entry[2] += 1
         held = self._drawn()
         for (driver, name), (total, free, sets) in sums.items():
@@ -160,7 +160,7 @@ class _Members:
         drawn: dict[tuple[str, str], dict[ClaimKey, int]] = {}
         for number, counter in enumerate(self.problem.counters):
             entry = drawn.setdefault((counter.id.driver, counter.id.counter), {})
-            for claim, nanos in self.scene.ledger.holders_of_counter(number).items():
+            for claim, nanos in self.context.ledger.holders_of_counter(number).items():
                 entry[claim] = entry.get(claim, 0) + nanos
         return drawn
 
@@ -178,7 +178,7 @@ class _Members:
         for device in self.problem.devices:
             for name in device.capacity if device.shareable else ():
                 entry = consumed.setdefault((device.id.driver, name), {})
-                for claim, nanos in self.scene.ledger.holders_of_capacity(device.slot, name).items():
+                for claim, nanos in self.context.ledger.holders_of_capacity(device.slot, name).items():
                     entry[claim] = entry.get(claim, 0) + nanos
         for (driver, name), held in consumed.items():
             change = Change(capacities=frozenset({(driver, name)}))
@@ -200,7 +200,7 @@ class _Members:
 
     def holders(self) -> Iterator[Member]:
         """The claims that hold something; many are told apart by what they ask for."""
-        ledger = self.scene.ledger
+        ledger = self.context.ledger
         keys = [key for key, held in ledger.by_claim.items() if held and key not in self.lab.turn.own]
         if len(keys) <= _SINGLE_HOLDERS:
             groups: list[list[ClaimKey]] = [[key] for key in keys]
@@ -216,7 +216,7 @@ class _Members:
 
     def _held(self, group: list[ClaimKey]) -> str:
         """What some claims hold."""
-        slots = dict.fromkeys(holding.slot for key in group for holding in self.scene.ledger.by_claim[key])
+        slots = dict.fromkeys(holding.slot for key in group for holding in self.context.ledger.by_claim[key])
         named = [str(self.problem.devices[self.problem.versions[slot][-1]].id) for slot in list(slots)[:_DEVICES_NAMED]]
         more = f" and {len(slots) - _DEVICES_NAMED} more" if len(slots) > _DEVICES_NAMED else ""
         return f"holds {', '.join(named)}{more}"

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from dralloc.budget import Budget
 from dralloc.check import check
+from dralloc.context.context import Context
+from dralloc.context.lift import NO_LIFT
+from dralloc.context.node_rules import Exclusions
+from dralloc.context.offers import TableOffers
+from dralloc.context.screening import Screening
 from dralloc.explain.caps import charged
 from dralloc.explain.change import Change
-from dralloc.explain.excluded import Exclusions
-from dralloc.explain.lift import NO_LIFT
-from dralloc.explain.offers import TableOffers
-from dralloc.explain.plausible import Plausible
-from dralloc.explain.scene import Scene
 from dralloc.explain.situation import Situation
 from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey
@@ -31,7 +31,7 @@ class Mover:
 
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
-        self._scene = situation.lab.turn.scene
+        self._context = situation.lab.turn.context
         self._exclusions = Exclusions(situation.compiled)
         self._budgets: tuple[Budget, ...] = ()
 
@@ -43,11 +43,11 @@ class Mover:
         demands = [self._demand(key) for key in claims]
         if witness is None or not all(demands):
             return None
-        ledger = lab.scene(change).ledger.copy()
-        whole = replace(self._situation.problem, demands=(lab.wanted(change),), eligibility=self._scene.offers)
+        ledger = lab.context(change).ledger.copy()
+        whole = replace(self._situation.problem, demands=(lab.wanted(change),), eligibility=self._context.offers)
         placement = Placement(0, node, witness.grants)
         ledger.hold(holdings_of(whole, placement))
-        self._budgets = charged(lab.scene(change).budgets, whole, [placement])
+        self._budgets = charged(lab.context(change).budgets, whole, [placement])
         homes: dict[ClaimKey, int] = {}
         for key, demand in zip(claims, demands, strict=True):
             home = self._settle(demand, ledger) if demand is not None else None
@@ -58,7 +58,7 @@ class Mover:
 
     def _demand(self, key: ClaimKey) -> Demand | None:
         """The claim as something to be placed anew; None if its pods make that too hard to say."""
-        compiled, offers = self._situation.compiled, self._scene.offers
+        compiled, offers = self._situation.compiled, self._context.offers
         if compiled is None or not isinstance(offers, TableOffers) or key in self._situation.lab.turn.placed:
             return None
         claim = compiled.cluster.claim(key)
@@ -84,13 +84,13 @@ class Mover:
 
     def _settle(self, demand: Demand, ledger: ClaimLedger) -> int | None:
         """Place the claim on the first node that holds it, and enter that."""
-        scene = Scene(self._scene.problem, self._scene.offers, ledger, self._budgets)
+        context = Context(self._context.problem, self._context.offers, ledger, self._budgets)
         free = replace(demand, nodes=None)
-        plausible = Plausible(scene, free, NO_LIFT)
+        screening = Screening(context, free, NO_LIFT)
         for node in demand.nodes or ():
-            if not plausible.on(node):
+            if not screening.on(node):
                 continue
-            part = scene.part([node], [free])
+            part = context.part([node], [free])
             solution = first_fit(part.problem)
             if within_caps(part.problem, solution.placements):
                 check(part.problem, solution)
@@ -98,7 +98,7 @@ class Mover:
                     tuple(grant._replace(device=part.devices[grant.device]) for grant in claim)
                     for claim in solution.placements[0].grants
                 )
-                whole = replace(self._situation.problem, demands=(free,), eligibility=self._scene.offers)
+                whole = replace(self._situation.problem, demands=(free,), eligibility=self._context.offers)
                 placement = Placement(0, node, grants)
                 ledger.hold(holdings_of(whole, placement))
                 self._budgets = charged(self._budgets, whole, [placement])

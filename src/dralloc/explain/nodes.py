@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
+from dralloc.context.node_rules import SHARED, Exclusions
 from dralloc.errors import AllocationError, NodeError
-from dralloc.explain.excluded import SHARED, Exclusions
 from dralloc.explain.funnel import Funnel
 from dralloc.explain.joint import joint_cause
 from dralloc.explain.reasons import Cause, Code, NodeReason
@@ -34,7 +34,7 @@ class Diagnosis:
         self._whole = problem.demands[turn.number]
         self._exclusions = exclusions
         self._wording = wording
-        self._funnel = Funnel(turn.scene, wording)
+        self._funnel = Funnel(turn.context, wording)
         self._known: dict[Hashable, bool] = {}
         self._joint: dict[Hashable, Cause] = {}
 
@@ -44,13 +44,13 @@ class Diagnosis:
 
     def reason(self, node: int) -> NodeReason:
         """The reason for a node; it has no causes if the demand fits there."""
-        return NodeReason(self._turn.scene.problem.nodes[node].name, self._causes(node))
+        return NodeReason(self._turn.context.problem.nodes[node].name, self._causes(node))
 
     def _causes(self, node: int) -> tuple[Cause, ...]:
         if node not in self._allowed:
             shared = () if node in self._turn.reachable else (SHARED,)
             return (Cause(Code.NODE, "; ".join((*self._exclusions.rules(self._whole, node), *shared))),)
-        part = self._turn.scene.part([node], [self._turn.demand])
+        part = self._turn.context.part([node], [self._turn.demand])
         demand = replace(self._turn.demand, nodes=None, gang="")
         signature = inventory_key(part.problem)
         if signature in self._known:
@@ -75,7 +75,7 @@ class Diagnosis:
         return Cause(Code.CEL if ": CEL " in text else Code.ERROR, text)
 
     def _unfit(self, node: int, part: Subproblem, signature: Hashable) -> tuple[Cause, ...]:
-        pools = self._turn.scene.problem.nodes[node].pools
+        pools = self._turn.context.problem.nodes[node].pools
         invalid = tuple(
             Cause(Code.POOL_INVALID, "pool is invalid", details=(self._wording.pool(pool),))
             for pool in pools
@@ -84,13 +84,13 @@ class Diagnosis:
         short = self._short(node)
         if not short:
             if signature not in self._joint:
-                self._joint[signature] = joint_cause(self._turn.scene, node, self._turn.demand, part)
+                self._joint[signature] = joint_cause(self._turn.context, node, self._turn.demand, part)
             return (*invalid, self._joint[signature])
         return (*invalid, *self._incomplete(node, short), *short)
 
     def _incomplete(self, node: int, short: Sequence[Cause]) -> Iterator[Cause]:
         if all(cause.code in _PUBLISHED for cause in short):
-            pools = self._turn.scene.problem.nodes[node].pools
+            pools = self._turn.context.problem.nodes[node].pools
             texts = tuple(self._wording.pool(pool) for pool in pools if pool.state is PoolState.INCOMPLETE)
             if texts:
                 yield Cause(Code.POOL_INCOMPLETE, "a pool is incomplete", details=texts[:3])

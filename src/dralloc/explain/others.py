@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dralloc.cluster import Cluster
+from dralloc.context.offers import TableOffers, Variation
 from dralloc.explain.change import Change
 from dralloc.explain.members import alternatives_of
-from dralloc.explain.offers import TableOffers, Variation
 from dralloc.explain.situation import Situation, Wish
 from dralloc.explain.wording import devices_text, toleration_text
 from dralloc.match import Criteria
@@ -50,7 +50,7 @@ def other_wishes(situation: Situation) -> Iterator[Wish]:
     A wish brings its tolerations with it. Where it could not be served with them, those of the demand are tried, and
     the wish says so.
     """
-    offers = situation.lab.turn.scene.offers
+    offers = situation.lab.turn.context.offers
     if situation.compiled is None or not isinstance(offers, TableOffers):
         return
     usual = _usual(situation.compiled.cluster, offers)

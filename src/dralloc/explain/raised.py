@@ -88,7 +88,7 @@ def _raised(lab: Lab, caps: Sequence[Cap]) -> Wish | None:
 
 def _needed(lab: Lab, witness: Witness) -> Mapping[Cap, int]:
     """What namespaces use with the answer."""
-    scene = lab.turn.scene
-    whole = replace(scene.problem, demands=(lab.wanted(Change()),), eligibility=scene.offers)
+    context = lab.turn.context
+    whole = replace(context.problem, demands=(lab.wanted(Change()),), eligibility=context.offers)
     budgets = charged(lab.turn.caps.budgets, whole, [Placement(0, witness.node, witness.grants)])
     return {Cap(one.namespace, one.resource): one.used for one in budgets}

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from dralloc.api import Node
 from dralloc.api.node_names import HOSTNAME_LABEL
+from dralloc.context.context import alternatives_in
+from dralloc.context.node_rules import CORDONED, Exclusions
 from dralloc.explain.change import Change
-from dralloc.explain.excluded import CORDONED, Exclusions
-from dralloc.explain.scene import alternatives_in
 from dralloc.explain.situation import Situation
 from dralloc.inventory.reach import NodeIndex
 
@@ -32,7 +32,7 @@ def new_nodes(situation: Situation) -> Iterator[str]:
 
 def _kinds(situation: Situation) -> list[int]:
     """The first node of each kind: those that offer devices of equal looks, in the same order."""
-    offers = situation.lab.turn.scene.offers
+    offers = situation.lab.turn.context.offers
     kinds: dict[object, int] = {}
     for number in range(len(situation.problem.nodes)):
         local = _local(situation, number)
@@ -70,12 +70,12 @@ def _holds(situation: Situation, number: int) -> bool:
     lab = situation.lab
     demand, lift = lab.wanted(Change()), lab.lift(Change())
     local = frozenset(_local(situation, number))
-    ledger = lab.turn.scene.ledger.copy()
+    ledger = lab.turn.context.ledger.copy()
     ledger.vacate(local)
-    scene = replace(lab.turn.scene, ledger=ledger)
+    context = replace(lab.turn.context, ledger=ledger)
     reached = local.union(_reached_anywhere(situation, number))
-    offered = [device for device in scene.relevant(number, alternatives_in([demand])) if device in reached]
-    found = lab.within(scene.cut([number], offered, [demand], lift), demand, lift)
+    offered = [device for device in context.relevant(number, alternatives_in([demand])) if device in reached]
+    found = lab.within(context.cut([number], offered, [demand], lift), demand, lift)
     return found is not None and found.node >= 0
 
 

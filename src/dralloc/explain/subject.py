@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from dralloc.api import Pod
-from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled
+from dralloc.context.node_rules import pod_of
 from dralloc.errors import DrallocError
 from dralloc.names import ClaimKey
-from dralloc.problem import Demand
 from dralloc.unasked import Unasked
 
-__all__ = ["find_demand", "pod_of"]
+__all__ = ["find_demand"]
 
 _PATHS: Final = {
     Unasked.GATED: "spec.schedulingGates",
@@ -21,13 +19,6 @@ _PATHS: Final = {
     Unasked.FINISHED: "status.phase",
     Unasked.DELETED: "metadata.deletionTimestamp",
 }
-
-
-def pod_of(cluster: Cluster, demand: Demand) -> Pod | None:
-    """The pod of a demand; None if it is a claim that no pod uses (a pod may have the same name)."""
-    pod = next((one for one in cluster.pods if one.key == demand.key), None)
-    lone = [claim.key for claim in demand.claims] == [demand.key]
-    return None if pod is None or (lone and demand.key not in cluster.pod_claims(pod)) else pod
 
 
 def find_demand(compiled: Compiled, claim: ClaimKey | None, pod: ClaimKey | None) -> int:

@@ -133,4 +133,4 @@ def _new_nodes(situation: Situation) -> Iterator[Suggestion]:
 
 
 def _on(lab: Lab, node: int) -> str:
-    return f"fits on {lab.turn.scene.problem.nodes[node].name}"
+    return f"fits on {lab.turn.context.problem.nodes[node].name}"

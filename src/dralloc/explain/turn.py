@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from dralloc.compiler import Compiled
+from dralloc.context.context import Context
+from dralloc.context.node_rules import pod_of
+from dralloc.context.offers import Offers, TableOffers
 from dralloc.explain.caps import Caps
-from dralloc.explain.offers import Offers, TableOffers
-from dralloc.explain.scene import Scene
-from dralloc.explain.subject import pod_of
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
 from dralloc.problem.holdings import ClaimLedger
@@ -25,7 +25,7 @@ class Turn:
 
     Parameters
     ----------
-    scene
+    context
         What there is, with everything in use that is not the demand's.
     number
         The demand's index in the whole problem.
@@ -43,7 +43,7 @@ class Turn:
         What namespaces may use; empty for first fit, which does not look at caps.
     """
 
-    scene: Scene
+    context: Context
     number: int
     demand: Demand
     nodes: tuple[int, ...]
@@ -119,8 +119,8 @@ def take_turn(problem: Problem, number: int, placements: Sequence[Placement], co
     reachable = frozenset(node for node in problem.all_nodes if _usable(problem, visited, node))
     nodes = tuple(node for node in problem.candidate_nodes(whole) if node in reachable)
     caps = Caps.at(problem, allocated, placements)
-    scene = Scene(problem, offers, ledger, caps.budgets)
-    return Turn(scene, number, demand, nodes, reachable, placed, _own(whole, compiled), caps)
+    context = Context(problem, offers, ledger, caps.budgets)
+    return Turn(context, number, demand, nodes, reachable, placed, _own(whole, compiled), caps)
 
 
 def _own(demand: Demand, compiled: Compiled | None) -> frozenset[ClaimKey]:

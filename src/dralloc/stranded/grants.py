@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from dralloc.compiler import Compiled
+from dralloc.context.context import Context
+from dralloc.context.node_rules import CORDONED, Exclusions
+from dralloc.context.screening import Screening
 from dralloc.errors import AllocationError
-from dralloc.explain.excluded import CORDONED, Exclusions
-from dralloc.explain.plausible import Plausible
-from dralloc.explain.scene import Scene
 from dralloc.problem import Alternative, Charge, Claim, Demand, Eligibility, Request
 from dralloc.problem.eligibility import Overlay
 from dralloc.problem.equivalence import inventory_key
@@ -61,7 +61,7 @@ class Granter:
     ) -> None:
         self._problem = compiled.problem
         self._exclusions = Exclusions(compiled)
-        self._scene = Scene(compiled.problem, LiftedOffers(compiled.table, lifted), ledger)
+        self._context = Context(compiled.problem, LiftedOffers(compiled.table, lifted), ledger)
         self._lift = lift_of(compiled.problem, quantities, lifted)
         self._lifted = lifted
         self._known: dict[Hashable, tuple[list[tuple[int, int]], list[int]]] = {}
@@ -75,7 +75,7 @@ class Granter:
     def on(self, demand: Demand, node: int) -> Found:
         """What a demand finds on a node."""
         loose = _without_constraints(demand) if Cause.ALIGNMENT in self._lifted else demand
-        part = self._scene.part([node], [loose], self._lift)
+        part = self._context.part([node], [loose], self._lift)
         key = demand.key, inventory_key(part.problem)
         if key not in self._known:
             self._known[key] = self._look(part, loose, node)
@@ -86,15 +86,15 @@ class Granter:
         )
 
     def _granting(self, alternative: int, device: int) -> Granting:
-        return Granting(device, self._scene.offers.charge(alternative, device) or Charge())
+        return Granting(device, self._context.offers.charge(alternative, device) or Charge())
 
     def _look(self, part: Subproblem, demand: Demand, node: int) -> tuple[list[tuple[int, int]], list[int]]:
-        plausible = Plausible(self._scene, demand, self._lift)
+        screening = Screening(self._context, demand, self._lift)
         candidates = [
             (each, place)
             for _, _, each in _alternatives(demand)
             for place, device in enumerate(part.devices)
-            if not each.admin and place in _offered(part) and plausible.serves(each, device, node)
+            if not each.admin and place in _offered(part) and screening.serves(each, device, node)
         ]
         alone = [(each.index, place) for each, place in candidates]
         if _takes_one(demand):

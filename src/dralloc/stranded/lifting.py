@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Final
 
 from dralloc.api import CapacityRequestPolicy
-from dralloc.explain.lift import Lift
-from dralloc.explain.offers import Offers
+from dralloc.context.lift import Lift
+from dralloc.context.offers import Offers
 from dralloc.inventory.charges import charge_for
 from dralloc.match import MatchTable
 from dralloc.problem import Charge, Problem
@@ -45,7 +45,7 @@ LIFTED_IN_ORDER: Final[Sequence[Cause]] = tuple(one for one in Cause if one not 
 
 
 def lift_of(problem: Problem, quantities: Quantities, lifted: frozenset[Cause]) -> Lift:
-    """What does not count in a scene any more."""
+    """What does not count in a context any more."""
     every = {(one.id.driver, one.id.counter) for one in problem.counters}
     capacities = {(one.id.driver, name) for one in problem.devices if one.shareable for name in one.capacity}
     places = {(one.pool.driver, _counter(problem, key)) for key, one in quantities.by_key.items() if one.positional}

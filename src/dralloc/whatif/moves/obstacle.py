@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from dralloc.choices import Mode
 from dralloc.compiler import Compiled, compile_cluster
+from dralloc.context.node_rules import Exclusions
 from dralloc.explain.conflict import Conflict, find_conflict
-from dralloc.explain.excluded import Exclusions
 from dralloc.explain.lab import Lab
 from dralloc.explain.members import members_of
 from dralloc.explain.subject import find_demand

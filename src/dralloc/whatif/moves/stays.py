@@ -6,9 +6,9 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dralloc.check import violations
+from dralloc.context.context import Context
+from dralloc.context.offers import Offers
 from dralloc.errors import AllocationError
-from dralloc.explain.offers import Offers
-from dralloc.explain.scene import Scene
 from dralloc.names import ClaimKey, RequestName
 from dralloc.problem import Alternative, Charge, Claim, Demand, Eligibility, Problem, Request
 from dralloc.problem.eligibility import Overlay
@@ -60,7 +60,7 @@ def _regular(estate: Estate, demands: Sequence[Demand], eligibility: Eligibility
     ledger = estate.ledger.copy()
     for resident, demand in zip(estate.residents, demands, strict=True):
         ledger.release([resident.key])
-        yield demand if _is_regular(Scene(estate.problem, Offers(eligibility), ledger), resident, demand) else None
+        yield demand if _is_regular(Context(estate.problem, Offers(eligibility), ledger), resident, demand) else None
         ledger.hold(resident.holdings)
 
 
@@ -83,19 +83,19 @@ def stay_grants(resident: Resident) -> tuple[Grant, ...]:
     return tuple(Grant(number, 0, device) for number, device in enumerate(resident.devices))
 
 
-def _is_regular(scene: Scene, resident: Resident, demand: Demand) -> bool:
-    devices = [scene.problem.devices[device] for device in resident.devices]
+def _is_regular(context: Context, resident: Resident, demand: Demand) -> bool:
+    devices = [context.problem.devices[device] for device in resident.devices]
     alike = all(holding.share == device.shareable for holding, device in zip(resident.holdings, devices, strict=True))
-    offered = set(scene.problem.nodes[resident.home].devices())
+    offered = set(context.problem.nodes[resident.home].devices())
     if not alike or not offered.issuperset(resident.devices):
         return False
-    return not broken(scene, [demand], [Placement(0, resident.home, (stay_grants(resident),))])
+    return not broken(context, [demand], [Placement(0, resident.home, (stay_grants(resident),))])
 
 
-def broken(scene: Scene, demands: Sequence[Demand], placements: Sequence[Placement]) -> list[str]:
+def broken(context: Context, demands: Sequence[Demand], placements: Sequence[Placement]) -> list[str]:
     """The rules that some placements of the demands would break at the moment; looks only at their nodes."""
     nodes = list(dict.fromkeys(placement.node for placement in placements))
-    part = scene.part(nodes, [_anywhere(demand) for demand in demands])
+    part = context.part(nodes, [_anywhere(demand) for demand in demands])
     place = {device: number for number, device in enumerate(part.devices)}
     here = tuple(
         Placement(

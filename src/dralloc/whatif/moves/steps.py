@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from dralloc.check import check
-from dralloc.explain.offers import Offers
-from dralloc.explain.scene import Scene
+from dralloc.context.context import Context
+from dralloc.context.offers import Offers
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
 from dralloc.problem.holdings import ClaimLedger, Holding
@@ -90,8 +90,8 @@ def find_order(estate: Estate, moves: Sequence[Move]) -> Order:
         ledger = estate.without(gone)
         for other in sorted(done):
             ledger.hold(_taken(estate.problem, moves[other].demands, moves[other].placements))
-        scene = Scene(estate.problem, offers, ledger)
-        return not broken(scene, moves[number].demands, moves[number].placements)
+        context = Context(estate.problem, offers, ledger)
+        return not broken(context, moves[number].demands, moves[number].placements)
 
     return shortest_order(len(moves), fits)
 

@@ -1,7 +1,7 @@
 """A problem as one demand finds it, and small parts of it that answer what the whole would.
 
-A demand goes to one node, and on that node only the devices matter that its requests could get. `Scene.part` cuts these
-out, with what is left of them, so that a large cluster is asked node by node, and equal parts only once.
+A demand goes to one node, and on that node only the devices matter that its requests could get. `Context.part` cuts
+these out, with what is left of them, so that a large cluster is asked node by node, and equal parts only once.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dralloc.budget import Budget
-from dralloc.explain.lift import NO_LIFT, Lift, lifted
-from dralloc.explain.offers import Offers
+from dralloc.context.lift import NO_LIFT, Lift, lifted
+from dralloc.context.offers import Offers
 from dralloc.problem import Demand, Problem
 from dralloc.problem.eligibility import Renumbered
 from dralloc.problem.holdings import ClaimLedger
 from dralloc.problem.subproblem import Subproblem, cut, with_versions
 
-__all__ = ["Scene", "alternatives_in"]
+__all__ = ["Context", "alternatives_in"]
 
 
 @dataclass(frozen=True)
-class Scene:
+class Context:
     """A problem with who holds what at the moment that is explained.
 
     Parameters

@@ -6,18 +6,18 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from itertools import islice
 
-from dralloc.explain.lift import Lift
-from dralloc.explain.scene import Scene
+from dralloc.context.context import Context
+from dralloc.context.lift import Lift
 from dralloc.problem import Alternative, Charge, Demand, PoolState, Request
 
-__all__ = ["Plausible"]
+__all__ = ["Screening"]
 
 
-class Plausible:
+class Screening:
     """Necessary, never sufficient: nodes that fail here need no search."""
 
-    def __init__(self, scene: Scene, demand: Demand, lift: Lift) -> None:
-        self._scene = scene
+    def __init__(self, context: Context, demand: Demand, lift: Lift) -> None:
+        self._context = context
         self._lift = lift
         self._requests = [request for claim in demand.claims for request in claim.requests]
         self._by_look: dict[int, dict[Hashable, bool]] = defaultdict(dict)
@@ -31,7 +31,7 @@ class Plausible:
 
     def _has_enough(self, alternative: Alternative, node: int) -> bool:
         if alternative.count is None:
-            pools = self._scene.problem.nodes[node].pools
+            pools = self._context.problem.nodes[node].pools
             return all(pool.state is PoolState.USABLE for pool in pools)
         found = islice(self._found(alternative, node), alternative.count)
         return sum(1 for _ in found) == alternative.count
@@ -39,8 +39,8 @@ class Plausible:
     def _found(self, alternative: Alternative, node: int) -> Iterator[int]:
         """The devices on a node that could be had for an alternative."""
         fits = self._by_look[alternative.index]
-        for pool in self._scene.problem.nodes[node].pools:
-            for device, look in zip(pool.devices, self._scene.offers.looks(pool.devices), strict=True):
+        for pool in self._context.problem.nodes[node].pools:
+            for device, look in zip(pool.devices, self._context.offers.looks(pool.devices), strict=True):
                 if look not in fits:
                     fits[look] = self._fits(alternative, device)
                 if fits[look] and self._is_left(alternative, device, node):
@@ -52,7 +52,7 @@ class Plausible:
 
     def _fits(self, alternative: Alternative, number: int) -> bool:
         """What does not depend on who holds what, and is the same for all devices of one look."""
-        offers = self._scene.offers
+        offers = self._context.offers
         return (
             offers.selects(alternative.index, number) is True
             and offers.charge(alternative.index, number) is not None
@@ -60,13 +60,13 @@ class Plausible:
         )
 
     def _is_left(self, alternative: Alternative, number: int, node: int) -> bool:
-        if not self._scene.problem.on_node(number, node):
+        if not self._context.problem.on_node(number, node):
             return False
-        device, ledger = self._scene.problem.devices[number], self._scene.ledger
-        charge = self._scene.offers.charge(alternative.index, number) or Charge()
+        device, ledger = self._context.problem.devices[number], self._context.ledger
+        charge = self._context.offers.charge(alternative.index, number) or Charge()
         if ledger.fits(device, charge, admin=alternative.admin):
             return True
         if not self._lift.lifts_any:
             return False
         short = ledger.shortages(device, charge, admin=alternative.admin)
-        return all(self._lift.covers(self._scene.problem, device, one) for one in short)
+        return all(self._lift.covers(self._context.problem, device, one) for one in short)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from dralloc.api import CELDeviceSelector, DeviceClass, DeviceSelector, DeviceTaint, DeviceToleration
 from dralloc.api.tolerating import all_tolerated
 from dralloc.compiler import Compiled
-from dralloc.explain.clauses import Clause, clauses_of
+from dralloc.context.clauses import Clause, clauses_of
 from dralloc.inventory.charges import charge_for
 from dralloc.match import Criteria, MatchTable
 from dralloc.names import ClaimKey

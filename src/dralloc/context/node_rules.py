@@ -10,11 +10,10 @@ from dralloc.api.node_selectors import selector_matches
 from dralloc.api.tolerating import goes_to_cordoned
 from dralloc.cluster import Cluster
 from dralloc.compiler import Compiled
-from dralloc.explain.subject import pod_of
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand
 
-__all__ = ["CORDONED", "SHARED", "Exclusions"]
+__all__ = ["CORDONED", "SHARED", "Exclusions", "pod_of"]
 
 CORDONED = "node is cordoned (spec.unschedulable)"
 SHARED = "a claim that is shared with a placed pod cannot be used from there"
@@ -118,3 +117,10 @@ def _term(term: NodeSelectorTerm) -> str:
     return " and ".join(
         f"{one.key} {one.operator} {list(one.values)}" if one.values else f"{one.key} {one.operator}" for one in wanted
     )
+
+
+def pod_of(cluster: Cluster, demand: Demand) -> Pod | None:
+    """The pod of a demand; None if it is a claim that no pod uses (a pod may have the same name)."""
+    pod = next((one for one in cluster.pods if one.key == demand.key), None)
+    lone = [claim.key for claim in demand.claims] == [demand.key]
+    return None if pod is None or (lone and demand.key not in cluster.pod_claims(pod)) else pod
