@@ -90,7 +90,8 @@ class _Replay:
             found = self._scheduler.attempt(key, scored)
             recorded = {name: value for name, value in recorded.items() if name != "evaluated"}
         answer = _answer(recorded, found)
-        if not self.difference:
+        # Without an outcome an attempt was given up later, e.g. because the API server refused the binding.
+        if recorded["outcome"] and not self.difference:
             difference = _difference(recorded, answer)
             self.difference = difference and f"attempts[{self.agreed}] of {key}: {difference}"
             self.agreed += not difference

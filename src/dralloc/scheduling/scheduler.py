@@ -126,7 +126,7 @@ class Scheduler:
                 return Attempt(key, message=refused(len(nodes), check, after_filters(cycle, {})))
             checks.append((plugin, check))
         window = np.array(sample, np.intp) if sample else self._window(cycle)
-        enough = feasible_nodes_to_find(cycle.profile.percentage, len(window))
+        enough = len(window) if sample else feasible_nodes_to_find(cycle.profile.percentage, len(window))
         feasible, rejected, verdicts = filtered(cycle, checks, window, enough)
         evaluated = len(feasible) + len(rejected)
         self._next = (self._next + evaluated) % len(nodes)
