@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ortools.sat.python import cp_model
 
 from dralloc.problem import Problem
-from dralloc.solvers.cpsat.candidates import Site, survey
+from dralloc.solvers.cpsat.candidates import CandidateSite, survey
 from dralloc.solvers.cpsat.constraints import add_all
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.variables import create
@@ -16,7 +16,7 @@ __all__ = ["build", "build_for"]
 
 
 def build(problem: Problem, *, strict_cel: bool = False) -> Model:
-    """Build one model of all demands that have anywhere to go, for a look at it or for export.
+    """Build one model of all demands that have anywhere to go, to be inspected or exported.
 
     Raises
     ------
@@ -28,7 +28,7 @@ def build(problem: Problem, *, strict_cel: bool = False) -> Model:
     return build_for(problem, survey(problem, strict_cel=strict_cel).sites)
 
 
-def build_for(problem: Problem, sites: Mapping[int, tuple[Site, ...]], *, named: bool = False) -> Model:
+def build_for(problem: Problem, sites: Mapping[int, tuple[CandidateSite, ...]], *, named: bool = False) -> Model:
     """Build the model of the demands that the sites are given for.
 
     ``named``: whether it is decided who gets which of equal devices; so it is where it matters to budgets.

@@ -20,7 +20,7 @@ from dralloc.errors import ModelError
 from dralloc.problem import Problem
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.model import Model
-from dralloc.solvers.cpsat.objective import Objective, Part
+from dralloc.solvers.cpsat.objective import DemandSubset, Objective
 from dralloc.solvers.cpsat.rows import Term, add_at_most
 from dralloc.spending import amount_used, spent
 
@@ -65,7 +65,7 @@ def fairness(problem: Problem) -> tuple[Objective, ...]:
     )
 
 
-def _nothing(_: Part, __: Sequence[Placement]) -> int:
+def _nothing(_: DemandSubset, __: Sequence[Placement]) -> int:
     return 0
 
 
@@ -84,10 +84,10 @@ def _worth(poorest: int, problem: Problem, placements: Sequence[Placement]) -> i
     return sum(_final(problem, placements)[:poorest])
 
 
-def _cost(poorest: int, part: Part, placements: Sequence[Placement]) -> int:
+def _cost(poorest: int, subset: DemandSubset, placements: Sequence[Placement]) -> int:
     """How far the poorest are from the total. All demands that share are in one part."""
-    total = _sharing(part.problem)[0].total
-    return sum(max(0, total - use) for use in _final(part.problem, placements)[:poorest])
+    total = _sharing(subset.problem)[0].total
+    return sum(max(0, total - use) for use in _final(subset.problem, placements)[:poorest])
 
 
 def _terms(poorest: int, model: Model) -> list[Term]:

@@ -11,7 +11,7 @@ from dralloc.errors import AllocationError
 from dralloc.problem import MAX_RESULTS, Alternative, Charge, Claim, Demand, PoolState, Problem
 from dralloc.problem.ledger import Ledger
 
-__all__ = ["Candidate", "Choice", "Site", "Survey", "survey"]
+__all__ = ["Candidate", "CandidateSite", "CandidateSurvey", "ServingChoice", "survey"]
 
 
 class Candidate(NamedTuple):
@@ -22,7 +22,7 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ServingChoice:
     """An alternative that a node can serve with ``count`` of the candidates, which are in search order.
 
     Parameters
@@ -62,7 +62,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class CandidateSite:
     """A node that a demand can go to, with the possible choices for each request, of all claims in a row.
 
     ``shared``: the claims, by index, that other demands list too. They have no requests here if the node cannot serve
@@ -70,24 +70,24 @@ class Site:
     """
 
     node: int
-    requests: tuple[tuple[Choice, ...], ...]
+    requests: tuple[tuple[ServingChoice, ...], ...]
     shared: tuple[int, ...] = ()
 
-    def choices(self) -> Iterator[Choice]:
+    def choices(self) -> Iterator[ServingChoice]:
         """Every choice, in order."""
         for request in self.requests:
             yield from request
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class CandidateSurvey:
     """The sites of each demand that has any, by the demand's index in order, and the warnings met on the way."""
 
-    sites: dict[int, tuple[Site, ...]]
+    sites: dict[int, tuple[CandidateSite, ...]]
     warnings: tuple[str, ...]
 
 
-def survey(problem: Problem, demands: Iterable[int] | None = None, *, strict_cel: bool = False) -> Survey:
+def survey(problem: Problem, demands: Iterable[int] | None = None, *, strict_cel: bool = False) -> CandidateSurvey:
     """Work out every candidate of some demands; of all if None.
 
     Raises
@@ -100,7 +100,7 @@ def survey(problem: Problem, demands: Iterable[int] | None = None, *, strict_cel
     sites = {index: surveyor.sites(problem.demands[index]) for index in chosen}
     halted = {problem.demands[index].gang for index, found in sites.items() if not found} - {""}
     kept = {index: found for index, found in sites.items() if found and problem.demands[index].gang not in halted}
-    return Survey(kept, tuple(surveyor.warnings))
+    return CandidateSurvey(kept, tuple(surveyor.warnings))
 
 
 class _Surveyor:
@@ -113,26 +113,26 @@ class _Surveyor:
         self.shared = {key for key, times in listed.items() if times > 1}
         self.ledger = Ledger(problem)
 
-    def sites(self, demand: Demand) -> tuple[Site, ...]:
+    def sites(self, demand: Demand) -> tuple[CandidateSite, ...]:
         """The nodes that can serve every request, looked at alone. A defect anywhere is fatal for the demand."""
         if demand.is_defective:
             return ()
         found = (self._site(demand, node) for node in self.problem.candidate_nodes(demand))
         return tuple(site for site in found if site)
 
-    def _site(self, demand: Demand, node: int) -> Site | None:
-        requests: list[tuple[Choice, ...]] = []
+    def _site(self, demand: Demand, node: int) -> CandidateSite | None:
+        requests: list[tuple[ServingChoice, ...]] = []
         shared = tuple(index for index, claim in enumerate(demand.claims) if claim.key in self.shared)
         for index, claim in enumerate(demand.claims):
             choices = self._claim(index, claim, node)
             if choices is None and index not in shared:
                 return None
             requests.extend(choices or ())
-        return Site(node, tuple(requests), shared)
+        return CandidateSite(node, tuple(requests), shared)
 
-    def _claim(self, index: int, claim: Claim, node: int) -> list[tuple[Choice, ...]] | None:
+    def _claim(self, index: int, claim: Claim, node: int) -> list[tuple[ServingChoice, ...]] | None:
         """The choices for each request of a claim; None if a request has none, or all of them are too many results."""
-        found: list[tuple[Choice, ...]] = []
+        found: list[tuple[ServingChoice, ...]] = []
         for position, request in enumerate(claim.requests):
             choices = []
             for rank, spec in enumerate(request.alternatives):
@@ -145,7 +145,7 @@ class _Surveyor:
         fewest = sum(min(choice.least for choice in choices) for choices in found)
         return found if fewest <= MAX_RESULTS else None
 
-    def _choice(self, claim: Claim, spec: Alternative, node: int, place: tuple[int, int, int]) -> Choice | None:
+    def _choice(self, claim: Claim, spec: Alternative, node: int, place: tuple[int, int, int]) -> ServingChoice | None:
         attributes = [constraint.attribute for constraint in claim.constraints if constraint.covers(spec.name)]
         if spec.count is None:
             return self._every(spec, node, place, attributes)
@@ -155,11 +155,11 @@ class _Surveyor:
                 candidate = Candidate(device, charge)
                 if self._is_usable(spec, candidate, attributes):
                     found.append(candidate)
-        return Choice(*place, spec, spec.count, tuple(found)) if len(found) >= spec.count else None
+        return ServingChoice(*place, spec, spec.count, tuple(found)) if len(found) >= spec.count else None
 
     def _every(
         self, spec: Alternative, node: int, place: tuple[int, int, int], attributes: Sequence[str]
-    ) -> Choice | None:
+    ) -> ServingChoice | None:
         """All or nothing (KEP-4381, allocation mode All); without a full device it can do (KEP-5075)."""
         if any(pool.state is not PoolState.USABLE for pool in self.problem.nodes[node].pools):
             return None
@@ -172,7 +172,7 @@ class _Surveyor:
         if not usable or not all(each.charge.capacity for each in blocked):
             return None
         loose = tuple(each for each in usable if each.charge.capacity)
-        return Choice(*place, spec, len(usable), tuple(usable), loose, tuple(blocked))
+        return ServingChoice(*place, spec, len(usable), tuple(usable), loose, tuple(blocked))
 
     def _devices(self, node: int) -> list[int]:
         """The devices of usable pools that reach the node, in search order."""

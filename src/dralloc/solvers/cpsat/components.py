@@ -1,4 +1,4 @@
-"""Demands that cannot get in each other's way are solved apart."""
+"""Components: demands that share nothing with each other are solved apart."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from networkx.utils import UnionFind
 
 from dralloc.choices import Goal
 from dralloc.problem import Problem
-from dralloc.solvers.cpsat.candidates import Candidate, Site, Survey
-from dralloc.solvers.cpsat.units import units
+from dralloc.solvers.cpsat.candidates import Candidate, CandidateSite, CandidateSurvey
+from dralloc.solvers.cpsat.fragmentation import units
 
 __all__ = ["components", "touched"]
 
 
-def components(problem: Problem, survey: Survey, goal: Goal = Goal.NONE) -> list[tuple[int, ...]]:
+def components(problem: Problem, survey: CandidateSurvey, goal: Goal = Goal.NONE) -> list[tuple[int, ...]]:
     """Split the demands that have sites by what they share: slots, counters, gangs, budgets, what the goal counts.
 
     Returns
@@ -38,14 +38,14 @@ def components(problem: Problem, survey: Survey, goal: Goal = Goal.NONE) -> list
 
 
 def _budgets(problem: Problem, demand: int) -> Iterator[Hashable]:
-    """The budgets that the demand draws on; of those that are to be fair each depends on the others."""
+    """The budgets that the demand spends from; of those that are to be fair each depends on the others."""
     for budget in problem.budgets:
         if budget.namespace == problem.demands[demand].key.namespace:
             yield ("budget", "" if budget.fair else budget.namespace)
 
 
-def touched(problem: Problem, survey: Survey) -> Iterator[Hashable]:
-    """The slots and counters that the demands share with whoever wants them, too."""
+def touched(problem: Problem, survey: CandidateSurvey) -> Iterator[Hashable]:
+    """The slots and counters that the demands share with other demands for them."""
     joined: set[int] = set()
     for sites in survey.sites.values():
         for site in sites:
@@ -54,7 +54,7 @@ def touched(problem: Problem, survey: Survey) -> Iterator[Hashable]:
                 yield from resources
 
 
-def _shared(problem: Problem, site: Site, goal: Goal) -> Iterator[Hashable]:
+def _shared(problem: Problem, site: CandidateSite, goal: Goal) -> Iterator[Hashable]:
     """What a demand on the site shares: with admin access only slots that ``All`` leaves out when they are full."""
     if goal in {Goal.FEWEST_NODES, Goal.SPREAD}:
         yield ("node", site.node)
@@ -67,7 +67,7 @@ def _shared(problem: Problem, site: Site, goal: Goal) -> Iterator[Hashable]:
 
 
 def _behind_slots(
-    problem: Problem, site: Site, goal: Goal, joined: set[int]
+    problem: Problem, site: CandidateSite, goal: Goal, joined: set[int]
 ) -> Iterator[tuple[int, tuple[Hashable, ...]]]:
     """What each slot that is not joined yet shares with others as soon as it is in use."""
     for choice in site.choices():

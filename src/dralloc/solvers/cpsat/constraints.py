@@ -9,10 +9,11 @@ from ortools.sat.python import cp_model
 
 from dralloc.problem import MAX_RESULTS, Charge
 from dralloc.problem.ledger import Ledger
-from dralloc.solvers.cpsat.agreement import distinct_attributes, equal_attributes
+from dralloc.solvers.cpsat.all_exceptions import all_but_full
+from dralloc.solvers.cpsat.attribute_constraints import distinct_attributes, equal_attributes
 from dralloc.solvers.cpsat.budgets import add_caps
-from dralloc.solvers.cpsat.candidates import Site
-from dralloc.solvers.cpsat.draws import (
+from dralloc.solvers.cpsat.candidates import CandidateSite
+from dralloc.solvers.cpsat.counter_consumption import (
     counter_terms,
     dedicated_users,
     first_users,
@@ -20,7 +21,6 @@ from dralloc.solvers.cpsat.draws import (
     servings_by_claim,
     takes_by_slot,
 )
-from dralloc.solvers.cpsat.leaving_out import all_but_full
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Literal, Term, add_at_most, add_at_most_one
 from dralloc.solvers.cpsat.sharing import shared_claims
@@ -60,18 +60,18 @@ def device_count(model: Model) -> None:
             model.cp.add(cp_model.LinearExpr.sum(literals) == count * serving.literal)
 
 
-def quotas(model: Model) -> None:
-    """Where all candidates are equal, servings take numbers of them, and as many are taken."""
+def group_counts(model: Model) -> None:
+    """Servings of interchangeable devices take numbers of each group, and as many of the group are taken."""
     wanted: dict[int, list[Term]] = defaultdict(list)
     for serving in model.variables.every_serving():
-        for quota in serving.quotas:
-            wanted[quota.kind].append((quota.variable, quota.times))
-        if len(serving.quotas) > 1:
-            parts = [quota.variable for quota in serving.quotas]
+        for group_count in serving.group_counts:
+            wanted[group_count.group].append((group_count.variable, group_count.times))
+        if len(serving.group_counts) > 1:
+            parts = [group_count.variable for group_count in serving.group_counts]
             model.cp.add(cp_model.LinearExpr.sum(parts) == serving.choice.count * serving.literal)
-    for number, kind in enumerate(model.variables.kinds):
+    for number, group in enumerate(model.variables.device_groups):
         variables, coefficients = zip(*wanted[number], strict=True)
-        taken = cp_model.LinearExpr.sum([take.literal for take in kind.takes])
+        taken = cp_model.LinearExpr.sum([take.literal for take in group.takes])
         model.cp.add(cp_model.LinearExpr.weighted_sum(variables, coefficients) == taken)
 
 
@@ -115,10 +115,10 @@ def opened_by_any_share(model: Model) -> None:
     """A shareable device is in use from its first share on (KEP-5075), in each version that is taken."""
     for slot, take in takes_by_slot(model):
         if not take.admin and slot in model.variables.opened and is_shareable(model, take):
-            opened, minded = model.variables.opened[slot], model.variables.minded[take.device]
+            opened, in_force = model.variables.opened[slot], model.variables.in_force[take.device]
             model.cp.add_implication(take.literal, opened)
-            if minded is not opened:
-                model.cp.add_implication(take.literal, minded)
+            if in_force is not opened:
+                model.cp.add_implication(take.literal, in_force)
 
 
 def counters(model: Model) -> None:
@@ -151,8 +151,8 @@ def capacities(model: Model) -> None:
 def add_capacity(model: Model, slot: int, name: str, takes: Sequence[Take]) -> None:
     """One row, or one per total if generations of the pool disagree about the device.
 
-    A grant minds only the version that its node sees (upstream behaviour): there is an order in which every grant finds
-    room if those on the versions with no more than a total stay within that total.
+    Only the version that its node sees is in force for a grant (upstream behaviour): there is an order in which every
+    grant finds room if those on the versions with no more than a total stay within that total.
     """
     entries = [
         (model.problem.devices[take.device].capacity[name].total, take.literal, amount)
@@ -195,7 +195,7 @@ def gangs(model: Model) -> None:
             model.cp.add(miss == first[gang])
 
 
-def add_all(model: Model, sites: Mapping[int, tuple[Site, ...]]) -> None:
+def add_all(model: Model, sites: Mapping[int, tuple[CandidateSite, ...]]) -> None:
     """Add every rule.
 
     Raises
@@ -206,7 +206,7 @@ def add_all(model: Model, sites: Mapping[int, tuple[Site, ...]]) -> None:
     one_node_or_none(model)
     one_alternative(model)
     device_count(model)
-    quotas(model)
+    group_counts(model)
     results_limit(model)
     one_user_of_a_device(model)
     one_use_in_a_claim(model)

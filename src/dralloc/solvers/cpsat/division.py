@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dralloc.problem import Problem
-from dralloc.solvers.cpsat.candidates import Survey
+from dralloc.solvers.cpsat.candidates import CandidateSurvey
 from dralloc.solvers.cpsat.classes.arcflow import as_flow_source, flow_supplies
 from dralloc.solvers.cpsat.classes.bin_keys import BinClassifier
 from dralloc.solvers.cpsat.classes.bins import Bins, find_bins
@@ -72,12 +72,14 @@ class Division:
     warnings: tuple[str, ...]
 
 
-def divide(problem: Problem, look: Callable[[Sequence[int]], Survey], *, strict_cel: bool = False) -> Division:
+def divide(
+    problem: Problem, survey: Callable[[Sequence[int]], CandidateSurvey], *, strict_cel: bool = False
+) -> Division:
     """Divide a problem.
 
     Parameters
     ----------
-    look
+    survey
         Works out the candidates of demands that classes cannot express.
 
     Raises
@@ -95,7 +97,7 @@ def divide(problem: Problem, look: Callable[[Sequence[int]], Survey], *, strict_
     spaces = {
         id(each): StateSpace(each, usable.profiles, tuple(classifier.regions)) for each in classifier.classes.values()
     }
-    unfit = {id(class_of[bin_]) for bin_ in _unfit(problem, usable, bins, look(demand_classes.unclassified))}
+    unfit = {id(class_of[bin_]) for bin_ in _unfit(problem, usable, bins, survey(demand_classes.unclassified))}
     counted: list[Counted] = []
     packed: list[PackingInstance] = []
     left = [*demand_classes.unclassified]
@@ -112,7 +114,7 @@ def divide(problem: Problem, look: Callable[[Sequence[int]], Survey], *, strict_
     return Division(tuple(counted), tuple(packed), tuple(sorted(left)), tuple(usable.warnings))
 
 
-def _unfit(problem: Problem, usable: UsableDevices, bins: Bins, others: Survey) -> Iterator[int]:
+def _unfit(problem: Problem, usable: UsableDevices, bins: Bins, others: CandidateSurvey) -> Iterator[int]:
     """The bins that other demands reach into, and those whose devices have versions or compatibility groups."""
     owners: dict[Hashable, int] = {}
     if not (others.sites or problem.several_versions or problem.has_compatibility_groups):

@@ -1,4 +1,4 @@
-"""What a component needs of a problem, as a small problem of its own that can be sent to another process.
+"""The part of a problem that a component uses, as a small problem of its own that can be sent to another process.
 
 Everything gets new numbers, in the order of the old ones, so that the same models come out as from the whole.
 """
@@ -13,7 +13,7 @@ from dralloc.problem import Charge, Node, Problem, Usage
 from dralloc.problem.eligibility import Table, renumbered
 from dralloc.problem.subproblem import cut, with_versions
 from dralloc.solution import Grant, Placement
-from dralloc.solvers.cpsat.candidates import Candidate, Choice, Site
+from dralloc.solvers.cpsat.candidates import Candidate, CandidateSite, ServingChoice
 
 __all__ = ["Excerpt", "Excerpts"]
 
@@ -77,12 +77,14 @@ class Excerpts:
         self.problem = problem
 
     def of_demands(self, demands: Sequence[int]) -> Excerpt:
-        """Only demands, for who has all else from elsewhere."""
+        """Only demands, for a component that has all else in counts."""
         kept = tuple(self.problem.demands[demand] for demand in demands)
         usage = Usage(frozenset(), {}, {})
         return Excerpt(replace(self.problem, demands=kept, nodes=(), devices=(), counters=(), usage=usage), demands)
 
-    def of_sites(self, sites: Mapping[int, Sequence[Site]]) -> tuple[Excerpt, dict[int, tuple[Site, ...]]]:
+    def of_sites(
+        self, sites: Mapping[int, Sequence[CandidateSite]]
+    ) -> tuple[Excerpt, dict[int, tuple[CandidateSite, ...]]]:
         """Demands with all that their sites touch; and the sites in its numbers."""
         cut = _Cut(self.problem, sites, self._set_of)
         inside = cut.sites()
@@ -99,7 +101,7 @@ class Excerpts:
 
 class _Cut:
     def __init__(
-        self, problem: Problem, sites: Mapping[int, Sequence[Site]], set_of: Mapping[Hashable, list[int]]
+        self, problem: Problem, sites: Mapping[int, Sequence[CandidateSite]], set_of: Mapping[Hashable, list[int]]
     ) -> None:
         self.whole = problem
         self.old_sites = sites
@@ -135,15 +137,15 @@ class _Cut:
             part = replace(part, nodes=tuple(Node(node.name, ()) for node in part.nodes))
         return Excerpt(part, self.demands, self.nodes, self.devices)
 
-    def sites(self) -> dict[int, tuple[Site, ...]]:
+    def sites(self) -> dict[int, tuple[CandidateSite, ...]]:
         """The sites, which also say what allocations take."""
         return {place: tuple(map(self._site, each)) for place, each in enumerate(self.old_sites.values())}
 
-    def _site(self, site: Site) -> Site:
+    def _site(self, site: CandidateSite) -> CandidateSite:
         requests = tuple(tuple(map(self._choice, choices)) for choices in site.requests)
-        return Site(self.node_at[site.node], requests, site.shared)
+        return CandidateSite(self.node_at[site.node], requests, site.shared)
 
-    def _choice(self, choice: Choice) -> Choice:
+    def _choice(self, choice: ServingChoice) -> ServingChoice:
         def moved(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
             return tuple(self._candidate(choice, candidate) for candidate in candidates)
 
@@ -154,7 +156,7 @@ class _Cut:
             blocked=moved(choice.blocked),
         )
 
-    def _candidate(self, choice: Choice, candidate: Candidate) -> Candidate:
+    def _candidate(self, choice: ServingChoice, candidate: Candidate) -> Candidate:
         device, charge = self.device_at[candidate.device], candidate.charge
         if charge.counters:
             charge = replace(charge, counters=renumbered(charge.counters, self.counter_at))
@@ -162,6 +164,6 @@ class _Cut:
         return Candidate(device, charge)
 
 
-def _mentioned(choice: Choice) -> Iterator[Candidate]:
+def _mentioned(choice: ServingChoice) -> Iterator[Candidate]:
     yield from choice.candidates
     yield from choice.blocked

@@ -9,10 +9,10 @@ from ortools.sat.python import cp_model
 
 from dralloc.problem import Alternative, Problem
 from dralloc.solution import Grant, Placement
-from dralloc.solvers.cpsat.draws import counter_terms, dedicated_users
+from dralloc.solvers.cpsat.counter_consumption import counter_terms, dedicated_users
+from dralloc.solvers.cpsat.fragmentation import touched_before, units
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Literal, SignedTerm, Term, add_at_most
-from dralloc.solvers.cpsat.units import touched_before, units
 
 __all__ = ["node_terms", "opened_slots", "peak_terms", "slot_terms", "touched_units", "unit_terms"]
 

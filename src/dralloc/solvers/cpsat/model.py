@@ -7,8 +7,8 @@ serving takes as many of its candidate devices *d* as it asks for::
     sum_a serve[r, a, n] = on[u(r), n]
     sum_d take[r, a, d, n] = count[a] * serve[r, a, n]
 
-Where it does not matter which of some equal devices a serving gets, one boolean per device says that it is taken, and
-the servings only add up to as many: see `dralloc.solvers.cpsat.kinds`.
+Of interchangeable devices, one boolean per device says that it is taken, and the servings only add up to as many: see
+`dralloc.solvers.cpsat.interchangeable`.
 The rest is one function per family of rules in `dralloc.solvers.cpsat.constraints`.
 """
 
@@ -51,9 +51,12 @@ class Model:
     def placements(self, value: Callable[[Literal], int]) -> tuple[Placement, ...]:
         """Read an answer: placements in the order of the demands, grants in the order of requests and search.
 
-        What is taken of a kind is handed out in search order to the demands in their order.
+        The devices taken of a group are handed out in search order to the demands in their order.
         """
-        left = [[take.device for take in reversed(kind.takes) if value(take.literal)] for kind in self.variables.kinds]
+        left = [
+            [take.device for take in reversed(group.takes) if value(take.literal)]
+            for group in self.variables.device_groups
+        ]
         found = []
         for (demand, node), on in self.variables.on.items():
             if value(on):
@@ -81,10 +84,10 @@ class Model:
                     values[home.index] = home, here is not None and bool(here.grants[claim])
             for serving in _flat(self.variables.servings[demand, node]):
                 mine = _devices(serving, here)
-                anonymous |= mine if serving.quotas else set()
+                anonymous |= mine if serving.group_counts else set()
                 self._hint_serving(values, serving, mine)
-        for kind in self.variables.kinds:
-            for take in kind.takes:
+        for group in self.variables.device_groups:
+            for take in group.takes:
                 values[take.literal.index] = take.literal, take.device in anonymous
         self.cp.clear_hints()  # type: ignore[no-untyped-call]
         for variable, value in values.values():
@@ -94,8 +97,8 @@ class Model:
         values.setdefault(serving.literal.index, (serving.literal, bool(mine)))
         for take in serving.takes:
             values.setdefault(take.literal.index, (take.literal, take.device in mine))
-        for kind, variable, _ in serving.quotas:
-            taken = sum(take.device in mine for take in self.variables.kinds[kind].takes)
+        for group, variable, _ in serving.group_counts:
+            taken = sum(take.device in mine for take in self.variables.device_groups[group].takes)
             values.setdefault(variable.index, (variable, taken))
 
 
@@ -106,8 +109,8 @@ def _flat(requests: Iterable[Iterable[Serving]]) -> Iterable[Serving]:
 def _grants(serving: Serving, value: Callable[[Literal], int], left: list[list[int]]) -> list[Grant]:
     choice = serving.choice
     devices = {take.device for take in serving.takes if value(take.literal)}
-    for kind, variable, times in serving.quotas:
-        devices.update(left[kind].pop() for _ in range(times * value(variable)))
+    for group, variable, times in serving.group_counts:
+        devices.update(left[group].pop() for _ in range(times * value(variable)))
     return [Grant(choice.request, choice.alternative, device) for device, _ in choice.candidates if device in devices]
 
 

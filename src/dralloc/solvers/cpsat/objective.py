@@ -13,20 +13,20 @@ from dralloc.choices import Goal
 from dralloc.problem import Problem
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat import goals
-from dralloc.solvers.cpsat.candidates import Choice, Site
+from dralloc.solvers.cpsat.candidates import CandidateSite, ServingChoice
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Term
 
-__all__ = ["Objective", "Part", "objectives"]
+__all__ = ["DemandSubset", "Objective", "objectives"]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DemandSubset:
     """Some demands of a problem: what a cost is counted over. Sites are not known if classes stand for the demands."""
 
     problem: Problem
     demands: Sequence[int]
-    sites: Mapping[int, tuple[Site, ...]] = field(default_factory=dict)
+    sites: Mapping[int, tuple[CandidateSite, ...]] = field(default_factory=dict)
 
     @property
     def weight(self) -> int:
@@ -55,8 +55,8 @@ class Objective:
     """
 
     name: str
-    cost: Callable[[Part, Sequence[Placement]], int]
-    floor: Callable[[Part, Sequence[Placement]], int]
+    cost: Callable[[DemandSubset, Sequence[Placement]], int]
+    floor: Callable[[DemandSubset, Sequence[Placement]], int]
     terms: Callable[[Model], list[Term]]
     total: Callable[[Iterable[int]], int] = sum
     worth: Callable[[Problem, Sequence[Placement]], int] | None = None
@@ -67,37 +67,37 @@ def objectives(goal: Goal) -> tuple[Objective, ...]:
     return (_WEIGHT, _ALTERNATIVES, _GOALS[goal]) if goal in _GOALS else (_WEIGHT, _ALTERNATIVES)
 
 
-def _missed_weight(part: Part, placements: Sequence[Placement]) -> int:
-    return part.weight - sum(part.problem.demands[placement.demand].weight for placement in placements)
+def _missed_weight(subset: DemandSubset, placements: Sequence[Placement]) -> int:
+    return subset.weight - sum(subset.problem.demands[placement.demand].weight for placement in placements)
 
 
 def _weight_terms(model: Model) -> list[Term]:
     return [(miss, model.problem.demands[demand].weight) for demand, miss in model.variables.miss.items()]
 
 
-def _rank(part: Part, placements: Sequence[Placement]) -> int:
+def _rank(subset: DemandSubset, placements: Sequence[Placement]) -> int:
     """The ranks of the picked alternatives (KEP-4816), added up."""
     total = 0
     for placement in placements:
-        claims = part.problem.demands[placement.demand].claims
+        claims = subset.problem.demands[placement.demand].claims
         for claim, grants in zip(claims, placement.grants, strict=True):
             picked = {(grant.request, grant.alternative) for grant in grants}
             total += sum(claim.requests[request].alternatives[alternative].rank for request, alternative in picked)
     return total
 
 
-def _least_rank(part: Part, placements: Sequence[Placement]) -> int:
+def _least_rank(subset: DemandSubset, placements: Sequence[Placement]) -> int:
     """With everything placed, each demand has at least the ranks of its best site; with less, any could be missed."""
-    if len(placements) < len(part.demands):
+    if len(placements) < len(subset.demands):
         return 0
     ranks = (
         min(sum(_least_rank_of(choices, site) for choices in site.requests) for site in sites)
-        for sites in part.sites.values()
+        for sites in subset.sites.values()
     )
     return sum(ranks)
 
 
-def _least_rank_of(choices: Sequence[Choice], site: Site) -> int:
+def _least_rank_of(choices: Sequence[ServingChoice], site: CandidateSite) -> int:
     """Of one request; 0 in a claim that may be granted with another demand."""
     return min(0 if choice.claim in site.shared else choice.spec.rank for choice in choices)
 
@@ -110,36 +110,36 @@ def _rank_terms(model: Model) -> list[Term]:
     ]
 
 
-def _nodes(_: Part, placements: Sequence[Placement]) -> int:
+def _nodes(_: DemandSubset, placements: Sequence[Placement]) -> int:
     return len({placement.node for placement in placements})
 
 
-def _peak(_: Part, placements: Sequence[Placement]) -> int:
+def _peak(_: DemandSubset, placements: Sequence[Placement]) -> int:
     return max(Tally(placement.node for placement in placements).values(), default=0)
 
 
-def _least_peak(part: Part, placements: Sequence[Placement]) -> int:
-    if len(placements) < len(part.demands):
-        return _any(part, placements)
-    nodes = {site.node for sites in part.sites.values() for site in sites}
+def _least_peak(subset: DemandSubset, placements: Sequence[Placement]) -> int:
+    if len(placements) < len(subset.demands):
+        return _any(subset, placements)
+    nodes = {site.node for sites in subset.sites.values() for site in sites}
     return -(-len(placements) // len(nodes)) if nodes else 0
 
 
-def _any(_: Part, placements: Sequence[Placement]) -> int:
+def _any(_: DemandSubset, placements: Sequence[Placement]) -> int:
     """An answer that is as good as one with placements has placements."""
     return min(1, len(placements))
 
 
-def _nothing(_: Part, __: Sequence[Placement]) -> int:
+def _nothing(_: DemandSubset, __: Sequence[Placement]) -> int:
     return 0
 
 
-def _opened(part: Part, placements: Sequence[Placement]) -> int:
-    return len(goals.opened_slots(part.problem, placements))
+def _opened(subset: DemandSubset, placements: Sequence[Placement]) -> int:
+    return len(goals.opened_slots(subset.problem, placements))
 
 
-def _touched(part: Part, placements: Sequence[Placement]) -> int:
-    return len(goals.touched_units(part.problem, placements))
+def _touched(subset: DemandSubset, placements: Sequence[Placement]) -> int:
+    return len(goals.touched_units(subset.problem, placements))
 
 
 def _largest(costs: Iterable[int]) -> int:

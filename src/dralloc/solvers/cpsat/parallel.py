@@ -24,14 +24,14 @@ from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.component import CountedComponent
+from dralloc.solvers.cpsat.component import Component, Solvable, improve_all
 from dralloc.solvers.cpsat.excerpt import Excerpt, Excerpts
 from dralloc.solvers.cpsat.interrupt import asked_to_stop, stopping_when
-from dralloc.solvers.cpsat.objective import Part
+from dralloc.solvers.cpsat.objective import DemandSubset
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.component import PackedComponent
-from dralloc.solvers.cpsat.parts import Component, Solvable, improve_all
 
-__all__ = ["Answer", "work_out"]
+__all__ = ["ReceivedAnswer", "work_out"]
 
 _BATCHES: Final = 4
 """For each job, so that who is done early gets more; one where time is limited, so that each gets all of it."""
@@ -43,17 +43,17 @@ _PATIENCE: Final = 10.0
 """Seconds that workers have to come to an end when they are asked to stop."""
 
 
-class _Result(NamedTuple):
+class _WorkerResult(NamedTuple):
     bounds: list[int]
     costs: list[int]
     placements: tuple[Placement, ...]
 
 
 @dataclass(slots=True)
-class Answer:
-    """How far a component got; see `dralloc.solvers.cpsat.parts.Answered`."""
+class ReceivedAnswer:
+    """How far a component got; see `dralloc.solvers.cpsat.component.Answered`."""
 
-    part: Part
+    subset: DemandSubset
     bounds: list[int]
     costs: list[int]
     placements: tuple[Placement, ...]
@@ -65,7 +65,7 @@ class Answer:
 
 def work_out(
     problem: Problem, components: Sequence[Solvable], options: Options, left: float | None
-) -> Generator[tuple[int, Answer], None, None]:
+) -> Generator[tuple[int, ReceivedAnswer], None, None]:
     """Work out components in other processes, and give out each one's number and answer, in any order.
 
     Asked to stop, workers return the best that they have; what does not come in time is left out.
@@ -83,14 +83,14 @@ def work_out(
     groups = _groups(components, options.jobs * (_BATCHES if left is None else 1))
     excerpts = Excerpts(problem)
     sent = [[_sent(excerpts, components[number], options) for number in group] for group in groups]
-    with TemporaryDirectory(prefix="dralloc-") as room:
+    with TemporaryDirectory(prefix="dralloc-") as directory:
         deadline = None if left is None else time.time() + left
-        stop = Path(room) / "stop"
-        batches = [_Batch([part for _, part in each], options, deadline, stop) for each in sent]
+        stop = Path(directory) / "stop"
+        batches = [_Batch([component for _, component in each], options, deadline, stop) for each in sent]
         for batch, results in _listen(batches, options, stop):
             for number, (excerpt, _), result in zip(groups[batch], sent[batch], results, strict=True):
                 placements = tuple(excerpt.outward(result.placements))
-                yield number, Answer(components[number].part, result.bounds, result.costs, placements)
+                yield number, ReceivedAnswer(components[number].subset, result.bounds, result.costs, placements)
 
 
 def _groups(components: Sequence[Solvable], most: int) -> list[list[int]]:
@@ -106,13 +106,13 @@ def _groups(components: Sequence[Solvable], most: int) -> list[list[int]]:
 
 def _sent(excerpts: Excerpts, component: Solvable, options: Options) -> tuple[Excerpt, Solvable]:
     """A component in the numbers of an excerpt."""
-    part = component.part
+    subset = component.subset
     if isinstance(component, Component):
-        excerpt, sites = excerpts.of_sites(part.sites)
-        inside = Part(excerpt.problem, range(len(excerpt.demands)), sites)
+        excerpt, sites = excerpts.of_sites(subset.sites)
+        inside = DemandSubset(excerpt.problem, range(len(excerpt.demands)), sites)
         return excerpt, Component(inside, component.tiers, excerpt.inward(component.placements))
-    excerpt = excerpts.of_demands(part.demands)
-    inside, hint = Part(excerpt.problem, range(len(excerpt.demands))), excerpt.inward(component.placements)
+    excerpt = excerpts.of_demands(subset.demands)
+    inside, hint = DemandSubset(excerpt.problem, range(len(excerpt.demands))), excerpt.inward(component.placements)
     if isinstance(component, CountedComponent):
         classes = [replace(each, members=excerpt.places(each.members)) for each in component.classes]
         return excerpt, CountedComponent(inside, component.tiers, classes, component.supplies, hint)
@@ -134,22 +134,25 @@ class _Batch:
         As soon as there is such a file, it should come to an end.
     """
 
-    parts: Sequence[Solvable]
+    components: Sequence[Solvable]
     options: Options
     deadline: float | None
     stop: Path
 
     @without_garbage_collection()
-    def run(self) -> list[_Result]:
+    def run(self) -> list[_WorkerResult]:
         end = None if self.deadline is None else perf_counter() + self.deadline - time.time()
-        tiers = range(len(self.parts[0].bounds))
+        tiers = range(len(self.components[0].bounds))
         with stopping_when(self._asked()):
-            for part in self.parts:
-                if isinstance(part, PackedComponent):
-                    part.begin()
+            for component in self.components:
+                if isinstance(component, PackedComponent):
+                    component.begin()
             for level in tiers:
-                improve_all(level, self.parts, self.options, lambda: None if end is None else end - perf_counter())
-        return [_Result(part.bounds, [part.cost(level) for level in tiers], part.placements) for part in self.parts]
+                improve_all(level, self.components, self.options, lambda: None if end is None else end - perf_counter())
+        return [
+            _WorkerResult(component.bounds, [component.cost(level) for level in tiers], component.placements)
+            for component in self.components
+        ]
 
     def _asked(self) -> Callable[[], bool]:
         """Whether to stop: as the file says, or because who wants to know is gone."""
@@ -157,9 +160,9 @@ class _Batch:
         return lambda: self.stop.exists() or os.getppid() != parent
 
 
-def _listen(batches: Sequence[_Batch], options: Options, stop: Path) -> Iterator[tuple[int, list[_Result]]]:
+def _listen(batches: Sequence[_Batch], options: Options, stop: Path) -> Iterator[tuple[int, list[_WorkerResult]]]:
     """What comes from the batches, until they are done, or for a little longer if it is asked to stop."""
-    events: SimpleQueue[tuple[int, list[_Result]] | BaseException | None] = SimpleQueue()
+    events: SimpleQueue[tuple[int, list[_WorkerResult]] | BaseException | None] = SimpleQueue()
     backend = backend_named(options.backend)
 
     def feed() -> None:
@@ -188,8 +191,8 @@ def _listen(batches: Sequence[_Batch], options: Options, stop: Path) -> Iterator
 
 
 def _until_done(
-    events: SimpleQueue[tuple[int, list[_Result]] | BaseException | None], stop: Path
-) -> Iterator[tuple[int, list[_Result]]]:
+    events: SimpleQueue[tuple[int, list[_WorkerResult]] | BaseException | None], stop: Path
+) -> Iterator[tuple[int, list[_WorkerResult]]]:
     end: float | None = None
     while end is None or perf_counter() < end:
         if end is None and asked_to_stop():

@@ -15,16 +15,16 @@ from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.solution import Placement, Solution, Status, Tier
 from dralloc.solvers.cpsat.budgets import fairness
-from dralloc.solvers.cpsat.candidates import Survey, survey
+from dralloc.solvers.cpsat.candidates import CandidateSurvey, survey
 from dralloc.solvers.cpsat.classes.component import CountedComponent
+from dralloc.solvers.cpsat.component import Answered, Component, Solvable, improve_all, is_next
 from dralloc.solvers.cpsat.components import components
 from dralloc.solvers.cpsat.division import divide
 from dralloc.solvers.cpsat.interrupt import asked_to_stop, heeding_interrupts
-from dralloc.solvers.cpsat.objective import Objective, Part, objectives
+from dralloc.solvers.cpsat.objective import DemandSubset, Objective, objectives
 from dralloc.solvers.cpsat.options import Options, Progress
 from dralloc.solvers.cpsat.packing.component import PackedComponent
 from dralloc.solvers.cpsat.parallel import work_out
-from dralloc.solvers.cpsat.parts import Answered, Component, Solvable, improve_all, is_next
 from dralloc.timing import phase
 
 __all__ = ["solve"]
@@ -106,7 +106,11 @@ class _Solve:
         """Here, or in other processes if there is something for more than one."""
         if is_elsewhere(backend_named(self.options.backend), self.options.jobs):
             levels = range(len(self.tiers))
-            todo = [place for place, part in enumerate(self.components) if any(is_next(part, each) for each in levels)]
+            todo = [
+                place
+                for place, component in enumerate(self.components)
+                if any(is_next(component, each) for each in levels)
+            ]
             left = self._left()
             if len(todo) >= _FEWEST and (left is None or left >= _START):
                 with phase(self.timings, "components"):
@@ -114,10 +118,10 @@ class _Solve:
         return self._work_here()
 
     def _work_here(self) -> None:
-        for part in self.components:
-            if isinstance(part, PackedComponent):
+        for component in self.components:
+            if isinstance(component, PackedComponent):
                 with phase(self.timings, "classes"):
-                    part.begin()
+                    component.begin()
         for level, tier in enumerate(self.tiers):
             watch = partial(self._report, level) if self.progress else None
             with phase(self.timings, tier.name):
@@ -147,16 +151,16 @@ class _Solve:
         division = divide(self.problem, self._survey, strict_cel=self.options.strict_cel)
         self.warnings += division.warnings
         for counted in division.counted:
-            part, hint = self._part(counted.demands, placed)
-            self.components.append(CountedComponent(part, self.tiers, counted.classes, counted.supplies, hint))
+            subset, hint = self._subset(counted.demands, placed)
+            self.components.append(CountedComponent(subset, self.tiers, counted.classes, counted.supplies, hint))
         for instance in division.packed:
-            part, hint = self._part(instance.demands, placed)
-            self.components.append(PackedComponent(part, self.tiers, instance, hint, self.options))
+            subset, hint = self._subset(instance.demands, placed)
+            self.components.append(PackedComponent(subset, self.tiers, instance, hint, self.options))
         return division.left
 
-    def _part(self, demands: Sequence[int], placed: dict[int, Placement]) -> tuple[Part, list[Placement]]:
+    def _subset(self, demands: Sequence[int], placed: dict[int, Placement]) -> tuple[DemandSubset, list[Placement]]:
         """The demands, and the hint's placements of them, which are taken out."""
-        return Part(self.problem, demands), [placed.pop(demand) for demand in demands if demand in placed]
+        return DemandSubset(self.problem, demands), [placed.pop(demand) for demand in demands if demand in placed]
 
     def _split_by_device(self, placed: Mapping[int, Placement], demands: Sequence[int] | None) -> None:
         found = self._survey(demands)
@@ -164,11 +168,11 @@ class _Solve:
         for demand in placed.keys() - found.sites.keys():
             raise ModelError(f"hint: demand {self.problem.demands[demand].key} is placed, but nothing can serve it")
         for members in components(self.problem, found, Goal(self.options.goal)):
-            part = Part(self.problem, members, {demand: found.sites[demand] for demand in members})
+            subset = DemandSubset(self.problem, members, {demand: found.sites[demand] for demand in members})
             hint = [placed[demand] for demand in members if demand in placed]
-            self.components.append(Component(part, self.tiers, hint))
+            self.components.append(Component(subset, self.tiers, hint))
 
-    def _survey(self, demands: Sequence[int] | None) -> Survey:
+    def _survey(self, demands: Sequence[int] | None) -> CandidateSurvey:
         return survey(self.problem, demands, strict_cel=self.options.strict_cel)
 
     def _left(self) -> float | None:
@@ -180,9 +184,9 @@ class _Solve:
 
     def _report(self, level: int, running: Solvable, best: int, bound: int) -> None:
         """Tell the tier's state over the whole problem, with what the running component has reached."""
-        others = [part for part in self.answers if part is not running]
-        costs = [part.cost(level) for part in others] + [best]
-        bounds = [part.bounds[level] for part in others] + [max(bound, running.bounds[level])]
+        others = [component for component in self.answers if component is not running]
+        costs = [component.cost(level) for component in others] + [best]
+        bounds = [component.bounds[level] for component in others] + [max(bound, running.bounds[level])]
         self._tell_of(self._summary(self.tiers[level], costs, bounds))
 
     def _tell(self) -> None:
@@ -198,25 +202,25 @@ class _Solve:
     def _summary(self, tier: Objective, costs: Sequence[int], bounds: Sequence[int]) -> Tier:
         cost, bound = tier.total(costs), tier.total(bounds)
         if tier.worth is not None:
-            worth = tier.worth(self.problem, [one for part in self.answers for one in part.placements])
+            worth = tier.worth(self.problem, [one for component in self.answers for one in component.placements])
             return Tier(tier.name, worth, worth + cost - bound, sense=1)
         if tier is not self.tiers[0]:
             return Tier(tier.name, cost, bound, sense=-1)
-        weight = sum(part.part.weight for part in self.answers)
+        weight = sum(component.subset.weight for component in self.answers)
         return Tier(tier.name, weight - cost, weight - bound, sense=1)
 
     def _tiers(self) -> tuple[Tier, ...]:
         return tuple(
             self._summary(
                 tier,
-                [part.cost(level) for part in self.answers],
-                [part.bounds[level] for part in self.answers],
+                [component.cost(level) for component in self.answers],
+                [component.bounds[level] for component in self.answers],
             )
             for level, tier in enumerate(self.tiers)
         )
 
     def _solution(self) -> Solution:
-        placements = [placement for part in self.answers for placement in part.placements]
+        placements = [placement for component in self.answers for placement in component.placements]
         tiers = self._tiers()
         proven = all(tier.proven for tier in tiers)
         return Solution(

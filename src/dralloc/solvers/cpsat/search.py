@@ -17,7 +17,7 @@ from dralloc.solvers.cpsat.interrupt import asked_to_stop
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import Term
 
-__all__ = ["EXACT_FLOAT", "Limit", "Outcome", "Watch", "as_one", "limit_cost", "minimise", "most_of"]
+__all__ = ["EXACT_FLOAT", "Limit", "SolverOutcome", "Watch", "as_one", "limit_cost", "minimise", "most_of"]
 
 EXACT_FLOAT: Final = 2**53
 """CP-SAT reports objective values as floats, which are exact up to here."""
@@ -37,7 +37,7 @@ class Limit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SolverOutcome:
     """What a run found: the values of all variables in the best answer, if any, and a lower bound of the cost."""
 
     values: Sequence[int] | None
@@ -51,7 +51,7 @@ def minimise(
     options: Options,
     limit: float | Limit | None,
     watch: Watch | None = None,
-) -> Outcome:
+) -> SolverOutcome:
     """Minimise the cost, starting from the model's hint. The objective stays in the model.
 
     Parameters
@@ -69,7 +69,7 @@ def minimise(
         raise ModelError("weights of the demands: their sum after removing common factors is beyond 2**53")
     literals = [literal for literal, _ in terms]
     cp.minimize(cp_model.LinearExpr.weighted_sum(literals, [coefficient // unit for _, coefficient in terms]))
-    run = _Run(cp, _solver(options, limit if isinstance(limit, Limit) else Limit(limit)), unit)
+    run = _SolverRun(cp, _solver(options, limit if isinstance(limit, Limit) else Limit(limit)), unit)
     interrupted = run.wait(watch)
     return _outcome(run, unit, interrupted)
 
@@ -107,7 +107,7 @@ def _solver(options: Options, limit: Limit) -> cp_model.CpSolver:
     return solver
 
 
-class _Run(cp_model.CpSolverSolutionCallback):
+class _SolverRun(cp_model.CpSolverSolutionCallback):
     """A run in a thread of its own, so that the caller's thread can be interrupted and can hear of progress."""
 
     def __init__(self, cp: cp_model.CpModel, solver: cp_model.CpSolver, unit: int) -> None:
@@ -167,14 +167,14 @@ def _lower_bound(value: float) -> int:
     return max(0, ceil(value - 1e-6 - value * 2**-50))
 
 
-def _outcome(run: _Run, unit: int, interrupted: bool) -> Outcome:
+def _outcome(run: _SolverRun, unit: int, interrupted: bool) -> SolverOutcome:
     response = run.solver.response_proto
     if response.status == cp_model.MODEL_INVALID:
         raise ModelError(f"the solver rejects the model: {run.cp.validate()}")
     if response.status == cp_model.INFEASIBLE:
         raise ModelError("no answer is as good as the one to start from: the hint breaks a rule")
     if response.status == cp_model.UNKNOWN:
-        return Outcome(None, _lower_bound(response.best_objective_bound) * unit, interrupted)
+        return SolverOutcome(None, _lower_bound(response.best_objective_bound) * unit, interrupted)
     best = round(response.objective_value)
     bound = best if response.status == cp_model.OPTIMAL else _lower_bound(response.best_objective_bound)
-    return Outcome(list(response.solution), min(bound, best) * unit, interrupted)
+    return SolverOutcome(list(response.solution), min(bound, best) * unit, interrupted)

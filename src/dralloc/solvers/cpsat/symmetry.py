@@ -8,22 +8,22 @@ from itertools import pairwise
 
 from dralloc.problem import Problem
 from dralloc.solution import Placement
-from dralloc.solvers.cpsat.candidates import Choice, Site
+from dralloc.solvers.cpsat.candidates import CandidateSite, ServingChoice
 from dralloc.solvers.cpsat.model import Model
 
 __all__ = ["equal_demands", "equal_demands_in_order", "in_order"]
 
 
-def equal_demands(problem: Problem, sites: Mapping[int, tuple[Site, ...]]) -> list[tuple[int, ...]]:
+def equal_demands(problem: Problem, sites: Mapping[int, tuple[CandidateSite, ...]]) -> list[tuple[int, ...]]:
     """Classes of two or more demands that can stand in for each other: same weight, candidates and constraints."""
     classes: dict[Hashable, list[int]] = {}
     for demand, found in sites.items():
         if not problem.demands[demand].gang and not found[0].shared:
-            classes.setdefault(_signature(problem, demand, found), []).append(demand)
+            classes.setdefault(_key(problem, demand, found), []).append(demand)
     return [tuple(members) for members in classes.values() if len(members) > 1]
 
 
-def _signature(problem: Problem, demand: int, sites: tuple[Site, ...]) -> Hashable:
+def _key(problem: Problem, demand: int, sites: tuple[CandidateSite, ...]) -> Hashable:
     claims = problem.demands[demand].claims
     constraints = tuple(
         (claim, constraint.kind, constraint.attribute, request, alternative)
@@ -38,13 +38,13 @@ def _signature(problem: Problem, demand: int, sites: tuple[Site, ...]) -> Hashab
     return problem.demands[demand].weight, len(claims), constraints, choices, namespace
 
 
-def _choice(choice: Choice) -> Hashable:
+def _choice(choice: ServingChoice) -> Hashable:
     candidates = tuple((device, charge.capacity, charge.counters) for device, charge in choice.candidates)
     spec = choice.spec
     return choice.claim, choice.request, choice.alternative, spec.rank, spec.admin, choice.count, candidates
 
 
-def equal_demands_in_order(model: Model, sites: Mapping[int, tuple[Site, ...]]) -> None:
+def equal_demands_in_order(model: Model, sites: Mapping[int, tuple[CandidateSite, ...]]) -> None:
     """Of equal demands, an earlier one is missed only if the later ones are."""
     for members in equal_demands(model.problem, sites):
         for earlier, later in pairwise(members):

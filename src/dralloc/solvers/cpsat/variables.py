@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 from ortools.sat.python import cp_model
 
 from dralloc.problem import Charge, Problem
-from dralloc.solvers.cpsat.candidates import Choice, Site
-from dralloc.solvers.cpsat.kinds import Group, every_choice, kinds_of
+from dralloc.solvers.cpsat.candidates import CandidateSite, ServingChoice
+from dralloc.solvers.cpsat.interchangeable import InterchangeableDevices, every_choice, interchangeable_devices
 from dralloc.solvers.cpsat.rows import Literal
 
-__all__ = ["Kind", "Quota", "Serving", "Take", "Variables", "create"]
+__all__ = ["DeviceGroup", "GroupCount", "Serving", "Take", "Variables", "create"]
 
 _MOST_NAMES: Final = 200_000
 """With more candidates than this the variables stay unnamed: names would cost more memory than the model."""
@@ -23,7 +23,7 @@ _MOST_NAMES: Final = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """A device is taken, by a serving or by any serving of a kind's, on one of the nodes."""
+    """A device is taken, by a serving or by any serving that uses its group, on one of the nodes."""
 
     device: int
     charge: Charge
@@ -32,10 +32,10 @@ class Take:
     literal: Literal
 
 
-class Quota(NamedTuple):
-    """How many devices of a kind a serving takes: ``times * variable``."""
+class GroupCount(NamedTuple):
+    """How many devices of a group a serving takes: ``times * variable``."""
 
-    kind: int
+    group: int
     variable: Literal
     times: int
 
@@ -44,22 +44,22 @@ class Quota(NamedTuple):
 class Serving:
     """An alternative served on a node: ``pick[r, a] and on[u, n]`` as one decision.
 
-    It either has a take for each of its candidates, in search order, or quotas of kinds. ``gate`` is true if its
+    It either has a take for each of its candidates, in search order, or group counts. ``gate`` is true if its
     claim is granted with the demand on the node.
     """
 
     demand: int
     node: int
-    choice: Choice
+    choice: ServingChoice
     gate: Literal
     literal: Literal
     takes: tuple[Take, ...]
-    quotas: tuple[Quota, ...]
+    group_counts: tuple[GroupCount, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """Dedicated devices that serve the same servings equally well: decided is which are taken, but not by whom."""
+class DeviceGroup:
+    """Interchangeable devices: decided is which are taken, but not by which serving."""
 
     takes: tuple[Take, ...]
 
@@ -76,27 +76,27 @@ class Variables:
         By demand and node: it is placed there.
     servings
         By demand and node: for each request (of all claims in a row) the alternatives that can be served there.
-    kinds
-        The kinds that quotas refer to.
+    device_groups
+        The groups that group counts refer to.
     homes
         By demand, claim (its index there) and node, of claims that several demands list: it is granted there.
     shared
         By demand: its claims, by index, that other demands list too.
     opened
         By slot of a shareable device that nobody uses yet: an allocation without admin access takes it.
-    minded
-        By shareable device that nobody uses yet, in each version that can be taken: who takes it there minds what it
-        draws on.
+    in_force
+        By shareable device that nobody uses yet, in each version that can be taken: the counters and compatibility
+        groups of this version are in force.
     """
 
     miss: dict[int, Literal] = field(default_factory=dict)
     on: dict[tuple[int, int], Literal] = field(default_factory=dict)
     servings: dict[tuple[int, int], tuple[tuple[Serving, ...], ...]] = field(default_factory=dict)
-    kinds: list[Kind] = field(default_factory=list)
+    device_groups: list[DeviceGroup] = field(default_factory=list)
     homes: dict[tuple[int, int, int], Literal] = field(default_factory=dict)
     shared: dict[int, tuple[int, ...]] = field(default_factory=dict)
     opened: dict[int, Literal] = field(default_factory=dict)
-    minded: dict[int, Literal] = field(default_factory=dict)
+    in_force: dict[int, Literal] = field(default_factory=dict)
 
     def every_serving(self) -> Iterator[Serving]:
         """Each serving, in the order of creation."""
@@ -105,18 +105,18 @@ class Variables:
                 yield from servings
 
     def takes(self) -> Iterator[Take]:
-        """Each take, of servings and of kinds."""
+        """Each take, of servings and of device groups."""
         for serving in self.every_serving():
             yield from serving.takes
-        for kind in self.kinds:
-            yield from kind.takes
+        for group in self.device_groups:
+            yield from group.takes
 
 
 def create(
-    model: cp_model.CpModel, problem: Problem, sites: Mapping[int, tuple[Site, ...]], *, named: bool = False
+    model: cp_model.CpModel, problem: Problem, sites: Mapping[int, tuple[CandidateSite, ...]], *, named: bool = False
 ) -> Variables:
-    """Create the variables for some demands; ``named``: without kinds, so that each serving has its own devices."""
-    return _Creator(model, problem, sites, [] if named else kinds_of(problem, sites)).variables
+    """Create the variables for some demands; ``named``: without groups, so that each serving has its own devices."""
+    return _Creator(model, problem, sites, [] if named else interchangeable_devices(problem, sites)).variables
 
 
 class _Creator:
@@ -124,20 +124,20 @@ class _Creator:
         self,
         model: cp_model.CpModel,
         problem: Problem,
-        sites: Mapping[int, tuple[Site, ...]],
-        kinds: Sequence[Group],
+        sites: Mapping[int, tuple[CandidateSite, ...]],
+        device_groups: Sequence[InterchangeableDevices],
     ) -> None:
         self.model = model
         self.problem = problem
         self.variables = Variables()
         self.named = sum(len(choice.candidates) for _, _, choice in every_choice(sites)) <= _MOST_NAMES
         self.numbers = count()
-        self.kinds_of_choice: dict[int, list[int]] = defaultdict(list)
-        for kind in kinds:
-            for user in kind.users:
-                self.kinds_of_choice[user].append(len(self.variables.kinds))
-            takes = tuple(self._busy(device, kind.nodes) for device in kind.devices)
-            self.variables.kinds.append(Kind(takes))
+        self.groups_of_choice: dict[int, list[int]] = defaultdict(list)
+        for group in device_groups:
+            for user in group.users:
+                self.groups_of_choice[user].append(len(self.variables.device_groups))
+            takes = tuple(self._busy(device, group.nodes) for device in group.devices)
+            self.variables.device_groups.append(DeviceGroup(takes))
         for demand, found in sites.items():
             self._demand(demand, found)
         self._opened()
@@ -148,7 +148,7 @@ class _Creator:
     def _busy(self, device: int, nodes: tuple[int, ...]) -> Take:
         return Take(device, Charge(), False, nodes, self._boolean("busy", self.problem.devices[device].id))
 
-    def _demand(self, demand: int, sites: Sequence[Site]) -> None:
+    def _demand(self, demand: int, sites: Sequence[CandidateSite]) -> None:
         key = self.problem.demands[demand].key
         self.variables.miss[demand] = self._boolean("miss", demand, key)
         if sites[0].shared:
@@ -168,21 +168,23 @@ class _Creator:
                 for choices in site.requests
             )
 
-    def _serving(self, demand: int, node: int, choice: Choice, gate: Literal, *, single: bool) -> Serving:
+    def _serving(self, demand: int, node: int, choice: ServingChoice, gate: Literal, *, single: bool) -> Serving:
         where = demand, choice.claim, choice.spec.name, self.problem.nodes[node].name
         literal = gate if single else self._boolean("serve", *where)
-        kinds = self.kinds_of_choice.get(next(self.numbers))
-        if kinds is None:
+        device_groups = self.groups_of_choice.get(next(self.numbers))
+        if device_groups is None:
             return Serving(demand, node, choice, gate, literal, self._takes(node, choice, literal, where), ())
-        if len(kinds) == 1:
-            return Serving(demand, node, choice, gate, literal, (), (Quota(kinds[0], literal, choice.count),))
-        quotas = []
-        for kind in kinds:
-            most = min(choice.count, len(self.variables.kinds[kind].takes))
-            quotas.append(Quota(kind, self.model.new_int_var(0, most, f"quota {where} {kind}"), 1))
-        return Serving(demand, node, choice, gate, literal, (), tuple(quotas))
+        if len(device_groups) == 1:
+            return Serving(
+                demand, node, choice, gate, literal, (), (GroupCount(device_groups[0], literal, choice.count),)
+            )
+        group_counts = []
+        for group in device_groups:
+            most = min(choice.count, len(self.variables.device_groups[group].takes))
+            group_counts.append(GroupCount(group, self.model.new_int_var(0, most, f"count {where} {group}"), 1))
+        return Serving(demand, node, choice, gate, literal, (), tuple(group_counts))
 
-    def _takes(self, node: int, choice: Choice, literal: Literal, where: tuple[object, ...]) -> tuple[Take, ...]:
+    def _takes(self, node: int, choice: ServingChoice, literal: Literal, where: tuple[object, ...]) -> tuple[Take, ...]:
         devices = self.problem.devices
         takes = []
         for device, charge in choice.candidates:
@@ -193,13 +195,13 @@ class _Creator:
 
     def _opened(self) -> None:
         shares, several = self.problem.usage.shares, self.problem.several_versions
-        opened, minded = self.variables.opened, self.variables.minded
+        opened, in_force = self.variables.opened, self.variables.in_force
         for take in self.variables.takes():
             view = self.problem.devices[take.device]
             if not view.shareable or take.admin or view.slot in shares:
                 continue
             if view.slot not in opened:
                 opened[view.slot] = self._boolean("open", view.id)
-            if take.device not in minded:
+            if take.device not in in_force:
                 own = view.slot in several
-                minded[take.device] = self._boolean("mind", view.id, view.group) if own else opened[view.slot]
+                in_force[take.device] = self._boolean("in force", view.id, view.group) if own else opened[view.slot]

@@ -22,12 +22,12 @@ from dralloc.problem import Problem
 from dralloc.solution import Placement, Solution, Status, Tier
 from dralloc.solvers.cpsat.assemble import build_for
 from dralloc.solvers.cpsat.candidates import survey
+from dralloc.solvers.cpsat.component import Component
 from dralloc.solvers.cpsat.constraints import add_capacity
-from dralloc.solvers.cpsat.draws import is_shareable
+from dralloc.solvers.cpsat.counter_consumption import is_shareable
 from dralloc.solvers.cpsat.model import Model
-from dralloc.solvers.cpsat.objective import Objective, Part, objectives
+from dralloc.solvers.cpsat.objective import DemandSubset, Objective, objectives
 from dralloc.solvers.cpsat.options import Options
-from dralloc.solvers.cpsat.parts import Component
 from dralloc.solvers.cpsat.rows import Literal, SignedTerm, Term, add_at_most
 from dralloc.solvers.cpsat.search import minimise
 from dralloc.solvers.cpsat.variables import Take
@@ -103,7 +103,7 @@ class Exchange:
         """The number of moved claims as a tier."""
         return Objective("moves", self._moved, lambda *_: 0, self._terms)
 
-    def _moved(self, _: Part, placements: Sequence[Placement]) -> int:
+    def _moved(self, _: DemandSubset, placements: Sequence[Placement]) -> int:
         return sum(self.costs.get(placement.demand, 0) for placement in placements)
 
     def _terms(self, model: Model) -> list[Term]:
@@ -140,8 +140,8 @@ class Relocation:
         self.warnings = found.warnings
         weight, alternatives = objectives(Goal.NONE)
         self.tiers = (weight, exchange.moves(), alternatives)
-        part = Part(problem, tuple(found.sites), found.sites)
-        self.component = Component(part, self.tiers, start, exchange.add_to)
+        subset = DemandSubset(problem, tuple(found.sites), found.sites)
+        self.component = Component(subset, self.tiers, start, exchange.add_to)
         self.exhausted = False
         self._named: Model | None = None
         self._give_up: Literal | None = None
@@ -170,7 +170,7 @@ class Relocation:
         tiers = []
         for level, tier in enumerate(self.tiers):
             cost, bound = self.component.cost(level), self.component.bounds[level]
-            weight = self.component.part.weight
+            weight = self.component.subset.weight
             tiers.append(Tier(tier.name, cost, bound, -1) if level else Tier(tier.name, weight - cost, weight - bound))
         proven = all(tier.proven for tier in tiers)
         return Solution(
@@ -201,8 +201,8 @@ class Relocation:
     def _for_others(self) -> tuple[Model, Literal]:
         """A model of the best answers, in which it is decided who gets which device."""
         if self._named is None or self._give_up is None:
-            part = self.component.part
-            self._named = build_for(self.problem, part.sites, named=True)
+            subset = self.component.subset
+            self._named = build_for(self.problem, subset.sites, named=True)
             self.exchange.add_to(self._named)
             for level, tier in enumerate(self.tiers):
                 add_at_most(self._named.cp, tier.terms(self._named), self.component.cost(level), tier.name)

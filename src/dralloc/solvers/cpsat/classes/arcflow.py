@@ -88,7 +88,7 @@ class FlowSupply:
         for each in self.sources:
             starting[each.left] += len(each.bins)
         most = sum(starting.values())
-        self.arcs = {arc: cp.new_int_var(0, most, "") for arc in self._arcs(starting)}
+        self.arcs = {arc: cp.new_int_var(0, most, f"arc {arc}") for arc in self._arcs(starting)}
         leaving: dict[int, list[Term]] = defaultdict(list)
         of_size: dict[int, list[Term]] = defaultdict(list)
         for (left, size), variable in self.arcs.items():
@@ -99,7 +99,7 @@ class FlowSupply:
             _at_most(cp, terms, starting.get(left, 0))
         for size, terms in of_size.items():
             for requirement in (requirement for requirement, takes in self.sizes.items() if takes == size):
-                self.served[requirement] = cp.new_int_var(0, most * (max(starting) // size), "")
+                self.served[requirement] = cp.new_int_var(0, most * (max(starting) // size), f"served {requirement}")
                 terms.append((self.served[requirement], 1))
             _at_most(cp, terms, 0)
         return {requirement: [(number, 1)] for requirement, number in self.served.items()}

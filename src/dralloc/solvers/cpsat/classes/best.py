@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass
-from dralloc.solvers.cpsat.objective import Objective, Part
+from dralloc.solvers.cpsat.objective import DemandSubset, Objective
 
 __all__ = ["BestOfClasses"]
 
@@ -15,11 +15,11 @@ Names = Callable[[], Iterable[Placement]]
 
 
 class BestOfClasses:
-    """What `dralloc.solvers.cpsat.parts.Component` knows, over classes: answers are counts until names are asked for.
+    """A `dralloc.solvers.cpsat.component.Component` over classes: answers are counts until names are asked for.
 
     Parameters
     ----------
-    part
+    subset
         The demands, without sites.
     tiers
         The objective: weight and alternatives.
@@ -31,16 +31,16 @@ class BestOfClasses:
 
     def __init__(
         self,
-        part: Part,
+        subset: DemandSubset,
         tiers: Sequence[Objective],
         classes: Iterable[DemandClass],
         placements: Sequence[Placement],
     ) -> None:
-        self.part = part
+        self.subset = subset
         self.tiers = tiers
-        self.size = len(part.demands)
+        self.size = len(subset.demands)
         self.bounds = [0] * len(tiers)
-        self._costs = [tier.cost(part, placements) for tier in tiers]
+        self._costs = [tier.cost(subset, placements) for tier in tiers]
         self._least_rank = sum(each.modes[0].rank * len(each.members) for each in classes)
         self._names: Names | None = None
         self.placements = tuple(placements)

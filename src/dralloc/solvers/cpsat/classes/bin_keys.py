@@ -33,14 +33,14 @@ class DeviceView(NamedTuple):
     """A device in the numbers of its unit.
 
     ``capacity`` is what is left of each capacity that some profile charges, by name, in nanos; ``shared`` whether it is
-    in use by sharers already; ``draws`` what opening it takes of which counter.
+    in use by sharers already; ``consumes`` what the first use of it takes of which counter.
     """
 
     profile: int
     shareable: bool
     capacity: tuple[tuple[str, int], ...]
     shared: bool
-    draws: tuple[tuple[int, int], ...]
+    consumes: tuple[tuple[int, int], ...]
 
 
 class UnitView(NamedTuple):
@@ -187,19 +187,19 @@ class BinClassifier:
     def _device(self, device: int, numbers: Mapping[int, int], units: Mapping[int, int]) -> DeviceView:
         view, profile = self.problem.devices[device], self.usable.profile_of[device]
         shared = view.slot in self.problem.usage.shares
-        draws: tuple[tuple[int, int], ...] = ()
+        consumes: tuple[tuple[int, int], ...] = ()
         if not shared:
-            draws = tuple(
+            consumes = tuple(
                 (numbers[counter], amount // units[counter]) for counter, amount in view.consumes if counter in units
             )
         if not view.shareable:
-            return DeviceView(profile, False, (), shared, draws)
+            return DeviceView(profile, False, (), shared, consumes)
         consumed = self.problem.usage.consumed.get(view.slot, {})
         left = tuple(
             (name, (view.capacity[name].total - consumed.get(name, 0)) // step * step)
             for name, step in self.summaries[profile].capacity
         )
-        return DeviceView(profile, True, left, shared, draws)
+        return DeviceView(profile, True, left, shared, consumes)
 
     def _values(self, devices: Sequence[int]) -> Iterator[tuple[str, tuple[frozenset[int] | None, ...]]]:
         """The constrained attributes of devices in canonical order, with values numbered as they appear."""
@@ -248,7 +248,7 @@ class _ProfileSummary(NamedTuple):
 
     @property
     def charges(self) -> bool:
-        """Whether anything is charged beside what opening a device draws."""
+        """Whether anything is charged beside what the first use of a device consumes."""
         return bool(self.capacity or self.counters)
 
 

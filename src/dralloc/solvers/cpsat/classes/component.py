@@ -9,7 +9,7 @@ from dralloc.solvers.cpsat.classes.best import BestOfClasses
 from dralloc.solvers.cpsat.classes.count_model import CountModel
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass
 from dralloc.solvers.cpsat.classes.supply import Supply
-from dralloc.solvers.cpsat.objective import Objective, Part
+from dralloc.solvers.cpsat.objective import DemandSubset, Objective
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.search import Watch, limit_cost, minimise
 
@@ -21,7 +21,7 @@ class CountedComponent(BestOfClasses):
 
     Parameters
     ----------
-    part, tiers, placements
+    subset, tiers, placements
         See `BestOfClasses`.
     classes, supplies
         The formulation.
@@ -29,13 +29,13 @@ class CountedComponent(BestOfClasses):
 
     def __init__(
         self,
-        part: Part,
+        subset: DemandSubset,
         tiers: Sequence[Objective],
         classes: Sequence[DemandClass],
         supplies: Sequence[Supply],
         placements: Sequence[Placement],
     ) -> None:
-        super().__init__(part, tiers, classes, placements)
+        super().__init__(subset, tiers, classes, placements)
         self.classes = classes
         self.supplies = supplies
         self._counts: CountModel | None = None
@@ -53,5 +53,5 @@ class CountedComponent(BestOfClasses):
         if outcome.values is not None:
             values = outcome.values
             costs = [sum(factor * values[variable.index] for variable, factor in each) for each in terms]
-            self._learn(costs, lambda: counts.placements(self.part.problem, values))
+            self._learn(costs, lambda: counts.placements(self.subset.problem, values))
         return outcome.interrupted

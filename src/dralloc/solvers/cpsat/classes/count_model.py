@@ -1,4 +1,4 @@
-"""The formulation over counts: how many demands of each class are served in which way.
+"""The formulation over counts: how many demands of each class are served in which mode.
 
 For demand classes *c* with modes *m*, and requirements *k*::
 
@@ -42,8 +42,11 @@ class CountModel:
         self.classes = classes
         self.supplies = supplies
         self.cp = cp_model.CpModel()
-        self.missed = [self.cp.new_int_var(0, len(each.members), "") for each in classes]
-        self.placed = [[self.cp.new_int_var(0, len(each.members), "") for _ in each.modes] for each in classes]
+        self.missed = [self.cp.new_int_var(0, len(each.members), f"missed {n}") for n, each in enumerate(classes)]
+        self.placed = [
+            [self.cp.new_int_var(0, len(each.members), f"placed {n} {mode.picks}") for mode in each.modes]
+            for n, each in enumerate(classes)
+        ]
         for each, missed, placed in zip(classes, self.missed, self.placed, strict=True):
             self.cp.add(cp_model.LinearExpr.sum([missed, *placed]) == len(each.members))
         self._balance()

@@ -50,7 +50,7 @@ class Transition(NamedTuple):
 class _EqualDevices:
     """Equal devices of a unit; a shareable one is alone. Amounts are listed with their places in the block.
 
-    ``opens``: what the first use draws; ``uses``: by type, what each use takes; ``first``: both together.
+    ``opens``: what the first use consumes; ``uses``: by type, what each use takes; ``first``: both together.
     """
 
     members: tuple[int, ...]
@@ -137,7 +137,7 @@ class StateSpace:
             at = {name: len(left) + number for number, (name, _) in enumerate(device.capacity)}
             left += [amount for _, amount in device.capacity]
             flag = -1
-            if device.shareable and device.draws:
+            if device.shareable and device.consumes:
                 flag = len(left)
                 left.append(1)
             uses = {
@@ -149,7 +149,7 @@ class StateSpace:
                 )
                 for type_, charge in self.profiles[device.profile]
             }
-            opens = tuple((counters[counter], amount) for counter, amount in device.draws)
+            opens = tuple((counters[counter], amount) for counter, amount in device.consumes)
             first = {type_: _summed((*opens, *amounts)) for type_, amounts in uses.items()}
             here = tuple(start + member for member in members)
             groups.append(_EqualDevices(here, device.shareable, opens, uses, first, values, nodes, flag))

@@ -53,7 +53,7 @@ class PatternSupply:
     def build(self, cp: cp_model.CpModel) -> Mapping[int, list[Term]]:
         """Add one variable per pattern."""
         number = len(self.space.bin_class.bins)
-        self.variables = [cp.new_int_var(0, number, "") for _ in self.patterns]
+        self.variables = [cp.new_int_var(0, number, f"pattern {pattern.counts}") for pattern in self.patterns]
         if len(self.variables) > 1:
             cp.add(cp_model.LinearExpr.sum(self.variables) <= number)
         terms: dict[int, list[Term]] = defaultdict(list)

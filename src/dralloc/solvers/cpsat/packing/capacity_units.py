@@ -96,7 +96,7 @@ class CapacityUnitType:
             sizes = {type_: size for type_, (size,) in zip(self.types, self.uses, strict=True)}
             flow = FlowSupply([FlowSource(self.left[0], sizes, [_ANY] * number)], sizes)
             return _CapacitySupply(flow.build(cp))
-        given = [cp.new_int_var(0, number * self.most(type_), "") for type_ in self.types]
+        given = [cp.new_int_var(0, number * self.most(type_), f"given {type_}") for type_ in self.types]
         for place, left in enumerate(self.left):
             terms = [(variable, uses[place]) for variable, uses in zip(given, self.uses, strict=True) if uses[place]]
             _at_most(cp, terms, left * number)

@@ -10,7 +10,7 @@ from typing import Final
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.best import BestOfClasses
 from dralloc.solvers.cpsat.interrupt import Interrupted
-from dralloc.solvers.cpsat.objective import Objective, Part
+from dralloc.solvers.cpsat.objective import DemandSubset, Objective
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.automaton import Automaton
 from dralloc.solvers.cpsat.packing.construction import ConstructiveHeuristic, Targets
@@ -55,7 +55,7 @@ class PackedComponent(BestOfClasses):
 
     Parameters
     ----------
-    part, tiers, placements
+    subset, tiers, placements
         See `BestOfClasses`.
     instance
         The bin packing problem.
@@ -65,13 +65,13 @@ class PackedComponent(BestOfClasses):
 
     def __init__(
         self,
-        part: Part,
+        subset: DemandSubset,
         tiers: Sequence[Objective],
         instance: PackingInstance,
         placements: Sequence[Placement],
         options: Options,
     ) -> None:
-        super().__init__(part, tiers, instance.classes, placements)
+        super().__init__(subset, tiers, instance.classes, placements)
         self.instance = instance
         self.options = options
         self._targets: Targets = {}
@@ -185,4 +185,4 @@ class PackedComponent(BestOfClasses):
     def _learn_best(self) -> bool:
         """Keep the best answer of the search if it is better than what was known."""
         answer = self._search.best
-        return self._learn(self._search.costs, lambda: expand(self.part.problem, self.instance, answer))
+        return self._learn(self._search.costs, lambda: expand(self.subset.problem, self.instance, answer))

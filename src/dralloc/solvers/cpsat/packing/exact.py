@@ -40,7 +40,9 @@ class ExactModel:
     def __init__(self, instance: PackingInstance) -> None:
         self.instance = instance
         self.cp = cp_model.CpModel()
-        self.missed = [self.cp.new_int_var(0, len(each.members), "") for each in instance.classes]
+        self.missed = [
+            self.cp.new_int_var(0, len(each.members), f"missed {n}") for n, each in enumerate(instance.classes)
+        ]
         self.bins = [self._bin(bin_type) for bin_type in instance.bin_types for _ in bin_type.instances]
         of_class: list[list[cp_model.IntVar]] = [[missed] for missed in self.missed]
         for bin_ in self.bins:
@@ -54,7 +56,7 @@ class ExactModel:
         options = self.instance.options
         bin_ = _BinVariables(
             {
-                option: self.cp.new_int_var(0, sizes[options[option].cls], "")
+                option: self.cp.new_int_var(0, sizes[options[option].cls], f"placed {option}")
                 for option in self.instance.options_of(bin_type.area)
             }
         )

@@ -39,9 +39,9 @@ class Relaxation:
         self.instance = instance
         self.cp = cp_model.CpModel()
         sizes = [len(each.members) for each in instance.classes]
-        self.missed = [self.cp.new_int_var(0, size, "") for size in sizes]
+        self.missed = [self.cp.new_int_var(0, size, f"missed {n}") for n, size in enumerate(sizes)]
         self.placed = {
-            (option, area): self.cp.new_int_var(0, sizes[instance.options[option].cls], "")
+            (option, area): self.cp.new_int_var(0, sizes[instance.options[option].cls], f"placed {option} {area}")
             for area in range(len(instance.areas))
             for option in instance.options_of(area)
         }

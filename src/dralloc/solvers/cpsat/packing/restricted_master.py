@@ -52,10 +52,12 @@ class RestrictedMaster:
         self.instance = instance
         self.choices = choices
         self.cp = cp_model.CpModel()
-        self.missed = [self.cp.new_int_var(0, size, "") for size in demand]
-        self.served = [self.cp.new_int_var(0, demand[option.cls], "") for option in instance.options]
+        self.missed = [self.cp.new_int_var(0, size, f"missed {n}") for n, size in enumerate(demand)]
+        self.served = [self.cp.new_int_var(0, demand[one.cls], f"served {n}") for n, one in enumerate(instance.options)]
         self.copies = {
-            bin_type: [self.cp.new_int_var(0, choice.bins, "") for _ in choice.columns]
+            bin_type: [
+                self.cp.new_int_var(0, choice.bins, f"copies {bin_type} {n}") for n in range(len(choice.columns))
+            ]
             for bin_type, choice in choices.items()
         }
         for bin_type, copies in self.copies.items():

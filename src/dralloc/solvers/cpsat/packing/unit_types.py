@@ -124,7 +124,7 @@ class PatternUnitType:
 class _PatternUnitSupply:
     def __init__(self, unit_type: PatternUnitType, cp: cp_model.CpModel, number: int) -> None:
         self.unit_type = unit_type
-        self.variables = [cp.new_int_var(0, number, "") for _ in unit_type.patterns]
+        self.variables = [cp.new_int_var(0, number, f"pattern {pattern}") for pattern in unit_type.patterns]
         cp.add(cp_model.LinearExpr.sum(self.variables) <= number)
         self.terms: dict[int, list[Term]] = defaultdict(list)
         for variable, pattern in zip(self.variables, unit_type.patterns, strict=True):

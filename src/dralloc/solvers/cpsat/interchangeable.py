@@ -1,7 +1,7 @@
-"""Requests that do not care which one of several equal devices they get.
+"""Interchangeable devices: an equivalence class for requests that are equally served by each of them.
 
 Which request gets which of the devices is then not decided by the solver but handed out afterwards. This takes most
-booleans, and most of the symmetry, out of a model in which many pods ask for the same.
+booleans, and most of the symmetry, out of a model in which many pods have equal requests.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dralloc.problem import Claim, Constraint, Problem
-from dralloc.solvers.cpsat.candidates import Choice, Site
+from dralloc.solvers.cpsat.candidates import CandidateSite, ServingChoice
 
-__all__ = ["Group", "every_choice", "kinds_of", "meetings"]
+__all__ = ["InterchangeableDevices", "binding_constraints", "every_choice", "interchangeable_devices"]
 
 
-class Group(NamedTuple):
+class InterchangeableDevices(NamedTuple):
     """Devices that the same choices can use, the nodes of those, and the choices by number (see `every_choice`)."""
 
     devices: tuple[int, ...]
@@ -24,7 +24,9 @@ class Group(NamedTuple):
     users: tuple[int, ...]
 
 
-def meetings(claim: Claim, choices: Iterable[Choice]) -> Iterator[tuple[Constraint, Collection[tuple[int, int]]]]:
+def binding_constraints(
+    claim: Claim, choices: Iterable[ServingChoice]
+) -> Iterator[tuple[Constraint, Collection[tuple[int, int]]]]:
     """The constraints of a claim under which two of its devices can meet.
 
     Each comes with the (request, alternative) indices that it covers, in order. Under all others every candidate has
@@ -42,8 +44,10 @@ def meetings(claim: Claim, choices: Iterable[Choice]) -> Iterator[tuple[Constrai
             yield constraint, covered.keys()
 
 
-def kinds_of(problem: Problem, sites: Mapping[int, Sequence[Site]]) -> list[Group]:
-    """Group devices by the choices that they are candidates for, among choices to which all candidates are equal.
+def interchangeable_devices(
+    problem: Problem, sites: Mapping[int, Sequence[CandidateSite]]
+) -> list[InterchangeableDevices]:
+    """Group devices by the choices that they are candidates for, among choices that every candidate serves equally.
 
     Those are choices of dedicated devices, without anything that is charged by request, that no constraint compares,
     no request with admin access in the same claim could get too, and no other demand has to reach.
@@ -60,11 +64,12 @@ def kinds_of(problem: Problem, sites: Mapping[int, Sequence[Site]]) -> list[Grou
     for device, mine in users.items():
         groups[tuple(mine)].append(device)
     return [
-        Group(tuple(devices), tuple(sorted({nodes[user] for user in mine})), mine) for mine, devices in groups.items()
+        InterchangeableDevices(tuple(devices), tuple(sorted({nodes[user] for user in mine})), mine)
+        for mine, devices in groups.items()
     ]
 
 
-def every_choice(sites: Mapping[int, Sequence[Site]]) -> Iterator[tuple[int, Site, Choice]]:
+def every_choice(sites: Mapping[int, Sequence[CandidateSite]]) -> Iterator[tuple[int, CandidateSite, ServingChoice]]:
     """Every choice with its demand and site, in order: the numbers of a group's users count them."""
     for demand, each in sites.items():
         for site in each:
@@ -72,20 +77,20 @@ def every_choice(sites: Mapping[int, Sequence[Site]]) -> Iterator[tuple[int, Sit
                 yield demand, site, choice
 
 
-def _told_apart(problem: Problem, sites: Mapping[int, Sequence[Site]]) -> set[tuple[int, int, int, int]]:
+def _told_apart(problem: Problem, sites: Mapping[int, Sequence[CandidateSite]]) -> set[tuple[int, int, int, int]]:
     """The (demand, claim, request, alternative) whose devices matter to the rest of their claim."""
     found: set[tuple[int, int, int, int]] = set()
     for demand, each in sites.items():
         for number, claim in enumerate(problem.demands[demand].claims):
             choices = [choice for site in each for choice in site.choices() if choice.claim == number]
-            pairs = {which for _, covered in meetings(claim, choices) for which in covered}
+            pairs = {which for _, covered in binding_constraints(claim, choices) for which in covered}
             if number in each[0].shared or any(choice.spec.admin for choice in choices):
                 pairs = {(choice.request, choice.alternative) for choice in choices}
             found.update((demand, number, *pair) for pair in pairs)
     return found
 
 
-def _is_plain(problem: Problem, choice: Choice) -> bool:
+def _is_plain(problem: Problem, choice: ServingChoice) -> bool:
     return not choice.fixed and not any(
         problem.devices[device].shareable or charge.counters for device, charge in choice.candidates
     )

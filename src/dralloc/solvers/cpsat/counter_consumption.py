@@ -1,4 +1,4 @@
-"""Who draws on what: the takes of a model by slot, by claim and by counter."""
+"""Counter consumption: the takes of a model by counter, and by slot and claim."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def servings_by_claim(model: Model) -> dict[tuple[int, int], list[Serving]]:
 
 
 def dedicated_users(model: Model) -> dict[int, list[Literal]]:
-    """By slot: what takes a dedicated device for itself; admin access does not."""
+    """By slot: the uses of a dedicated device; admin access is none."""
     users: dict[int, list[Literal]] = defaultdict(list)
     for slot, take in takes_by_slot(model):
         if not take.admin and not is_shareable(model, take):
@@ -41,19 +41,19 @@ def dedicated_users(model: Model) -> dict[int, list[Literal]]:
 
 
 def first_users(model: Model) -> Iterator[tuple[int, Literal]]:
-    """What brings a device into use, and minds what it draws on: who takes it for itself, or the first of its shares.
+    """By device: a literal that puts its version in force, which is a dedicated use, or the first of its shares.
 
-    While a pool is updated, only one of the generations that nodes see has counters, and a grant minds only what the
-    version draws on that its node sees (upstream behaviour): there is an order in which those grants come first.
+    While a pool is updated, only one of the generations that nodes see has counters, and a grant consumes only the
+    counters of the version that its node sees (upstream behaviour): there is an order in which those grants come first.
     """
     for _, take in takes_by_slot(model):
         if not take.admin and not is_shareable(model, take):
             yield take.device, take.literal
-    yield from model.variables.minded.items()
+    yield from model.variables.in_force.items()
 
 
 def counter_terms(model: Model) -> dict[int, list[Term]]:
-    """What is drawn from each counter: by a device in use (KEP-4815), and by each allocation on request (KEP-5941)."""
+    """The consumption of each counter: by a device in use (KEP-4815), and by each allocation on request (KEP-5941)."""
     drawn: dict[int, list[Term]] = defaultdict(list)
     for _, take in takes_by_slot(model):
         if not take.admin:

@@ -10,7 +10,7 @@ __all__ = ["touched_before", "units"]
 
 
 def units(problem: Problem, device: int, charge: Charge) -> tuple[Hashable, ...]:
-    """What an allocation of the device touches: the counter sets it draws on (KEP-4815), or else the device itself."""
+    """What an allocation of the device touches: the counter sets it consumes (KEP-4815), or else the device itself."""
     slot = problem.devices[device].slot
     drawn = [counter for version in problem.versions[slot] for counter, _ in problem.devices[version].consumes]
     drawn += [counter for counter, _ in charge.counters]

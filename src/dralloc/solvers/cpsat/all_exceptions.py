@@ -1,4 +1,4 @@
-"""Allocation mode ``All`` on devices that others may fill up (KEP-4381, KEP-5075)."""
+"""Exceptions of the allocation mode ``All``: devices that other demands may fill (KEP-4381, KEP-5075)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from dralloc.solvers.cpsat.variables import Serving
 
 __all__ = ["all_but_full"]
 
-_Filling = dict[tuple[int, str], list[tuple[int, Term]]]
+_Consumption = dict[tuple[int, str], list[tuple[int, Term]]]
 """By slot and capacity: what each take without admin access consumes, with its demand."""
 
 
 def all_but_full(model: Model) -> None:
-    """``All`` takes every matching device, at least one; only a full one it leaves out.
+    """``All`` takes every matching device, at least one; a full one is the exception.
 
     A shareable device is full if the other demands leave too little of a capacity for what the request would take:
     which devices "all" are is settled before the demand itself takes any. What has admin access does not count.
     """
-    filling = _filling(model)
+    consumption = _consumption(model)
     for serving in model.variables.every_serving():
         choice = serving.choice
         if not choice.loose and not choice.blocked:
@@ -32,30 +32,30 @@ def all_but_full(model: Model) -> None:
         for candidate in choice.loose:
             literal = taken[candidate.device]
             model.cp.add_implication(literal, serving.literal)
-            model.cp.add_bool_or([literal, *_full(model, serving, candidate, filling), ~serving.literal])
+            model.cp.add_bool_or([literal, *_full(model, serving, candidate, consumption), ~serving.literal])
         for candidate in choice.blocked:
-            model.cp.add_bool_or([*_full(model, serving, candidate, filling), ~serving.literal])
+            model.cp.add_bool_or([*_full(model, serving, candidate, consumption), ~serving.literal])
         if len(choice.loose) == len(taken):
             literals: list[cp_model.LiteralT] = list(taken.values())
             model.cp.add_bool_or([*literals, ~serving.literal])
 
 
-def _filling(model: Model) -> _Filling:
-    filling: _Filling = defaultdict(list)
+def _consumption(model: Model) -> _Consumption:
+    consumption: _Consumption = defaultdict(list)
     for serving in model.variables.every_serving():
         for take in serving.takes:
             for name, amount in () if take.admin else take.charge.capacity:
                 slot = model.problem.devices[take.device].slot
-                filling[slot, name].append((serving.demand, (take.literal, amount)))
-    return filling
+                consumption[slot, name].append((serving.demand, (take.literal, amount)))
+    return consumption
 
 
-def _full(model: Model, serving: Serving, candidate: Candidate, filling: _Filling) -> list[Literal]:
+def _full(model: Model, serving: Serving, candidate: Candidate, consumption: _Consumption) -> list[Literal]:
     """One literal per capacity that can become too small; if it is true, it is too small."""
     view = model.problem.devices[candidate.device]
     found = []
     for name, amount in candidate.charge.capacity:
-        terms = [term for owner, term in filling[view.slot, name] if owner != serving.demand]
+        terms = [term for owner, term in consumption[view.slot, name] if owner != serving.demand]
         consumed = model.problem.usage.consumed.get(view.slot, {}).get(name, 0)
         least = view.capacity[name].total - consumed - amount + 1
         if sum(amount for _, amount in terms) >= least:

@@ -1,4 +1,4 @@
-"""Constraints over the attributes of a claim's devices (KEP-4381; over lists, KEP-5491)."""
+"""Attribute constraints over the devices of a claim (KEP-4381; over lists, KEP-5491)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ortools.sat.python import cp_model
 
 from dralloc.problem import Constraint, ConstraintKind, Scalar
-from dralloc.solvers.cpsat.kinds import meetings
+from dralloc.solvers.cpsat.interchangeable import binding_constraints
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Literal, add_at_most_one
 from dralloc.solvers.cpsat.variables import Serving, Take
@@ -79,7 +79,7 @@ def _constraints(
     """The claim's constraints that two devices can meet under, with the servings that they cover."""
     first = servings[0]
     claim = model.problem.demands[first.demand].claims[first.choice.claim]
-    for constraint, covered in meetings(claim, (serving.choice for serving in servings)):
+    for constraint, covered in binding_constraints(claim, (serving.choice for serving in servings)):
         if constraint.kind is kind:
             yield constraint, [each for each in servings if (each.choice.request, each.choice.alternative) in covered]
 

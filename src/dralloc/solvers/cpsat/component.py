@@ -10,7 +10,7 @@ from dralloc.solution import Placement
 from dralloc.solvers.cpsat.assemble import build_for
 from dralloc.solvers.cpsat.interrupt import asked_to_stop
 from dralloc.solvers.cpsat.model import Model
-from dralloc.solvers.cpsat.objective import Objective, Part
+from dralloc.solvers.cpsat.objective import DemandSubset, Objective
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import fix_cost
 from dralloc.solvers.cpsat.search import Watch, minimise
@@ -26,7 +26,7 @@ _LEAST_SECONDS: Final = 0.01
 class Answered(Protocol):
     """Demands with the best answer so far and what is proven about it: what any answer costs in each tier."""
 
-    part: Part
+    subset: DemandSubset
     bounds: list[int]
     placements: tuple[Placement, ...]
 
@@ -51,7 +51,7 @@ class Component:
 
     Parameters
     ----------
-    part
+    subset
         The demands.
     tiers
         The objective.
@@ -63,25 +63,25 @@ class Component:
 
     def __init__(
         self,
-        part: Part,
+        subset: DemandSubset,
         tiers: Sequence[Objective],
         placements: Sequence[Placement],
         rules: Callable[[Model], None] | None = None,
     ) -> None:
-        self.part = part
+        self.subset = subset
         self.rules = rules
         self.tiers = tiers
         self.placements = tuple(placements)
-        self.bounds = [tier.floor(part, self.placements) for tier in tiers]
+        self.bounds = [tier.floor(subset, self.placements) for tier in tiers]
         self.size = sum(
-            len(choice.candidates) for sites in part.sites.values() for site in sites for choice in site.choices()
+            len(choice.candidates) for sites in subset.sites.values() for site in sites for choice in site.choices()
         )
         self._model: Model | None = None
         self._fixed = 0
 
     def cost(self, level: int) -> int:
         """What the best answer costs in a tier."""
-        return self.tiers[level].cost(self.part, self.placements)
+        return self.tiers[level].cost(self.subset, self.placements)
 
     def is_proven(self, level: int) -> bool:
         """Whether no answer is better in this tier, given the tiers before it."""
@@ -93,7 +93,7 @@ class Component:
         for fixed in range(self._fixed, level):
             fix_cost(model.cp, self.tiers[fixed].terms(model), self.cost(fixed), f"tier {self.tiers[fixed].name}")
         self._fixed = level
-        model.hint(in_order(equal_demands(self.part.problem, self.part.sites), self.placements))
+        model.hint(in_order(equal_demands(self.subset.problem, self.subset.sites), self.placements))
         outcome = minimise(model.cp, self.tiers[level].terms(model), options, limit, watch)
         values = outcome.values
         found = None if values is None else model.placements(lambda variable: values[variable.index])
@@ -101,7 +101,7 @@ class Component:
         return outcome.interrupted
 
     def _build(self) -> Model:
-        model = build_for(self.part.problem, self.part.sites)
+        model = build_for(self.subset.problem, self.subset.sites)
         if self.rules:
             self.rules(model)
         return model
@@ -112,15 +112,15 @@ class Component:
         if placements is not None and self._costs(placements) < self._costs(self.placements):
             self.placements = tuple(placements)
         for each, tier in enumerate(self.tiers):
-            self.bounds[each] = max(self.bounds[each], tier.floor(self.part, self.placements))
+            self.bounds[each] = max(self.bounds[each], tier.floor(self.subset, self.placements))
 
     def _costs(self, placements: Sequence[Placement]) -> list[int]:
-        return [tier.cost(self.part, placements) for tier in self.tiers]
+        return [tier.cost(self.subset, placements) for tier in self.tiers]
 
 
 def improve_all(
     level: int,
-    parts: Sequence[Solvable],
+    components: Sequence[Solvable],
     options: Options,
     left: Callable[[], float | None],
     watch: Callable[[Solvable, int, int], None] | None = None,
@@ -138,22 +138,22 @@ def improve_all(
     -------
     Whether it was interrupted.
     """
-    todo = [part for part in parts if is_next(part, level)]
-    todo.sort(key=lambda part: part.size)
-    to_come = sum(part.size for part in todo)
-    for part in todo:
+    todo = [component for component in components if is_next(component, level)]
+    todo.sort(key=lambda component: component.size)
+    to_come = sum(component.size for component in todo)
+    for component in todo:
         seconds = left()
-        limit = None if seconds is None else seconds * (part.size / to_come if to_come else 1.0)
-        to_come -= part.size
+        limit = None if seconds is None else seconds * (component.size / to_come if to_come else 1.0)
+        to_come -= component.size
         if asked_to_stop():
             return True
         if limit is not None and limit < _LEAST_SECONDS:
             continue
-        if part.improve(level, options, limit, partial(watch, part) if watch else None):
+        if component.improve(level, options, limit, partial(watch, component) if watch else None):
             return True
     return False
 
 
-def is_next(part: Solvable, level: int) -> bool:
+def is_next(component: Solvable, level: int) -> bool:
     """Whether a tier is the first that is not proven."""
-    return all(part.is_proven(before) for before in range(level)) and not part.is_proven(level)
+    return all(component.is_proven(before) for before in range(level)) and not component.is_proven(level)
