@@ -3,6 +3,7 @@
 A ResourceClaim selects devices by expressions like ``device.attributes["gpu.example.com"].model == "A100"``. This
 package parses, checks, estimates and evaluates them as the API server and the scheduler do.
 
+>>> from kubecel import compile_selector, device_from_wire
 >>> gpu = device_from_wire("gpu.example.com", {"capacity": {"memory": {"value": "80Gi"}}})
 >>> large = compile_selector('device.capacity["gpu.example.com"].memory.isGreaterThan(quantity("40Gi"))')
 >>> large.matches(gpu)
@@ -13,16 +14,20 @@ True
 
 from __future__ import annotations
 
-from kubecel.attributes import UNSET, AttributeValue, Unset, Version
-from kubecel.cost import COST_LIMIT
-from kubecel.device import CelDevice, convert_device, device_from_wire
-from kubecel.environment import ALL_GATES, FeatureGates
-from kubecel.errors import CelCompileError, CelError, CelRuntimeError, QuantitySyntaxError
-from kubecel.failure import explain
-from kubecel.literals import string_literal
-from kubecel.quantity import NANOS, Format, Quantity, parse_quantity
-from kubecel.reads import Reads
-from kubecel.selector import CelSelector, CheckedExpression, check_expression, compile_selector, estimated_cost
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kubecel.attributes import UNSET, AttributeValue, Unset, Version
+    from kubecel.cost import COST_LIMIT
+    from kubecel.device import CelDevice, convert_device, device_from_wire
+    from kubecel.environment import ALL_GATES, FeatureGates
+    from kubecel.errors import CelCompileError, CelError, CelRuntimeError, QuantitySyntaxError
+    from kubecel.failure import explain
+    from kubecel.literals import string_literal
+    from kubecel.quantity import NANOS, Format, Quantity, parse_quantity
+    from kubecel.reads import Reads
+    from kubecel.selector import CelSelector, CheckedExpression, check_expression, compile_selector, estimated_cost
 
 __all__ = [
     "ALL_GATES",
@@ -52,3 +57,58 @@ __all__ = [
     "parse_quantity",
     "string_literal",
 ]
+
+_NAMES: Final = {
+    "attributes": (
+        "AttributeValue",
+        "UNSET",
+        "Unset",
+        "Version",
+    ),
+    "cost": ("COST_LIMIT",),
+    "device": (
+        "CelDevice",
+        "convert_device",
+        "device_from_wire",
+    ),
+    "environment": (
+        "ALL_GATES",
+        "FeatureGates",
+    ),
+    "errors": (
+        "CelCompileError",
+        "CelError",
+        "CelRuntimeError",
+        "QuantitySyntaxError",
+    ),
+    "failure": ("explain",),
+    "literals": ("string_literal",),
+    "quantity": (
+        "Format",
+        "NANOS",
+        "Quantity",
+        "parse_quantity",
+    ),
+    "reads": ("Reads",),
+    "selector": (
+        "CelSelector",
+        "CheckedExpression",
+        "check_expression",
+        "compile_selector",
+        "estimated_cost",
+    ),
+}
+"""The public names by module. A module is imported with the first of its names: amounts need no grammar of CEL."""
+
+_HOME: Final = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"kubecel.{_HOME[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -11,7 +11,7 @@ import pytest
 
 import dralloc
 
-HEAVY = {"celpy", "joblib", "lark", "matplotlib", "networkx", "numpy", "ortools", "pandas", "yaml"}
+HEAVY = {"celpy", "joblib", "kubecel.selector", "lark", "matplotlib", "networkx", "numpy", "ortools", "pandas", "yaml"}
 """What takes its time to be imported."""
 
 SHOW = """
