@@ -19,7 +19,7 @@ from dralloc.problem.replicas import replicate
 from dralloc.problem.subproblem import cut
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.whatif.copies import copies
-from dralloc.whatif.models.set_cover import Column, cover
+from dralloc.whatif.models.set_cover import CoverColumn, cover
 from dralloc.whatif.stacking import Shelf, Stack, stack
 from whatif_apart import apart
 
@@ -104,7 +104,7 @@ def test_larger_mixes(problem: Problem, data: st.DataObject) -> None:
     st.tuples(st.integers(0, 6), st.integers(0, 6)),
 )
 def test_covers_are_the_cheapest(given_columns: list[tuple[int, int, int]], needs: tuple[int, int]) -> None:
-    columns = [Column(cost, (first, second)) for cost, first, second in given_columns]
+    columns = [CoverColumn(cost, (first, second)) for cost, first, second in given_columns]
     found = cover(columns, needs)
     costs = [
         sum(column.cost * number for column, number in zip(columns, times, strict=True))

@@ -26,7 +26,7 @@ from dralloc.solvers.cpsat import Options
 from dralloc.whatif.copies import copies
 from dralloc.whatif.front import Vector, find_front
 from dralloc.whatif.mix import Crowd, Mix
-from dralloc.whatif.models.set_cover import Column, Cover, cover, prices
+from dralloc.whatif.models.set_cover import Cover, CoverColumn, cover, prices
 from dralloc.whatif.naive import Estimate
 
 __all__ = ["Shelf", "Stack", "stack"]
@@ -179,9 +179,9 @@ class _Stacking:
         unit = gcd(*(kind.cost for kind in self.kinds))
         return -(-Fraction(worth) // (richest * unit)) * unit if richest else 0
 
-    def _columns(self) -> list[Column]:
+    def _columns(self) -> list[CoverColumn]:
         self.columns = [(number, crowd) for number, kind in enumerate(self.kinds) for crowd in kind.known.values()]
-        return [Column(self.kinds[number].cost, crowd.numbers) for number, crowd in self.columns]
+        return [CoverColumn(self.kinds[number].cost, crowd.numbers) for number, crowd in self.columns]
 
     def _cover(self) -> Cover:
         columns = self._columns()

@@ -28,7 +28,7 @@ from dralloc.solvers.cpsat import Options, Progress, division, parallel, run, so
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.excerpt import Excerpts
 from dralloc.solvers.first_fit import first_fit
-from solvers.cpsat.scene import Ask, Scene
+from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder
 from solvers.cpsat.test_cpsat_solve import in_order, islands, weight
 
 EXAMPLES = int(os.environ.get("DRALLOC_PARALLEL_EXAMPLES", "10"))
@@ -40,19 +40,22 @@ BRIEF = settings(THOROUGH, max_examples=EXAMPLES)
 
 def mixed() -> Problem:
     """Two components to count, and two for the per-device model."""
-    scene = Scene(nodes=6)
-    plain = [scene.device(node) for node in (0, 0, 1)]
+    builder = ProblemBuilder(nodes=6)
+    plain = [builder.device(node) for node in (0, 0, 1)]
     for worth in (1, 1, 2, 3):
-        scene.pod(scene.claim(Ask(only=plain)), weight=worth)
-    shared = [scene.device(node, capacity={"memory": 10}) for node in (2, 3)]
+        builder.pod(builder.claim(AlternativeSpec(only=plain)), weight=worth)
+    shared = [builder.device(node, capacity={"memory": 10}) for node in (2, 3)]
     for amount in (3, 4, 5, 6, 7):
-        scene.pod(scene.claim([Ask(only=shared, capacity={"memory": amount}), Ask(only=shared)]), weight=amount)
+        builder.pod(
+            builder.claim([AlternativeSpec(only=shared, capacity={"memory": amount}), AlternativeSpec(only=shared)]),
+            weight=amount,
+        )
     for node in (4, 5):
-        devices = [scene.device(node) for _ in range(3)]
+        devices = [builder.device(node) for _ in range(3)]
         for gang in ("a", "b"):
             for _ in range(2):
-                scene.pod(scene.claim(Ask(only=devices)), gang=f"{gang}-{node}", weight=node)
-    return scene.problem()
+                builder.pod(builder.claim(AlternativeSpec(only=devices)), gang=f"{gang}-{node}", weight=node)
+    return builder.problem()
 
 
 def same(problem: Problem, options: Options, hint: Solution | None = None) -> str:
@@ -239,13 +242,13 @@ def working() -> list[str]:
 
 
 def test_an_error_in_another_process_is_told() -> None:
-    scene = Scene()
+    builder = ProblemBuilder()
     for node in range(2):
-        devices = [scene.device(0), scene.device(0)]
+        devices = [builder.device(0), builder.device(0)]
         for worth in (2**60 + node, 3, 5):
-            scene.pod(scene.claim(Ask(only=devices), Ask(only=devices[:1])), weight=worth)
+            builder.pod(builder.claim(AlternativeSpec(only=devices), AlternativeSpec(only=devices[:1])), weight=worth)
     with pytest.raises(ModelError, match=r"beyond 2\*\*53"):
-        solve(scene.problem(), Options(jobs=2, per_device=True))
+        solve(builder.problem(), Options(jobs=2, per_device=True))
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

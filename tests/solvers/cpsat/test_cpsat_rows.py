@@ -6,7 +6,7 @@ from ortools.sat.python import cp_model
 from dralloc.errors import ModelError
 from dralloc.solvers.cpsat import Options, build, solve
 from dralloc.solvers.cpsat.rows import reduced
-from solvers.cpsat.scene import Ask, Scene
+from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder
 
 
 def literals(count: int) -> list[cp_model.IntVar]:
@@ -42,37 +42,37 @@ def test_a_variable_that_is_listed_twice_counts_twice() -> None:
 
 
 def test_amounts_beyond_int64_are_an_error_that_names_the_counter() -> None:
-    scene = Scene()
-    counter = scene.counter(3 * 2**61)
+    builder = ProblemBuilder()
+    counter = builder.counter(3 * 2**61)
     for extra in range(3):
-        scene.device(consumes={counter: 2**62 + extra})
-        scene.pod(scene.claim(Ask()))
+        builder.device(consumes={counter: 2**62 + extra})
+        builder.pod(builder.claim(AlternativeSpec()))
     with pytest.raises(ModelError, match=r"counter driver/pool/set/counter-0: amounts add up to \d+"):
-        solve(scene.problem(), Options(per_device=True))
+        solve(builder.problem(), Options(per_device=True))
 
 
 def test_amounts_beyond_int64_are_an_error_that_names_the_capacity() -> None:
-    scene = Scene()
-    scene.device(capacity={"memory": 3 * 2**61})
+    builder = ProblemBuilder()
+    builder.device(capacity={"memory": 3 * 2**61})
     for extra in range(3):
-        scene.pod(scene.claim(Ask(capacity={"memory": 2**62 + extra})))
+        builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 2**62 + extra})))
     with pytest.raises(ModelError, match="device driver/pool-0/device-0: capacity memory: amounts add up to"):
-        build(scene.problem())
+        build(builder.problem())
 
 
 def test_huge_amounts_with_a_common_factor_are_fine() -> None:
-    scene = Scene()
-    counter = scene.counter(5 * 2**80)
+    builder = ProblemBuilder()
+    counter = builder.counter(5 * 2**80)
     for _ in range(3):
-        scene.device(consumes={counter: 2 * 2**80})
-        scene.pod(scene.claim(Ask()))
-    assert len(solve(scene.problem()).placements) == 2
+        builder.device(consumes={counter: 2 * 2**80})
+        builder.pod(builder.claim(AlternativeSpec()))
+    assert len(solve(builder.problem()).placements) == 2
 
 
 def test_weights_that_are_not_exact_are_an_error() -> None:
-    scene = Scene()
-    scene.device()
-    scene.pod(scene.claim(Ask()), weight=2**53)
-    scene.pod(scene.claim(Ask()), weight=1)
+    builder = ProblemBuilder()
+    builder.device()
+    builder.pod(builder.claim(AlternativeSpec()), weight=2**53)
+    builder.pod(builder.claim(AlternativeSpec()), weight=1)
     with pytest.raises(ModelError, match="weights of the demands"):
-        solve(scene.problem(), Options(per_device=True))
+        solve(builder.problem(), Options(per_device=True))

@@ -13,36 +13,39 @@ from dralloc.errors import ModelError
 from dralloc.problem import Problem
 from dralloc.solution import Grant, Placement, Solution, Status
 from dralloc.solvers.cpsat import Options, Progress, build, solve
-from solvers.cpsat.scene import Ask, Scene, answer
+from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder, answer
 
 
 def hard(pods: int = 60, gpus: int = 8) -> Problem:
     """GPUs cut in many ways, with more pods than fit, and odd amounts that make every proof long."""
-    scene = Scene(nodes=2)
-    crowd(scene, random.Random(1), pods, [gpu % 2 for gpu in range(gpus)])
-    return scene.problem()
+    builder = ProblemBuilder(nodes=2)
+    crowd(builder, random.Random(1), pods, [gpu % 2 for gpu in range(gpus)])
+    return builder.problem()
 
 
 def islands(number: int, pods: int, gpus: int) -> Problem:
     """The same on several nodes that have nothing to do with each other."""
-    scene, dice = Scene(nodes=number), random.Random(1)
+    builder, dice = ProblemBuilder(nodes=number), random.Random(1)
     for node in range(number):
-        crowd(scene, dice, pods, [node] * gpus)
-    return scene.problem()
+        crowd(builder, dice, pods, [node] * gpus)
+    return builder.problem()
 
 
-def crowd(scene: Scene, dice: random.Random, pods: int, nodes: Sequence[int]) -> None:
+def crowd(builder: ProblemBuilder, dice: random.Random, pods: int, nodes: Sequence[int]) -> None:
     """A GPU on each of the nodes, and pods for any of them."""
     sizes: dict[int, list[int]] = {size: [] for size in (11, 17, 23, 31)}
     for node in nodes:
-        counters = [scene.counter(100, counter_set=f"gpu-{len(scene.counters) // 3}") for _ in range(3)]
+        counters = [builder.counter(100, counter_set=f"gpu-{len(builder.counters) // 3}") for _ in range(3)]
         for size, devices in sizes.items():
             for _ in range(100 // size):
                 amounts = {counter: size + dice.randint(-3, 3) for counter in counters}
-                devices.append(scene.device(node, consumes=amounts))
+                devices.append(builder.device(node, consumes=amounts))
     for _ in range(pods):
         size, other = dice.sample(sorted(sizes), 2)
-        scene.pod(scene.claim([Ask(only=sizes[size]), Ask(only=sizes[other])]), weight=dice.randint(1, 99))
+        builder.pod(
+            builder.claim([AlternativeSpec(only=sizes[size]), AlternativeSpec(only=sizes[other])]),
+            weight=dice.randint(1, 99),
+        )
 
 
 def in_order(problem: Problem) -> Solution:
@@ -92,11 +95,11 @@ def test_without_hint_and_time_there_is_an_answer_with_a_bound() -> None:
 
 
 def test_an_optimal_hint_is_proven_without_a_search_and_kept() -> None:
-    scene = Scene()
-    scene.device()
-    scene.device()
-    scene.pod(scene.claim(Ask()))
-    problem = scene.problem()
+    builder = ProblemBuilder()
+    builder.device()
+    builder.device()
+    builder.pod(builder.claim(AlternativeSpec()))
+    problem = builder.problem()
     hint = Solution((Placement(0, 0, ((Grant(0, 0, 1),),)),))
     news: list[Progress] = []
     solution = solve(problem, Options(), hint, news.append)
@@ -106,12 +109,12 @@ def test_an_optimal_hint_is_proven_without_a_search_and_kept() -> None:
 
 
 def test_a_hint_with_other_ones_of_equal_demands_is_good_too() -> None:
-    scene = Scene()
-    scene.device()
+    builder = ProblemBuilder()
+    builder.device()
     for _ in range(3):
-        scene.pod(scene.claim(Ask()))
+        builder.pod(builder.claim(AlternativeSpec()))
     hint = Solution((Placement(2, 0, ((Grant(0, 0, 0),),)),))
-    solution = solve(scene.problem(), hint=hint)
+    solution = solve(builder.problem(), hint=hint)
     assert solution.placements == hint.placements
     assert solution.status is Status.OPTIMAL
 
@@ -166,12 +169,16 @@ def test_options_in_range(options: dict[str, int]) -> None:
 
 
 def test_the_model_can_be_read(tmp_path: Path) -> None:
-    scene = Scene()
+    builder = ProblemBuilder()
     for _ in range(2):
-        scene.device(capacity={"memory": 2})
-    scene.pod(scene.claim(Ask(capacity={"memory": 1}), [Ask(), Ask(2, capacity={"memory": 1})]))
+        builder.device(capacity={"memory": 2})
+    builder.pod(
+        builder.claim(
+            AlternativeSpec(capacity={"memory": 1}), [AlternativeSpec(), AlternativeSpec(2, capacity={"memory": 1})]
+        )
+    )
     path = tmp_path / "model.txt"
-    build(scene.problem()).write(path)
+    build(builder.problem()).write(path)
     text = path.read_text()
     names = (
         "miss 0 default/pod-0",
@@ -183,10 +190,10 @@ def test_the_model_can_be_read(tmp_path: Path) -> None:
     for name in names:
         assert f'"{name}"' in text
     with pytest.raises(ModelError, match="cannot write"):
-        build(scene.problem()).write(tmp_path / "missing" / "model.txt")
+        build(builder.problem()).write(tmp_path / "missing" / "model.txt")
 
 
 def test_timings_tell_the_phases() -> None:
     problem = hard(pods=6, gpus=2)
     assert set(solve(problem, Options(goal=Goal.SPREAD)).timings) >= {"survey", "weight", "total"}
-    assert answer(Scene()).timings == {}
+    assert answer(ProblemBuilder()).timings == {}

@@ -43,10 +43,7 @@ def equal_attributes(model: Model, servings: Sequence[Serving]) -> None:
 
 
 def _tighten(
-    model: Model,
-    covered: Sequence[Serving],
-    carried: dict[int, frozenset[Scalar]],
-    chosen: dict[_Value, Literal],
+    model: Model, covered: Sequence[Serving], carried: dict[int, frozenset[Scalar]], chosen: dict[_Value, Literal]
 ) -> None:
     """A request for one device takes at most one of those with a value: a clique says so better than implications."""
     cliques: dict[tuple[int, _Value], list[cp_model.LiteralT]] = defaultdict(list)

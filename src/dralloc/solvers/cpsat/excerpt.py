@@ -125,12 +125,7 @@ class _Cut:
         demands = [replace(self.whole.demands[demand], nodes=None) for demand in self.demands]
         known = Table(self.charges)
         part = cut(
-            self.whole,
-            self.nodes,
-            devices=self.devices,
-            counters=self.counters,
-            demands=demands,
-            eligibility=known,
+            self.whole, self.nodes, devices=self.devices, counters=self.counters, demands=demands, eligibility=known
         ).problem
         if not self.shared:
             # Only where claims are shared it matters from where an allocated device can be used.
@@ -150,10 +145,7 @@ class _Cut:
             return tuple(self._candidate(choice, candidate) for candidate in candidates)
 
         return replace(
-            choice,
-            candidates=moved(choice.candidates),
-            loose=moved(choice.loose),
-            blocked=moved(choice.blocked),
+            choice, candidates=moved(choice.candidates), loose=moved(choice.loose), blocked=moved(choice.blocked)
         )
 
     def _candidate(self, choice: ServingChoice, candidate: Candidate) -> Candidate:

@@ -59,11 +59,7 @@ def reduced(terms: Iterable[SignedTerm], limit: int) -> tuple[list[SignedTerm], 
 
 
 def add_at_most(
-    model: cp_model.CpModel,
-    terms: Iterable[SignedTerm],
-    limit: int,
-    what: str,
-    when: Literal | None = None,
+    model: cp_model.CpModel, terms: Iterable[SignedTerm], limit: int, what: str, when: Literal | None = None
 ) -> None:
     """Add ``sum(coefficient * literal) <= limit``, if ``when`` is true.
 

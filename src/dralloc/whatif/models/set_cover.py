@@ -22,14 +22,14 @@ from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import Term
 from dralloc.solvers.cpsat.search import minimise
 
-__all__ = ["Column", "Cover", "cover", "prices"]
+__all__ = ["Cover", "CoverColumn", "cover", "prices"]
 
 _SCALE: Final = 1_000_000
 """Dual values are integers in units of one of so many parts of a cost of 1."""
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class CoverColumn:
     """What can be taken any number of times: a positive cost, and how much it brings of each need."""
 
     cost: int
@@ -45,7 +45,7 @@ class Cover:
     bound: int
 
 
-def cover(columns: Sequence[Column], needs: Sequence[int], options: Options | None = None) -> Cover | None:
+def cover(columns: Sequence[CoverColumn], needs: Sequence[int], options: Options | None = None) -> Cover | None:
     """Find the cheapest cover.
 
     Returns
@@ -69,7 +69,7 @@ def cover(columns: Sequence[Column], needs: Sequence[int], options: Options | No
     return Cover(found, cost, outcome.bound)
 
 
-def prices(columns: Sequence[Column], needs: Sequence[int]) -> tuple[int, ...]:
+def prices(columns: Sequence[CoverColumn], needs: Sequence[int]) -> tuple[int, ...]:
     """What one more of each need costs in the relaxation, rounded down to integers: a guess, whatever it is used for.
 
     Raises
@@ -83,7 +83,7 @@ def prices(columns: Sequence[Column], needs: Sequence[int]) -> tuple[int, ...]:
     return tuple(max(0, int(price * _SCALE)) for price in found.duals)
 
 
-def _model(columns: Sequence[Column], needs: Sequence[int]) -> tuple[cp_model.CpModel, list[Term]]:
+def _model(columns: Sequence[CoverColumn], needs: Sequence[int]) -> tuple[cp_model.CpModel, list[Term]]:
     """The rows, one for each need, and the cost."""
     model = cp_model.CpModel()
     times = [model.new_int_var(0, _most(column, needs), "") for column in columns]
@@ -93,6 +93,6 @@ def _model(columns: Sequence[Column], needs: Sequence[int]) -> tuple[cp_model.Cp
     return model, [(variable, column.cost) for variable, column in zip(times, columns, strict=True)]
 
 
-def _most(column: Column, needs: Sequence[int]) -> int:
+def _most(column: CoverColumn, needs: Sequence[int]) -> int:
     """No cheapest cover takes the column more often: the first so many bring all of what it brings."""
     return max((-(-need // brought) for need, brought in zip(needs, column.brings, strict=True) if brought), default=0)

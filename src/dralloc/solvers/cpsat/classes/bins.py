@@ -81,7 +81,7 @@ def _units(problem: Problem, usable: UsableDevices) -> DisjointSets:
 def _join(
     problem: Problem, demand_classes: DemandClasses, usable: UsableDevices, joint: list[Requirement], sets: DisjointSets
 ) -> None:
-    types = {item_group.type for requirement in joint for item_group in requirement.item_groups}
+    types = {group.type for requirement in joint for group in requirement.item_groups}
     offered = [[type_ for type_, _ in profile if type_ in types] for profile in usable.profiles]
     by_node: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for device in usable.order:
@@ -92,10 +92,8 @@ def _join(
         done: set[object] = set()
         for requirement in joint:
             allowed = demand_classes.node_sets[requirement.nodes]
-            if (allowed is None or node in allowed) and all(
-                item_group.type in by_type for item_group in requirement.item_groups
-            ):
-                asked = frozenset(item_group.type for item_group in requirement.item_groups)
+            if (allowed is None or node in allowed) and all(group.type in by_type for group in requirement.item_groups):
+                asked = frozenset(group.type for group in requirement.item_groups)
                 attribute = _common_attribute(requirement)
                 if (asked, attribute) not in done:
                     done.add((asked, attribute))

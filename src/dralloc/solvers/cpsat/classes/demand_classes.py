@@ -69,7 +69,7 @@ class Requirement(NamedTuple):
     @property
     def devices(self) -> int:
         """How many devices it takes."""
-        return sum(item_group.number for item_group in self.item_groups)
+        return sum(group.number for group in self.item_groups)
 
 
 class ServingMode(NamedTuple):

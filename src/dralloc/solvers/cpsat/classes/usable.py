@@ -161,4 +161,4 @@ class _UsabilityCheck:
 
 
 def _requires(requirement: Requirement, type_: int) -> bool:
-    return any(item_group.type == type_ for item_group in requirement.item_groups)
+    return any(group.type == type_ for group in requirement.item_groups)

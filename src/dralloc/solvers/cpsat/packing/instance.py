@@ -126,9 +126,7 @@ def as_packing_instance(
         sets = tuple(space.node_sets)
         classified = tuple(known[unit] for unit in order)
         bin_type.instances.extend([BinInstance(bin_, order, classified, sets) for bin_ in space.bin_class.bins])
-    several = {
-        item_group.type for option in options for item_group in option.requirement.item_groups if item_group.number > 1
-    }
+    several = {group.type for option in options for group in option.requirement.item_groups if group.number > 1}
     if any(
         unit_type.shared and unit_type.most(type_) > 1
         for unit_type in classifier.unit_types
@@ -142,7 +140,5 @@ def as_packing_instance(
 
 def _items(requirement: Requirement) -> tuple[Item, ...]:
     return tuple(
-        Item(item_group.type, number)
-        for number, item_group in enumerate(requirement.item_groups)
-        for _ in range(item_group.number)
+        Item(group.type, number) for number, group in enumerate(requirement.item_groups) for _ in range(group.number)
     )

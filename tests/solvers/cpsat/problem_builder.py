@@ -31,11 +31,11 @@ from dralloc.solution import Solution, Status
 from dralloc.solvers.cpsat import Options, solve
 from strategies import TableEligibility
 
-__all__ = ["Ask", "Scene", "answer", "devices_of", "placed"]
+__all__ = ["AlternativeSpec", "ProblemBuilder", "answer", "devices_of", "placed"]
 
 
 @dataclass(frozen=True)
-class Ask:
+class AlternativeSpec:
     """One alternative: ``only`` these devices match, ``fails`` on those; amounts of capacities and counters."""
 
     count: int | None = 1
@@ -48,7 +48,7 @@ class Ask:
     counters: Mapping[int, int] | None = None
 
 
-class Scene:
+class ProblemBuilder:
     """Collects devices and pods. Every device is in the pool of its node; without node, in one that all nodes see."""
 
     def __init__(self, nodes: int = 1) -> None:
@@ -57,7 +57,7 @@ class Scene:
         self.devices: list[Device] = []
         self.counters: list[Counter] = []
         self.demands: list[Demand] = []
-        self.asks: list[Ask] = []
+        self.specs: list[AlternativeSpec] = []
         self.states: dict[int, PoolState] = {}
         self.usage = Usage(frozenset(), {}, {})
 
@@ -94,18 +94,20 @@ class Scene:
         (self.common if node is None else self.own[node]).append(index)
         return index
 
-    def claim(self, *requests: Ask | Collection[Ask], constraints: Collection[Constraint] = ()) -> Claim:
-        """A claim with requests r0, r1, ...; several asks for one request are its alternatives r0/a, r0/b, ..."""
+    def claim(
+        self, *requests: AlternativeSpec | Collection[AlternativeSpec], constraints: Collection[Constraint] = ()
+    ) -> Claim:
+        """A claim with requests r0, r1, ...; several for one request are its alternatives r0/a, r0/b, ..."""
         built = []
         for number, request in enumerate(requests):
-            asks = [request] if isinstance(request, Ask) else list(request)
+            specs = [request] if isinstance(request, AlternativeSpec) else list(request)
             alternatives = []
-            for rank, ask in enumerate(asks):
-                name = RequestName(f"r{number}", "abcdef"[rank] if len(asks) > 1 else "")
-                alternatives.append(Alternative(len(self.asks), name, rank, ask.count, ask.admin, ask.defect))
-                self.asks.append(ask)
+            for rank, spec in enumerate(specs):
+                name = RequestName(f"r{number}", "abcdef"[rank] if len(specs) > 1 else "")
+                alternatives.append(Alternative(len(self.specs), name, rank, spec.count, spec.admin, spec.defect))
+                self.specs.append(spec)
             built.append(Request(f"r{number}", tuple(alternatives)))
-        key = ClaimKey("default", f"claim-{len(self.asks)}")
+        key = ClaimKey("default", f"claim-{len(self.specs)}")
         return Claim(key, str(key), tuple(built), tuple(constraints))
 
     def pod(self, *claims: Claim, weight: int = 1, nodes: tuple[int, ...] | None = None, gang: str = "") -> int:
@@ -132,21 +134,21 @@ class Scene:
     def _eligibility(self) -> TableEligibility:
         selected: dict[tuple[int, int], bool | AllocationError] = {}
         charges: dict[tuple[int, int], Charge | None] = {}
-        for number, ask in enumerate(self.asks):
+        for number, spec in enumerate(self.specs):
             for device, view in enumerate(self.devices):
-                selected[number, device] = ask.only is None or device in ask.only
-                if ask.fails and device in ask.fails:
-                    selected[number, device] = ask.fails[device]
-                amounts = ask.capacity or {}
+                selected[number, device] = spec.only is None or device in spec.only
+                if spec.fails and device in spec.fails:
+                    selected[number, device] = spec.fails[device]
+                amounts = spec.capacity or {}
                 taken = tuple((name, amounts.get(name, known.total)) for name, known in view.capacity.items())
-                charges[number, device] = Charge(taken if view.shareable else (), tuple((ask.counters or {}).items()))
-        refused = {(number, device) for number, ask in enumerate(self.asks) for device in ask.refused}
+                charges[number, device] = Charge(taken if view.shareable else (), tuple((spec.counters or {}).items()))
+        refused = {(number, device) for number, spec in enumerate(self.specs) for device in spec.refused}
         return TableEligibility(selected, frozenset(refused), charges)
 
 
-def answer(scene: Scene, goal: Goal = Goal.NONE) -> Solution:
+def answer(builder: ProblemBuilder, goal: Goal = Goal.NONE) -> Solution:
     """The optimal answer, checked."""
-    problem = scene.problem()
+    problem = builder.problem()
     solution = solve(problem, Options(goal=goal))
     check(problem, solution)
     assert solution.status is Status.OPTIMAL
