@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,8 @@ from hypothesis import settings
 ROOT = Path(__file__).resolve().parents[1]
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
-settings.load_profile("repeatable")
+settings.register_profile("thorough", deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("DRALLOC_PROFILE", "repeatable"))
 
 
 @pytest.fixture(autouse=True)
