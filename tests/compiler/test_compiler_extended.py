@@ -10,6 +10,7 @@ import pytest
 from dralloc.api import ResourceClaim
 from dralloc.compiler import Compiled, compile_cluster
 from dralloc.compiler.extended import EXTENDED_RESOURCE_ANNOTATION
+from dralloc.errors import InputError
 from dralloc.features import ALL_FEATURES
 from dralloc.load import load
 from dralloc.solvers.first_fit import first_fit
@@ -161,6 +162,15 @@ def test_an_allocated_claim_of_the_pod_is_used_and_another_one_made_anew() -> No
     given = compiled(extended_class(), pod(container(gpu=1)), stale)
     (demand,) = given.problem.demands
     assert [one.key.name for one in demand.claims] != ["old"]
+
+
+def test_amounts_that_no_claim_can_ask_for() -> None:
+    below = r'Pod default/p: .*requests\["example.com/gpu"\]: must not be negative, but is -3'
+    with pytest.raises(InputError, match=below):
+        compiled(extended_class(), pod(container(gpu=-3)))
+    beyond = compiled(extended_class(), pod(container(gpu=9300000000000000000)))
+    assert requests_of(beyond) == [("container-0-request-0", "gpu", 2**63 - 1)]
+    assert "exceeds the claim limit of 32" in str(first_fit(beyond.problem).errors[0])
 
 
 def test_the_demo_of_the_nvidia_driver(shared: Path) -> None:

@@ -32,7 +32,7 @@ from dralloc.api import (
 from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.api.expansion import generated_name
 from dralloc.cluster import Cluster
-from dralloc.errors import Finding
+from dralloc.errors import Finding, InputError
 from dralloc.features import Features
 from dralloc.names import ClaimKey
 from dralloc.quantity import NANOS
@@ -178,6 +178,23 @@ def _requests(pod: Pod, classes: Mapping[str, str]) -> Iterator[DeviceRequest]:
     yield from sorted(found, key=lambda one: one.name)
 
 
+def _amount(pod: Pod, container: Container, resource: str) -> int:
+    """How many of a resource a container asks for.
+
+    Raises
+    ------
+    InputError
+        It asks for less than none, which the API server refuses.
+    """
+    amount = container.resources.requested.get(resource)
+    if amount is None:
+        return 0
+    if amount.nanos < 0:
+        path = f'spec.containers["{container.name}"].resources.requests["{resource}"]'
+        raise InputError([Finding("", pod.title, path, f"must not be negative, but is {amount}")])
+    return amount.nanos // NANOS
+
+
 def _requests_for(pod: Pod, resource: str, class_name: str) -> Iterator[DeviceRequest]:
     """What containers need of one resource.
 
@@ -185,10 +202,7 @@ def _requests_for(pod: Pod, resource: str, class_name: str) -> Iterator[DeviceRe
     one request covers what the most demanding of them needs beyond that.
     """
     containers = _containers(pod)
-    amounts = [
-        one.resources.requested[resource].nanos // NANOS if resource in one.resources.requested else 0
-        for one in containers
-    ]
+    amounts = [_amount(pod, one, resource) for one in containers]
     short_lived = [index for index, one in enumerate(pod.spec.init_containers) if one.restart_policy != "Always"]
     lasting = {index: amount for index, amount in enumerate(amounts) if amount and index not in short_lived}
     extra = {
