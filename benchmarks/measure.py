@@ -15,7 +15,7 @@ from benchmarks.export import export
 from benchmarks.registry import Workload
 from dralloc.api import to_wire
 from dralloc.check import check
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.garbage import without_garbage_collection
 from dralloc.load import load
 from dralloc.problem import Problem
@@ -74,7 +74,7 @@ class _Run:
 
     timings: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
 
-    def compile(self, directory: Path) -> Compiled:
+    def compile(self, directory: Path) -> CompiledCluster:
         with phase(self.timings, "load"):
             cluster = load(directory)
         with phase(self.timings, "inventory"):
@@ -100,24 +100,24 @@ class _Run:
             check(problem, solution)
         return solution
 
-    def write(self, compiled: Compiled, solution: Solution, directory: Path) -> None:
+    def write(self, compiled: CompiledCluster, solution: Solution, directory: Path) -> None:
         with phase(self.timings, "write"):
             save((to_wire(claim) for claim in allocated_claims(compiled, solution)), directory / "answer.json")
 
 
 def match(problem: Problem) -> None:
-    """Ask for every kind of alternative and every look of devices whether they go together."""
+    """Ask for every kind of alternative and every device key whether they go together."""
     eligibility = problem.eligibility
-    looks = {eligibility.look(device): device for device in range(len(problem.devices))}
+    devices = {eligibility.device_key(device): device for device in range(len(problem.devices))}
     kinds = {
-        eligibility.kind(alternative.index): alternative.index
+        eligibility.request_key(alternative.index): alternative.index
         for demand in problem.demands
         for claim in demand.claims
         for request in claim.requests
         for alternative in request.alternatives
     }
     for alternative in kinds.values():
-        for device in looks.values():
+        for device in devices.values():
             if eligibility.selects(alternative, device) is True and eligibility.admits(alternative, device):
                 eligibility.charge(alternative, device)
 

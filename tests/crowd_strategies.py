@@ -29,33 +29,33 @@ from dralloc.problem import (
 )
 from inventory_strategies import rarely
 
-__all__ = ["LookEligibility", "crowds"]
+__all__ = ["KeyedEligibility", "crowds"]
 
 LOOKS = ("plain", "other", "part", "whole", "shared")
 
 
 @dataclass(frozen=True)
-class LookEligibility:
-    """An `Eligibility` by kind and look: what a device takes to serve it; what is not listed does not match."""
+class KeyedEligibility:
+    """An `Eligibility` by kind and key: what a device takes to serve it; what is not listed does not match."""
 
     kinds: Sequence[str]
-    looks: Sequence[str]
+    keys: Sequence[str]
     charges: Mapping[tuple[str, str], Charge]
 
     def selects(self, alternative: int, device: int) -> bool:
-        return (self.kinds[alternative], self.looks[device]) in self.charges
+        return (self.kinds[alternative], self.keys[device]) in self.charges
 
     def admits(self, alternative: int, device: int) -> bool:
         return self.selects(alternative, device)
 
     def charge(self, alternative: int, device: int) -> Charge | None:
-        return self.charges.get((self.kinds[alternative], self.looks[device]))
+        return self.charges.get((self.kinds[alternative], self.keys[device]))
 
-    def kind(self, alternative: int) -> str:
+    def request_key(self, alternative: int) -> str:
         return self.kinds[alternative]
 
-    def look(self, device: int) -> str:
-        return self.looks[device]
+    def device_key(self, device: int) -> str:
+        return self.keys[device]
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Builder:
     """Devices and what they draw on, as they come."""
 
     devices: list[Device] = field(default_factory=list)
-    looks: list[str] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
     counters: list[Counter] = field(default_factory=list)
     held: set[int] = field(default_factory=set)
     consumed: dict[int, dict[str, int]] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Builder:
     def device(
         self,
         pool: str,
-        look: str,
+        key: str,
         attributes: Mapping[str, frozenset[Scalar]],
         consumes: tuple[tuple[int, int], ...] = (),
         memory: int | None = None,
@@ -85,7 +85,7 @@ class Builder:
         shareable = memory is not None
         name = DeviceID("driver", pool, f"device-{index}")
         self.devices.append(Device(name, index, 0, shareable, capacity, consumes, attributes, None))
-        self.looks.append(look)
+        self.keys.append(key)
         return index
 
     def hold(self, device: int) -> None:
@@ -208,5 +208,5 @@ def crowds(draw: st.DrawFn) -> Problem:
         tuple(builder.devices),
         tuple(builder.counters),
         Usage(frozenset(builder.held), dict.fromkeys(builder.consumed, 1), builder.consumed),
-        LookEligibility(kinds, builder.looks, CHARGES),
+        KeyedEligibility(kinds, builder.keys, CHARGES),
     )

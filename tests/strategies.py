@@ -61,10 +61,10 @@ class TableEligibility:
     def charge(self, alternative: int, device: int) -> Charge | None:
         return self.charges.get((alternative, device), Charge())
 
-    def kind(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: int) -> Hashable:
         return self._lines[0].get(alternative)
 
-    def look(self, device: int) -> Hashable:
+    def device_key(self, device: int) -> Hashable:
         return self._lines[1].get(device)
 
     @cached_property

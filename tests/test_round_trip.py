@@ -13,7 +13,7 @@ from cluster_strategies import clusters
 from dralloc.api import ResourceClaim, to_wire
 from dralloc.check import check
 from dralloc.choices import Mode
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.dump import dump_yaml
 from dralloc.load import load_documents, load_text
 from dralloc.names import CounterID, DeviceID
@@ -71,14 +71,14 @@ class Books:
         return self
 
 
-def answer(compiled: Compiled, mode: Mode) -> Solution:
+def answer(compiled: CompiledCluster, mode: Mode) -> Solution:
     hint = first_fit(compiled.problem)
     solution = hint if mode is Mode.FIRST_FIT else solve(compiled.problem, Options(), hint=hint)
     check(compiled.problem, solution)
     return solution
 
 
-def loaded_again(documents: list[Json], claims: list[ResourceClaim]) -> Compiled:
+def loaded_again(documents: list[Json], claims: list[ResourceClaim]) -> CompiledCluster:
     """The cluster with the written claims in the place of those that were pending, through YAML."""
     written = {("ResourceClaim", one.name): to_wire(one) for one in claims}
     kept = [one for one in documents if (one["kind"], one["metadata"]["name"]) not in written]

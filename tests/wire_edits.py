@@ -23,7 +23,7 @@ from dralloc.api import (
 )
 from dralloc.budget import Cap
 from dralloc.cluster import Cluster
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.context.clauses import Clause, clauses_of
 from dralloc.context.node_rules import CORDONED, SHARED
 from dralloc.context.offers import Variation
@@ -53,7 +53,7 @@ def changed(model: M, **update: object) -> M:
 class Editor:
     """Edits the cluster behind a demand's turn."""
 
-    compiled: Compiled
+    compiled: CompiledCluster
     turn: Turn
     placements: Sequence[Placement]
 

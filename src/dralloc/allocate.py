@@ -13,7 +13,7 @@ from dralloc.check import check, violations
 from dralloc.choices import JobOptions, Mode, ModeName, chosen, compared
 from dralloc.cluster import Cluster
 from dralloc.comparison import Comparison, Scheduled
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.plan import Plan
 from dralloc.problem import Problem
@@ -158,7 +158,7 @@ def _profiles(config: str | PathLike[str] | None) -> Sequence[Profile]:
     return (Profile(),) if config is None else read_profiles(Path(config))
 
 
-def _first_fit(compiled: Compiled, timings: dict[str, float], *, pruning: bool) -> Solution:
+def _first_fit(compiled: CompiledCluster, timings: dict[str, float], *, pruning: bool) -> Solution:
     with phase(timings, "first fit"):
         solution = first_fit(compiled.problem, pruning=pruning)
     with phase(timings, "check"):
@@ -166,7 +166,9 @@ def _first_fit(compiled: Compiled, timings: dict[str, float], *, pruning: bool) 
     return solution
 
 
-def _scheduled(compiled: Compiled, profiles: Sequence[Profile], seed: int, timings: dict[str, float]) -> Solution:
+def _scheduled(
+    compiled: CompiledCluster, profiles: Sequence[Profile], seed: int, timings: dict[str, float]
+) -> Solution:
     with phase(timings, "scheduler"):
         solution = schedule(compiled, profiles, seed)
     # Filters of its own say where a pod may go.
@@ -185,7 +187,7 @@ def _start(problem: Problem, hint: Solution) -> Solution | None:
 
 
 def _optimum(
-    compiled: Compiled, hint: Solution, options: Options, progress: OnProgress | None, timings: dict[str, float]
+    compiled: CompiledCluster, hint: Solution, options: Options, progress: OnProgress | None, timings: dict[str, float]
 ) -> Solution:
     with phase(timings, "optimum"):
         solution = solve(compiled.problem, options, hint=_start(compiled.problem, hint), progress=progress)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dralloc.answer import Documented
 from dralloc.api import AllocationResult, ResourceClaim
 from dralloc.choices import Mode
-from dralloc.compiler import Compiled
+from dralloc.compiler import CompiledCluster
 from dralloc.errors import Finding
 from dralloc.metrics import Metrics, Spending, Utilisation, measure
 from dralloc.names import ClaimKey
@@ -76,7 +76,7 @@ class Plan(Documented):
     document = PlanDocument
 
     mode: Mode
-    compiled: Compiled
+    compiled: CompiledCluster
     solution: Solution
     timings: Mapping[str, float]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from dralloc.compiler import Compiled
+from dralloc.compiler import CompiledCluster
 from dralloc.errors import Finding
 from dralloc.names import ClaimKey
 from dralloc.report import Table
@@ -21,17 +21,17 @@ WHO: Final = "pod or claim"
 _NAMED: Final = 3
 
 
-def asked(compiled: Compiled) -> str:
+def asked(compiled: CompiledCluster) -> str:
     """How many pods and claims are to be placed: ``40 pods and 2 claims``."""
     return " and ".join(f"{number} {kind if number > 1 else kind[:-1]}" for kind, number in _counts(compiled).items())
 
 
-def kinds_asked(compiled: Compiled) -> str:
+def kinds_asked(compiled: CompiledCluster) -> str:
     """What is to be placed: ``pods``, ``claims`` or both."""
     return " and ".join(_counts(compiled)) or "pods"
 
 
-def empty_remark(compiled: Compiled) -> Iterator[Finding]:
+def empty_remark(compiled: CompiledCluster) -> Iterator[Finding]:
     """Whether there is nothing to place, and what could be placed all the same."""
     if not compiled.problem.demands:
         waiting = Counter(why.include for why in compiled.unasked.values() if why.include)
@@ -39,7 +39,7 @@ def empty_remark(compiled: Compiled) -> Iterator[Finding]:
         yield Finding("", "", "", f"there is nothing to place: no pod and no claim is pending{more}")
 
 
-def _counts(compiled: Compiled) -> dict[str, int]:
+def _counts(compiled: CompiledCluster) -> dict[str, int]:
     demands = compiled.problem.demands
     claims = sum(map(compiled.is_claim, demands))
     return {kind: number for kind, number in (("pods", len(demands) - claims), ("claims", claims)) if number}
@@ -61,7 +61,7 @@ class NotAsked:
         return f"{self.reason}{hint}", str(self.pods), ", ".join([*map(str, self.names[:_NAMED]), *more])
 
 
-def unasked(compiled: Compiled) -> Iterator[NotAsked]:
+def unasked(compiled: CompiledCluster) -> Iterator[NotAsked]:
     """The pods that are not to be placed, by reason."""
     found: dict[Unasked, list[ClaimKey]] = defaultdict(list)
     for key, why in compiled.unasked.items():
@@ -71,6 +71,6 @@ def unasked(compiled: Compiled) -> Iterator[NotAsked]:
             yield NotAsked(why, len(found[why]), tuple(found[why]) if why.telling else ())
 
 
-def unasked_table(compiled: Compiled) -> Table:
+def unasked_table(compiled: CompiledCluster) -> Table:
     """The same as a table."""
     return Table("Not asked about", ("why", ">pods", "which"), [one.row for one in unasked(compiled)])

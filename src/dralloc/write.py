@@ -23,8 +23,8 @@ from dralloc.api import (
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
-from dralloc.compiler import Compiled
-from dralloc.inventory import Source
+from dralloc.compiler import CompiledCluster
+from dralloc.inventory import PublishedDevice
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Claim
 from dralloc.solution import Grant, Placement, Solution
@@ -32,7 +32,7 @@ from dralloc.solution import Grant, Placement, Solution
 __all__ = ["allocated_claims", "allocations"]
 
 
-def allocations(compiled: Compiled, solution: Solution) -> Mapping[ClaimKey, AllocationResult]:
+def allocations(compiled: CompiledCluster, solution: Solution) -> Mapping[ClaimKey, AllocationResult]:
     """The allocation of every claim that the solution places, by claim in the order of the placements."""
     return {
         claim.key: _Writer(compiled, claim, grants, placement).allocation()
@@ -42,7 +42,7 @@ def allocations(compiled: Compiled, solution: Solution) -> Mapping[ClaimKey, All
     }
 
 
-def allocated_claims(compiled: Compiled, solution: Solution) -> Iterator[ResourceClaim]:
+def allocated_claims(compiled: CompiledCluster, solution: Solution) -> Iterator[ResourceClaim]:
     """The placed claims with their new status: the allocation, and the pods that reserve it.
 
     A pod without UID exists on no cluster yet; it cannot reserve a claim, because the API server wants the UID.
@@ -57,7 +57,9 @@ def allocated_claims(compiled: Compiled, solution: Solution) -> Iterator[Resourc
             yield claim.model_copy(update={"status": status})
 
 
-def _users(compiled: Compiled, solution: Solution) -> Mapping[ClaimKey, Sequence[ResourceClaimConsumerReference]]:
+def _users(
+    compiled: CompiledCluster, solution: Solution
+) -> Mapping[ClaimKey, Sequence[ResourceClaimConsumerReference]]:
     """Which placed pods use which claim; a claim of a PodGroup is reserved for the group as a whole (KEP-5729)."""
     pods = {pod.key: pod for pod in compiled.cluster.pods}
     users: dict[ClaimKey, list[ResourceClaimConsumerReference]] = {}
@@ -81,7 +83,7 @@ def _reference(user: Pod | PodGroup) -> ResourceClaimConsumerReference:
 class _Writer:
     """Writes the allocation of one claim."""
 
-    compiled: Compiled
+    compiled: CompiledCluster
     claim: Claim
     grants: Sequence[Grant]
     placement: Placement
@@ -149,7 +151,7 @@ class _Writer:
         return claim.spec.devices if claim is not None else DeviceClaim()
 
 
-def _node_selector(sources: Iterable[Source], node: str) -> NodeSelector | None:
+def _node_selector(sources: Iterable[PublishedDevice], node: str) -> NodeSelector | None:
     """Where the devices can be used: on one node if any of them is local, else wherever all selectors agree."""
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []

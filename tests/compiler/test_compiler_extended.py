@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dralloc.api import ResourceClaim
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.compiler.extended import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.errors import InputError
 from dralloc.features import ALL_FEATURES
@@ -40,16 +40,16 @@ def pod(*containers: Json, init: list[Json] | None = None, name: str = "p", **sp
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": content}
 
 
-def compiled(*objects: Any, **choices: Any) -> Compiled:
+def compiled(*objects: Any, **choices: Any) -> CompiledCluster:
     return compile_cluster(cluster(node(), resource_slice(gpus(8)), *objects), **choices)
 
 
-def claim_of(given: Compiled) -> ResourceClaim:
+def claim_of(given: CompiledCluster) -> ResourceClaim:
     (claim,) = given.cluster.claims
     return claim
 
 
-def requests_of(given: Compiled) -> list[tuple[str, str, int]]:
+def requests_of(given: CompiledCluster) -> list[tuple[str, str, int]]:
     requests = claim_of(given).spec.devices.requests
     details = [(one.name, one.exactly) for one in requests]
     return [(name, exactly.device_class_name, exactly.count) for name, exactly in details if exactly]

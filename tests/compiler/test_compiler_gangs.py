@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dralloc.cluster import Cluster
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.features import ALL_FEATURES
 from dralloc.solvers.first_fit import first_fit
 from dralloc.write import allocated_claims
@@ -35,12 +35,12 @@ def two(*others: Json, gpu_count: int = 1, **spec: Any) -> Cluster:
     return cluster(node(), device_class(), resource_slice(gpus(gpu_count)), claims, pods, list(others))
 
 
-def placed(compiled: Compiled) -> list[str]:
+def placed(compiled: CompiledCluster) -> list[str]:
     solution = first_fit(compiled.problem)
     return [compiled.problem.demands[one.demand].key.name for one in solution.placements]
 
 
-def rules(compiled: Compiled) -> list[str]:
+def rules(compiled: CompiledCluster) -> list[str]:
     return [f"{finding.subject}: {finding.path}: {finding.rule}" for finding in compiled.findings]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.solvers.first_fit import first_fit
 from wire import Json, claim, cluster, device_class, first_available, gpus, node, pod, request, resource_slice, sub
 
@@ -38,11 +38,11 @@ def pods(number: int) -> list[Json]:
     return [pod(f"p{index}", resourceClaims=[dict(entry)]) for index in range(number)]
 
 
-def compiled(*objects: Any) -> Compiled:
+def compiled(*objects: Any) -> CompiledCluster:
     return compile_cluster(cluster(node(), device_class(), resource_slice(gpus(8)), *objects))
 
 
-def placed(given: Compiled) -> int:
+def placed(given: CompiledCluster) -> int:
     return len(first_fit(given.problem).placements)
 
 

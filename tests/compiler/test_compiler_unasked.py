@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.names import ClaimKey
 from dralloc.solvers.first_fit import first_fit
 from dralloc.unasked import Unasked
@@ -17,7 +17,7 @@ WAITS = [{"name": "wait"}]
 PLUGIN = "vendor.com/nic"
 
 
-def compiled(*objects: Any) -> Compiled:
+def compiled(*objects: Any) -> CompiledCluster:
     return compile_cluster(cluster(*PLAIN, *objects))
 
 
@@ -29,7 +29,7 @@ def offering(name: str, **allocatable: str) -> Json:
     return {**node(name), "status": {"allocatable": {key.replace("_", "/"): v for key, v in allocatable.items()}}}
 
 
-def notices(found: Compiled) -> list[str]:
+def notices(found: CompiledCluster) -> list[str]:
     return [str(finding) for finding in found.findings]
 
 

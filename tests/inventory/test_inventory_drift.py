@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.features import ALL_FEATURES
 from dralloc.problem import PoolState
 from dralloc.solvers.first_fit import first_fit
@@ -30,7 +30,7 @@ from wire import (
 POOL = "gpu.example.com/pool-0"
 
 
-def compiled(*objects: Any, strict: bool = False) -> Compiled:
+def compiled(*objects: Any, strict: bool = False) -> CompiledCluster:
     return compile_cluster(cluster(node(), device_class(), *objects), strict=strict)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.features import ALL_FEATURES
 from dralloc.problem import NO_GROUPS
 from dralloc.problem.ledger import Ledger
@@ -31,7 +31,7 @@ def part(name: str, counter_set: str, *groups: str) -> Json:
     return device(name, consumesCounters=[{**use, "compatibilityGroups": list(groups)}])
 
 
-def compiled(*objects: Any, gate: bool = False) -> Compiled:
+def compiled(*objects: Any, gate: bool = False) -> CompiledCluster:
     sets = [counters("first", memory="40"), counters("second", memory="40")]
     parts = [part("mig", "first", "mig"), part("plain", "first"), part("other", "second"), device("alone")]
     slices = [
@@ -41,7 +41,7 @@ def compiled(*objects: Any, gate: bool = False) -> Compiled:
     return compile_cluster(cluster(node(), slices, *objects), replace(ALL_FEATURES, DeviceCompatibilityGroups=gate))
 
 
-def offered(given: Compiled) -> list[str]:
+def offered(given: CompiledCluster) -> list[str]:
     return [given.problem.devices[index].id.device for index in given.problem.nodes[0].devices()]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.features import ALL_FEATURES
 from dralloc.solvers.first_fit import first_fit
 from dralloc.write import allocations
@@ -26,12 +26,12 @@ def rule(selector: Json | None, effect: str = "NoSchedule", version: str = "v1",
     }
 
 
-def compiled(*objects: Any, **choices: Any) -> Compiled:
+def compiled(*objects: Any, **choices: Any) -> CompiledCluster:
     classes = [device_class(), device_class("second", SECOND)]
     return compile_cluster(cluster(node(), classes, resource_slice(gpus(2)), *objects), **choices)
 
 
-def granted(given: Compiled) -> list[str]:
+def granted(given: CompiledCluster) -> list[str]:
     solution = first_fit(given.problem)
     return [given.problem.devices[grant.device].id.device for one in solution.placements for grant in one.grants[0]]
 
@@ -79,7 +79,7 @@ def test_with_a_gate_off_rules_do_nothing(gate: str) -> None:
     assert granted(compiled(claim("a", request()), rule({}), features=off)) == ["gpu-0"]
 
 
-def remarks(given: Compiled) -> list[str]:
+def remarks(given: CompiledCluster) -> list[str]:
     return [f"{one.subject}: {one.path}: {one.rule}" for one in given.findings]
 
 

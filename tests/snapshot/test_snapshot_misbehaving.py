@@ -17,14 +17,14 @@ from typer.testing import CliRunner
 
 from dralloc.cli import app
 from dralloc.errors import SnapshotError
-from dralloc.snapshot import Limits, Snapshot, connect, take_snapshot
+from dralloc.snapshot import ClusterSnapshot, ReadLimits, connect, take_snapshot
 from snapshot.recorded import Recorded, serving
 from wire import Json, claim, request, resource_slice
 
 DRA = "/apis/resource.k8s.io/v1"
 CLAIMS = f"{DRA}/resourceclaims"
 PODS = "/api/v1/pods"
-QUICK = Limits(seconds=30, pause=0)
+QUICK = ReadLimits(seconds=30, pause=0)
 
 Odd = Callable[[BaseHTTPRequestHandler], bool]
 
@@ -43,12 +43,12 @@ def over() -> Iterator[Event]:
     event.set()
 
 
-def read(recorded: Recorded, tmp_path: Path, limits: Limits = QUICK) -> Snapshot:
+def read(recorded: Recorded, tmp_path: Path, limits: ReadLimits = QUICK) -> ClusterSnapshot:
     with serving(recorded, tmp_path) as kubeconfig, connect(kubeconfig, limits=limits) as server:
         return take_snapshot(server)
 
 
-def failure(recorded: Recorded, tmp_path: Path, limits: Limits = QUICK) -> str:
+def failure(recorded: Recorded, tmp_path: Path, limits: ReadLimits = QUICK) -> str:
     with pytest.raises(SnapshotError) as found:
         read(recorded, tmp_path, limits)
     text = str(found.value)
@@ -97,7 +97,7 @@ def test_the_same_page_again_and_again(recorded: Recorded, tmp_path: Path) -> No
 
 def test_pages_without_end(recorded: Recorded, tmp_path: Path) -> None:
     recorded.odd[CLAIMS] = answering(listing(f"from-{number}") for number in count())
-    limits = Limits(pages=7)
+    limits = ReadLimits(pages=7)
     assert failure(recorded, tmp_path, limits) == "cannot list resourceclaims.resource.k8s.io: more than 7 pages"
     assert times(recorded, CLAIMS) == 7
 
@@ -205,12 +205,12 @@ def test_an_answer_that_is_no_json(recorded: Recorded, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        (Limits(answer=1 << 20), "an answer is larger than 1Mi"),
-        (Limits(total=1 << 20), "all is larger than 1Mi"),
+        (ReadLimits(answer=1 << 20), "an answer is larger than 1Mi"),
+        (ReadLimits(total=1 << 20), "all is larger than 1Mi"),
     ],
 )
 def test_an_answer_without_end(
-    recorded: Recorded, tmp_path: Path, over: Event, status: int, limits: Limits, message: str
+    recorded: Recorded, tmp_path: Path, over: Event, status: int, limits: ReadLimits, message: str
 ) -> None:
     def endless(handler: BaseHTTPRequestHandler) -> bool:
         handler.send_response(status)
@@ -234,12 +234,12 @@ def test_an_answer_that_comes_bit_by_bit(recorded: Recorded, tmp_path: Path, ove
         return True
 
     recorded.odd[CLAIMS] = dripping
-    assert failure(recorded, tmp_path, Limits(seconds=1)).endswith("reading took longer than 1 s")
+    assert failure(recorded, tmp_path, ReadLimits(seconds=1)).endswith("reading took longer than 1 s")
 
 
 def test_waiting_counts_as_reading(recorded: Recorded, tmp_path: Path) -> None:
     recorded.odd[CLAIMS] = answering({"message": "busy"}, 503, Retry_After="20")
-    assert failure(recorded, tmp_path, Limits(seconds=1)).endswith("reading took longer than 1 s")
+    assert failure(recorded, tmp_path, ReadLimits(seconds=1)).endswith("reading took longer than 1 s")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import dralloc
 from dralloc.errors import SnapshotError
 from dralloc.load import load_documents
 from dralloc.names import ClaimKey
-from dralloc.snapshot import Snapshot, connect, take_snapshot
+from dralloc.snapshot import ClusterSnapshot, connect, take_snapshot
 from snapshot.recorded import Recorded, serving, write_kubeconfig
 from wire import Json, claim, device_class, gpus, node, pod, request, resource_slice
 
@@ -52,13 +52,13 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.upper(), raising=False)
 
 
-def read(recorded: Recorded, tmp_path: Path, **options: Any) -> Snapshot:
+def read(recorded: Recorded, tmp_path: Path, **options: Any) -> ClusterSnapshot:
     context = options.pop("context", None)
     with serving(recorded, tmp_path) as kubeconfig, connect(kubeconfig, context) as server:
         return take_snapshot(server, **options)
 
 
-def kinds(snapshot: Snapshot) -> list[str]:
+def kinds(snapshot: ClusterSnapshot) -> list[str]:
     return [f"{one['kind']} {one['metadata']['name']}" for one in snapshot]
 
 

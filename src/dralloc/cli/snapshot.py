@@ -13,7 +13,7 @@ from dralloc.cli.console import Reader, Session
 from dralloc.cli.options import STDOUT, Paths
 
 if TYPE_CHECKING:
-    from dralloc.snapshot import Snapshot
+    from dralloc.snapshot import ClusterSnapshot
 
 __all__ = ["redact_command", "snapshot_command"]
 
@@ -45,9 +45,9 @@ def snapshot_command(  # noqa: PLR0913 - one parameter per option
     session: Session,
 ) -> None:
     """Read what dralloc uses from a live cluster into a file."""
-    from dralloc.snapshot import Limits, connect, take_snapshot
+    from dralloc.snapshot import ReadLimits, connect, take_snapshot
 
-    with session.busy("connecting"), connect(kubeconfig, context, Limits(seconds=timeout)) as server:
+    with session.busy("connecting"), connect(kubeconfig, context, ReadLimits(seconds=timeout)) as server:
         found = take_snapshot(
             server,
             namespaces=namespace or (),
@@ -73,7 +73,7 @@ def redact_command(paths: Paths, session: Reader, output: Output = STDOUT) -> No
     _write(session, known, output, redacted=True)
 
 
-def _write(session: Session, objects: Snapshot | list[dict[str, Any]], output: Path, *, redacted: bool) -> None:
+def _write(session: Session, objects: ClusterSnapshot | list[dict[str, Any]], output: Path, *, redacted: bool) -> None:
     from dralloc.redact import plan_redaction
     from dralloc.save import save, write_objects
 
@@ -90,7 +90,7 @@ def _write(session: Session, objects: Snapshot | list[dict[str, Any]], output: P
         session.warn(redaction.warnings())
 
 
-def _counts(found: Snapshot) -> str:
+def _counts(found: ClusterSnapshot) -> str:
     kinds = [
         f"{kind} {kept:,}" if kept == read else f"{kind} {kept:,} of {read:,} (the others use no devices)"
         for kind, (kept, read) in found.counts.items()

@@ -3,7 +3,7 @@
 - `dralloc.compiler.demands`: what is to be placed, and in which order;
 - `dralloc.compiler.where`: which nodes a pod may be placed on;
 - `dralloc.compiler.extended`: claims for the extended resources that pods ask for;
-- `dralloc.compiler.plugins`: extended resources that no class offers;
+- `dralloc.compiler.device_plugins`: extended resources that no class offers;
 - `dralloc.compiler.unmodelled`: what pods ask for and neither first fit nor the optimum looks at;
 - `dralloc.compiler.gangs`: which pods are placed all or none;
 - `dralloc.compiler.budgets`: what namespaces use of something that is capped or to be shared fairly;
@@ -13,6 +13,6 @@
 
 from __future__ import annotations
 
-from dralloc.compiler.compile import Compiled, compile_cluster
+from dralloc.compiler.compile import CompiledCluster, compile_cluster
 
-__all__ = ["Compiled", "compile_cluster"]
+__all__ = ["CompiledCluster", "compile_cluster"]

@@ -54,12 +54,12 @@ def find_budgets(
 
 
 def _totals(inventory: Inventory, resource: str) -> Iterator[int]:
-    """Counters of that name, and capacities of devices that draw on none."""
+    """Counters of that name, and capacities of devices that consume none."""
     named = {number for number, counter in enumerate(inventory.counters) if counter.id.counter == resource}
     yield from (inventory.counters[number].total for number in named)
     for device, source in zip(inventory.devices, inventory.sources, strict=True):
-        drawn = (*device.consumes, *source.requested_counters)
-        if resource in device.capacity and not any(number in named for number, _ in drawn):
+        consumed = (*device.consumes, *source.requested_counters)
+        if resource in device.capacity and not any(number in named for number, _ in consumed):
             yield device.capacity[resource].total
 
 

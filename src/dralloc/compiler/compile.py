@@ -12,9 +12,9 @@ from dralloc.budget import Cap
 from dralloc.cluster import Cluster
 from dralloc.compiler.budgets import find_budgets
 from dralloc.compiler.demands import Demands
+from dralloc.compiler.device_plugins import DevicePlugins
 from dralloc.compiler.extended import with_extended_resources
 from dralloc.compiler.gangs import find_gangs
-from dralloc.compiler.plugins import Plugins
 from dralloc.compiler.quota import check_quotas
 from dralloc.compiler.remarks import cap_remarks, drift_remarks, eviction_remarks, group_remarks
 from dralloc.compiler.unmodelled import unmodelled_remarks
@@ -28,11 +28,11 @@ from dralloc.problem import Demand, Problem
 from dralloc.problem.holdings import Holding
 from dralloc.unasked import Unasked
 
-__all__ = ["Compiled", "compile_cluster"]
+__all__ = ["CompiledCluster", "compile_cluster"]
 
 
 @dataclass(frozen=True, repr=False)
-class Compiled(Brief):
+class CompiledCluster(Brief):
     """A problem with the objects behind its numbers, which the writer needs.
 
     ``cluster`` also has the claims for extended resources. ``findings`` are remarks about what does not fit together,
@@ -66,7 +66,7 @@ def compile_cluster(  # noqa: PLR0913 - one parameter per choice
     gang: str = "",
     caps: Sequence[Cap] = (),
     fair: str = "",
-) -> Compiled:
+) -> CompiledCluster:
     """Compile what a cluster wants and has.
 
     Parameters
@@ -104,7 +104,7 @@ def compile_cluster(  # noqa: PLR0913 - one parameter per choice
         if nodes and (caps or fair)
         else inventory
     )
-    plugins = Plugins(cluster, chosen, features)
+    plugins = DevicePlugins(cluster, chosen, features)
     demands = Demands(cluster, chosen, table, extended.elsewhere, quotas.defects, gangs, plugins)
     wanted = demands.in_order()
     problem = Problem(
@@ -128,7 +128,7 @@ def compile_cluster(  # noqa: PLR0913 - one parameter per choice
         *demands.findings,
         *unmodelled_remarks(cluster.pods, chosen, wanted, plugins),
     )
-    return Compiled(problem, inventory, table, cluster, findings, demands.unasked)
+    return CompiledCluster(problem, inventory, table, cluster, findings, demands.unasked)
 
 
 def _choose(nodes: Sequence[ApiNode], names: Sequence[str]) -> tuple[ApiNode, ...]:

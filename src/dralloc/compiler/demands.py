@@ -15,8 +15,8 @@ from dralloc.api import Node as ApiNode
 from dralloc.api import Pod, ResourceClaim
 from dralloc.api.expansion import generated_name
 from dralloc.cluster import Cluster
+from dralloc.compiler.device_plugins import DevicePlugins
 from dralloc.compiler.gangs import Gangs
-from dralloc.compiler.plugins import Plugins
 from dralloc.compiler.where import Where
 from dralloc.errors import Finding
 from dralloc.match import MatchTable
@@ -53,7 +53,7 @@ class Demands:
     elsewhere: Mapping[ClaimKey, frozenset[str]]
     refused: Mapping[ClaimKey, str]
     gangs: Gangs
-    plugins: Plugins
+    plugins: DevicePlugins
     unasked: dict[ClaimKey, Unasked] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 

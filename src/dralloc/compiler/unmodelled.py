@@ -8,7 +8,7 @@ from typing import Final
 
 from dralloc.api import Node, Pod, PodSpec, Toleration
 from dralloc.api.tolerating import CORDON_TAINT, all_tolerated
-from dralloc.compiler.plugins import Plugins
+from dralloc.compiler.device_plugins import DevicePlugins
 from dralloc.errors import Finding
 from dralloc.problem import Demand
 
@@ -24,7 +24,7 @@ _RULES: Final[Mapping[str, Callable[[PodSpec], object]]] = {
 
 
 def unmodelled_remarks(
-    pods: Sequence[Pod], nodes: Sequence[Node], demands: Sequence[Demand], plugins: Plugins
+    pods: Sequence[Pod], nodes: Sequence[Node], demands: Sequence[Demand], plugins: DevicePlugins
 ) -> Iterator[Finding]:
     """Resources of nodes that pods ask for, what binds pods to others, and taints of nodes that pods do not tolerate.
 
@@ -57,7 +57,7 @@ def _pods(number: int) -> str:
 
 
 class _Taints:
-    """The taints of nodes, cordons excepted. Pods of equal wishes get the same answer without another look."""
+    """The taints of nodes, cordons excepted. Pods with equal rules get the same answer at once."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         own = ([one for one in node.spec.taints if one.key != CORDON_TAINT.key] for node in nodes)
@@ -74,7 +74,7 @@ class _Taints:
         closed = self._known[tolerations]
         if not closed or demand.nodes is None:
             return bool(closed)
-        # Pods of equal wishes have the same tuple of nodes, whose numbers need not be compared again.
+        # Pods with equal rules have the same tuple of nodes, whose numbers need not be compared again.
         key = closed, id(demand.nodes)
         if key not in self._met:
             self._met[key] = not closed.isdisjoint(demand.nodes)

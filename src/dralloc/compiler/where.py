@@ -13,7 +13,7 @@ __all__ = ["Where"]
 
 
 class Where:
-    """Finds nodes. Pods of equal wishes, which most pods are, get the same answer without another look at the nodes."""
+    """Finds nodes. Pods with equal rules, as most pods have, get the same answer at once."""
 
     def __init__(self, nodes: Sequence[ApiNode]) -> None:
         self._nodes = nodes
@@ -50,7 +50,7 @@ class Where:
         return self._known[key]
 
     def everywhere(self) -> tuple[int, ...] | None:
-        """The nodes for somebody without wishes."""
+        """The nodes for a pod without rules."""
         if () not in self._known:
             self._known[()] = self._schedulable(range(len(self._nodes)))
         return self._known[()]

@@ -8,7 +8,7 @@ from typing import Any
 
 from dralloc.api import AllocationResult
 from dralloc.check import check
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.conformance.cases import AllocationCase, Json
 from dralloc.conformance.difference import first_difference
 from dralloc.conformance.document import OutcomeDocument
@@ -81,7 +81,7 @@ def _some(exists: bool) -> str:
     return "a solution" if exists else "none"
 
 
-def _single_answer(compiled: Compiled, solution: Solution) -> dict[str, Any]:
+def _single_answer(compiled: CompiledCluster, solution: Solution) -> dict[str, Any]:
     error = solution.errors.get(0)
     written = allocations(compiled, solution)
     demands = compiled.problem.demands
@@ -97,7 +97,7 @@ def _single_answer(compiled: Compiled, solution: Solution) -> dict[str, Any]:
     }
 
 
-def _batch_answer(case: AllocationCase, compiled: Compiled, solution: Solution) -> dict[str, Any]:
+def _batch_answer(case: AllocationCase, compiled: CompiledCluster, solution: Solution) -> dict[str, Any]:
     demands = compiled.problem.demands
     numbers = {demand.key.name: number for number, demand in enumerate(demands)}
     placements = {placement.demand: placement for placement in solution.placements}

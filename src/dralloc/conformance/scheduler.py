@@ -12,7 +12,7 @@ from itertools import chain, islice, product
 from typing import Any, Final
 
 from dralloc.api import Node
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.conformance.allocation import Outcome, name_shares, wire_form
 from dralloc.conformance.cases import Json
 from dralloc.conformance.difference import first_difference
@@ -70,7 +70,7 @@ def _orders(nodes: Sequence[Node]) -> Iterator[Sequence[int]]:
 class _Replay:
     """One pass over the attempts. ``difference`` is the first one, ``agreed`` the number of attempts before it."""
 
-    def __init__(self, run: Json, compiled: Compiled, profiles: Sequence[Profile], order: Sequence[int]) -> None:
+    def __init__(self, run: Json, compiled: CompiledCluster, profiles: Sequence[Profile], order: Sequence[int]) -> None:
         self._run = run
         self._compiled = compiled
         self._scheduler = Scheduler(compiled, profiles, order)

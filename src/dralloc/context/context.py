@@ -46,11 +46,11 @@ class Context:
         verdicts: dict[object, bool] = {}
         found = []
         for pool in self.problem.nodes[node].pools:
-            for device, look in zip(pool.devices, self.offers.looks(pool.devices), strict=True):
-                wanted = verdicts.get(look)
+            for device, key in zip(pool.devices, self.offers.device_keys(pool.devices), strict=True):
+                wanted = verdicts.get(key)
                 if wanted is None:
                     selected = (self.offers.selects(each, device) is not False for each in alternatives)
-                    wanted = verdicts[look] = any(selected)
+                    wanted = verdicts[key] = any(selected)
                 if wanted:
                     found.append(device)
         return found

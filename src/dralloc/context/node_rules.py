@@ -9,7 +9,7 @@ from dralloc.api import Node, NodeSelector, NodeSelectorTerm, Pod
 from dralloc.api.node_selectors import selector_matches
 from dralloc.api.tolerating import goes_to_cordoned
 from dralloc.cluster import Cluster
-from dralloc.compiler import Compiled
+from dralloc.compiler import CompiledCluster
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand
 
@@ -30,7 +30,7 @@ class Exclusions:
         The objects behind the problem; without them there is one rule, the demand's list of nodes.
     """
 
-    compiled: Compiled | None = None
+    compiled: CompiledCluster | None = None
     _found: dict[tuple[ClaimKey, int], tuple[str, ...]] = field(default_factory=dict)
 
     def rules(self, demand: Demand, node: int) -> tuple[str, ...]:

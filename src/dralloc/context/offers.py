@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from dralloc.api import CELDeviceSelector, DeviceClass, DeviceSelector, DeviceTaint, DeviceToleration
 from dralloc.api.tolerating import all_tolerated
-from dralloc.compiler import Compiled
+from dralloc.compiler import CompiledCluster
 from dralloc.context.clauses import Clause, clauses_of
 from dralloc.inventory.charges import charge_for
 from dralloc.match import Criteria, MatchTable
@@ -58,13 +58,13 @@ class Offers(Overlay):
 
     def __init__(self, eligibility: Eligibility) -> None:
         super().__init__(eligibility)
-        self._looks: dict[tuple[int, ...], tuple[Hashable, ...]] = {}
+        self._device_keys: dict[tuple[int, ...], tuple[Hashable, ...]] = {}
 
-    def looks(self, devices: tuple[int, ...]) -> tuple[Hashable, ...]:
-        """The looks of a pool's devices, found out once."""
-        found = self._looks.get(devices)
+    def device_keys(self, devices: tuple[int, ...]) -> tuple[Hashable, ...]:
+        """The keys of a pool's devices, found out once."""
+        found = self._device_keys.get(devices)
         if found is None:
-            found = self._looks[devices] = tuple(map(self.look, devices))
+            found = self._device_keys[devices] = tuple(map(self.device_key, devices))
         return found
 
     def clauses(self, alternative: int) -> tuple[Clause, ...]:  # noqa: ARG002 - nothing is known here
@@ -95,7 +95,7 @@ class TableOffers(Offers):
 
     knows_selectors = True
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: CompiledCluster) -> None:
         given = compiled.table
         self.table = MatchTable(given.inventory, given.features, given.taint_rules)
         for criteria in given.criteria:
@@ -146,9 +146,9 @@ class TableOffers(Offers):
                 self._unasked[index] = variation.unasked
         return self._varied[key]
 
-    def kind(self, alternative: int) -> Hashable:
-        """Alternatives of one kind get the same answers."""
-        return super().kind(alternative), self._unasked.get(alternative)
+    def request_key(self, alternative: int) -> Hashable:
+        """As in `Eligibility`; variations are told apart."""
+        return super().request_key(alternative), self._unasked.get(alternative)
 
     def charge(self, alternative: int, device: int) -> Charge | None:
         """As in `Eligibility`; of what is not asked, as little as the device's policy allows."""
@@ -186,7 +186,7 @@ class TableOffers(Offers):
         )
 
 
-def _expressions(compiled: Compiled) -> list[str]:
+def _expressions(compiled: CompiledCluster) -> list[str]:
     """Every selector that a variation can be made of: those of all claims and of all classes."""
     found = [expression for criteria in compiled.table.criteria for expression in criteria.selectors]
     for claim in compiled.cluster.claims:

@@ -40,10 +40,10 @@ class Screening:
         """The devices on a node that could be had for an alternative."""
         fits = self._by_look[alternative.index]
         for pool in self._context.problem.nodes[node].pools:
-            for device, look in zip(pool.devices, self._context.offers.looks(pool.devices), strict=True):
-                if look not in fits:
-                    fits[look] = self._fits(alternative, device)
-                if fits[look] and self._is_left(alternative, device, node):
+            for device, key in zip(pool.devices, self._context.offers.device_keys(pool.devices), strict=True):
+                if key not in fits:
+                    fits[key] = self._fits(alternative, device)
+                if fits[key] and self._is_left(alternative, device, node):
                     yield device
 
     def serves(self, alternative: Alternative, number: int, node: int) -> bool:
@@ -51,7 +51,7 @@ class Screening:
         return self._fits(alternative, number) and self._is_left(alternative, number, node)
 
     def _fits(self, alternative: Alternative, number: int) -> bool:
-        """What does not depend on who holds what, and is the same for all devices of one look."""
+        """What does not depend on who holds what, and is the same for all devices of one key."""
         offers = self._context.offers
         return (
             offers.selects(alternative.index, number) is True

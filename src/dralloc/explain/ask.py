@@ -10,7 +10,7 @@ from dralloc.allocate import allocate
 from dralloc.budget import Cap, parsed
 from dralloc.choices import ExplainedName, Mode, ModeName, SolveOptions, chosen
 from dralloc.cluster import Cluster
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.context.node_rules import Exclusions
 from dralloc.errors import ChoiceError, DrallocError
 from dralloc.explain.competition import compete
@@ -96,7 +96,7 @@ def explain(  # noqa: PLR0913 - one parameter per choice
     return question.of_first_fit(nodes, timings, suggest=suggest)
 
 
-def _number(compiled: Compiled, claim: ClaimKey | str | None, pod: ClaimKey | str | None) -> int:
+def _number(compiled: CompiledCluster, claim: ClaimKey | str | None, pod: ClaimKey | str | None) -> int:
     return find_demand(compiled, _key(claim), _key(pod))
 
 
@@ -108,7 +108,7 @@ def _key(name: ClaimKey | str | None) -> ClaimKey | None:
 class _Question:
     """One demand, one mode. ``unminded``: whether there are caps or fairness that the mode does not look at."""
 
-    compiled: Compiled
+    compiled: CompiledCluster
     number: int
     mode: Mode
     options: Options

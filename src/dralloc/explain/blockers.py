@@ -10,7 +10,7 @@ from dralloc.explain.change import Change
 from dralloc.explain.situation import Situation
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Charge
-from dralloc.problem.ledger import counters_drawn
+from dralloc.problem.ledger import counter_consumption
 from dralloc.spending import amount_used
 
 __all__ = ["Blockers"]
@@ -78,7 +78,9 @@ class Blockers:
         device, ledger = self._context.problem.devices[number], self._context.ledger
         charge = self._context.offers.charge(alternative.index, number) or Charge()
         users: list[Iterable[ClaimKey]] = [ledger.holders_of_device(device.slot)]
-        users += (ledger.holders_of_counter(counter) for counter, _ in counters_drawn(device, charge, opening=True))
+        users += (
+            ledger.holders_of_counter(counter) for counter, _ in counter_consumption(device, charge, opening=True)
+        )
         users += (ledger.users_of_set(counter_set) for counter_set, _ in device.compatibility)
         return set().union(*users) - self._situation.lab.turn.own
 

@@ -44,8 +44,8 @@ class Funnel:
     def shortage(self, claim: Claim, alternative: Alternative, node: int) -> Cause | None:
         """Why too few devices are left for a request alone; None if there are enough."""
         tally = _Tally()
-        for device, look in self._reached(node):
-            tally.add(self._exclusion(alternative, device, look))
+        for device, device_key in self._reached(node):
+            tally.add(self._exclusion(alternative, device, device_key))
         every = alternative.count is None
         if every:
             blocking = tally.behind(Code.IN_USE)
@@ -58,16 +58,16 @@ class Funnel:
     def _reached(self, node: int) -> Iterator[tuple[int, object]]:
         problem, offers = self._context.problem, self._context.offers
         for pool in problem.nodes[node].pools:
-            for device, look in zip(pool.devices, offers.looks(pool.devices), strict=True):
+            for device, device_key in zip(pool.devices, offers.device_keys(pool.devices), strict=True):
                 if problem.on_node(device, node):
-                    yield device, look
+                    yield device, device_key
 
     def exclusion(self, alternative: Alternative, device: int) -> Exclusion | None:
         """What keeps a device from an alternative that is alone with it; None if nothing does."""
-        return self._exclusion(alternative, device, self._context.offers.look(device))
+        return self._exclusion(alternative, device, self._context.offers.device_key(device))
 
-    def _exclusion(self, alternative: Alternative, device: int, look: object) -> Exclusion | None:
-        key = alternative.index, look
+    def _exclusion(self, alternative: Alternative, device: int, device_key: object) -> Exclusion | None:
+        key = alternative.index, device_key
         if key not in self._published:
             self._published[key] = next(self._unfit(alternative.index, device), None)
         return self._published[key] or next(self._in_the_way(alternative, device), None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dralloc.api import DeviceTaint
-from dralloc.compiler import Compiled
+from dralloc.compiler import CompiledCluster
 from dralloc.context.offers import Variation
 from dralloc.explain.change import Cap, Change, Place
 from dralloc.explain.lab import Lab
@@ -60,7 +60,7 @@ class Member:
     detail: str = ""
 
 
-def members_of(lab: Lab, problem: Problem, wording: Wording, compiled: Compiled | None) -> list[Member]:
+def members_of(lab: Lab, problem: Problem, wording: Wording, compiled: CompiledCluster | None) -> list[Member]:
     """Every rule that could be part of a conflict about the lab's demand."""
     found = _Members(lab, problem, wording, compiled)
     amounts = (*found.counters(), *found.groups(), *found.capacities(), *found.caps())
@@ -77,7 +77,7 @@ def alternatives_of(claims: tuple[Claim, ...]) -> Iterator[tuple[Place, Claim, A
 
 
 class _Members:
-    def __init__(self, lab: Lab, problem: Problem, wording: Wording, compiled: Compiled | None) -> None:
+    def __init__(self, lab: Lab, problem: Problem, wording: Wording, compiled: CompiledCluster | None) -> None:
         self.lab = lab
         self.problem = problem
         self.wording = wording
@@ -124,11 +124,11 @@ class _Members:
 
     @property
     def _representatives(self) -> list[int]:
-        """One device of each look."""
-        looks: dict[object, int] = {}
+        """One device of each key."""
+        keys: dict[object, int] = {}
         for device in range(len(self.problem.devices)):
-            looks.setdefault(self.context.offers.look(device), device)
-        return list(looks.values())
+            keys.setdefault(self.context.offers.device_key(device), device)
+        return list(keys.values())
 
     def nodes(self) -> Iterator[Member]:
         """The rules that leave nodes out."""

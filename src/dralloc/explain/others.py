@@ -86,7 +86,7 @@ def _usual(cluster: Cluster, offers: TableOffers) -> list[_Other]:
             known = seen[id(claim.spec)] = compile_claim(claim, cluster.classes, offers.table, offers.table.features)
         for _, _, alternative in alternatives_of((known,)):
             if not alternative.admin and not alternative.defect:
-                kind = offers.kind(alternative.index)
+                kind = offers.request_key(alternative.index)
                 counts[kind] = counts.get(kind, 0) + 1
                 first.setdefault(kind, _Other(known, alternative, offers.table.criteria[alternative.index]))
     order = sorted(counts, key=lambda kind: -counts[kind])

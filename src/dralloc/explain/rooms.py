@@ -31,13 +31,13 @@ def new_nodes(situation: Situation) -> Iterator[str]:
 
 
 def _kinds(situation: Situation) -> list[int]:
-    """The first node of each kind: those that offer devices of equal looks, in the same order."""
+    """The first node of each kind: those that offer devices of equal keys, in the same order."""
     offers = situation.lab.turn.context.offers
     kinds: dict[object, int] = {}
     for number in range(len(situation.problem.nodes)):
         local = _local(situation, number)
         if local:
-            kinds.setdefault(tuple(offers.look(device) for device in local), number)
+            kinds.setdefault(tuple(offers.device_key(device) for device in local), number)
     return list(kinds.values())[:_MOST]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dralloc.compiler import Compiled
+from dralloc.compiler import CompiledCluster
 from dralloc.explain.change import Change
 from dralloc.explain.lab import Lab
 from dralloc.explain.wording import Wording
@@ -34,7 +34,7 @@ class Situation:
     lab: Lab
     problem: Problem
     wording: Wording
-    compiled: Compiled | None = None
+    compiled: CompiledCluster | None = None
     most_moves: int = 2
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dralloc.compiler import Compiled
+from dralloc.compiler import CompiledCluster
 from dralloc.context.node_rules import pod_of
 from dralloc.errors import DrallocError
 from dralloc.names import ClaimKey
@@ -21,7 +21,7 @@ _PATHS: Final = {
 }
 
 
-def find_demand(compiled: Compiled, claim: ClaimKey | None, pod: ClaimKey | None) -> int:
+def find_demand(compiled: CompiledCluster, claim: ClaimKey | None, pod: ClaimKey | None) -> int:
     """The index of the demand.
 
     Raises
@@ -41,7 +41,7 @@ def find_demand(compiled: Compiled, claim: ClaimKey | None, pod: ClaimKey | None
     raise DrallocError(_about_pod(compiled, pod or ClaimKey("", "")))
 
 
-def _about_claim(compiled: Compiled, key: ClaimKey) -> str:
+def _about_claim(compiled: CompiledCluster, key: ClaimKey) -> str:
     cluster = compiled.cluster
     claim = cluster.claim(key)
     if claim is None:
@@ -54,7 +54,7 @@ def _about_claim(compiled: Compiled, key: ClaimKey) -> str:
     return f"ResourceClaim {key}: is not pending{reason}"
 
 
-def _about_pod(compiled: Compiled, key: ClaimKey) -> str:
+def _about_pod(compiled: CompiledCluster, key: ClaimKey) -> str:
     why = compiled.unasked.get(key)
     if why is None:
         return f"Pod {key}: not found"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from dralloc.compiler import Compiled
+from dralloc.compiler import CompiledCluster
 from dralloc.context.context import Context
 from dralloc.context.node_rules import pod_of
 from dralloc.context.offers import Offers, TableOffers
@@ -94,7 +94,9 @@ def _place(problem: Problem, before: list[int], mates: list[int]) -> tuple[Place
     return tuple(replace(one, demand=order[one.demand]) for one in found.placements)
 
 
-def take_turn(problem: Problem, number: int, placements: Sequence[Placement], compiled: Compiled | None = None) -> Turn:
+def take_turn(
+    problem: Problem, number: int, placements: Sequence[Placement], compiled: CompiledCluster | None = None
+) -> Turn:
     """The turn of a demand after these placements.
 
     Parameters
@@ -123,7 +125,7 @@ def take_turn(problem: Problem, number: int, placements: Sequence[Placement], co
     return Turn(context, number, demand, nodes, reachable, placed, _own(whole, compiled), caps)
 
 
-def _own(demand: Demand, compiled: Compiled | None) -> frozenset[ClaimKey]:
+def _own(demand: Demand, compiled: CompiledCluster | None) -> frozenset[ClaimKey]:
     pod = None if compiled is None else pod_of(compiled.cluster, demand)
     used = () if compiled is None or pod is None else compiled.cluster.pod_claims(pod)
     return frozenset((*used, *(claim.key for claim in demand.claims)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dralloc.api import CapacityRequestPolicy, DeviceTaint, DeviceToleration
-from dralloc.compiler import Compiled
+from dralloc.compiler import CompiledCluster
 from dralloc.inventory.groups import grouped_sets
 from dralloc.names import ClaimKey
 from dralloc.problem import NO_GROUPS, PoolAccess, PoolState
@@ -51,7 +51,7 @@ class Wording:
         The objects behind the problem, if there are any.
     """
 
-    def __init__(self, placed: Mapping[ClaimKey, int], compiled: Compiled | None = None) -> None:
+    def __init__(self, placed: Mapping[ClaimKey, int], compiled: CompiledCluster | None = None) -> None:
         self._placed = placed
         self._compiled = compiled
 

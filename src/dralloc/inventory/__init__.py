@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dralloc.inventory.catalog import Source
+from dralloc.inventory.catalog import PublishedDevice
 from dralloc.inventory.drift import Drift, find_drift
 from dralloc.inventory.inventory import Inventory, take_inventory
 from dralloc.inventory.reach import NodeIndex, find_reach
@@ -13,7 +13,7 @@ __all__ = [
     "Drift",
     "Inventory",
     "NodeIndex",
-    "Source",
+    "PublishedDevice",
     "compared_values",
     "find_drift",
     "find_reach",

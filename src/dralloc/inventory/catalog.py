@@ -10,7 +10,7 @@ from dralloc.api import Counter as ApiCounter
 from dralloc.api import Device as ApiDevice
 from dralloc.api import ResourceSlice
 from dralloc.features import Features
-from dralloc.inventory.consumption import Consumption, CounterGroup, Layout
+from dralloc.inventory.consumption import Consumption, CounterGroup, CounterLayout
 from dralloc.inventory.groups import compatibility, grouped_sets
 from dralloc.inventory.pools import PoolView
 from dralloc.inventory.reach import NodeIndex
@@ -19,14 +19,14 @@ from dralloc.names import CounterID, DeviceID, PoolID
 from dralloc.problem import Capacity, Counter, Device, Scalar
 from dralloc.record import record
 
-__all__ = ["Catalog", "Source"]
+__all__ = ["Catalog", "PublishedDevice"]
 
 
 _NOTHING: Mapping[str, frozenset[Scalar]] = {}
 
 
 @record
-class Source:
+class PublishedDevice:
     """Where a device was published.
 
     ``requested_counters``: index of each counter that is consumed by request, with the key of the capacity request that
@@ -61,7 +61,7 @@ class Catalog:
     features: Features
     allocated: frozenset[DeviceID] = frozenset()
     devices: list[Device] = field(default_factory=list)
-    sources: list[Source] = field(default_factory=list)
+    sources: list[PublishedDevice] = field(default_factory=list)
     counters: list[Counter] = field(default_factory=list)
     published: list[ApiCounter] = field(default_factory=list)
     slots: dict[DeviceID, int] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class Catalog:
         self.grouped += len(sets)
         return sets
 
-    def _enter_counters(self, pool: PoolID, layout: Layout, group: int) -> None:
+    def _enter_counters(self, pool: PoolID, layout: CounterLayout, group: int) -> None:
         self.published += layout.counters
         totals = [counter.value.nanos for counter in layout.counters]
         ids = [CounterID(*pool, counter_set, name) for counter_set, name in layout.names]
@@ -140,7 +140,7 @@ class Catalog:
             [compatibility(device, grouped) for device in devices] if grouped else repeat(()),
         )
         self.sources += map(
-            Source, repeat(slice_), devices, by_request if features.SharedConsumableCapacity else repeat(())
+            PublishedDevice, repeat(slice_), devices, by_request if features.SharedConsumableCapacity else repeat(())
         )
 
     def _capacity(self, device: ApiDevice) -> Mapping[str, Capacity]:

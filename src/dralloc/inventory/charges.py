@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from dralloc.api import Counter, DeviceCapacity
-from dralloc.inventory.catalog import Source
+from dralloc.inventory.catalog import PublishedDevice
 from dralloc.inventory.policy import amount_taken
 from dralloc.problem import Charge
 from dralloc.quantity import Quantity
@@ -16,7 +16,7 @@ __all__ = ["charge_for", "counters_charged"]
 
 
 def charge_for(
-    requested: Mapping[str, Quantity], source: Source, counters: Counters, *, shareable: bool
+    requested: Mapping[str, Quantity], source: PublishedDevice, counters: Counters, *, shareable: bool
 ) -> Charge | None:
     """What an allocation of the device takes when a request asks for these amounts.
 
@@ -70,7 +70,7 @@ def _capacity_taken(
 
 
 def _recorded_by_request(
-    requested: Mapping[str, Quantity], source: Source, counters: Counters
+    requested: Mapping[str, Quantity], source: PublishedDevice, counters: Counters
 ) -> dict[str, Quantity] | None:
     """The amounts to record for counters that are consumed by request, by capacity key.
 
@@ -87,7 +87,9 @@ def _recorded_by_request(
     return recorded
 
 
-def counters_charged(recorded: Mapping[str, Quantity], source: Source, counters: Counters) -> Iterator[tuple[int, int]]:
+def counters_charged(
+    recorded: Mapping[str, Quantity], source: PublishedDevice, counters: Counters
+) -> Iterator[tuple[int, int]]:
     """What an allocation with that ``consumedCapacity`` charges to counters by request: pairs of counter and nanos."""
     for index, key in source.requested_counters:
         if key in recorded:

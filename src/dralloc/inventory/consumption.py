@@ -8,7 +8,7 @@ from operator import itemgetter
 
 from dralloc.api import CounterSet, DeviceCounterConsumption
 
-__all__ = ["Consumption", "CounterGroup", "Layout"]
+__all__ = ["Consumption", "CounterGroup", "CounterLayout"]
 
 Amount = tuple[int, int]
 """A counter and nanos."""
@@ -32,7 +32,7 @@ class _Known:
     by_request: ByRequest
 
 
-class Layout:
+class CounterLayout:
     """The counter sets of a group of slices, and what devices consume of them.
 
     Equal counter sets, and equal lists of consumed counters, are one object after loading: by that they are known.
@@ -88,7 +88,7 @@ class CounterGroup:
     """The counters of a group of slices, numbered from ``first``."""
 
     first: int
-    layout: Layout
+    layout: CounterLayout
     _amounts: list[Amount] = field(default_factory=list)
 
     def taken(self, consumers: Iterable[Sequence[DeviceCounterConsumption]]) -> tuple[list[Fixed], list[ByRequest]]:
@@ -117,11 +117,11 @@ class CounterGroup:
 class Consumption:
     """Makes counter groups. Those with the same counter sets have one layout."""
 
-    _layouts: dict[tuple[int, ...], Layout] = field(default_factory=dict)
+    _layouts: dict[tuple[int, ...], CounterLayout] = field(default_factory=dict)
 
     def group(self, first: int, sets: Sequence[CounterSet]) -> CounterGroup:
         """The counters of these sets, numbered from this index on."""
         key = tuple(map(id, sets))
         if key not in self._layouts:
-            self._layouts[key] = Layout(sets)
+            self._layouts[key] = CounterLayout(sets)
         return CounterGroup(first, self._layouts[key])

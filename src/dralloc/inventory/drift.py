@@ -1,6 +1,6 @@
 """Where allocated claims and the newest slices contradict each other.
 
-What an allocated device draws from counters is written in slices only, and slices change: a driver may publish a pool
+What an allocated device consumes of counters is written in slices only, and slices change: a driver may publish a pool
 again without a device that is in use, or with other counters for it. Nobody can tell then what is left of the counters
 (kubernetes/kubernetes#140802), and more may be allocated than there is.
 """

@@ -1,11 +1,11 @@
 """Compatibility groups (KEP-5963): what may be in use together on one counter set.
 
-A device can declare groups for each counter set that it draws on. Whatever is in use on a counter set must have a group
-in common; devices that declare none are compatible among themselves and with nobody else. Allocated devices count with
-the groups that the slices say now.
+A device can declare groups for each counter set that it consumes counters of. Whatever is in use on a counter set must
+have a group in common; devices that declare none are compatible among themselves and with nobody else. Allocated
+devices count with the groups that the slices say now.
 
 With the gate ``DRADeviceCompatibilityGroups`` off (it is alpha in Kubernetes 1.37), upstream skips a device that
-declares groups, and one that draws on a counter set on which an allocated device declares groups, so that nothing
+declares groups, and one that consumes counters of a set on which an allocated device declares groups, so that nothing
 incompatible is ever in use together. Source of both: upstream's ``compatibility_groups.go``.
 """
 
@@ -28,7 +28,7 @@ def grouped_sets(devices: Iterable[Device], first: int) -> Mapping[str, int]:
 
 
 def compatibility(device: Device, sets: Mapping[str, int]) -> tuple[tuple[int, frozenset[str]], ...]:
-    """A device's groups on each of the numbered counter sets that it draws on."""
+    """A device's groups on each of the numbered counter sets of which it consumes."""
     return tuple(
         (sets[one.counter_set], frozenset(one.compatibility_groups or (NO_GROUPS,)))
         for one in device.consumes_counters

@@ -11,7 +11,7 @@ from dralloc.api import Node as ApiNode
 from dralloc.api import ResourceClaim, ResourceSlice
 from dralloc.brief import Brief
 from dralloc.features import Features
-from dralloc.inventory.catalog import Catalog, Source
+from dralloc.inventory.catalog import Catalog, PublishedDevice
 from dralloc.inventory.groups import Skipped
 from dralloc.inventory.pools import PoolView, PoolViews
 from dralloc.inventory.reach import NodeIndex, find_reach
@@ -44,7 +44,7 @@ class Inventory(Brief):
 
     nodes: tuple[Node, ...]
     devices: tuple[Device, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[PublishedDevice, ...]
     counters: tuple[Counter, ...]
     published: tuple[ApiCounter, ...]
     usage: Usage
@@ -101,9 +101,9 @@ def _visit_nodes(
     for number, slice_ in enumerate(slices):
         pools[slice_.pool_id].append(number)
     reach = find_reach(slices, index, len(nodes), features)
-    accesses: dict[tuple[PoolID, tuple[int, ...]], _Access | None] = {}
+    accesses: dict[tuple[PoolID, tuple[int, ...]], _VisiblePool | None] = {}
 
-    def access(pool: PoolID, relevant: tuple[int, ...]) -> _Access | None:
+    def access(pool: PoolID, relevant: tuple[int, ...]) -> _VisiblePool | None:
         if (pool, relevant) not in accesses:
             view = views.view(pools[pool], relevant)
             if view is not None and view.state is PoolState.USABLE and pool in closed:
@@ -112,7 +112,7 @@ def _visit_nodes(
         return accesses[pool, relevant]
 
     # A pool of which a node sees only counters has no devices for it, but it can still be incomplete or invalid.
-    unusable: dict[PoolID, _Access | None] = {
+    unusable: dict[PoolID, _VisiblePool | None] = {
         pool: entry
         for pool, relevant in sorted(reach.everywhere.items())
         if (entry := access(pool, tuple(relevant))) is not None and entry.pool.state is not PoolState.USABLE
@@ -126,17 +126,17 @@ def _visit_nodes(
 
 
 @dataclass(frozen=True, slots=True)
-class _Access:
+class _VisiblePool:
     pool: PoolAccess
     binding_conditions: bool
 
 
-def _search_order(access: _Access) -> tuple[bool, PoolID]:
+def _search_order(access: _VisiblePool) -> tuple[bool, PoolID]:
     """Pools whose devices have binding conditions come last, because the others are simpler to use."""
     return access.binding_conditions, access.pool.id
 
 
-def _access(pool: PoolID, view: PoolView, catalog: Catalog) -> _Access:
+def _access(pool: PoolID, view: PoolView, catalog: Catalog) -> _VisiblePool:
     offered = catalog.offer(pool, view) if view.offered else ()
     conditional = any(
         device.binding_conditions is not None for index in view.offered for device in catalog.slices[index].spec.devices
@@ -144,4 +144,4 @@ def _access(pool: PoolID, view: PoolView, catalog: Catalog) -> _Access:
     if not catalog.features.DeviceCompatibilityGroups:
         skipped = Skipped.of((catalog.slices[index] for index in view.considered), catalog.allocated)
         offered = tuple(device for device in offered if not skipped.concern(catalog.sources[device].device))
-    return _Access(PoolAccess(pool, view.state, offered, view.reason), conditional)
+    return _VisiblePool(PoolAccess(pool, view.state, offered, view.reason), conditional)

@@ -15,7 +15,7 @@ from dralloc.api.node_selectors import selector_matches
 from dralloc.features import Features
 from dralloc.names import PoolID
 
-__all__ = ["NodeIndex", "Reach", "find_reach"]
+__all__ = ["NodeIndex", "SliceReach", "find_reach"]
 
 
 class NodeIndex:
@@ -59,7 +59,7 @@ class NodeIndex:
 
 
 @dataclass(frozen=True)
-class Reach:
+class SliceReach:
     """Slices by pool, as indices into the cluster's slices.
 
     ``everywhere``: slices with counters. ``by_node``: for each node the other slices that are meant for it.
@@ -69,9 +69,9 @@ class Reach:
     by_node: list[dict[PoolID, list[int]]] = field(default_factory=list)
 
 
-def find_reach(slices: Sequence[ResourceSlice], nodes: NodeIndex, count: int, features: Features) -> Reach:
+def find_reach(slices: Sequence[ResourceSlice], nodes: NodeIndex, count: int, features: Features) -> SliceReach:
     """Sort the slices by the nodes (``count`` of them) that they matter to."""
-    reach = Reach(by_node=[{} for _ in range(count)])
+    reach = SliceReach(by_node=[{} for _ in range(count)])
     for index, slice_ in enumerate(slices):
         if not features.PartitionableDevices and _is_partitionable(slice_):
             continue

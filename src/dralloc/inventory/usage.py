@@ -9,7 +9,7 @@ from dataclasses import replace
 from dralloc.api import Counter as ApiCounter
 from dralloc.api import DeviceRequestAllocationResult, ResourceClaim
 from dralloc.features import Features
-from dralloc.inventory.catalog import Source
+from dralloc.inventory.catalog import PublishedDevice
 from dralloc.inventory.charges import counters_charged
 from dralloc.names import ClaimKey, DeviceID
 from dralloc.problem import Charge, Counter, Device, Usage
@@ -35,7 +35,7 @@ class HoldingReader:
         self,
         slots: Mapping[DeviceID, int],
         devices: Sequence[Device],
-        sources: Sequence[Source],
+        sources: Sequence[PublishedDevice],
         published: Sequence[ApiCounter],
         features: Features,
     ) -> None:

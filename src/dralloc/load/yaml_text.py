@@ -55,7 +55,7 @@ def yaml_documents(data: bytes, limit: int) -> tuple[list[Any], str | None]:
 
 
 @dataclass(slots=True)
-class _Part:
+class _OpenNode:
     """A list or mapping that is being read, or what an anchor names.
 
     ``size`` is in characters; while the part is open, that of the text before it. ``depth`` is in levels.
@@ -79,7 +79,7 @@ class _Part:
 
 
 @dataclass(slots=True)
-class _Mapping(_Part):
+class _Mapping(_OpenNode):
     key: str | None = None
     merges: bool = False
     merged: list[dict[str, Any]] = field(default_factory=list)
@@ -98,7 +98,7 @@ class _Mapping(_Part):
 
     def close(self, size: int) -> None:
         """Merge: its own keys count more than merged ones, and the last of these most."""
-        _Part.close(self, size)
+        _OpenNode.close(self, size)
         if self.merged:
             self.value = {key: value for part in (*self.merged, self.value) for key, value in part.items()}
 
@@ -127,8 +127,8 @@ class _Builder:
         self._limit = limit
         self._aliased = 0
         self._size = 0
-        self._parts: list[_Part] = []
-        self._anchors: dict[str, _Part] = {}
+        self._parts: list[_OpenNode] = []
+        self._anchors: dict[str, _OpenNode] = {}
         self._takers: dict[type[yaml.Event], Callable[[Any], None]] = {
             yaml.DocumentStartEvent: self._begin,
             yaml.ScalarEvent: self._scalar,
@@ -154,7 +154,7 @@ class _Builder:
         self._size += len(event.value) + 1
         value = value_of(event)
         if event.anchor:
-            self._anchors[event.anchor] = _Part(value, len(event.value) + 1, depth=0, is_open=False)
+            self._anchors[event.anchor] = _OpenNode(value, len(event.value) + 1, depth=0, is_open=False)
         self._put(value, 0, event)
 
     def _alias(self, event: yaml.AliasEvent) -> None:
@@ -199,7 +199,7 @@ class _Builder:
         outer.add(value, event)
 
 
-_KINDS: Final[dict[type[yaml.Event], tuple[type[_Part], type[Any], str]]] = {
-    yaml.SequenceStartEvent: (_Part, list, "tag:yaml.org,2002:seq"),
+_KINDS: Final[dict[type[yaml.Event], tuple[type[_OpenNode], type[Any], str]]] = {
+    yaml.SequenceStartEvent: (_OpenNode, list, "tag:yaml.org,2002:seq"),
     yaml.MappingStartEvent: (_Mapping, dict, "tag:yaml.org,2002:map"),
 }

@@ -17,7 +17,7 @@ from dralloc.errors import AllocationError, FatalError
 from dralloc.features import Features
 from dralloc.inventory import Inventory
 from dralloc.inventory.charges import charge_for
-from dralloc.match.looks import Looks
+from dralloc.match.device_keys import DeviceKeys
 from dralloc.match.taint_rules import TaintRules
 from dralloc.names import ClaimKey, DeviceID
 from dralloc.problem import Charge
@@ -63,7 +63,7 @@ class _Failure:
 
 
 _Verdicts = dict[Hashable, "bool | _Failure"]
-"""By the look of a device."""
+"""By the key of a device."""
 
 _Charges = dict[Hashable, "Charge | None"]
 
@@ -97,32 +97,32 @@ class MatchTable(Brief):
         self.criteria.append(criteria)
         return len(self.criteria) - 1
 
-    def kind(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: int) -> Hashable:
         """A number for class, selectors, tolerations and amounts."""
         return self._kind_of[alternative]
 
-    def look(self, device: int) -> Hashable:
-        """A number for all that some class or request can tell about a device (see `Looks`)."""
-        known = self._look_of[device]
+    def device_key(self, device: int) -> Hashable:
+        """A number for all that some class or request can tell about a device (see `DeviceKeys`)."""
+        known = self._key_of[device]
         if known is None:
-            known = self._look_of[device] = self._look_at(device)
+            known = self._key_of[device] = self._find_key(device)
         return known
 
-    def _look_at(self, device: int) -> Hashable:
+    def _find_key(self, device: int) -> Hashable:
         source = self.inventory.sources[device]
         if source.requested_counters:
             # What such a device gives depends on its counters, which are its own.
             return id(source)
-        return self.looks.of(source.slice.spec.driver, source.device, self._taints_on(device))
+        return self.device_keys.of(source.slice.spec.driver, source.device, self._taints_on(device))
 
     @cached_property
-    def _look_of(self) -> list[Hashable]:
+    def _key_of(self) -> list[Hashable]:
         return [None] * len(self.inventory.devices)
 
     @cached_property
-    def looks(self) -> Looks:
+    def device_keys(self) -> DeviceKeys:
         """What the alternatives can tell apart."""
-        return Looks(dict.fromkeys(self._expressions()), self.features)
+        return DeviceKeys(dict.fromkeys(self._expressions()), self.features)
 
     def _expressions(self) -> Iterator[str]:
         for criteria in self.criteria:
@@ -133,10 +133,10 @@ class MatchTable(Brief):
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
         """Whether class and request selectors accept the device, or the fatal error that upstream raises."""
         verdicts = self._selected[alternative]
-        look = self.look(device)
-        verdict = verdicts.get(look)
+        key = self.device_key(device)
+        verdict = verdicts.get(key)
         if verdict is None:
-            verdict = verdicts[look] = self._evaluate(self.criteria[alternative], device)
+            verdict = verdicts[key] = self._evaluate(self.criteria[alternative], device)
         return self._error(self.criteria[alternative], device, verdict) if isinstance(verdict, _Failure) else verdict
 
     def admits(self, alternative: int, device: int) -> bool:
@@ -185,10 +185,10 @@ class MatchTable(Brief):
     def charge(self, alternative: int, device: int) -> Charge | None:
         """What an allocation takes; None if the device cannot give what the alternative asks for."""
         charges = self._charged[alternative]
-        look = self.look(device)
-        if look not in charges:
-            charges[look] = self._charge(self.criteria[alternative], device)
-        return charges[look]
+        key = self.device_key(device)
+        if key not in charges:
+            charges[key] = self._charge(self.criteria[alternative], device)
+        return charges[key]
 
     def _charge(self, criteria: Criteria, device: int) -> Charge | None:
         if not self.features.ConsumableCapacity:

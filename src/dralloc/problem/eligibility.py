@@ -9,7 +9,7 @@ from typing import Protocol
 from dralloc.errors import AllocationError
 from dralloc.problem.requests import Charge
 
-__all__ = ["Eligibility", "Overlay", "Renumbered", "Table", "renumbered"]
+__all__ = ["Eligibility", "EligibilityTable", "Overlay", "Renumbered", "renumbered"]
 
 Amounts = tuple[tuple[int, int], ...]
 """Counters by index, with amounts in nanos."""
@@ -27,11 +27,11 @@ class Eligibility(Protocol):
     def charge(self, alternative: int, device: int) -> Charge | None:
         """What an allocation takes; None if the device lacks a requested capacity or a request policy forbids it."""
 
-    def kind(self, alternative: int) -> Hashable:
-        """Alternatives of one kind get the same answers for every device, but for who is named in an error."""
+    def request_key(self, alternative: int) -> Hashable:
+        """A canonical key: alternatives with equal keys get the same answers for every device, errors' names aside."""
 
-    def look(self, device: int) -> Hashable:
-        """Devices of one look get the same answers for every alternative, but for who is named in an error."""
+    def device_key(self, device: int) -> Hashable:
+        """A canonical key: devices with equal keys get the same answers for every alternative, errors' names aside."""
 
 
 @dataclass(eq=False)
@@ -52,13 +52,13 @@ class Overlay:
         """As in `Eligibility`."""
         return self.base.charge(alternative, device)
 
-    def kind(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: int) -> Hashable:
         """As in `Eligibility`."""
-        return self.base.kind(alternative)
+        return self.base.request_key(alternative)
 
-    def look(self, device: int) -> Hashable:
+    def device_key(self, device: int) -> Hashable:
         """As in `Eligibility`."""
-        return self.base.look(device)
+        return self.base.device_key(device)
 
 
 @dataclass(eq=False)
@@ -86,13 +86,13 @@ class Renumbered(Overlay):
             return charge
         return replace(charge, counters=renumbered(charge.counters, self.counters))
 
-    def look(self, device: int) -> Hashable:
+    def device_key(self, device: int) -> Hashable:
         """As in `Eligibility`."""
-        return self.base.look(self.devices[device])
+        return self.base.device_key(self.devices[device])
 
 
 @dataclass(frozen=True)
-class Table:
+class EligibilityTable:
     """An eligibility that is known beforehand, and can be sent to another process: what is not listed is refused."""
 
     charges: Mapping[tuple[int, int], Charge]
@@ -109,11 +109,11 @@ class Table:
         """As in `Eligibility`."""
         return self.charges.get((alternative, device))
 
-    def kind(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: int) -> Hashable:
         """As in `Eligibility`."""
         return alternative
 
-    def look(self, device: int) -> Hashable:
+    def device_key(self, device: int) -> Hashable:
         """As in `Eligibility`."""
         return device
 

@@ -35,13 +35,13 @@ def claim_key(eligibility: Eligibility, claim: Claim) -> Hashable:
     """A canonical key of what a claim asks for.
 
     Claims with equal keys can be exchanged in any answer: request by request their alternatives get the same answers
-    for every device (`Eligibility.kind`), want as many and rank alike, and constraints of the same kind over the same
-    attributes cover the same of them. Names do not matter, but for whether there is a choice at all, which upstream
-    counts as a step. Defects are not in the key: their messages are each claim's own.
+    for every device (`Eligibility.request_key`), ask for as many and have the same rank, and constraints of the same
+    kind over the same attributes cover the same of them. Names do not matter, but for whether there is a choice at all,
+    which upstream counts as a step. Defects are not in the key: their messages are each claim's own.
     """
 
     def wanted(one: Alternative) -> Hashable:
-        return eligibility.kind(one.index), one.count, one.rank, one.admin, bool(one.name.sub)
+        return eligibility.request_key(one.index), one.count, one.rank, one.admin, bool(one.name.sub)
 
     requests = tuple([tuple(map(wanted, request.alternatives)) for request in claim.requests])
     if not claim.constraints:
@@ -56,8 +56,9 @@ def inventory_key(problem: Problem) -> Hashable:
 
     Problems with equal keys give equal answers to equal demands, index by index. That is so because the key holds, in
     the order of the indices, everything that a rule reads: which devices are one (slots), which close together
-    (groups), what each draws, consumes and can give, who is let in (looks), what is in use of it. Of attribute values
-    it only matters where they recur, so they are numbered as they appear; so are slots, groups and counter sets.
+    (groups), what each consumes and can give, whom it may serve (`Eligibility.device_key`), what is in use of it. Of
+    attribute values it only matters where they recur, so they are numbered as they appear; so are slots, groups and
+    counter sets.
     """
     offers = problem.eligibility
     recurrence = Recurrence(sorted({name for device in problem.devices for name in device.attributes}))
@@ -67,7 +68,7 @@ def inventory_key(problem: Problem) -> Hashable:
     groups: dict[int, int] = {}
     devices = tuple(
         (
-            offers.look(number),
+            offers.device_key(number),
             slots.setdefault(device.slot, len(slots)),
             groups.setdefault(device.group, len(groups)),
             device.shareable,

@@ -62,7 +62,7 @@ def equivalent_nodes(problem: Problem, demands: Sequence[Demand]) -> NodeClasses
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """What the alternatives make of the devices of one look: by position whether it is admitted and what it takes."""
+    """What the alternatives make of the devices with one key: by position whether it is admitted and what it takes."""
 
     uses: tuple[tuple[int, bool, Charge], ...]
     failing: bool
@@ -79,7 +79,7 @@ class _Survey:
         self.nodes = [None if demand.nodes is None else frozenset(demand.nodes) for demand in demands]
         self.alternatives = [one for demand in demands for one in demand.alternatives()]
         self.asks_for_all = any(alternative.count is None for alternative in self.alternatives)
-        self.minds_all = self.asks_for_all or any(alternative.admin for alternative in self.alternatives)
+        self.considers_all = self.asks_for_all or any(alternative.admin for alternative in self.alternatives)
         self.ledger = Ledger(problem)
         self.known: dict[Hashable, _Answers] = {}
         self.numbers: dict[Hashable, int] = {}
@@ -108,7 +108,7 @@ class _Survey:
         pools = self.problem.nodes[node].pools
         # Where a pool cannot be used, a request for all devices is an error, whatever there is.
         closed = self.asks_for_all and any(pool.state is not PoolState.USABLE for pool in pools)
-        devices = [device for device in self._mattering(node) if self._is_live(device)]
+        devices = [device for device in self._mattering(node) if self._is_usable(device)]
         if not devices and not closed:
             return None
         counters = list(dict.fromkeys(counter for device in devices for counter in self._counters(device)))
@@ -119,10 +119,10 @@ class _Survey:
     def _mattering(self, node: int) -> list[int]:
         return [device for device in self.problem.nodes[node].devices() if self.answers(device).matters]
 
-    def _is_live(self, number: int) -> bool:
+    def _is_usable(self, number: int) -> bool:
         device = self.problem.devices[number]
         free = self.ledger.is_free(device) and self.ledger.has_counters(device, _NOTHING)
-        return free or self.minds_all or self.answers(number).failing
+        return free or self.considers_all or self.answers(number).failing
 
     def _counters(self, number: int) -> list[int]:
         fixed = [counter for counter, _ in self.problem.devices[number].consumes]
@@ -130,10 +130,10 @@ class _Survey:
 
     def answers(self, device: int) -> _Answers:
         """What the alternatives make of a device."""
-        look = self.problem.eligibility.look(device)
-        if look not in self.known:
-            self.known[look] = self._ask(device)
-        return self.known[look]
+        key = self.problem.eligibility.device_key(device)
+        if key not in self.known:
+            self.known[key] = self._ask(device)
+        return self.known[key]
 
     def _ask(self, device: int) -> _Answers:
         offers, uses, failing = self.problem.eligibility, [], False
@@ -157,9 +157,9 @@ class _Survey:
 
 @dataclass(eq=False)
 class _Profiled(Renumbered):
-    """Devices look the same to a part if the alternatives make the same of them."""
+    """Devices have equal keys in a part if the alternatives make the same of them."""
 
     survey: _Survey
 
-    def look(self, device: int) -> Hashable:
+    def device_key(self, device: int) -> Hashable:
         return self.survey.profile(self.devices[device], dict(self.counters))

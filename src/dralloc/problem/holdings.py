@@ -39,20 +39,20 @@ class ClaimLedger(Ledger):
         super().__init__(problem)
         self.by_claim: dict[ClaimKey, list[Holding]] = defaultdict(list)
         self.by_slot: dict[int, list[Holding]] = defaultdict(list)
-        self._drawn: dict[int, dict[ClaimKey, int]] | None = None
+        self._consumers: dict[int, dict[ClaimKey, int]] | None = None
         for holding in known:
             self._note(holding)
 
     def copy(self) -> ClaimLedger:
         """A ledger that can be changed apart from this one."""
-        twin = copy(self)
-        twin.held, twin.shares, twin.free = set(self.held), dict(self.shares), list(self.free)
-        twin.consumed = {slot: dict(amounts) for slot, amounts in self.consumed.items()}
-        twin._overdrawn = self._overdrawn.copy()
-        twin._grouped = {number: list(members) for number, members in self._grouped.items()}
-        twin.by_claim = defaultdict(list, {key: list(entries) for key, entries in self.by_claim.items()})
-        twin.by_slot = defaultdict(list, {slot: list(entries) for slot, entries in self.by_slot.items()})
-        return twin
+        ledger = copy(self)
+        ledger.held, ledger.shares, ledger.free = set(self.held), dict(self.shares), list(self.free)
+        ledger.consumed = {slot: dict(amounts) for slot, amounts in self.consumed.items()}
+        ledger._overdrawn = self._overdrawn.copy()
+        ledger._grouped = {number: list(members) for number, members in self._grouped.items()}
+        ledger.by_claim = defaultdict(list, {key: list(entries) for key, entries in self.by_claim.items()})
+        ledger.by_slot = defaultdict(list, {slot: list(entries) for slot, entries in self.by_slot.items()})
+        return ledger
 
     # Entries.
 
@@ -64,7 +64,7 @@ class ClaimLedger(Ledger):
 
     def release(self, claims: Iterable[ClaimKey]) -> None:
         """Give back what the claims hold."""
-        self._drawn = None
+        self._consumers = None
         for claim in claims:
             for holding in self.by_claim.pop(claim, ()):
                 others = self.by_slot[holding.slot]
@@ -77,7 +77,7 @@ class ClaimLedger(Ledger):
 
     def vacate(self, devices: Collection[int]) -> None:
         """Make devices and the counters of their groups as good as new, whoever holds them."""
-        problem, self._drawn = self.problem, None
+        problem, self._consumers = self.problem, None
         groups = {problem.devices[device].group for device in devices}
         for device in {problem.devices[number].slot: problem.devices[number] for number in devices}.values():
             if self.is_in_use(device):
@@ -93,7 +93,7 @@ class ClaimLedger(Ledger):
             self._overdrawn.pop(group, None)
 
     def _note(self, holding: Holding) -> None:
-        self._drawn = None
+        self._consumers = None
         self.by_claim[holding.claim].append(holding)
         self.by_slot[holding.slot].append(holding)
 
@@ -129,13 +129,13 @@ class ClaimLedger(Ledger):
         )
 
     def holders_of_counter(self, counter: int) -> Mapping[ClaimKey, int]:
-        """The claims that draw on a counter, with the amounts; a shared device's draw is that of its first user."""
-        if self._drawn is None:
-            self._drawn = self._draws()
-        return self._drawn.get(counter, {})
+        """The claims that consume a counter, with the amounts; a shared device itself is charged to its first user."""
+        if self._consumers is None:
+            self._consumers = self._find_consumers()
+        return self._consumers.get(counter, {})
 
-    def _draws(self) -> dict[int, dict[ClaimKey, int]]:
-        drawn: dict[int, dict[ClaimKey, int]] = defaultdict(dict)
+    def _find_consumers(self) -> dict[int, dict[ClaimKey, int]]:
+        found: dict[int, dict[ClaimKey, int]] = defaultdict(dict)
         for slot, holdings in self.by_slot.items():
             versions = [self.problem.devices[version] for version in self.problem.versions[slot]]
             for holding in holdings:
@@ -143,11 +143,11 @@ class ClaimLedger(Ledger):
                 if holding is holdings[0]:
                     amounts += (amount for version in versions for amount in version.consumes)
                 for counter, amount in amounts:
-                    drawn[counter][holding.claim] = drawn[counter].get(holding.claim, 0) + amount
-        return drawn
+                    found[counter][holding.claim] = found[counter].get(holding.claim, 0) + amount
+        return found
 
     def users_of_set(self, number: int) -> Mapping[ClaimKey, frozenset[str]]:
-        """The claims that draw on a counter set with compatibility groups, with the groups of what they hold there."""
+        """The claims that hold devices on a counter set, with the compatibility groups of these."""
         found: dict[ClaimKey, frozenset[str]] = {}
         for slot, holdings in self.by_slot.items():
             for version in self.problem.versions[slot]:

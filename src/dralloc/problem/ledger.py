@@ -8,7 +8,7 @@ The rules, which every search and every explanation reads here:
 - each allocation of a shareable device consumes capacity (KEP-5075), and some charge counters by request (KEP-5941);
   a device that is opened needs what it charges once and what it charges by request together;
 - whatever is in use on a counter set has a compatibility group in common (KEP-5963);
-- admin access consumes capacity and nothing else, and minds nothing else (KEP-5018).
+- admin access consumes capacity and nothing else, and nothing else stands in its way (KEP-5018).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Charge
 from dralloc.problem.supply import Device, Usage
 
-__all__ = ["Ledger", "Scarcity", "Shortage", "counters_drawn"]
+__all__ = ["Ledger", "Scarcity", "Shortage", "counter_consumption"]
 
-Draws = Iterable[tuple[int, int]]
+Amounts = Iterable[tuple[int, int]]
 """Counters by index, with amounts in nanos."""
 
 
 class Scarcity(Enum):
-    """What can be short, in the order in which a search minds it."""
+    """What can be short, in the order in which a search asks."""
 
     DEVICE = "the device is in use"
     COUNTER = "a counter is short, or overdrawn so that it closes the device's group"
@@ -51,15 +51,15 @@ class Shortage(NamedTuple):
     left: int = 0
 
 
-def counters_drawn(device: Device, charge: Charge, *, opening: bool) -> Draws:
-    """What an allocation draws from each counter: by request, and what the device charges once if this opens it."""
+def counter_consumption(device: Device, charge: Charge, *, opening: bool) -> Amounts:
+    """What an allocation consumes of each counter: by request, and what the device charges once if this opens it."""
     fixed = device.consumes if opening else ()
     if not charge.counters:
         return fixed
-    drawn: dict[int, int] = defaultdict(int)
+    amounts: dict[int, int] = defaultdict(int)
     for counter, amount in (*fixed, *charge.counters):
-        drawn[counter] += amount
-    return drawn.items()
+        amounts[counter] += amount
+    return amounts.items()
 
 
 class Ledger:
@@ -114,7 +114,7 @@ class Ledger:
         return all(consumed.get(name, 0) + amount <= device.capacity[name].total for name, amount in charge.capacity)
 
     def has_counters(self, device: Device, charge: Charge) -> bool:
-        """Whether the counters cover the device and the charge, and who draws on them is compatible with it."""
+        """Whether the counters cover the device and the charge, and what is in use of them is compatible with it."""
         if not device.consumes and not charge.counters and not device.compatibility:
             return True
         opening = device.slot not in self.shares
@@ -123,7 +123,7 @@ class Ledger:
         if opening and device.compatibility and not self._is_compatible(device):
             return False
         free = self.free
-        for counter, amount in counters_drawn(device, charge, opening=opening):  # noqa: SIM110 - asked for every device
+        for counter, amount in counter_consumption(device, charge, opening=opening):  # noqa: SIM110 - asked for every device
             if amount > free[counter]:
                 return False
         return True
@@ -147,7 +147,7 @@ class Ledger:
         if not self.is_free(device):
             yield Shortage(Scarcity.DEVICE)
         opening = device.slot not in self.shares
-        wanted = dict(counters_drawn(device, charge, opening=opening))
+        wanted = dict(counter_consumption(device, charge, opening=opening))
         closed = self.overdrawn(device.group) if opening and device.consumes else ()
         for counter in dict.fromkeys((*closed, *wanted)):
             amount, left = wanted.get(counter, 0), self.free[counter]
@@ -237,19 +237,19 @@ class Ledger:
             for name, amount in charge.capacity:
                 consumed[name] = consumed.get(name, 0) + sign * amount
         if charge.counters:
-            self._draw(charge.counters, sign)
+            self._consume(charge.counters, sign)
 
     def _open(self, device: Device, sign: int) -> None:
         """Enter or revoke that a device is in use, in every generation of its pool."""
         if device.slot not in self._several:
-            self._draw(device.consumes, sign)
+            self._consume(device.consumes, sign)
             self._join(device, sign)
             return
         for version in self.problem.versions[device.slot]:
-            self._draw(self.problem.devices[version].consumes, sign)
+            self._consume(self.problem.devices[version].consumes, sign)
             self._join(self.problem.devices[version], sign)
 
-    def _draw(self, amounts: Draws, sign: int) -> None:
+    def _consume(self, amounts: Amounts, sign: int) -> None:
         for counter, amount in amounts:
             before = self.free[counter]
             after = self.free[counter] = before - sign * amount

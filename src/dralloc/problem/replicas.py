@@ -100,13 +100,13 @@ class _Copies:
             return charge
         return replace(charge, counters=tuple((counters + counter, amount) for counter, amount in charge.counters))
 
-    def kind(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: int) -> Hashable:
         part, _, _ = self.origins[0]
-        return part.eligibility.kind(alternative)
+        return part.eligibility.request_key(alternative)
 
-    def look(self, device: int) -> Hashable:
+    def device_key(self, device: int) -> Hashable:
         part, index, _ = self.origins[device]
-        return part.eligibility.look(index)
+        return part.eligibility.device_key(index)
 
 
 def _again(name: str, copy: int) -> str:

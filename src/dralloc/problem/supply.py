@@ -88,9 +88,9 @@ class Device:
     binds_to_node
         Whether, once allocated, only the node that it was allocated for can use it.
     compatibility
-        For each counter set on which any device declares compatibility groups, and that this one draws on: the set's
-        index, and this device's groups there. What is in use on a set must have a group in common (KEP-5963). Devices
-        without groups are compatible among themselves: they are in the group `NO_GROUPS`.
+        For each counter set that this device consumes counters of and on which any device declares compatibility
+        groups: the set's index, and this device's groups there. What is in use on a set must have a group in common
+        (KEP-5963). Devices without groups are compatible among themselves: they are in the group `NO_GROUPS`.
     """
 
     id: DeviceID

@@ -10,7 +10,7 @@ from typing import Final
 
 from dralloc.api import ResourceClaim
 from dralloc.api.node_selectors import selector_matches
-from dralloc.compiler import Compiled
+from dralloc.compiler import CompiledCluster
 from dralloc.compiler.demands import MAX_CONSUMERS
 from dralloc.compiler.extended import EXTENDED_RESOURCE_ANNOTATION, classes_by_resource
 from dralloc.names import ClaimKey
@@ -35,7 +35,7 @@ Found = Mapping[ClaimKey, tuple[Grant, ...]]
 class Devices(QuickRun):
     """First fit's books, asked about single nodes."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: CompiledCluster) -> None:
         super().__init__(compiled.problem)
         self._cluster = compiled.cluster
         self._demands = {demand.key: number for number, demand in enumerate(compiled.problem.demands)}

@@ -7,7 +7,7 @@ from random import Random
 from time import perf_counter
 
 from dralloc.api import Pod
-from dralloc.compiler import Compiled
+from dralloc.compiler import CompiledCluster
 from dralloc.errors import AllocationError
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
@@ -23,7 +23,7 @@ _BOUND = "the pod has a node already: kube-scheduler does not look at it"
 
 
 @without_garbage_collection()
-def schedule(compiled: Compiled, profiles: Sequence[Profile] = (Profile(),), seed: int = 0) -> Solution:
+def schedule(compiled: CompiledCluster, profiles: Sequence[Profile] = (Profile(),), seed: int = 0) -> Solution:
     """What kube-scheduler does with the pods that wait.
 
     Pods come by priority, then by when they came into the queue (``queuesort/priority_sort.go``). A scheduler that
@@ -66,7 +66,7 @@ def schedule(compiled: Compiled, profiles: Sequence[Profile] = (Profile(),), see
 
 
 class _Run:
-    def __init__(self, compiled: Compiled, scheduler: Scheduler, random: Random) -> None:
+    def __init__(self, compiled: CompiledCluster, scheduler: Scheduler, random: Random) -> None:
         self._cluster = compiled.cluster
         self._asking = {demand.key for demand in compiled.problem.demands}
         self._scheduler = scheduler

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from dralloc.api import Namespace
-from dralloc.compiler import Compiled
+from dralloc.compiler import CompiledCluster
 from dralloc.errors import FatalError
 from dralloc.names import ClaimKey
 from dralloc.scheduling.attempt import Attempt, checks_of, filtered, scored
@@ -52,7 +52,7 @@ class Scheduler:
 
     def __init__(
         self,
-        compiled: Compiled,
+        compiled: CompiledCluster,
         profiles: Sequence[Profile],
         heard_of: Sequence[int] = (),
         *,

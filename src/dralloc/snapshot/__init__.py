@@ -7,16 +7,16 @@ that were read from files.
 from __future__ import annotations
 
 from dralloc.snapshot.client import connect
-from dralloc.snapshot.listing import Snapshot, take_snapshot
-from dralloc.snapshot.server import Limits, Page, Refused, Server
+from dralloc.snapshot.listing import ClusterSnapshot, take_snapshot
+from dralloc.snapshot.server import Page, ReadLimits, Refused, Server
 from dralloc.snapshot.strip import is_needed, trimmed
 
 __all__ = [
-    "Limits",
+    "ClusterSnapshot",
     "Page",
+    "ReadLimits",
     "Refused",
     "Server",
-    "Snapshot",
     "connect",
     "is_needed",
     "take_snapshot",

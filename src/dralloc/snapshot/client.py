@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from dralloc.errors import SnapshotError
-from dralloc.snapshot.kinds import Wanted
-from dralloc.snapshot.server import Json, Limits, Page
+from dralloc.snapshot.kinds import ListedKind
+from dralloc.snapshot.server import Json, Page, ReadLimits
 
 if TYPE_CHECKING:
     from dralloc.snapshot.transport import Transport
@@ -24,7 +24,7 @@ __all__ = ["ApiServer", "connect"]
 
 @contextmanager
 def connect(
-    kubeconfig: str | Path | None = None, context: str | None = None, limits: Limits | None = None
+    kubeconfig: str | Path | None = None, context: str | None = None, limits: ReadLimits | None = None
 ) -> Iterator[ApiServer]:
     """Open the cluster of a kubeconfig, as kubectl does.
 
@@ -57,7 +57,7 @@ def connect(
         place = f"kubeconfig {kubeconfig}" if kubeconfig is not None else "kubeconfig"
         raise SnapshotError(f"{place}: {' '.join(str(error).split())}") from None
     api.user_agent = "dralloc"
-    limits = limits or Limits()
+    limits = limits or ReadLimits()
     with api, warnings.catch_warnings():
         # It would come with every request; `ApiServer.warnings` says it once.
         warnings.simplefilter("ignore", InsecureRequestWarning)
@@ -67,7 +67,7 @@ def connect(
 class ApiServer:
     """A `Server` behind HTTP."""
 
-    def __init__(self, transport: Transport, limits: Limits, *, verified: bool) -> None:
+    def __init__(self, transport: Transport, limits: ReadLimits, *, verified: bool) -> None:
         self.limits = limits
         self.warnings: Sequence[str] = ()
         if transport.host.startswith("https:") and not verified:
@@ -86,7 +86,7 @@ class ApiServer:
         path = f"/apis/{quote(group)}/{quote(version)}"
         return frozenset(str(one.get("name")) for one in self._list(path, "resources"))
 
-    def page(self, wanted: Wanted, version: str, namespace: str, limit: int, token: str) -> Page:
+    def page(self, wanted: ListedKind, version: str, namespace: str, limit: int, token: str) -> Page:
         """A page of a list."""
         base = f"/apis/{wanted.group}/{version}" if wanted.group else f"/api/{version}"
         inside = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["RESOURCE_GROUP", "WANTED", "Wanted"]
+__all__ = ["LISTED_KINDS", "RESOURCE_GROUP", "ListedKind"]
 
 RESOURCE_GROUP: Final = "resource.k8s.io"
 _SCHEDULING: Final = "scheduling.k8s.io"
@@ -13,7 +13,7 @@ _DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1", "v1alpha3")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ListedKind:
     """One kind of objects.
 
     Parameters
@@ -47,18 +47,18 @@ class Wanted:
         return f"{self.group}/{version}" if self.group else version
 
 
-WANTED: Final = (
-    Wanted("namespaces", "Namespace"),
-    Wanted("nodes", "Node"),
-    Wanted("priorityclasses", "PriorityClass", _SCHEDULING),
-    Wanted("deviceclasses", "DeviceClass", RESOURCE_GROUP, _DRA_VERSIONS),
-    Wanted("resourceslices", "ResourceSlice", RESOURCE_GROUP, _DRA_VERSIONS, required=True),
-    Wanted("devicetaintrules", "DeviceTaintRule", RESOURCE_GROUP, _DRA_VERSIONS),
-    Wanted("resourcequotas", "ResourceQuota", namespaced=True),
-    Wanted("resourceclaimtemplates", "ResourceClaimTemplate", RESOURCE_GROUP, _DRA_VERSIONS, namespaced=True),
-    Wanted("resourceclaims", "ResourceClaim", RESOURCE_GROUP, _DRA_VERSIONS, namespaced=True, required=True),
-    Wanted("workloads", "Workload", _SCHEDULING, ("v1alpha1",), namespaced=True),
-    Wanted("podgroups", "PodGroup", _SCHEDULING, ("v1", "v1beta1", "v1alpha3", "v1alpha2"), namespaced=True),
-    Wanted("pods", "Pod", namespaced=True),
+LISTED_KINDS: Final = (
+    ListedKind("namespaces", "Namespace"),
+    ListedKind("nodes", "Node"),
+    ListedKind("priorityclasses", "PriorityClass", _SCHEDULING),
+    ListedKind("deviceclasses", "DeviceClass", RESOURCE_GROUP, _DRA_VERSIONS),
+    ListedKind("resourceslices", "ResourceSlice", RESOURCE_GROUP, _DRA_VERSIONS, required=True),
+    ListedKind("devicetaintrules", "DeviceTaintRule", RESOURCE_GROUP, _DRA_VERSIONS),
+    ListedKind("resourcequotas", "ResourceQuota", namespaced=True),
+    ListedKind("resourceclaimtemplates", "ResourceClaimTemplate", RESOURCE_GROUP, _DRA_VERSIONS, namespaced=True),
+    ListedKind("resourceclaims", "ResourceClaim", RESOURCE_GROUP, _DRA_VERSIONS, namespaced=True, required=True),
+    ListedKind("workloads", "Workload", _SCHEDULING, ("v1alpha1",), namespaced=True),
+    ListedKind("podgroups", "PodGroup", _SCHEDULING, ("v1", "v1beta1", "v1alpha3", "v1alpha2"), namespaced=True),
+    ListedKind("pods", "Pod", namespaced=True),
 )
 """Every kind, in the order in which a snapshot holds them."""

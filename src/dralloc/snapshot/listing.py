@@ -9,11 +9,11 @@ from typing import Final
 import orjson
 
 from dralloc.errors import SnapshotError
-from dralloc.snapshot.kinds import RESOURCE_GROUP, WANTED, Wanted
+from dralloc.snapshot.kinds import LISTED_KINDS, RESOURCE_GROUP, ListedKind
 from dralloc.snapshot.server import Json, Refused, Server
 from dralloc.snapshot.strip import is_needed, trimmed
 
-__all__ = ["OnProgress", "Snapshot", "take_snapshot"]
+__all__ = ["ClusterSnapshot", "OnProgress", "take_snapshot"]
 
 OnProgress = Callable[[str, int], None]
 """Called with a kind's plural name and how many of its objects were read so far."""
@@ -26,7 +26,7 @@ _UNAUTHORIZED, _DENIED, _NOT_FOUND, _EXPIRED = 401, 403, 404, 410
 
 
 @dataclass
-class Snapshot:
+class ClusterSnapshot:
     """What was read; iterating gives the objects, each time anew.
 
     Parameters
@@ -54,7 +54,9 @@ class Snapshot:
         self._texts += texts
 
 
-def take_snapshot(server: Server, *, namespaces: Sequence[str] = (), progress: OnProgress | None = None) -> Snapshot:
+def take_snapshot(
+    server: Server, *, namespaces: Sequence[str] = (), progress: OnProgress | None = None
+) -> ClusterSnapshot:
     """Read what dralloc uses, kind by kind, each ordered by namespace and name.
 
     Parameters
@@ -70,7 +72,9 @@ def take_snapshot(server: Server, *, namespaces: Sequence[str] = (), progress: O
         The server cannot be read, does not serve ``resource.k8s.io``, denies slices or claims, or answers with
         what is no list of objects or has no end.
     """
-    reader = _Reader(server, progress or (lambda _plural, _count: None), Snapshot(warnings=list(server.warnings)))
+    reader = _Reader(
+        server, progress or (lambda _plural, _count: None), ClusterSnapshot(warnings=list(server.warnings))
+    )
     if namespaces:
         reader.snapshot.warnings.append("claims of other namespaces were not read: devices that they hold look free")
     for wanted, version in reader.served():
@@ -82,16 +86,16 @@ def take_snapshot(server: Server, *, namespaces: Sequence[str] = (), progress: O
 class _Reader:
     server: Server
     progress: OnProgress
-    snapshot: Snapshot
+    snapshot: ClusterSnapshot
 
-    def served(self) -> list[tuple[Wanted, str]]:
+    def served(self) -> list[tuple[ListedKind, str]]:
         """What is wanted and served, each in the newest version that dralloc reads."""
         try:
             groups = self.server.groups()
             found = self._newest(groups)
         except Refused as refusal:
             raise SnapshotError(f"cannot discover what the API server serves: {_because(refusal)}") from None
-        missing = [wanted.resource for wanted in WANTED if wanted.required and wanted not in found]
+        missing = [wanted.resource for wanted in LISTED_KINDS if wanted.required and wanted not in found]
         if missing:
             offered = ", ".join(groups.get(RESOURCE_GROUP, ())) or "none"
             raise SnapshotError(
@@ -100,10 +104,10 @@ class _Reader:
             )
         return list(found.items())
 
-    def _newest(self, groups: Mapping[str, Sequence[str]]) -> dict[Wanted, str]:
+    def _newest(self, groups: Mapping[str, Sequence[str]]) -> dict[ListedKind, str]:
         resources: dict[tuple[str, str], frozenset[str]] = {}
 
-        def serves(wanted: Wanted, version: str) -> bool:
+        def serves(wanted: ListedKind, version: str) -> bool:
             if not wanted.group:
                 return True
             if version not in groups.get(wanted.group, ()):
@@ -113,10 +117,10 @@ class _Reader:
                 resources[place] = self.server.resources(*place)
             return wanted.plural in resources[place]
 
-        found = {wanted: next((one for one in wanted.versions if serves(wanted, one)), None) for wanted in WANTED}
+        found = {wanted: next((one for one in wanted.versions if serves(wanted, one)), None) for wanted in LISTED_KINDS}
         return {wanted: version for wanted, version in found.items() if version is not None}
 
-    def read(self, wanted: Wanted, version: str, namespaces: Sequence[str]) -> None:
+    def read(self, wanted: ListedKind, version: str, namespaces: Sequence[str]) -> None:
         """Read all objects of a kind; what is denied is a warning, unless nothing works without it."""
         read, kept = 0, list[bytes]()
         for namespace in namespaces or ("",):
@@ -129,7 +133,7 @@ class _Reader:
             kept += texts
         self.snapshot.add(wanted.plural, read, sorted(kept, key=_place))
 
-    def _refused(self, wanted: Wanted, namespace: str, refusal: Refused) -> None:
+    def _refused(self, wanted: ListedKind, namespace: str, refusal: Refused) -> None:
         where = f"in namespace {namespace}" if namespace else "in all namespaces" if wanted.namespaced else ""
         what = " ".join(part for part in ("cannot list", wanted.resource, where) if part)
         if refusal.status == _NOT_FOUND and not wanted.required:
@@ -139,7 +143,7 @@ class _Reader:
             return
         raise SnapshotError(f"{what}: {_because(refusal)}")
 
-    def _list(self, wanted: Wanted, version: str, namespace: str, before: int) -> tuple[int, list[bytes]]:
+    def _list(self, wanted: ListedKind, version: str, namespace: str, before: int) -> tuple[int, list[bytes]]:
         """How many objects there are, and those that are needed; starts over when the list expires."""
         for attempt in range(RESTARTS + 1):
             limit = PAGE if attempt < RESTARTS else 0
@@ -150,7 +154,9 @@ class _Reader:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _pages(self, wanted: Wanted, version: str, namespace: str, limit: int, before: int) -> tuple[int, list[bytes]]:
+    def _pages(
+        self, wanted: ListedKind, version: str, namespace: str, limit: int, before: int
+    ) -> tuple[int, list[bytes]]:
         token, number, pages = "", 0, list[bytes]()
         seen = {token}
         for _ in range(self.server.limits.pages):
@@ -168,7 +174,7 @@ class _Reader:
         raise SnapshotError(f"cannot list {wanted.resource}: more than {self.server.limits.pages:,} pages")
 
 
-def _kept(wanted: Wanted, version: str, items: Sequence[Json]) -> Iterator[bytes]:
+def _kept(wanted: ListedKind, version: str, items: Sequence[Json]) -> Iterator[bytes]:
     """What is needed of a page, one line for each object."""
     head = {"apiVersion": wanted.api_version(version), "kind": wanted.kind}
     objects = ({**item, **head} for item in items)

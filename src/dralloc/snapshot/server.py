@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from dralloc.snapshot.kinds import Wanted
+from dralloc.snapshot.kinds import ListedKind
 
-__all__ = ["Json", "Limits", "Page", "Refused", "Server"]
+__all__ = ["Json", "Page", "ReadLimits", "Refused", "Server"]
 
 Json = dict[str, Any]
 """An object as it came over the wire."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     """What reading may take, whatever the server does.
 
     Parameters
@@ -65,7 +65,7 @@ class Server(Protocol):
     ``warnings`` is what is to be known about the connection.
     """
 
-    limits: Limits
+    limits: ReadLimits
     warnings: Sequence[str]
 
     def groups(self) -> Mapping[str, Sequence[str]]:
@@ -74,7 +74,7 @@ class Server(Protocol):
     def resources(self, group: str, version: str) -> frozenset[str]:
         """Plural names of what a version of a group serves; raises `Refused`."""
 
-    def page(self, wanted: Wanted, version: str, namespace: str, limit: int, token: str) -> Page:
+    def page(self, wanted: ListedKind, version: str, namespace: str, limit: int, token: str) -> Page:
         """A page of a list: of one namespace, or of everything with an empty one; raises `Refused`.
 
         ``limit`` is the largest number of items, 0 for no limit; ``token`` goes on where another page ended.

@@ -15,7 +15,7 @@ from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 
 from dralloc.errors import SnapshotError
 from dralloc.quantity import Format, Quantity
-from dralloc.snapshot.server import Json, Limits, Refused
+from dralloc.snapshot.server import Json, ReadLimits, Refused
 
 __all__ = ["Transport"]
 
@@ -47,7 +47,7 @@ class Transport:
         What all requests together, and each of them, may take.
     """
 
-    def __init__(self, api: Any, limits: Limits) -> None:
+    def __init__(self, api: Any, limits: ReadLimits) -> None:
         self.host = str(api.configuration.host).rstrip("/")
         self._api = api
         self._limits = limits

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from dralloc.api import ResourceClaim
 from dralloc.cluster import Cluster
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
@@ -117,7 +117,7 @@ def _kinds(claims: Sequence[ResourceClaim]) -> list[Wish]:
     return [Wish(keys[0], number=len(keys)) for keys in kinds.values()]
 
 
-def _remarks(compiled: Compiled) -> Iterator[str]:
+def _remarks(compiled: CompiledCluster) -> Iterator[str]:
     unusable = {
         pool.id: pool.state
         for node in compiled.problem.nodes

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from dralloc.compiler import Compiled
+from dralloc.compiler import CompiledCluster
 from dralloc.context.context import Context
 from dralloc.context.node_rules import CORDONED, Exclusions
 from dralloc.context.screening import Screening
@@ -57,7 +57,7 @@ class Granter:
     """
 
     def __init__(
-        self, compiled: Compiled, ledger: ClaimLedger, quantities: Quantities, lifted: frozenset[Cause]
+        self, compiled: CompiledCluster, ledger: ClaimLedger, quantities: Quantities, lifted: frozenset[Cause]
     ) -> None:
         self._problem = compiled.problem
         self._exclusions = Exclusions(compiled)
@@ -209,8 +209,8 @@ class _Forced(Overlay):
     def charge(self, alternative: int, device: int) -> Charge | None:
         return super().charge(self._real(alternative), device)
 
-    def kind(self, alternative: int) -> Hashable:
-        return alternative if alternative < 0 else (alternative, super().kind(alternative))
+    def request_key(self, alternative: int) -> Hashable:
+        return alternative if alternative < 0 else (alternative, super().request_key(alternative))
 
-    def look(self, device: int) -> Hashable:
+    def device_key(self, device: int) -> Hashable:
         return device

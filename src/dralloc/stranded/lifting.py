@@ -82,7 +82,7 @@ class LiftedOffers(Offers):
         """As in `Eligibility`; with policies lifted, amounts that are asked for are taken as they are."""
         if Cause.POLICY not in self._lifted:
             return self._table.charge(alternative, device)
-        key = alternative, self._table.look(device)
+        key = alternative, self._table.device_key(device)
         if key not in self._exact:
             self._exact[key] = self._exact_charge(alternative, device)
         return self._exact[key]

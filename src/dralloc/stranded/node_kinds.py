@@ -6,7 +6,7 @@ from collections import Counter as Tally
 from collections.abc import Hashable
 from typing import Final
 
-from dralloc.compiler import Compiled
+from dralloc.compiler import CompiledCluster
 from dralloc.names import PoolID
 from dralloc.problem import Device, Problem
 
@@ -25,7 +25,7 @@ class NodeKinds:
     and counters; it is called after the first of them.
     """
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: CompiledCluster) -> None:
         self._problem: Problem = compiled.problem
         self._labels = {node.metadata.name: node.metadata.labels for node in compiled.cluster.nodes}
         self._first: dict[Hashable, str] = {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from dralloc.compiler import Compiled
+from dralloc.compiler import CompiledCluster
 from dralloc.names import PoolID
 from dralloc.problem import Charge
 from dralloc.problem.holdings import ClaimLedger
@@ -56,7 +56,7 @@ class Quantities:
     one device.
     """
 
-    def __init__(self, compiled: Compiled, ledger: ClaimLedger) -> None:
+    def __init__(self, compiled: CompiledCluster, ledger: ClaimLedger) -> None:
         self._problem = compiled.problem
         self._sources = compiled.inventory.sources
         self._ledger = ledger

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import chain
 
-from dralloc.compiler import Compiled
+from dralloc.compiler import CompiledCluster
 from dralloc.problem import Alternative, Demand
 from dralloc.problem.holdings import ClaimLedger
 from dralloc.stranded.grants import Found, Granter, Granting
@@ -36,7 +36,7 @@ class _Takes:
 class Splitter:
     """Splits what is free into what is of use to the demands of a mix, and what is stranded by each cause."""
 
-    def __init__(self, compiled: Compiled, ledger: ClaimLedger, demands: Sequence[Demand]) -> None:
+    def __init__(self, compiled: CompiledCluster, ledger: ClaimLedger, demands: Sequence[Demand]) -> None:
         self._compiled = compiled
         self._problem = compiled.problem
         self._ledger = ledger

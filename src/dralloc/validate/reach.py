@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dralloc.api import AttributeValue, Counter, Device, DeviceSelector, DeviceTaint, ResourceSlice
 from dralloc.api.tolerating import all_tolerated
-from dralloc.inventory.catalog import Source
+from dralloc.inventory.catalog import PublishedDevice
 from dralloc.inventory.charges import charge_for
 from dralloc.inventory.reach import NodeIndex
 from dralloc.match.taint_rules import TaintRules
@@ -194,6 +194,6 @@ def _serves(offer: Offer, wanted: Mapping[str, Quantity]) -> bool:
             if consumed.value_from is not None and published is not None and name in published.counters:
                 numbers.append((len(counters), consumed.value_from.capacity_key))
                 counters.append(published.counters[name])
-    source = Source(offer.slice, offer.device, tuple(numbers))
+    source = PublishedDevice(offer.slice, offer.device, tuple(numbers))
     shareable = offer.device.allow_multiple_allocations
     return charge_for(wanted, source, counters, shareable=shareable) is not None

@@ -76,8 +76,8 @@ class _ForNothing(Overlay):
             alternative in self.admin or _is_free(self.problem, device, self.charge(alternative, device))
         )
 
-    def kind(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: int) -> Hashable:
         return alternative
 
-    def look(self, device: int) -> Hashable:
+    def device_key(self, device: int) -> Hashable:
         return device

@@ -108,7 +108,7 @@ def _kind(problem: Problem, demand: Demand) -> Hashable:
 
 
 def _content(problem: Problem, claim: Claim) -> Hashable:
-    kind = problem.eligibility.kind
+    kind = problem.eligibility.request_key
     requests = tuple(
         tuple((kind(one.index), one.name, one.count, one.admin, one.defect) for one in request.alternatives)
         for request in claim.requests

@@ -72,11 +72,11 @@ class _Offers:
 
     def _look(self, device: int) -> tuple[bool, bool]:
         """Whether some demand selects the device, and whether that charges counters by request."""
-        look = self.problem.eligibility.look(device)
-        if look not in self.known:
+        device_key = self.problem.eligibility.device_key(device)
+        if device_key not in self.known:
             charges = list(self._charges(device))
-            self.known[look] = bool(charges), any(charge.counters for charge in charges)
-        return self.known[look]
+            self.known[device_key] = bool(charges), any(charge.counters for charge in charges)
+        return self.known[device_key]
 
     def _charges(self, device: int) -> Iterator[Charge]:
         offers = self.problem.eligibility

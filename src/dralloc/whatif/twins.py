@@ -18,7 +18,7 @@ from functools import partial
 from dralloc.api import Device, DeviceRequestAllocationResult, DeviceTaint, ResourceClaim, ResourceSlice
 from dralloc.api import Node as ApiNode
 from dralloc.cluster import Cluster
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.features import Features
 from dralloc.inventory import NodeIndex, compared_values, find_drift, find_reach, held_results
 from dralloc.match import cel_device
@@ -85,7 +85,9 @@ def _refined(groups: Iterable[list[int]], key: Callable[[int], Hashable]) -> Ite
 class _Census:
     """What can be said of a node. Equal parts of devices, and equal counter sets, are one object after loading."""
 
-    def __init__(self, wanted: Compiled, cluster: Cluster, nodes: Sequence[ApiNode], closed: Set[PoolID]) -> None:
+    def __init__(
+        self, wanted: CompiledCluster, cluster: Cluster, nodes: Sequence[ApiNode], closed: Set[PoolID]
+    ) -> None:
         problem, slices = wanted.problem, cluster.slices
         self.slices, self.closed, self.table, self.features = slices, closed, wanted.table, problem.features
         self.allowed = [None if demand.nodes is None else frozenset(demand.nodes) for demand in problem.demands]
@@ -154,12 +156,12 @@ class _Census:
         )
 
     def _column(self, slice_: ResourceSlice, recurrence: Recurrence) -> Hashable:
-        driver, devices, look = slice_.spec.driver, slice_.spec.devices, self.table.looks.of
+        driver, devices, key_of = slice_.spec.driver, slice_.spec.devices, self.table.device_keys.of
         published = self.features.DeviceTaints and not self.table.taint_rules.rules
         return (
             tuple(
                 [
-                    look(driver, device, device.taints if published else self._taints(slice_, device))
+                    key_of(driver, device, device.taints if published else self._taints(slice_, device))
                     for device in devices
                 ]
             ),

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from dralloc.api import ObjectMeta, Pod, ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
 from dralloc.cluster import Cluster
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.names import ClaimKey
@@ -72,7 +72,7 @@ class Stage:
     ``order``: for each node in search order the index of the node that is compiled for it.
     """
 
-    compiled: Compiled
+    compiled: CompiledCluster
     demands: tuple[Demand, ...]
     order: Sequence[int]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.errors import FatalError, NodeError
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.solution import Solution
@@ -30,7 +30,7 @@ from wire import (
 )
 
 
-def run(*objects: Json | list[Json], features: Features = ALL_FEATURES) -> tuple[Compiled, Solution]:
+def run(*objects: Json | list[Json], features: Features = ALL_FEATURES) -> tuple[CompiledCluster, Solution]:
     compiled = compile_cluster(cluster(device_class(), *objects), features)
     return compiled, first_fit(compiled.problem)
 

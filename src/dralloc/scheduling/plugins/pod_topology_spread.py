@@ -40,7 +40,7 @@ _Whose = tuple[Hashable, Callable[[PodKind], bool], bool]
 
 
 @dataclass(frozen=True, eq=False)
-class _Constraint:
+class _SpreadConstraint:
     """A constraint of a kind of pods.
 
     Parameters
@@ -100,7 +100,7 @@ def _filter(cycle: Cycle) -> Check | None:
     return check
 
 
-def _most(one: _Constraint) -> int:
+def _most(one: _SpreadConstraint) -> int:
     """How many pods may be in a domain already: the fewest that are in any, and the skew, with the pod itself."""
     counts = one.tally.counts
     few = len(one.domains) < (one.given.min_domains or 1)
@@ -128,7 +128,7 @@ def _score(cycle: Cycle, feasible: Sequence[NodeInfo]) -> Scoring | None:
     return Scoring(score, _few_is_good)
 
 
-def _counted(one: _Constraint, rated: Sequence[NodeInfo]) -> tuple[Tally, float]:
+def _counted(one: _SpreadConstraint, rated: Sequence[NodeInfo]) -> tuple[Tally, float]:
     """What counts for a constraint, and its weight: less for fewer domains."""
     if one.key == HOSTNAME_LABEL:
         return one.by_node, log(float(len(rated) + 2))
@@ -142,7 +142,7 @@ def _few_is_good(counts: Scores) -> Scores:
     return np.where(counts == _IGNORED, 0, shares)
 
 
-def _needed(cycle: Cycle, constraints: Iterable[_Constraint]) -> list[str]:
+def _needed(cycle: Cycle, constraints: Iterable[_SpreadConstraint]) -> list[str]:
     """The labels without which a node is left out: all, but for the system's default constraints."""
     own = bool(cycle.pod.kind.spec.topology_spread_constraints) or not cycle.profile.spread_by_system
     return [one.key for one in constraints] if own else []
@@ -152,7 +152,7 @@ def _has(node: NodeInfo, keys: Iterable[str]) -> bool:
     return all(key in node.labels for key in keys)
 
 
-def _constraints(cycle: Cycle, action: str) -> Sequence[_Constraint]:
+def _constraints(cycle: Cycle, action: str) -> Sequence[_SpreadConstraint]:
     """The pod's constraints with this answer to uneven pods, or the default ones."""
     memo = cycle.pod.kind.memo
     key = "spread", action
@@ -163,7 +163,7 @@ def _constraints(cycle: Cycle, action: str) -> Sequence[_Constraint]:
     return found
 
 
-def _worked_out(cycle: Cycle, action: str) -> Iterator[_Constraint]:
+def _worked_out(cycle: Cycle, action: str) -> Iterator[_SpreadConstraint]:
     kind, profile = cycle.pod.kind, cycle.profile
     own = kind.spec.topology_spread_constraints
     if not own and kind.controller is None:
@@ -177,7 +177,7 @@ def _worked_out(cycle: Cycle, action: str) -> Iterator[_Constraint]:
             if _has(node, keys) and _counts(one, kind, node)
         }
         whose = _of_selector(one, kind) if own else _of_controller(kind)
-        yield _Constraint(one, *whose, eligible, cycle.snapshot)
+        yield _SpreadConstraint(one, *whose, eligible, cycle.snapshot)
 
 
 def _counts(one: TopologySpreadConstraint, kind: PodKind, node: NodeInfo) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dralloc.problem import Charge, Node, Problem, Usage
-from dralloc.problem.eligibility import Table, renumbered
+from dralloc.problem.eligibility import EligibilityTable, renumbered
 from dralloc.problem.subproblem import cut, with_versions
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.cpsat.candidates import Candidate, CandidateSite, ServingChoice
@@ -123,7 +123,7 @@ class _Cut:
 
     def excerpt(self) -> Excerpt:
         demands = [replace(self.whole.demands[demand], nodes=None) for demand in self.demands]
-        known = Table(self.charges)
+        known = EligibilityTable(self.charges)
         part = cut(
             self.whole, self.nodes, devices=self.devices, counters=self.counters, demands=demands, eligibility=known
         ).problem

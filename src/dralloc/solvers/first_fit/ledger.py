@@ -73,7 +73,7 @@ class SearchLedger(Ledger):
 
     def reserve(self, device: Device, sign: int = 1) -> None:
         """Keep, or free again, the counters of a device that nobody has."""
-        self._draw(device.consumes, sign)
+        self._consume(device.consumes, sign)
 
     def revert(self) -> None:
         """Revoke all entries of the current demand."""

@@ -58,7 +58,7 @@ class Sites:
         shelves: dict[Hashable, Shelf] = {}
         for place, alternative in places(claims):
             if alternative.count is not None:
-                kind = self._problem.eligibility.kind(alternative.index)
+                kind = self._problem.eligibility.request_key(alternative.index)
                 if kind not in shelves:
                     shelves[kind] = self._shelf(kind, alternative, node)
                 site.shelves[place] = shelves[kind]
@@ -96,7 +96,7 @@ class Sites:
 
     def _looks_on(self, node: int) -> list[Hashable]:
         if node not in self._looks:
-            self._looks[node] = [self._problem.eligibility.look(device) for device in self._on(node)]
+            self._looks[node] = [self._problem.eligibility.device_key(device) for device in self._on(node)]
         return self._looks[node]
 
     def _shelf(self, kind: Hashable, alternative: Alternative, node: int) -> Shelf:

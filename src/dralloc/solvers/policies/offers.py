@@ -30,7 +30,7 @@ class Offers:
 
     def column(self, alternative: Alternative) -> Hashable:
         """Equal for alternatives that are offered the same."""
-        return self._problem.eligibility.kind(alternative.index), alternative.admin
+        return self._problem.eligibility.request_key(alternative.index), alternative.admin
 
     def count(self, alternative: Alternative, state: int, unit: Unit) -> int:
         """How many devices of a unit, which is in that state now, the alternative could have."""
@@ -76,8 +76,8 @@ class Offers:
 
     def _accepts(self, alternative: Alternative, device: int) -> bool:
         eligibility, index = self._problem.eligibility, alternative.index
-        accepted = self._accepted.setdefault(eligibility.kind(index), {})
-        look = eligibility.look(device)
+        accepted = self._accepted.setdefault(eligibility.request_key(index), {})
+        look = eligibility.device_key(device)
         if look not in accepted:
             accepted[look] = (
                 eligibility.selects(index, device) is True

@@ -56,7 +56,7 @@ class Sizes:
         return min((self._cost(one) for one in request.alternatives), key=self._share, default={})
 
     def _cost(self, alternative: Alternative) -> Amounts:
-        key = self._problem.eligibility.kind(alternative.index), alternative.count, alternative.admin
+        key = self._problem.eligibility.request_key(alternative.index), alternative.count, alternative.admin
         if key not in self._costs:
             self._costs[key] = self._cost_of(alternative)
         return self._costs[key]
@@ -89,7 +89,7 @@ class Sizes:
     @cached_property
     def _examples(self) -> Sequence[int]:
         """One of each kind of device."""
-        look = self._problem.eligibility.look
+        look = self._problem.eligibility.device_key
         found: dict[Hashable, int] = {}
         for index in range(len(self._problem.devices)):
             found.setdefault((look(index), tuple(_takes(self._problem, index, Charge()))), index)

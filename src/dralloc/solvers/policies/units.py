@@ -41,7 +41,7 @@ class Units:
         self._sets: dict[Hashable, int] = {}
         self._set_of = [self._sets.setdefault(counter.id[:3], len(self._sets)) for counter in problem.counters]
         every = (alternative for demand in problem.demands for alternative in demand.alternatives())
-        self._kinds = {problem.eligibility.kind(one.index): one.index for one in every}
+        self._kinds = {problem.eligibility.request_key(one.index): one.index for one in every}
         self._driven: dict[Hashable, tuple[int, ...]] = {}
 
     def on(self, node: int) -> tuple[Unit, ...]:
@@ -69,7 +69,7 @@ class Units:
 
     def _charged_by_request(self, device: int) -> tuple[int, ...]:
         """The counters that some request makes the device draw on (KEP-5941)."""
-        look = self._problem.eligibility.look(device)
+        look = self._problem.eligibility.device_key(device)
         if look not in self._driven:
             charges = (self._problem.eligibility.charge(one, device) for one in self._kinds.values())
             found = (counter for charge in charges if charge is not None for counter, _ in charge.counters)
@@ -91,7 +91,7 @@ class Units:
         """All that matters about a device and does not change."""
         device: Device = self._problem.devices[number]
         return (
-            self._problem.eligibility.look(number),
+            self._problem.eligibility.device_key(number),
             device.shareable,
             tuple(device.capacity.values()),
             tuple([(counters[counter], amount) for counter, amount in device.consumes]),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dralloc.choices import Mode
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.context.node_rules import Exclusions
 from dralloc.explain.conflict import Conflict, find_conflict
 from dralloc.explain.lab import Lab
@@ -79,7 +79,7 @@ class Obstacle:
         lab = Lab(turn, compiled.problem, Exclusions(compiled), Mode.OPTIMAL)
         return find_conflict(lab, members_of(lab, compiled.problem, Wording(turn.placed, compiled), compiled))
 
-    def _staged(self, unit: Unit, moving: set[ClaimKey]) -> Compiled:
+    def _staged(self, unit: Unit, moving: set[ClaimKey]) -> CompiledCluster:
         """The cluster in which a unit's pod is about to ask anew for what has to go, for extended resources, too."""
         part = replace(self.tenancy, units=(Unit(tuple(sorted(moving)), unit.pods),))
         whole = part.compiled.cluster

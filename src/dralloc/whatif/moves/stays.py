@@ -128,8 +128,8 @@ class _WithStays(Overlay):
     def charge(self, alternative: int, device: int) -> Charge | None:
         return super().charge(alternative, device) if alternative >= 0 else self.table[alternative][1]
 
-    def kind(self, alternative: int) -> Hashable:
-        return super().kind(alternative) if alternative >= 0 else alternative
+    def request_key(self, alternative: int) -> Hashable:
+        return super().request_key(alternative) if alternative >= 0 else alternative
 
-    def look(self, device: int) -> Hashable:
-        return super().look(device), device if device in self.devices else None
+    def device_key(self, device: int) -> Hashable:
+        return super().device_key(device), device if device in self.devices else None

@@ -15,7 +15,7 @@ from typing import Final
 
 from dralloc.api import Node as ApiNode
 from dralloc.api import Pod, ResourceClaim
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.compiler.demands import weighted
 from dralloc.compiler.where import Where
 from dralloc.features import ALL_FEATURES, Features
@@ -60,7 +60,7 @@ class Tenancy:
     gang: str = ""
 
     @cached_property
-    def compiled(self) -> Compiled:
+    def compiled(self) -> CompiledCluster:
         """The cluster without what the units hold."""
         moving = {key for unit in self.units for key in unit.claims}
         whole = self.tenants.cluster

@@ -165,7 +165,9 @@ class _DemandClassifier:
         return demand.weight, self._nodes(demand), claims
 
     def _request_class(self, spec: Alternative) -> int:
-        return self.request_classes.setdefault(self.problem.eligibility.kind(spec.index), len(self.request_classes))
+        return self.request_classes.setdefault(
+            self.problem.eligibility.request_key(spec.index), len(self.request_classes)
+        )
 
     def _nodes(self, demand: Demand) -> int:
         if demand.nodes is None:

@@ -100,7 +100,7 @@ class _UsabilityCheck:
 
     def _matching(self, device: int) -> int:
         """The profile, found once for devices that are equal to every selector; errors are those of each device."""
-        key = self.problem.eligibility.look(device)
+        key = self.problem.eligibility.device_key(device)
         number = self.by_key.get(key, -2)
         if number == -2:
             profile, failed = self._answers(device)

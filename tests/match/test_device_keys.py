@@ -1,4 +1,4 @@
-"""Devices look alike only if no selector can tell them apart."""
+"""Devices have equal keys only if no selector can tell them apart."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which devices are alike to every selector, toleration and capacity request in play.
+"""Which devices are equivalent to every selector, toleration and capacity request in play.
 
 Real inventories publish few kinds of devices many times. What makes each of them unique, its UUID or its index, is
-rarely read by a selector, so it is left out, and everything that depends on a device is worked out once for each look.
+rarely read by a selector, so it is left out, and everything that depends on a device is worked out once for each key.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dralloc.api import AttributeValue, Device, DeviceTaint
 from dralloc.features import Features
 from kubecel import CelCompileError, compile_selector
 
-__all__ = ["Looks"]
+__all__ = ["DeviceKeys"]
 
 _SMALL: Final = 2**63
 _EVERY: Final = "*"
 
 
 @dataclass
-class Looks:
-    """Numbers the looks of devices. Equal numbers mean equal answers; unequal ones mean nothing.
+class DeviceKeys:
+    """Canonical keys of devices, as numbers. Equal keys mean equal answers; unequal ones mean nothing.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Looks:
             self._read |= reads.attributes
 
     def of(self, driver: str, device: Device, taints: tuple[DeviceTaint, ...]) -> int:
-        """The look of a device that a driver publishes, with the taints that count.
+        """The key of a device that a driver publishes, with the taints that count.
 
         Capacities are kept as they are: equal ones are one object after loading. An attribute that no selector reads
         still matters if it could fail to convert. Counters are not looked at: who asks about devices that charge them
@@ -67,7 +67,7 @@ class Looks:
                 # One equals True, in lists as well.
                 kind = tuple(map(type, value)) if isinstance(value, tuple) else type(value)
                 attributes.append((name, kind, value))
-        look = (
+        key = (
             driver,
             tuple(attributes),
             id(device.capacity) if device.capacity else 0,
@@ -77,7 +77,7 @@ class Looks:
             not device.binding_conditions,
             not device.consumes_counters,
         )
-        return self._numbers.setdefault(look, len(self._numbers))
+        return self._numbers.setdefault(key, len(self._numbers))
 
     def _find_read(self, driver: str, name: str) -> bool:
         if self.everything:

@@ -14,13 +14,13 @@ from dralloc.cluster import Cluster
 from dralloc.compiler.extended import IMPLICIT, classes_by_resource
 from dralloc.features import Features
 
-__all__ = ["Plugins"]
+__all__ = ["DevicePlugins"]
 
 _NATIVE: Final = "kubernetes.io/"
 _QUOTA: Final = "requests."
 
 
-class Plugins:
+class DevicePlugins:
     """What pods ask device plugins for, and what of it there can be on no node."""
 
     def __init__(self, cluster: Cluster, nodes: Sequence[Node], features: Features) -> None:
