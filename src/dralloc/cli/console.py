@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 from rich.console import Console
+from rich.progress import Progress as Bar
 from rich.status import Status
 from rich.text import Text
 
@@ -80,6 +81,13 @@ class Session:
         with self.err.status(Text(one_line(what))) as self._status:
             yield
         self._status = None
+
+    @contextmanager
+    def counting(self, what: str) -> Iterator[Callable[[int, int], None]]:
+        """Show a bar, on a terminal; what it gives is called with how many are done, and of how many."""
+        with Bar(console=self.err, transient=True, disable=self.quiet or not self.err.is_terminal) as bar:
+            task = bar.add_task(what, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
 
     def update(self, what: str) -> None:
         """Say what is going on now, while `busy`."""

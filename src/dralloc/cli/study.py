@@ -56,7 +56,7 @@ def study_command(  # noqa: PLR0913 - one parameter per option
     from dralloc.save import write_text
 
     to_file = output != STDOUT
-    with session.busy("study"):
+    with session.counting("study") as progress:
         table = dralloc.study(
             paths,
             seeds=seeds,
@@ -68,7 +68,7 @@ def study_command(  # noqa: PLR0913 - one parameter per option
             features=gates.features,
             gang=gang,
             limits=session.limits,
-            progress=lambda done, total: session.update(f"study: {done} of {total} rows"),
+            progress=progress,
             time_limit=time_limit,
             workers=workers,
             goal=goal,

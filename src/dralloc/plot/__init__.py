@@ -1,7 +1,7 @@
 """Pictures of answers, with matplotlib (extra ``plot``).
 
-Every function draws onto the axes that it is given, or onto a new figure, and returns the axes. Equal kinds of requests
-have equal colours in all pictures of a cluster. Under a dark matplotlib style the pictures are dark.
+Every function draws onto the axes that it is given, or onto a new figure, and returns the axes. Equal classes of
+requests have equal colours in all pictures of a cluster. Under a dark matplotlib style the pictures are dark.
 
 >>> from dralloc.plot import device_map
 >>> device_map(comparison.optimal, beside=comparison.first_fit)  # doctest: +SKIP

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from dralloc.plot.holdings import Holding
-from dralloc.plot.units import Unit
+from dralloc.plot.held_devices import HeldDevice
+from dralloc.plot.physical_devices import PhysicalDevice
 from dralloc.problem import Problem
 
 __all__ = ["Block", "Box", "blocks"]
@@ -26,11 +26,11 @@ class Box(NamedTuple):
 class Block(NamedTuple):
     """A holding and its place."""
 
-    holding: Holding
+    holding: HeldDevice
     box: Box
 
 
-def blocks(problem: Problem, unit: Unit, held: Sequence[Holding]) -> list[Block]:
+def blocks(problem: Problem, unit: PhysicalDevice, held: Sequence[HeldDevice]) -> list[Block]:
     """The blocks of a unit. Admin access takes nothing: in a counter set it has no block."""
     if not unit.counters:
         if unit.shareable:
@@ -43,21 +43,21 @@ def blocks(problem: Problem, unit: Unit, held: Sequence[Holding]) -> list[Block]
     return list(_stacked(groups, [_share_of_set(problem, unit, group) for group in groups]))
 
 
-def _by_device(held: Sequence[Holding]) -> list[tuple[Holding, ...]]:
-    found: dict[int, list[Holding]] = {}
+def _by_device(held: Sequence[HeldDevice]) -> list[tuple[HeldDevice, ...]]:
+    found: dict[int, list[HeldDevice]] = {}
     for one in held:
         found.setdefault(one.device, []).append(one)
     return [tuple(group) for group in found.values()]
 
 
-def _beside(group: Sequence[Holding], box: Box) -> Iterator[Block]:
+def _beside(group: Sequence[HeldDevice], box: Box) -> Iterator[Block]:
     """The holders of one device side by side."""
     width = box.width / len(group) if group else 0
     for place, one in enumerate(group):
         yield Block(one, box._replace(left=box.left + place * width, width=width))
 
 
-def _stacked(groups: Sequence[Sequence[Holding]], shares: Sequence[float]) -> Iterator[Block]:
+def _stacked(groups: Sequence[Sequence[HeldDevice]], shares: Sequence[float]) -> Iterator[Block]:
     """One below the other; squeezed if they hold more than there is."""
     scale = 1 / max(1.0, sum(shares))
     top = 0.0
@@ -66,14 +66,14 @@ def _stacked(groups: Sequence[Sequence[Holding]], shares: Sequence[float]) -> It
         top += share * scale
 
 
-def _share_of_device(problem: Problem, holding: Holding) -> float:
+def _share_of_device(problem: Problem, holding: HeldDevice) -> float:
     """The largest share that it has of any capacity of its device."""
     capacity = problem.devices[holding.device].capacity
     shares = [amount / capacity[name].total for name, amount in holding.amounts if capacity[name].total]
     return max(shares, default=0.0) or 1 / 16
 
 
-def _share_of_set(problem: Problem, unit: Unit, group: Sequence[Holding]) -> float:
+def _share_of_set(problem: Problem, unit: PhysicalDevice, group: Sequence[HeldDevice]) -> float:
     """The largest share that a device in use has of any counter of the set."""
     own = set(unit.counters)
     return max(
@@ -87,7 +87,7 @@ def _share_of_set(problem: Problem, unit: Unit, group: Sequence[Holding]) -> flo
     )
 
 
-def _tracks(problem: Problem, unit: Unit, group: Sequence[Holding]) -> Mapping[int, float]:
+def _tracks(problem: Problem, unit: PhysicalDevice, group: Sequence[HeldDevice]) -> Mapping[int, float]:
     """The share that a device in use has of each track, by the track's place."""
     places = {index: place for place, index in enumerate(unit.tracks)}
     return {
@@ -98,7 +98,7 @@ def _tracks(problem: Problem, unit: Unit, group: Sequence[Holding]) -> Mapping[i
 
 
 def _in_tracks(
-    unit: Unit, groups: Sequence[Sequence[Holding]], placed: Sequence[Mapping[int, float]]
+    unit: PhysicalDevice, groups: Sequence[Sequence[HeldDevice]], placed: Sequence[Mapping[int, float]]
 ) -> Iterator[Block]:
     filled: dict[int, float] = defaultdict(float)
     height = 1 / len(unit.tracks)

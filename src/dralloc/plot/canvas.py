@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-__all__ = ["POINTS", "WIDTH", "Picture", "axes", "fitted", "off_screen", "text_width"]
+__all__ = ["POINTS", "WIDTH", "DescribedFigure", "axes", "fitted", "off_screen", "text_width"]
 
 POINTS: Final = 72
 """Points in an inch."""
@@ -35,7 +35,7 @@ def off_screen() -> Iterator[None]:
         _OFF_SCREEN.reset(token)
 
 
-class Picture(Figure):
+class DescribedFigure(Figure):
     """A figure that says what there is to see in it, for those who do not see it.
 
     A notebook shows it as an image with that as its alternative text, which matplotlib's own images do not have.
@@ -57,11 +57,11 @@ def axes(ax: Axes | None, height: float, width: float = WIDTH, *, says: str = ""
         return ax
     size = (width / POINTS, height / POINTS)
     if _OFF_SCREEN.get():
-        picture = Picture(figsize=size, layout="constrained")
+        picture = DescribedFigure(figsize=size, layout="constrained")
     else:
         import matplotlib.pyplot as plt  # noqa: PLC0415 - only what shows pictures needs it
 
-        picture = cast(Picture, plt.figure(figsize=size, layout="constrained", FigureClass=Picture))
+        picture = cast(DescribedFigure, plt.figure(figsize=size, layout="constrained", FigureClass=DescribedFigure))
     picture.description = says
     return picture.add_subplot()
 

@@ -9,8 +9,8 @@ from matplotlib.ticker import PercentFormatter
 
 from dralloc.plot.canvas import WIDTH, axes
 from dralloc.plot.descriptions import of_demand
-from dralloc.plot.kinds import clean
 from dralloc.plot.palette import Theme, theme
+from dralloc.plot.request_classes import clean
 from dralloc.plot.styling import TEXT, tidy
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ def demand_curve(  # noqa: PLR0913 - the columns have names of their own
     names = list(dict.fromkeys(frame[policy]))
     groups = {name: frame[frame[policy] == name].groupby(demand)[placed] for name in names}
     ax = axes(ax, _HEIGHT, WIDTH * 0.75, says=of_demand({str(name): runs.mean() for name, runs in groups.items()}))
-    looks = _colours(colours, [str(name) for name in names])
+    styles = _colours(colours, [str(name) for name in names])
     for place, (name, runs) in enumerate(groups.items()):
         mean, least, most = runs.mean(), runs.min(), runs.max()
         style, marker = _LINES[place % len(_LINES)], _MARKERS[place % len(_MARKERS)]
-        ax.plot(mean.index, mean, color=looks[place], ls=style, marker=marker, ms=5, lw=1.8, label=clean(str(name)))
-        ax.fill_between(mean.index, least, most, color=looks[place], alpha=0.15, lw=0)
+        ax.plot(mean.index, mean, color=styles[place], ls=style, marker=marker, ms=5, lw=1.8, label=clean(str(name)))
+        ax.fill_between(mean.index, least, most, color=styles[place], alpha=0.15, lw=0)
     tidy(ax, colours, title, grid="y")
     ax.set_xlabel(clean(demand), size=TEXT, color=colours.ink)
     ax.set_ylabel("placed", size=TEXT, color=colours.ink)

@@ -12,13 +12,13 @@ from dralloc.names import ClaimKey
 from dralloc.plan import Plan
 from dralloc.plot.canvas import axes
 from dralloc.plot.descriptions import of_map
-from dralloc.plot.holdings import Holding, holdings
-from dralloc.plot.kinds import Kind, Kinds
+from dralloc.plot.held_devices import HeldDevice, held_devices
 from dralloc.plot.map_drawing import Drawing
-from dralloc.plot.map_layout import Layout, held_in, lay_out, most_telling
+from dralloc.plot.map_layout import MapLayout, held_in, lay_out, most_telling
 from dralloc.plot.map_legend import Entry, Legend
 from dralloc.plot.palette import Palette, theme
-from dralloc.plot.units import rows
+from dralloc.plot.physical_devices import rows
+from dralloc.plot.request_classes import RequestClass, RequestClasses
 
 __all__ = ["device_map"]
 
@@ -55,19 +55,19 @@ def device_map(
         One unit of its data is one point.
     """
     problem = plan.compiled.problem
-    kinds = Kinds(plan.compiled.cluster)
-    held = holdings(plan, kinds)
+    classes = RequestClasses(plan.compiled.cluster)
+    held = held_devices(plan, classes)
     only_here = _only_here(plan, beside)
     every = rows(problem)
-    others = () if beside is None else holdings(beside, kinds)
+    others = () if beside is None else held_devices(beside, classes)
     either = only_here if beside is None else only_here | _only_here(beside, plan)
     shown = most_telling(every, _tellings((*held, *others), either), max_nodes)
     heading = _heading(plan) if title is None else title
     top = _TITLE_HEIGHT if heading else 0.0
-    legend = Legend.of(_entries(held, kinds, Palette(kinds), starred=bool(only_here)), top)
+    legend = Legend.of(_entries(held, classes, Palette(classes), starred=bool(only_here)), top)
     layout = lay_out(problem, shown, held_in(problem, held), len(every) - len(shown), legend.bottom)
     drawing = Drawing.on(
-        _prepared(ax, layout, of_map(plan, sorted(map(str, only_here)))), layout.height, theme(), Palette(kinds)
+        _prepared(ax, layout, of_map(plan, sorted(map(str, only_here)))), layout.height, theme(), Palette(classes)
     )
     drawing.heading(heading)
     drawing.legend(legend)
@@ -75,7 +75,7 @@ def device_map(
     return drawing.ax
 
 
-def _prepared(ax: Axes | None, layout: Layout, says: str) -> Axes:
+def _prepared(ax: Axes | None, layout: MapLayout, says: str) -> Axes:
     if ax is not None:
         return ax
     ax = axes(None, layout.height, says=says)
@@ -97,7 +97,7 @@ def _only_here(plan: Plan, beside: Plan | None) -> frozenset[ClaimKey]:
     return frozenset(missing - {one.key for one in plan.unplaced})
 
 
-def _tellings(held: tuple[Holding, ...], in_one_only: frozenset[ClaimKey]) -> tuple[Mapping[int, int], ...]:
+def _tellings(held: tuple[HeldDevice, ...], in_one_only: frozenset[ClaimKey]) -> tuple[Mapping[int, int], ...]:
     """Counts by device that say how much a row has to tell."""
     return (
         Counter(one.device for one in held if one.owner in in_one_only),
@@ -106,20 +106,22 @@ def _tellings(held: tuple[Holding, ...], in_one_only: frozenset[ClaimKey]) -> tu
     )
 
 
-def _entries(held: tuple[Holding, ...], kinds: Kinds, palette: Palette, *, starred: bool) -> Iterator[Entry]:
-    drawn: dict[Kind, None] = {one.kind: None for one in held if one.new}
-    for kind in kinds.all:
-        if kind in drawn:
-            yield Entry(kind.label, palette.look(kind))
+def _entries(
+    held: tuple[HeldDevice, ...], classes: RequestClasses, palette: Palette, *, starred: bool
+) -> Iterator[Entry]:
+    drawn: dict[RequestClass, None] = {one.request_class: None for one in held if one.new}
+    for request_class in classes.all:
+        if request_class in drawn:
+            yield Entry(request_class.label, palette.style(request_class))
     if any(not one.new for one in held):
         yield Entry("allocated before", None)
     if starred:
         yield Entry("placed by this answer alone", None, starred=True)
 
 
-def _tip(plan: Plan, one: Holding) -> str:
+def _tip(plan: Plan, one: HeldDevice) -> str:
     """Everything about a holding, for whoever points at it."""
     device = plan.compiled.problem.devices[one.device].id
     what = "admin access" if one.admin else "placed" if one.new else "allocated before"
     owner = str(one.claim) if one.owner == one.claim else f"{one.owner}, claim {one.claim.name}"
-    return f"{owner}: {one.kind.label} on {device} ({what})"
+    return f"{owner}: {one.request_class.label} on {device} ({what})"

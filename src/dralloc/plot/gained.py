@@ -13,8 +13,8 @@ from dralloc.comparison import Comparison
 from dralloc.plot.canvas import axes, fitted
 from dralloc.plot.descriptions import of_gains
 from dralloc.plot.gains import Gain, gains
-from dralloc.plot.kinds import Kinds, clean
-from dralloc.plot.palette import Look, Palette, Theme, theme
+from dralloc.plot.palette import Palette, Style, Theme, theme
+from dralloc.plot.request_classes import RequestClasses, clean
 from dralloc.plot.styling import SMALL, TEXT, name_rows, tidy
 
 __all__ = ["gained"]
@@ -24,7 +24,7 @@ _MARGINS: Final = 70.0
 _LABEL: Final = 300.0
 
 
-class _Part(NamedTuple):
+class _Segment(NamedTuple):
     """A part of a bar: which count it shows and how it is outlined."""
 
     field: str
@@ -33,11 +33,11 @@ class _Part(NamedTuple):
     width: float
 
 
-_PARTS: Final = (
-    _Part("both", "both place it", "-", 0.7),
-    _Part("only_optimum", "only the optimum (\N{BLACK STAR})", "-", 2.0),
-    _Part("only_first_fit", "only first fit (\N{WHITE CIRCLE})", ":", 2.0),
-    _Part("neither", "not placed", "--", 0.9),
+_SEGMENTS: Final = (
+    _Segment("both", "both place it", "-", 0.7),
+    _Segment("only_optimum", "only the optimum (\N{BLACK STAR})", "-", 2.0),
+    _Segment("only_first_fit", "only first fit (\N{WHITE CIRCLE})", ":", 2.0),
+    _Segment("neither", "not placed", "--", 0.9),
 )
 _SIGNS: Final = {"only_optimum": "\N{BLACK STAR}", "only_first_fit": "\N{WHITE CIRCLE}"}
 
@@ -45,20 +45,20 @@ _SIGNS: Final = {"only_optimum": "\N{BLACK STAR}", "only_first_fit": "\N{WHITE C
 def gained(
     comparison: Comparison, ax: Axes | None = None, *, most: int = 16, title: str = "What only the optimum places"
 ) -> Axes:
-    """Draw how many demands of each kind both answers place, only one of them, or none.
+    """Draw how many demands of each request class both answers place, only one of them, or none.
 
     Parameters
     ----------
     most
-        The most kinds of demands to draw: those with most that only the optimum places, then those with most demands.
+        The most classes of demands to draw: those with most that only the optimum places, then those with most demands.
     """
-    colours, palette = theme(), Palette(Kinds(comparison.optimal.compiled.cluster))
+    colours, palette = theme(), Palette(RequestClasses(comparison.optimal.compiled.cluster))
     found = gains(comparison)
     order = sorted(range(len(found)), key=lambda place: (-found[place].only_optimum, -found[place].total))
     shown = [found[place] for place in sorted(order[:most])]
     ax = axes(ax, _MARGINS + _ROW * max(len(shown), 1), says=of_gains(found))
     for place, gain in enumerate(shown):
-        _bar(ax, colours, place, gain, palette.look(gain.kind))
+        _bar(ax, colours, place, gain, palette.style(gain.request_class))
     name_rows(ax, colours, [fitted(clean(gain.wants), TEXT, _LABEL) for gain in shown])
     ax.set_xlim(0, max((gain.total for gain in shown), default=1) * 1.01)
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
@@ -72,12 +72,12 @@ def gained(
     return ax
 
 
-def _bar(ax: Axes, colours: Theme, place: int, gain: Gain, look: Look) -> None:
+def _bar(ax: Axes, colours: Theme, place: int, gain: Gain, style: Style) -> None:
     left = 0
-    for part in _PARTS:
+    for part in _SEGMENTS:
         count = getattr(gain, part.field)
         if count:
-            _patch(ax, colours, part, (left, place, count), look)
+            _patch(ax, colours, part, (left, place, count), style)
             text = f"{_SIGNS.get(part.field, '')} {count}".strip()
             ink = colours.label if _is_filled(part) else colours.ink
             weight = "bold" if part.field in _SIGNS else "normal"
@@ -87,15 +87,15 @@ def _bar(ax: Axes, colours: Theme, place: int, gain: Gain, look: Look) -> None:
         left += count
 
 
-def _is_filled(part: _Part) -> bool:
+def _is_filled(part: _Segment) -> bool:
     return part.field in ("both", "only_optimum")
 
 
-def _patch(ax: Axes, colours: Theme, part: _Part, bar: tuple[float, float, float], look: Look) -> None:
+def _patch(ax: Axes, colours: Theme, part: _Segment, bar: tuple[float, float, float], style: Style) -> None:
     left, place, count = bar
-    fill = look.colour if _is_filled(part) else "none"
-    if look.hatch and _is_filled(part):
-        ax.barh(place, count, 0.66, left=left, color=fill, hatch=look.hatch, edgecolor="#ffffff50", linewidth=0)
+    fill = style.colour if _is_filled(part) else "none"
+    if style.hatch and _is_filled(part):
+        ax.barh(place, count, 0.66, left=left, color=fill, hatch=style.hatch, edgecolor="#ffffff50", linewidth=0)
         fill = "none"
     edge = colours.muted if part.field in ("both", "neither") else colours.ink
     above = 3 if part.field in _SIGNS else 2
@@ -121,6 +121,6 @@ def _legend(colours: Theme, shown: Sequence[Gain]) -> list[Patch]:
             linestyle=part.style,
             label=part.label,
         )
-        for part in _PARTS
+        for part in _SEGMENTS
         if any(getattr(gain, part.field) for gain in shown)
     ]

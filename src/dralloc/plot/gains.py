@@ -1,4 +1,4 @@
-"""Who places what: the demands of each kind by whether both answers, one or none place them."""
+"""Who places what: the demands of each request class by whether both answers, one or none place them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dralloc.comparison import Comparison
 from dralloc.names import ClaimKey
-from dralloc.plot.kinds import Kind, Kinds
+from dralloc.plot.request_classes import RequestClass, RequestClasses
 from dralloc.problem import Demand, Request
 
 __all__ = ["Gain", "gains"]
@@ -21,14 +21,14 @@ class Gain:
     ----------
     wants
         What they want, in words.
-    kind
-        The kind of their first request.
+    request_class
+        The request class of their first request.
     both, only_optimum, only_first_fit, neither
         How many of them are placed by whom.
     """
 
     wants: str
-    kind: Kind
+    request_class: RequestClass
     both: int
     only_optimum: int
     only_first_fit: int
@@ -41,15 +41,15 @@ class Gain:
 
 
 def gains(comparison: Comparison) -> list[Gain]:
-    """The demands by what they want, in the order in which each kind shows first."""
-    kinds = Kinds(comparison.optimal.compiled.cluster)
+    """The demands by what they want, in the order in which each request class shows first."""
+    classes = RequestClasses(comparison.optimal.compiled.cluster)
     first = {one.key for one in comparison.first_fit.unplaced}
     best = {one.key for one in comparison.optimal.unplaced}
     counts: dict[str, Counter[tuple[bool, bool]]] = {}
-    colour: dict[str, Kind] = {}
+    colour: dict[str, RequestClass] = {}
     for demand in comparison.optimal.demands:
-        wants, kind = _wants(demand, kinds)
-        colour.setdefault(wants, kind)
+        wants, request_class = _wants(demand, classes)
+        colour.setdefault(wants, request_class)
         counts.setdefault(wants, Counter())[demand.key in first, demand.key in best] += 1
     return [
         Gain(wants, colour[wants], found[False, False], found[True, False], found[False, True], found[True, True])
@@ -57,23 +57,23 @@ def gains(comparison: Comparison) -> list[Gain]:
     ]
 
 
-def _wants(demand: Demand, kinds: Kinds) -> tuple[str, Kind]:
-    """What a demand wants in words, and the kind that stands for it."""
-    wanted = Counter(_words(claim.key, request, kinds) for claim in demand.claims for request in claim.requests)
+def _wants(demand: Demand, classes: RequestClasses) -> tuple[str, RequestClass]:
+    """What a demand wants in words, and the request class that stands for it."""
+    wanted = Counter(_words(claim.key, request, classes) for claim in demand.claims for request in claim.requests)
     words = " + ".join(
         f"{count}\N{MULTIPLICATION SIGN} {text}" if count > 1 else text for text, count in wanted.items()
     )
-    found = (_kinds(claim.key, request, kinds) for claim in demand.claims for request in claim.requests)
-    return words or "nothing", next((one for some in found for one in some), Kind(""))
+    found = (_classes(claim.key, request, classes) for claim in demand.claims for request in claim.requests)
+    return words or "nothing", next((one for some in found for one in some), RequestClass(""))
 
 
-def _kinds(claim: ClaimKey, request: Request, kinds: Kinds) -> list[Kind]:
-    return [kinds.of(claim, str(alternative.name)) for alternative in request.alternatives]
+def _classes(claim: ClaimKey, request: Request, classes: RequestClasses) -> list[RequestClass]:
+    return [classes.of(claim, str(alternative.name)) for alternative in request.alternatives]
 
 
-def _words(claim: ClaimKey, request: Request, kinds: Kinds) -> str:
+def _words(claim: ClaimKey, request: Request, classes: RequestClasses) -> str:
     texts = []
-    for alternative, kind in zip(request.alternatives, _kinds(claim, request, kinds), strict=True):
+    for alternative, request_class in zip(request.alternatives, _classes(claim, request, classes), strict=True):
         count = "all " if alternative.count is None else f"{alternative.count}\N{MULTIPLICATION SIGN} "
-        texts.append(kind.short if alternative.count == 1 else count + kind.short)
+        texts.append(request_class.short if alternative.count == 1 else count + request_class.short)
     return " or ".join(texts)

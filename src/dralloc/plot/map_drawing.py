@@ -13,11 +13,11 @@ from matplotlib.patches import Rectangle
 from dralloc.names import ClaimKey
 from dralloc.plot.blocks import Block
 from dralloc.plot.canvas import POINTS, WIDTH, fitted, text_width
-from dralloc.plot.holdings import Holding
-from dralloc.plot.kinds import clean
-from dralloc.plot.map_layout import Layout, Line, Spot
+from dralloc.plot.held_devices import HeldDevice
+from dralloc.plot.map_layout import MapLayout, MapText, Spot
 from dralloc.plot.map_legend import SWATCH, TEXT, Legend
-from dralloc.plot.palette import Look, Palette, Theme
+from dralloc.plot.palette import Palette, Style, Theme
+from dralloc.plot.request_classes import clean
 
 __all__ = ["Drawing"]
 
@@ -57,19 +57,19 @@ class Drawing:
 
     def heading(self, text: str) -> None:
         """The title of the whole map."""
-        self._text(Line(text, 0, 11, 0))
+        self._text(MapText(text, 0, 11, 0))
 
     def legend(self, legend: Legend) -> None:
         """Swatches with their labels."""
         for entry, label, left, top in legend.placed:
-            look = entry.look or (Look(self.theme.surface, "") if entry.starred else self._used())
-            self._filled(left, top, SWATCH, 11, look)
+            style = entry.style or (Style(self.theme.surface, "") if entry.starred else self._used())
+            self._filled(left, top, SWATCH, 11, style)
             self._outline(left, top, SWATCH, 11, strong=entry.starred)
             if entry.starred:
                 self._write(_STAR, left + SWATCH / 2, top + 5.5, Font(self.theme.ink, align="center"))
             self._write(label, left + SWATCH + 5, top + 5.5, Font(self.theme.ink))
 
-    def units(self, layout: Layout, starred: Set[ClaimKey], tips: Mapping[Holding, str]) -> None:
+    def units(self, layout: MapLayout, starred: Set[ClaimKey], tips: Mapping[HeldDevice, str]) -> None:
         """All units with what is in them."""
         for line in layout.lines:
             self._text(line)
@@ -79,7 +79,7 @@ class Drawing:
             for block in spot.blocks:
                 self._block(spot, block, f"tip-{next(numbers)}", tips, starred=block.holding.owner in starred)
 
-    def _text(self, line: Line) -> None:
+    def _text(self, line: MapText) -> None:
         size = _SIZES[line.level]
         colour = self.theme.muted if line.level == 2 else self.theme.ink
         room = WIDTH if line.level < 2 else WIDTH / 8 - _PADDING
@@ -94,41 +94,41 @@ class Drawing:
             ends = (spot.left, spot.left + spot.width)
             self.ax.plot(ends, (y, y), color=self.theme.faint, lw=0.6 * self.scale, zorder=0.5, clip_on=False)
 
-    def _block(self, spot: Spot, block: Block, gid: str, tips: Mapping[Holding, str], *, starred: bool) -> None:
+    def _block(self, spot: Spot, block: Block, gid: str, tips: Mapping[HeldDevice, str], *, starred: bool) -> None:
         box, holding = block.box, block.holding
         left, top = spot.left + box.left * spot.width + 0.8, spot.top + box.top * spot.height + 0.8
         width, height = box.width * spot.width - 1.6, box.height * spot.height - 1.6
         if width <= 0 or height <= 0:
             return
-        look = self.palette.look(holding.kind) if holding.new else self._used()
-        patch = self._filled(left, top, width, height, look)
+        style = self.palette.style(holding.request_class) if holding.new else self._used()
+        patch = self._filled(left, top, width, height, style)
         patch.set_gid(gid)
         patch.set_label("_" + clean(tips.get(holding, "")))
         self._outline(left, top, width, height, strong=starred)
         self._label(holding, (left, top, width, height), mark=_STAR + " " if starred else "")
 
-    def _label(self, holding: Holding, box: tuple[float, float, float, float], mark: str) -> None:
+    def _label(self, holding: HeldDevice, box: tuple[float, float, float, float], mark: str) -> None:
         left, top, width, height = box
         room, name = width - 2 * _PADDING, clean(holding.owner.name)
         if height < TEXT + 2:
             return
-        kind = fitted(mark + holding.kind.short, TEXT, room, bold=True, least=2)
+        request_class = fitted(mark + holding.request_class.short, TEXT, room, bold=True, least=2)
         middle, plain = top + height / 2, Font(self.theme.label)
         two = height >= 2 * TEXT + 6
-        self._write(kind, left + _PADDING, middle - 5.5 if two else middle, plain._replace(bold=True))
+        self._write(request_class, left + _PADDING, middle - 5.5 if two else middle, plain._replace(bold=True))
         if two:
             self._write(fitted(name, TEXT, room), left + _PADDING, middle + 5.5, plain)
         else:
-            name = fitted(name, TEXT, room - text_width(kind, TEXT, bold=True) - _PADDING, least=6)
+            name = fitted(name, TEXT, room - text_width(request_class, TEXT, bold=True) - _PADDING, least=6)
             self._write(name, left + width - _PADDING, middle, plain._replace(align="right"))
 
-    def _used(self) -> Look:
-        return Look(self.theme.used, "////")
+    def _used(self) -> Style:
+        return Style(self.theme.used, "////")
 
-    def _filled(self, left: float, top: float, width: float, height: float, look: Look) -> Rectangle:
+    def _filled(self, left: float, top: float, width: float, height: float, style: Style) -> Rectangle:
         """A rectangle in a colour, with its hatch in white."""
-        patch = Rectangle((left, top), width, height, facecolor=look.colour, hatch=look.hatch, lw=0, clip_on=False)
-        patch.set_edgecolor("#ffffff50" if look.hatch else "none")
+        patch = Rectangle((left, top), width, height, facecolor=style.colour, hatch=style.hatch, lw=0, clip_on=False)
+        patch.set_edgecolor("#ffffff50" if style.hatch else "none")
         self.ax.add_patch(patch)
         return patch
 

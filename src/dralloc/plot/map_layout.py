@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 
 from dralloc.plot.blocks import Block, blocks
 from dralloc.plot.canvas import WIDTH
-from dralloc.plot.holdings import Holding
-from dralloc.plot.units import Row, Unit
+from dralloc.plot.held_devices import HeldDevice
+from dralloc.plot.physical_devices import MapRow, PhysicalDevice
 from dralloc.problem import Problem
 
-__all__ = ["GAP", "TRACK", "Layout", "Line", "Spot", "held_in", "lay_out", "most_telling"]
+__all__ = ["GAP", "TRACK", "MapLayout", "MapText", "Spot", "held_in", "lay_out", "most_telling"]
 
 GAP: Final = 8.0
 TRACK: Final = 15.0
@@ -25,7 +25,7 @@ _TITLE: Final = 12.0
 _HEADER: Final = 22.0
 
 
-class Line(NamedTuple):
+class MapText(NamedTuple):
     """A line of text: the name of a row or of a unit, or what is left out."""
 
     text: str
@@ -37,7 +37,7 @@ class Line(NamedTuple):
 class Spot(NamedTuple):
     """A unit in its place, with what is in it."""
 
-    unit: Unit
+    unit: PhysicalDevice
     left: float
     top: float
     width: float
@@ -46,18 +46,18 @@ class Spot(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Layout:
+class MapLayout:
     """Everything in its place. ``height`` is where the last row ends."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[MapText, ...]
     spots: tuple[Spot, ...]
     height: float
 
 
-def most_telling(rows: Sequence[Row], tellings: Sequence[Mapping[int, int]], most: int) -> tuple[Row, ...]:
+def most_telling(rows: Sequence[MapRow], tellings: Sequence[Mapping[int, int]], most: int) -> tuple[MapRow, ...]:
     """At most so many rows: those with the largest counts, the first count first; in their order.
 
-    `tellings` has counts by device: how many holdings of one kind or another it has.
+    `tellings` has counts by device: how many holdings of one sort or another it has.
     """
     if len(rows) <= most:
         return tuple(rows)
@@ -70,47 +70,47 @@ def most_telling(rows: Sequence[Row], tellings: Sequence[Mapping[int, int]], mos
     return tuple(rows[place] for place in kept)
 
 
-def held_in(problem: Problem, held: Sequence[Holding]) -> Mapping[int, Sequence[Holding]]:
+def held_in(problem: Problem, held: Sequence[HeldDevice]) -> Mapping[int, Sequence[HeldDevice]]:
     """Holdings by the slot of their device."""
-    found: dict[int, list[Holding]] = {}
+    found: dict[int, list[HeldDevice]] = {}
     for one in held:
         found.setdefault(problem.devices[one.device].slot, []).append(one)
     return found
 
 
 def lay_out(
-    problem: Problem, rows: Sequence[Row], held: Mapping[int, Sequence[Holding]], left_out: int, top: float
-) -> Layout:
+    problem: Problem, rows: Sequence[MapRow], held: Mapping[int, Sequence[HeldDevice]], left_out: int, top: float
+) -> MapLayout:
     """Put the rows below each other, the units of a row beside each other in lines."""
-    lines: list[Line] = []
+    lines: list[MapText] = []
     spots: list[Spot] = []
     for row in rows:
         top += _HEADER
         filled = {unit: _blocks(problem, unit, held) for unit in row.units}
         shown = _shown(row.units, filled)
         count = len({block.holding.owner for found in filled.values() for block in found if block.holding.new})
-        lines.append(Line(f"{row.name}: {_placed(count)}", 0, top - 8, 1))
+        lines.append(MapText(f"{row.name}: {_placed(count)}", 0, top - 8, 1))
         for line in _in_lines(shown):
             height = max(map(_height, line))
             for place, unit in enumerate(line):
                 left = place * (_unit_width() + GAP)
-                lines.append(Line(unit.title, left, top + _TITLE - 4, 2))
+                lines.append(MapText(unit.title, left, top + _TITLE - 4, 2))
                 spots.append(Spot(unit, left, top + _TITLE, _unit_width(), _height(unit), filled[unit]))
             top += _TITLE + height + GAP
         if len(shown) < len(row.units):
-            lines.append(Line(f"and {len(row.units) - len(shown)} more devices", 0, top + 8, 2))
+            lines.append(MapText(f"and {len(row.units) - len(shown)} more devices", 0, top + 8, 2))
             top += _HEADER - GAP
     if left_out:
-        lines.append(Line(f"and {left_out} more nodes or groups of nodes", 0, top + 14, 1))
+        lines.append(MapText(f"and {left_out} more nodes or groups of nodes", 0, top + 14, 1))
         top += _HEADER
-    return Layout(tuple(lines), tuple(spots), top)
+    return MapLayout(tuple(lines), tuple(spots), top)
 
 
 def _placed(count: int) -> str:
     return f"{count or 'nothing'} placed here"
 
 
-def _blocks(problem: Problem, unit: Unit, held: Mapping[int, Sequence[Holding]]) -> list[Block]:
+def _blocks(problem: Problem, unit: PhysicalDevice, held: Mapping[int, Sequence[HeldDevice]]) -> list[Block]:
     found = [
         one if one.device == device else replace(one, device=device, counters=problem.devices[device].consumes)
         for device in unit.devices
@@ -119,7 +119,9 @@ def _blocks(problem: Problem, unit: Unit, held: Mapping[int, Sequence[Holding]])
     return blocks(problem, unit, sorted(found, key=lambda one: one.new))
 
 
-def _shown(units: Sequence[Unit], filled: Mapping[Unit, Sequence[Block]]) -> Sequence[Unit]:
+def _shown(
+    units: Sequence[PhysicalDevice], filled: Mapping[PhysicalDevice, Sequence[Block]]
+) -> Sequence[PhysicalDevice]:
     """At most so many units; where some are left out, those that hold something come first, else in order."""
     if len(units) <= _MOST_UNITS:
         return units
@@ -127,16 +129,16 @@ def _shown(units: Sequence[Unit], filled: Mapping[Unit, Sequence[Block]]) -> Seq
     return [units[place] for place in sorted(kept)]
 
 
-def _in_lines(units: Sequence[Unit]) -> Iterator[Sequence[Unit]]:
+def _in_lines(units: Sequence[PhysicalDevice]) -> Iterator[Sequence[PhysicalDevice]]:
     order = Counter[tuple[str, float]]()
     for unit in units:
         order[unit.driver, _height(unit)] += 1
     places = {key: place for place, key in enumerate(order)}
 
-    def alike(unit: Unit) -> int:
+    def line_key(unit: PhysicalDevice) -> int:
         return places[unit.driver, _height(unit)]
 
-    for _, group in groupby(sorted(units, key=alike), key=alike):
+    for _, group in groupby(sorted(units, key=line_key), key=line_key):
         members = list(group)
         for start in range(0, len(members), _ACROSS):
             yield members[start : start + _ACROSS]
@@ -146,7 +148,7 @@ def _unit_width() -> float:
     return (WIDTH - (_ACROSS - 1) * GAP) / _ACROSS
 
 
-def _height(unit: Unit) -> float:
+def _height(unit: PhysicalDevice) -> float:
     if unit.tracks:
         return TRACK * min(len(unit.tracks), 16)
     return 8 * TRACK if unit.counters or unit.shareable else 2 * TRACK

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from dralloc.plot.canvas import WIDTH, fitted, text_width
-from dralloc.plot.palette import Look
+from dralloc.plot.palette import Style
 
 __all__ = ["SWATCH", "TEXT", "Entry", "Legend"]
 
@@ -21,10 +21,10 @@ _SPACE: Final = 16.0
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a look means; without a look it is what was allocated before, or the mark of what only one answer places."""
+    """What a style means; without one it is what was allocated before, or the mark of what only one answer places."""
 
     label: str
-    look: Look | None
+    style: Style | None
     starred: bool = False
 
 

@@ -1,23 +1,24 @@
 """Colours that mean the same in every picture.
 
-Kinds of requests have the colours of Paul Tol's "light" scheme (Colour Schemes, SRON/EPS/TN/09-002): it is made for
+Classes of requests have the colours of Paul Tol's "light" scheme (Colour Schemes, SRON/EPS/TN/09-002): it is made for
 filling labelled cells, its colours differ under colour vision deficiency too, and black labels stay readable on them.
-Where there are more kinds than colours, hatches tell them apart. No colour is the only carrier of what it says: labels,
-hatches and outlines say it as well.
+Where there are more classes than colours, hatches tell them apart. No colour is the only carrier of what it says:
+labels, hatches and outlines say it as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Final, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.colors import to_rgb
 
-from dralloc.plot.kinds import UNKNOWN, Kind, Kinds
+from dralloc.plot.request_classes import RequestClass, RequestClasses
 
-__all__ = ["DARK", "KIND_COLOURS", "LIGHT", "Look", "Palette", "Theme", "theme"]
+__all__ = ["CLASS_COLOURS", "DARK", "LIGHT", "Palette", "Style", "Theme", "theme"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Theme:
     first_fit, optimum, bound
         The two modes, and what is proven.
     label, edge
-        Text on the colours of kinds, and outlines.
+        Text on the colours of classes, and outlines.
     """
 
     surface: str
@@ -73,7 +74,7 @@ DARK: Final = Theme(
     edge="#0b0e11",
 )
 
-KIND_COLOURS: Final = ("#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33", "#aaaa00")
+CLASS_COLOURS: Final = ("#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33", "#aaaa00")
 _HATCHES: Final = ("", "\\\\\\\\", "xxx", "---", "|||", "+++")
 """No dots and circles: in SVG they are as long as everything else together."""
 
@@ -84,20 +85,20 @@ def theme() -> Theme:
     return LIGHT if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5 else DARK
 
 
-class Look(NamedTuple):
-    """How a kind is drawn."""
+class Style(NamedTuple):
+    """How a request class is drawn."""
 
     colour: str
     hatch: str
 
 
 class Palette:
-    """How every kind of a cluster is drawn; the same for all plans of the cluster."""
+    """How every request class of a cluster is drawn; the same for all plans of the cluster."""
 
-    def __init__(self, kinds: Kinds) -> None:
-        looks = [Look(colour, hatch) for hatch in _HATCHES for colour in KIND_COLOURS]
-        self._looks: Mapping[Kind, Look] = {kind: looks[place % len(looks)] for place, kind in enumerate(kinds.all)}
+    def __init__(self, classes: RequestClasses) -> None:
+        styles = [Style(colour, hatch) for hatch in _HATCHES for colour in CLASS_COLOURS]
+        self._styles: Mapping[RequestClass, Style] = dict(zip(classes.all, cycle(styles)))
 
-    def look(self, kind: Kind) -> Look:
-        """Colour and hatch of a kind."""
-        return self._looks.get(kind, Look(LIGHT.used, "")) if kind is not UNKNOWN else Look(LIGHT.used, "")
+    def style(self, request_class: RequestClass) -> Style:
+        """Colour and hatch of a request class."""
+        return self._styles.get(request_class, Style(LIGHT.used, ""))

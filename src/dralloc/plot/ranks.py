@@ -34,9 +34,9 @@ def ranks(comparison: Comparison, ax: Axes | None = None, *, title: str = "Alter
     counts = [rank_counts(plan) for plan, _, _ in plans]
     most = max((len(found) for found in counts), default=1)
     ax = axes(ax, _MARGINS + _ROW * most, WIDTH / 2 - 10, says=of_ranks(*counts))
-    for (_, look, shift), found in zip(plans, counts, strict=True):
+    for (_, style, shift), found in zip(plans, counts, strict=True):
         places = [place + shift for place in range(most)]
-        bars(ax, places, found, _THICKNESS, (look.colour(colours), look.hatch))
+        bars(ax, places, found, _THICKNESS, (style.colour(colours), style.hatch))
         for place, count in zip(places, found, strict=True):
             ax.annotate(
                 str(count),
@@ -50,7 +50,7 @@ def ranks(comparison: Comparison, ax: Axes | None = None, *, title: str = "Alter
     name_rows(ax, colours, [*(f"alternative {rank + 1}" for rank in range(most - 1)), "none"])
     ax.set_xlim(0, max((*counts[0], *counts[1], 1)) * 1.12)
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
-    tidy(ax, colours, title, legend=[swatch(colours, look) for look in (FIRST_FIT, OPTIMUM)])
+    tidy(ax, colours, title, legend=[swatch(colours, style) for style in (FIRST_FIT, OPTIMUM)])
     return ax
 
 

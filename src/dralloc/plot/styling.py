@@ -39,10 +39,10 @@ OPTIMUM: Final = Bars("optimum", "optimum", "")
 
 
 def bars(
-    ax: Axes, places: Sequence[float], lengths: Sequence[float], thickness: float, look: tuple[str, str], **more: Any
+    ax: Axes, places: Sequence[float], lengths: Sequence[float], thickness: float, style: tuple[str, str], **more: Any
 ) -> BarContainer:
     """Horizontal bars in a colour, with a hatch in white."""
-    colour, hatch = look
+    colour, hatch = style
     edge = _WHITE if hatch else "none"
     return ax.barh(places, lengths, thickness, color=colour, hatch=hatch, edgecolor=edge, linewidth=0, **more)
 
@@ -78,7 +78,7 @@ def name_rows(ax: Axes, theme: Theme, names: Sequence[str]) -> None:
     ax.set_ylim(max(len(names), 1) - 0.4, -0.6)
 
 
-def swatch(theme: Theme, look: Bars) -> Patch:
+def swatch(theme: Theme, style: Bars) -> Patch:
     """The entry of bars in a legend."""
-    edge = _WHITE if look.hatch else "none"
-    return Patch(facecolor=look.colour(theme), hatch=look.hatch, edgecolor=edge, linewidth=0, label=look.label)
+    edge = _WHITE if style.hatch else "none"
+    return Patch(facecolor=style.colour(theme), hatch=style.hatch, edgecolor=edge, linewidth=0, label=style.label)

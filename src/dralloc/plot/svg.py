@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from html import escape
 from io import StringIO
 from typing import Any, Final
+from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -27,13 +27,9 @@ _SETTINGS: Final[dict[str, Any]] = {
 }
 _VARIABLES: Final = {colour: f"var(--plot-{role.replace('_', '-')})" for role, colour in asdict(LIGHT).items()}
 _METADATA: Final = ("Date", "Creator", "Format", "Type")
-_NOT_NEEDED: Final = re.compile(
-    r"\s*<metadata>.*?</metadata>|\s*<defs>\s*<style.*?</style>\s*</defs>| transform=\"rotate\(-0 [^)]*\)\"", re.DOTALL
-)
-"""Metadata, turns by nothing, and a style sheet for all elements, which would be one for the whole page."""
-_SPACE: Final = re.compile(r"\s*\n\s*")
-_ID: Final = re.compile(r'(?<=\bid=")[^"]+|(?<=url\(#)[^)]+|(?<=href="#)[^"]+')
-_OPENING: Final = re.compile(r'<svg\b[^>]*?\bviewBox="([^"]+)"[^>]*>', re.DOTALL)
+_NAMESPACE: Final = re.compile(r"\{[^}]*\}")
+_REFERENCE: Final = re.compile(r"(?<=url\(#)|(?<=^#)")
+_NO_TURN: Final = "rotate(-0 "
 
 
 def svg(draw: Callable[[], Axes], name: str, title: str, description: str = "") -> str:
@@ -60,15 +56,18 @@ def svg(draw: Callable[[], Axes], name: str, title: str, description: str = "") 
             raise ValueError(f"{name}: the axes have no figure")
         description = description or getattr(figure, "description", "")
         figure.savefig(text, format="svg", transparent=True, metadata=dict.fromkeys(_METADATA))
-    _, box, body = _OPENING.split(text.getvalue(), maxsplit=1)
-    body = _ID.sub(lambda match: f"{name}-{match[0]}", _themed(_NOT_NEEDED.sub("", body)))
-    return (
-        f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{box}" role="img" '
-        f'aria-labelledby="{name}-title" aria-describedby="{name}-description">'
-        f'<title id="{name}-title">{escape(title)}</title>'
-        f'<desc id="{name}-description">{escape(description)}</desc>'
-        f"{_with_tips(_SPACE.sub(' ', body), name, _tips(ax)).strip()}"
-    )
+    root = ET.fromstring(text.getvalue())
+    tips = _tips(ax)
+    for element in root.iter():
+        _remove_page_wide(element)
+        if tip := tips.get(element.get("id", "")):
+            element.insert(0, _element("title", tip))
+        _embed(element, name)
+    labels = {"aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-description"}
+    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", **labels}
+    root.insert(0, _element("title", title, id=f"{name}-title"))
+    root.insert(1, _element("desc", description, id=f"{name}-description"))
+    return ET.tostring(root, encoding="unicode")
 
 
 def colour_variables(theme: Theme) -> Iterator[tuple[str, str]]:
@@ -77,28 +76,43 @@ def colour_variables(theme: Theme) -> Iterator[tuple[str, str]]:
         yield f"--plot-{role.replace('_', '-')}", colour
 
 
-def _themed(body: str) -> str:
-    """Colours of the light theme in styles become variables; fonts become the page's."""
-    body = re.sub(r'\bfill="(#[0-9a-f]{6})"', r'style="fill: \1"', body)
-
-    def styled(match: re.Match[str]) -> str:
-        style = re.sub(r"#[0-9a-f]{6}\b", lambda colour: _VARIABLES.get(colour[0], colour[0]), match[0])
-        return re.sub(r"font-family: [^;\"]*;? ?|font: ([\d.]+)px [^;\"]*", _font, style)
-
-    return re.sub(r'style="[^"]*"', styled, body)
-
-
-def _font(match: re.Match[str]) -> str:
-    return f"font-size: {match[1]}px" if match[1] else ""
-
-
 def _tips(ax: Axes) -> Mapping[str, str]:
     return {str(patch.get_gid()): str(patch.get_label())[1:] for patch in ax.patches if patch.get_gid()}
 
 
-def _with_tips(body: str, name: str, tips: Mapping[str, str]) -> str:
-    def tipped(match: re.Match[str]) -> str:
-        tip = tips.get(match[1].removeprefix(f"{name}-"), "")
-        return f"{match[0]}<title>{escape(tip)}</title>" if tip else match[0]
+def _element(tag: str, text: str, **attributes: str) -> ET.Element:
+    element = ET.Element(tag, attributes)
+    element.text = text
+    return element
 
-    return re.sub(rf'<g id="({re.escape(name)}-tip-\d+)">', tipped, body)
+
+def _remove_page_wide(parent: ET.Element) -> None:
+    """Leave out style sheets for all elements, which would be ones for the whole page."""
+    for child in parent.findall("./{*}defs[{*}style]"):
+        parent.remove(child)
+
+
+def _embed(element: ET.Element, name: str) -> None:
+    """Ids get a prefix, colours become variables, fonts the page's, and blanks between elements go."""
+    element.tag = _NAMESPACE.sub("", element.tag)
+    found = {_NAMESPACE.sub("", key): " ".join(value.split()) for key, value in element.attrib.items()}
+    if found.get("transform", "").startswith(_NO_TURN):
+        del found["transform"]
+    if found.get("fill", "").startswith("#"):
+        found["style"] = f"fill: {found.pop('fill')}; {found.get('style', '')}"
+    if "style" in found:
+        found["style"] = "; ".join(_themed(found["style"]))
+    if "id" in found:
+        found["id"] = f"{name}-{found['id']}"
+    element.attrib = {key: _REFERENCE.sub(f"{name}-", value) for key, value in found.items()}
+    element.text, element.tail = (text if text and text.strip() else None for text in (element.text, element.tail))
+
+
+def _themed(style: str) -> Iterator[str]:
+    """The declarations of a style: colours of the light theme as variables, of fonts the size alone."""
+    for declaration in filter(None, map(str.strip, style.split(";"))):
+        key, _, value = declaration.partition(": ")
+        if key == "font":
+            yield f"font-size: {value.split()[0]}"
+        elif key != "font-family":
+            yield f"{key}: {_VARIABLES.get(value, value)}"

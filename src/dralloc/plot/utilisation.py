@@ -11,8 +11,8 @@ from dralloc.comparison import Comparison
 from dralloc.metrics import Utilisation
 from dralloc.plot.canvas import axes, fitted
 from dralloc.plot.descriptions import of_utilisation
-from dralloc.plot.kinds import clean
 from dralloc.plot.palette import Theme, theme
+from dralloc.plot.request_classes import clean
 from dralloc.plot.styling import BEFORE, FIRST_FIT, OPTIMUM, SMALL, TEXT, Bars, bars, name_rows, swatch, tidy
 from dralloc.report import percent
 
@@ -48,7 +48,7 @@ def utilisation(comparison: Comparison, ax: Axes | None = None, *, most: int = 2
         ax,
         colours,
         f"{title}{f' (and {left_out} more)' if left_out else ''}",
-        legend=[swatch(colours, look) for look in (BEFORE, FIRST_FIT, OPTIMUM)],
+        legend=[swatch(colours, style) for style in (BEFORE, FIRST_FIT, OPTIMUM)],
     )
     return ax
 
@@ -67,13 +67,13 @@ def _names(rows: Sequence[Utilisation]) -> list[str]:
     return [fitted(clean(row.title if several else f"{row.kind} {row.name}"), TEXT, 260) for row in rows]
 
 
-def _draw(ax: Axes, colours: Theme, rows: Sequence[Utilisation], look: Bars, shift: float) -> None:
+def _draw(ax: Axes, colours: Theme, rows: Sequence[Utilisation], style: Bars, shift: float) -> None:
     places = [place + shift for place in range(len(rows))]
     before = [row.share_before for row in rows]
     added = [max(0.0, row.share - row.share_before) for row in rows]
     bars(ax, places, before, _THICKNESS, (BEFORE.colour(colours), BEFORE.hatch))
     ax.barh(places, before, _THICKNESS, color="none", edgecolor=colours.muted, linewidth=0.7, zorder=2)
-    bars(ax, places, added, _THICKNESS, (look.colour(colours), look.hatch), left=before)
+    bars(ax, places, added, _THICKNESS, (style.colour(colours), style.hatch), left=before)
     for place, row in zip(places, rows, strict=True):
         share = max(row.share, row.share_before)
         ax.text(share + 0.006, place, percent(row.share), size=SMALL, color=colours.ink, va="center_baseline")

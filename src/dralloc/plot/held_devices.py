@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from dralloc.api import DeviceRequestAllocationResult, ResourceClaim
 from dralloc.names import ClaimKey, DeviceID
 from dralloc.plan import Plan
-from dralloc.plot.kinds import Kind, Kinds
+from dralloc.plot.request_classes import RequestClass, RequestClasses
 from dralloc.problem import Claim, Problem
 from dralloc.solution import Grant, Placement
 
-__all__ = ["Holding", "holdings"]
+__all__ = ["HeldDevice", "held_devices"]
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class HeldDevice:
     """One device, or a share of it, in the hands of a claim.
 
     Parameters
     ----------
     owner
         The demand that it was placed with; the claim itself if it was allocated before.
-    claim, kind
-        The claim, and the kind of the request that is served.
+    claim, request_class
+        The claim, and the request class of the request that is served.
     device
         Index of the device.
     new
@@ -39,7 +39,7 @@ class Holding:
 
     owner: ClaimKey
     claim: ClaimKey
-    kind: Kind
+    request_class: RequestClass
     device: int
     new: bool
     amounts: tuple[tuple[str, int], ...] = ()
@@ -47,7 +47,7 @@ class Holding:
     admin: bool = False
 
 
-def holdings(plan: Plan, kinds: Kinds) -> tuple[Holding, ...]:
+def held_devices(plan: Plan, classes: RequestClasses) -> tuple[HeldDevice, ...]:
     """Everything that is held once the plan is carried out: first what was held before, both in order."""
     problem = plan.compiled.problem
     devices = {device.id: index for index, device in enumerate(problem.devices)}
@@ -55,12 +55,14 @@ def holdings(plan: Plan, kinds: Kinds) -> tuple[Holding, ...]:
         holding
         for claim in plan.compiled.cluster.claims
         if claim.status.allocation is not None
-        for holding in _before(claim, problem, devices, kinds)
+        for holding in _before(claim, problem, devices, classes)
     )
-    return (*before, *(_new(plan, *grant, kinds) for grant in plan.grants()))
+    return (*before, *(_new(plan, *grant, classes) for grant in plan.grants()))
 
 
-def _before(claim: ResourceClaim, problem: Problem, devices: Mapping[DeviceID, int], kinds: Kinds) -> Iterator[Holding]:
+def _before(
+    claim: ResourceClaim, problem: Problem, devices: Mapping[DeviceID, int], classes: RequestClasses
+) -> Iterator[HeldDevice]:
     results: tuple[DeviceRequestAllocationResult, ...] = ()
     if claim.status.allocation is not None:
         results = claim.status.allocation.devices.results
@@ -68,19 +70,19 @@ def _before(claim: ResourceClaim, problem: Problem, devices: Mapping[DeviceID, i
         device = devices.get(result.device_id)
         if device is not None:
             amounts = tuple((name, amount.nanos) for name, amount in result.consumed_capacity.items())
-            kind = kinds.of(claim.key, result.request)
+            request_class = classes.of(claim.key, result.request)
             counters = problem.devices[device].consumes
-            yield Holding(claim.key, claim.key, kind, device, False, amounts, counters, result.admin_access)
+            yield HeldDevice(claim.key, claim.key, request_class, device, False, amounts, counters, result.admin_access)
 
 
-def _new(plan: Plan, placement: Placement, claim: Claim, grant: Grant, kinds: Kinds) -> Holding:
+def _new(plan: Plan, placement: Placement, claim: Claim, grant: Grant, classes: RequestClasses) -> HeldDevice:
     problem = plan.compiled.problem
     alternative = claim.requests[grant.request].alternatives[grant.alternative]
     charge = problem.eligibility.charge(alternative.index, grant.device)
-    return Holding(
+    return HeldDevice(
         owner=plan.demands[placement.demand].key,
         claim=claim.key,
-        kind=kinds.of(claim.key, str(alternative.name)),
+        request_class=classes.of(claim.key, str(alternative.name)),
         device=grant.device,
         new=True,
         amounts=charge.capacity if charge else (),

@@ -10,14 +10,14 @@ from typing import Final
 
 from dralloc.problem import Problem
 
-__all__ = ["Row", "Unit", "rows"]
+__all__ = ["MapRow", "PhysicalDevice", "rows"]
 
 _NUMBERED: Final = re.compile(r"(.*?)(\d+)")
 _SET_ENDING: Final = re.compile(r"[-_.]?counters?([-_.]?set)?$")
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class PhysicalDevice:
     """A box of the map.
 
     Parameters
@@ -47,26 +47,26 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MapRow:
     """The units that the same nodes reach: mostly those of one node."""
 
     name: str
     nodes: tuple[int, ...]
-    units: tuple[Unit, ...]
+    units: tuple[PhysicalDevice, ...]
 
 
-def rows(problem: Problem) -> tuple[Row, ...]:
+def rows(problem: Problem) -> tuple[MapRow, ...]:
     """All rows, in the order of the nodes; units that several nodes reach come behind those of single nodes."""
     reach: dict[int, list[int]] = defaultdict(list)
     for number, node in enumerate(problem.nodes):
         for device in node.devices():
             if problem.on_node(device, number):
                 reach[device].append(number)
-    found: dict[tuple[int, ...], list[Unit]] = defaultdict(list)
+    found: dict[tuple[int, ...], list[PhysicalDevice]] = defaultdict(list)
     for unit in _units(problem, reach):
         found[tuple(sorted({node for device in unit.devices for node in reach[device]}))].append(unit)
     ordered = sorted(found, key=lambda nodes: (len(nodes) > 1, nodes))
-    return tuple(Row(_name(problem, nodes), nodes, tuple(found[nodes])) for nodes in ordered)
+    return tuple(MapRow(_name(problem, nodes), nodes, tuple(found[nodes])) for nodes in ordered)
 
 
 def _name(problem: Problem, nodes: Sequence[int]) -> str:
@@ -75,9 +75,9 @@ def _name(problem: Problem, nodes: Sequence[int]) -> str:
     return f"reached by {'all' if len(nodes) == len(problem.nodes) else ''} {len(nodes)} nodes".replace("  ", " ")
 
 
-def _units(problem: Problem, reached: Iterable[int]) -> list[Unit]:
+def _units(problem: Problem, reached: Iterable[int]) -> list[PhysicalDevice]:
     members: dict[tuple[str, str, str], list[int]] = {}
-    lone: dict[int, Unit] = {}
+    lone: dict[int, PhysicalDevice] = {}
     order: dict[tuple[str, str, str] | int, None] = {}
     for index in reached:
         device = problem.devices[index]
@@ -86,7 +86,7 @@ def _units(problem: Problem, reached: Iterable[int]) -> list[Unit]:
             members.setdefault(one, []).append(index)
             order[one] = None
         if not sets and device.slot not in lone:
-            lone[device.slot] = Unit(device.id.device, device.id.driver, (index,), shareable=device.shareable)
+            lone[device.slot] = PhysicalDevice(device.id.device, device.id.driver, (index,), shareable=device.shareable)
             order[device.slot] = None
     counters = _counters_of_sets(problem)
     return [
@@ -101,7 +101,9 @@ def _counters_of_sets(problem: Problem) -> Mapping[tuple[str, str, str], list[in
     return found
 
 
-def _partitioned(problem: Problem, key: tuple[str, str, str], devices: list[int], counters: list[int]) -> Unit:
+def _partitioned(
+    problem: Problem, key: tuple[str, str, str], devices: list[int], counters: list[int]
+) -> PhysicalDevice:
     rows_of_counters: dict[str, dict[int, int]] = defaultdict(dict)
     for index in counters:
         match = _NUMBERED.fullmatch(problem.counters[index].id.counter)
@@ -110,4 +112,4 @@ def _partitioned(problem: Problem, key: tuple[str, str, str], devices: list[int]
     longest = max(rows_of_counters.values(), key=len, default={})
     tracks = tuple(longest[number] for number in sorted(longest)) if len(longest) > 1 else ()
     title = _SET_ENDING.sub("", key[2]) or key[2]
-    return Unit(title, key[0], tuple(devices), tuple(counters), tracks)
+    return PhysicalDevice(title, key[0], tuple(devices), tuple(counters), tracks)

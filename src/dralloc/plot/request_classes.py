@@ -12,7 +12,7 @@ from dralloc.api.claims import DeviceRequest, DeviceSubRequest, ExactDeviceReque
 from dralloc.cluster import Cluster
 from dralloc.names import ClaimKey
 
-__all__ = ["UNKNOWN", "Kind", "Kinds", "clean", "shortened"]
+__all__ = ["UNKNOWN", "RequestClass", "RequestClasses", "clean", "shortened"]
 
 _LONGEST: Final = 28
 _COMPARED: Final = re.compile(
@@ -21,8 +21,8 @@ _COMPARED: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of request: all that ask for the same class with the same selectors and amounts.
+class RequestClass:
+    """A class of requests: all that ask for the same class with the same selectors and amounts.
 
     Parameters
     ----------
@@ -52,39 +52,39 @@ class Kind:
         return shortened(clean(" ".join(filter(None, (self.device_class, self.profile)))) or "any", 2 * _LONGEST)
 
 
-UNKNOWN: Final = Kind("unknown request")
-"""The kind of a request that its claim does not have (any more)."""
+UNKNOWN: Final = RequestClass("unknown request")
+"""The request class of a request that its claim does not have (any more)."""
 
 
-class Kinds:
-    """The kinds of all requests of a cluster, in the order in which its claims show them first."""
+class RequestClasses:
+    """The classes of all requests of a cluster, in the order in which its claims show them first."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._of: Mapping[tuple[ClaimKey, str], Kind] = {
-            (claim.key, name): kind for claim in cluster.claims for name, kind in _kinds_in(claim)
+        self._of: Mapping[tuple[ClaimKey, str], RequestClass] = {
+            (claim.key, name): request_class for claim in cluster.claims for name, request_class in _classes_in(claim)
         }
-        self.all: tuple[Kind, ...] = tuple(dict.fromkeys(self._of.values()))
+        self.all: tuple[RequestClass, ...] = tuple(dict.fromkeys(self._of.values()))
 
-    def of(self, claim: ClaimKey, request: str) -> Kind:
-        """The kind of a request, or of the alternative ``request/sub``, of a claim."""
+    def of(self, claim: ClaimKey, request: str) -> RequestClass:
+        """The request class of a request, or of the alternative ``request/sub``, of a claim."""
         return self._of.get((claim, request), UNKNOWN)
 
 
-def _kinds_in(claim: ResourceClaim) -> Iterator[tuple[str, Kind]]:
+def _classes_in(claim: ResourceClaim) -> Iterator[tuple[str, RequestClass]]:
     for request in claim.spec.devices.requests:
         yield from _alternatives(request)
 
 
-def _alternatives(request: DeviceRequest) -> Iterator[tuple[str, Kind]]:
+def _alternatives(request: DeviceRequest) -> Iterator[tuple[str, RequestClass]]:
     if request.exactly:
-        yield request.name, _kind(request.exactly)
+        yield request.name, _request_class(request.exactly)
     for one in request.first_available:
-        yield f"{request.name}/{one.name}", _kind(one)
+        yield f"{request.name}/{one.name}", _request_class(one)
 
 
-def _kind(request: ExactDeviceRequest | DeviceSubRequest) -> Kind:
+def _request_class(request: ExactDeviceRequest | DeviceSubRequest) -> RequestClass:
     amounts = request.capacity.requests if request.capacity else {}
-    return Kind(
+    return RequestClass(
         request.device_class_name,
         tuple(selector.cel.expression for selector in request.selectors if selector.cel),
         tuple((name.rpartition("/")[2], str(amount)) for name, amount in sorted(amounts.items())),
