@@ -20,7 +20,7 @@ from dralloc.problem import Problem
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit import first_fit
 from dralloc.solvers.first_fit.ledger import SearchLedger
-from dralloc.solvers.first_fit.search import Search
+from dralloc.solvers.first_fit.search import DepthFirstSearch
 from strategies import problems
 
 PROBLEMS = int(os.environ.get("DRALLOC_EXPLAIN_PROBLEMS", "150"))
@@ -48,7 +48,7 @@ def searched(problem: Problem, number: int, placements: tuple[Placement, ...], n
         return False
     claims = [claim for claim in demand.claims if claim.key not in allocated]
     try:
-        return Search(problem, ledger, claims, node).run() is not None
+        return DepthFirstSearch(problem, ledger, claims, node).run() is not None
     except AllocationError as error:
         return str(error)
 

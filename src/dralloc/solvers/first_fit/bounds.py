@@ -6,90 +6,100 @@ here fails in every order, and leaving it out of the search cannot change which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from dralloc.problem import ConstraintKind, Problem, Scalar
 from dralloc.problem.ledger import Ledger
-from dralloc.solvers.first_fit.constraints import State
+from dralloc.solvers.first_fit.constraints import ConstraintState
+from dralloc.solvers.first_fit.counter_bounds import counters_suffice
 from dralloc.solvers.first_fit.matching import can_serve
-from dralloc.solvers.first_fit.tolls import counters_suffice
-from dralloc.solvers.first_fit.wants import Want, room_for
+from dralloc.solvers.first_fit.residual_requests import Residual, multiplicities
 
-__all__ = ["hopeless"]
+__all__ = ["infeasible"]
 
 _NO_VALUE: Scalar = ("", "")
 """Stands for what cannot be compared: of the devices of a `distinctAttribute` at most one has no value."""
 
 
-def hopeless(problem: Problem, ledger: Ledger, wants: Sequence[Want], states: Callable[[int], Iterator[State]]) -> bool:
-    """Whether it is certain that not all wants can be served together.
+def infeasible(
+    problem: Problem,
+    ledger: Ledger,
+    residual: Residual,
+    states: Callable[[int], Iterator[ConstraintState]],
+) -> bool:
+    """Whether it is certain that not all residual requests can be served together.
 
     Parameters
     ----------
-    wants
+    residual
         What is still to be found. Everything on offer can be had by itself.
     states
         The constraints of a claim, with what the devices taken so far mean for them.
     """
-    if any(len(want.offers) < want.need for want in wants):
+    if any(len(request.offers) < request.need for request in residual):
         return True
-    shared = [want for want in wants if not want.admin and want.need]
-    room = dict(room_for(problem, ledger, shared))
-    if not can_serve([want.need for want in shared], [list(want.offers) for want in shared], room):
+    shared = [request for request in residual if not request.admin and request.need]
+    shares = dict(multiplicities(problem, ledger, shared))
+    if not can_serve([request.need for request in shared], [list(request.offers) for request in shared], shares):
         return True
-    for claim in {want.claim for want in wants}:
-        mine = [want for want in wants if want.claim == claim and want.need]
-        if not all(_can_hold(problem, mine, room, state) for state in states(claim)):
+    for claim in {request.claim for request in residual}:
+        mine = [request for request in residual if request.claim == claim and request.need]
+        if not all(_can_hold(problem, mine, shares, state) for state in states(claim)):
             return True
     return not (counters_suffice(problem, ledger, shared) and _capacities_suffice(problem, ledger, shared))
 
 
-def _can_hold(problem: Problem, wants: Sequence[Want], room: dict[int, int], state: State) -> bool:
-    covered = [want for want in wants if want.covered_by(state.constraint)]
-    if state.taken + sum(want.need for want in covered) < 2:
+def _can_hold(problem: Problem, residual: Residual, shares: dict[int, int], state: ConstraintState) -> bool:
+    covered = [request for request in residual if request.covered_by(state.constraint)]
+    if state.taken + sum(request.need for request in covered) < 2:
         return True
     attribute = state.constraint.attribute
     values = {
         device: problem.devices[device].attributes.get(attribute, frozenset())
-        for want in covered
-        for device in want.offers
+        for request in covered
+        for device in request.offers
     }
     if state.constraint.kind is ConstraintKind.DISTINCT:
         return _are_enough_values(covered, values)
     if not covered:
         return True
-    scarcest = min(covered, key=lambda want: len(want.offers))
+    scarcest = min(covered, key=lambda request: len(request.offers))
     common = state.common
     if common is None:
         common = frozenset[Scalar]().union(*(values[device] for device in scarcest.offers))
-    return any(_can_share(value, covered, values, room) for value in common)
+    return any(_can_share(value, covered, values, shares) for value in common)
 
 
-def _are_enough_values(wants: Sequence[Want], values: dict[int, frozenset[Scalar]]) -> bool:
+def _are_enough_values(residual: Residual, values: dict[int, frozenset[Scalar]]) -> bool:
     """`distinctAttribute`: each device brings a value that no other has."""
-    offers = [list({value for device in want.offers for value in values[device] or (_NO_VALUE,)}) for want in wants]
-    return can_serve([want.need for want in wants], offers, {})
+    offers = [
+        list({value for device in request.offers for value in values[device] or (_NO_VALUE,)}) for request in residual
+    ]
+    return can_serve([request.need for request in residual], offers, {})
 
 
 def _can_share(
-    value: Scalar, wants: Sequence[Want], values: dict[int, frozenset[Scalar]], room: dict[int, int]
+    value: Scalar,
+    residual: Residual,
+    values: dict[int, frozenset[Scalar]],
+    shares: dict[int, int],
 ) -> bool:
     """`matchAttribute`: the devices that have this value are enough."""
-    offers = [[device for device in want.offers if value in values[device]] for want in wants]
-    if any(len(offer) < want.need for offer, want in zip(offers, wants, strict=True)):
+    offers = [[device for device in request.offers if value in values[device]] for request in residual]
+    if any(len(offer) < request.need for offer, request in zip(offers, residual, strict=True)):
         return False
-    together = [(want.need, offer) for offer, want in zip(offers, wants, strict=True) if not want.admin]
-    return can_serve([need for need, _ in together], [offer for _, offer in together], room)
+    together = [(request.need, offer) for offer, request in zip(offers, residual, strict=True) if not request.admin]
+    return can_serve([need for need, _ in together], [offer for _, offer in together], shares)
 
 
-def _capacities_suffice(problem: Problem, ledger: Ledger, wants: Sequence[Want]) -> bool:
+def _capacities_suffice(problem: Problem, ledger: Ledger, residual: Residual) -> bool:
     """Where only shareable devices are on offer: their capacities of one name cover the least amounts."""
-    offered = {device for want in wants for device in want.offers}
+    offered = {device for request in residual for device in request.offers}
     if not offered or not all(problem.devices[device].shareable for device in offered):
         return True
     names = set.intersection(*(set(problem.devices[device].capacity) for device in offered))
     return all(
-        sum(want.need * min(want.capacity_of(device, name) for device in want.offers) for want in wants)
+        sum(request.need * min(request.capacity_of(device, name) for device in request.offers) for request in residual)
         <= sum(ledger.capacity_left(problem.devices[device], name) for device in offered)
         for name in names
     )

@@ -11,10 +11,10 @@ from typing import NamedTuple, Protocol
 from dralloc.names import RequestName
 from dralloc.problem import Claim, Constraint, ConstraintKind, Device, Scalar
 
-__all__ = ["ClaimConstraints", "State"]
+__all__ = ["ClaimConstraints", "ConstraintState"]
 
 
-class State(NamedTuple):
+class ConstraintState(NamedTuple):
     """A constraint in the middle of a search.
 
     Parameters
@@ -30,14 +30,14 @@ class State(NamedTuple):
     common: frozenset[Scalar] | None
 
 
-class _Tally(Protocol):
+class _Propagator(Protocol):
     def add(self, values: frozenset[Scalar]) -> bool:
         """Add one device's values; False, and nothing added, if they break the constraint."""
 
     def remove(self) -> None:
         """Revoke the newest addition."""
 
-    def state(self, constraint: Constraint) -> State:
+    def state(self, constraint: Constraint) -> ConstraintState:
         """What was added so far."""
 
 
@@ -57,8 +57,8 @@ class _Match:
     def remove(self) -> None:
         self._common.pop()
 
-    def state(self, constraint: Constraint) -> State:
-        return State(constraint, len(self._common), self._common[-1] if self._common else None)
+    def state(self, constraint: Constraint) -> ConstraintState:
+        return ConstraintState(constraint, len(self._common), self._common[-1] if self._common else None)
 
 
 class _Distinct:
@@ -76,11 +76,11 @@ class _Distinct:
     def remove(self) -> None:
         self._seen.pop()
 
-    def state(self, constraint: Constraint) -> State:
-        return State(constraint, len(self._seen), None)
+    def state(self, constraint: Constraint) -> ConstraintState:
+        return ConstraintState(constraint, len(self._seen), None)
 
 
-_TALLIES: dict[ConstraintKind, type[_Match] | type[_Distinct]] = {
+_PROPAGATORS: dict[ConstraintKind, type[_Match] | type[_Distinct]] = {
     ConstraintKind.MATCH: _Match,
     ConstraintKind.DISTINCT: _Distinct,
 }
@@ -90,29 +90,29 @@ class ClaimConstraints:
     """The constraints of one claim."""
 
     def __init__(self, claim: Claim) -> None:
-        self._tallies: list[tuple[Constraint, _Tally]] = [
-            (constraint, _TALLIES[constraint.kind]()) for constraint in claim.constraints
+        self._propagators: list[tuple[Constraint, _Propagator]] = [
+            (constraint, _PROPAGATORS[constraint.kind]()) for constraint in claim.constraints
         ]
 
     def add(self, name: RequestName, device: Device) -> bool:
         """Add a device for that request; False, and nothing added, if some constraint refuses it."""
-        added: list[_Tally] = []
-        for constraint, tally in self._tallies:
+        added: list[_Propagator] = []
+        for constraint, propagator in self._propagators:
             if not constraint.covers(name):
                 continue
             values = device.attributes.get(constraint.attribute)
-            if values is None or not tally.add(values):
+            if values is None or not propagator.add(values):
                 for earlier in added:
                     earlier.remove()
                 return False
-            added.append(tally)
+            added.append(propagator)
         return True
 
     def remove(self, name: RequestName) -> None:
         """Revoke the newest addition, which was made for that request."""
-        for constraint, tally in self._tallies:
+        for constraint, propagator in self._propagators:
             if constraint.covers(name):
-                tally.remove()
+                propagator.remove()
 
     def accepts(self, name: RequestName, device: Device) -> bool:
         """Whether a device could be added for that request."""
@@ -121,6 +121,6 @@ class ClaimConstraints:
         self.remove(name)
         return True
 
-    def states(self) -> Iterator[State]:
+    def states(self) -> Iterator[ConstraintState]:
         """All constraints as they stand."""
-        return (tally.state(constraint) for constraint, tally in self._tallies)
+        return (propagator.state(constraint) for constraint, propagator in self._propagators)

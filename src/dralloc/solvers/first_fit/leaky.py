@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dralloc.problem import Claim, Device, Problem
 from dralloc.solution import Grant
 from dralloc.solvers.first_fit.ledger import SearchLedger
-from dralloc.solvers.first_fit.search import Search
+from dralloc.solvers.first_fit.search import DepthFirstSearch
 
 __all__ = ["LeakySearch"]
 
 
-class LeakySearch(Search):
+class LeakySearch(DepthFirstSearch):
     """One attempt to allocate claims together on a node."""
 
     def __init__(self, problem: Problem, ledger: SearchLedger, claims: Sequence[Claim], node: int) -> None:
@@ -24,7 +24,7 @@ class LeakySearch(Search):
         self._leaked: list[Device] = []
 
     def run(self) -> tuple[tuple[Grant, ...], ...] | None:
-        """Search, and free in the end what nobody has."""
+        """DepthFirstSearch, and free in the end what nobody has."""
         try:
             return super().run()
         finally:

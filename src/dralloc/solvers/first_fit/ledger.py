@@ -1,7 +1,7 @@
 """The ledger of a search: what the current demand takes is revoked in reverse order, or settled.
 
-A device that a demand takes for itself is remembered with the claim that does, because admin access only minds what
-its own claim took (KEP-5018), and because admin access stands in the way of later requests of the same demand.
+A device that a demand takes for itself is remembered with the claim that does, because for admin access only
+what its own claim took is in use (KEP-5018), and because it stands in the way of later requests of the same demand.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ __all__ = ["can_serve"]
 T = TypeVar("T", bound=Hashable)
 
 
-def can_serve(needs: Sequence[int], offers: Sequence[Sequence[T]], room: Mapping[T, int]) -> bool:
+def can_serve(needs: Sequence[int], offers: Sequence[Sequence[T]], multiplicity: Mapping[T, int]) -> bool:
     """Whether every party gets as many different things of its offer as it needs.
 
     Parameters
@@ -19,7 +19,7 @@ def can_serve(needs: Sequence[int], offers: Sequence[Sequence[T]], room: Mapping
         How many things each party needs.
     offers
         The things that each party can use.
-    room
+    multiplicity
         How many parties can have a thing together; one if it is not listed.
     """
     users: dict[T, set[int]] = {}
@@ -28,7 +28,7 @@ def can_serve(needs: Sequence[int], offers: Sequence[Sequence[T]], room: Mapping
         """Give the party one more thing, if need be by having others change theirs."""
         for thing in offers[party]:
             mine = users.setdefault(thing, set())
-            if party not in mine and len(mine) < room.get(thing, 1):
+            if party not in mine and len(mine) < multiplicity.get(thing, 1):
                 mine.add(party)
                 return True
         for thing in offers[party]:

@@ -1,4 +1,4 @@
-"""The plain way: every demand searches every node from the start, as upstream does."""
+"""The plain run: every demand searches every node from the start, as upstream does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand, Problem
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit.ledger import SearchLedger
-from dralloc.solvers.first_fit.search import Search
+from dralloc.solvers.first_fit.search import DepthFirstSearch
 
 __all__ = ["PlainRun"]
 
@@ -82,7 +82,7 @@ class PlainRun:
         return sorted(allowed) if demand.nodes is None else [node for node in demand.nodes if node in allowed]
 
     def _attempt(self, claims: Sequence[Claim], node: int) -> Found | None:
-        search = Search(self._problem, self._ledger, claims, node)
+        search = DepthFirstSearch(self._problem, self._ledger, claims, node)
         try:
             return search.run()
         finally:

@@ -5,7 +5,7 @@ Leaving out parts that hold no solution does not change which one that is. Two k
 
 - what some necessary condition excludes (`dralloc.solvers.first_fit.bounds`);
 - a device that equals one that was tried in the same place without success. Two devices are equal if they are on the
-  same shelves at the same charge, have the same values in all constraints of the demand, consume the same counters and
+  same lists at the same charge, have the same values in all constraints of the demand, consume the same counters and
   are in the same state. Exchanging them maps every solution onto a solution; as the place looks for further devices
   only behind the chosen one, what the later of the two could lead to, the earlier could, too.
 
@@ -29,48 +29,50 @@ from typing import Final
 
 from dralloc.errors import AllocationError
 from dralloc.problem import Alternative, Charge, Claim, Problem
-from dralloc.solvers.first_fit.bounds import hopeless
+from dralloc.solvers.first_fit.bounds import infeasible
+from dralloc.solvers.first_fit.candidates import NodeCandidates
 from dralloc.solvers.first_fit.ledger import SearchLedger
-from dralloc.solvers.first_fit.search import Search
-from dralloc.solvers.first_fit.sites import Site
-from dralloc.solvers.first_fit.wants import Want
+from dralloc.solvers.first_fit.residual_requests import ResidualRequest
+from dralloc.solvers.first_fit.search import DepthFirstSearch
 
 __all__ = ["PrunedSearch"]
 
 _FIRST: Final = 16
 _LONGEST: Final = 256
-"""Dead ends before the first look at the bounds, and at most between two looks that had no effect."""
+"""Dead ends before the bounds are asked first, and at most between two that had no effect."""
 
 
-class PrunedSearch(Search):
-    """One attempt to allocate claims together on the node of a site."""
+class PrunedSearch(DepthFirstSearch):
+    """One attempt to allocate claims together on a node with known candidates."""
 
-    def __init__(self, problem: Problem, ledger: SearchLedger, claims: Sequence[Claim], site: Site) -> None:
-        super().__init__(problem, ledger, claims, site.node)
-        self._site = site
+    def __init__(
+        self, problem: Problem, ledger: SearchLedger, claims: Sequence[Claim], candidates: NodeCandidates
+    ) -> None:
+        super().__init__(problem, ledger, claims, candidates.node)
+        self._node_candidates = candidates
         self._dead_ends = 0
         self._wait = _FIRST
-        self._next_look: float = _FIRST
+        self._next_check: float = _FIRST
 
     def _candidates(
         self, claim: int, request: int, choice: int, *, taken: int, start: int
     ) -> Iterator[tuple[int, int]]:
         alternative = self._claims[claim].requests[request].alternatives[choice]
         if alternative.count is None:
-            if not self._is_hopeless(claim, request, choice, taken, taken):
+            if not self._is_infeasible(claim, request, choice, taken, taken):
                 yield taken, self._all[alternative.index][taken]
             return
-        shelf = self._site.shelves[claim, request, choice]
+        listed = self._node_candidates.lists[claim, request, choice]
         tried: set[Hashable] = set()
-        for position in range(max(start, shelf.start), len(shelf.devices)):
-            number = shelf.devices[position]
+        for position in range(max(start, listed.start), len(listed.devices)):
+            number = listed.devices[position]
             device = self._problem.devices[number]
             if self._ledger.in_use(device, alternative, claim):
                 continue
-            if number in shelf.failing:
+            if number in listed.failing:
                 raise self._failure(alternative, number)
             if self._dead_ends >= _FIRST and self._is_safe:
-                if self._is_hopeless(claim, request, choice, taken, position):
+                if self._is_infeasible(claim, request, choice, taken, position):
                     return
                 equal = self._equality(number)
                 if equal in tried:
@@ -95,9 +97,9 @@ class PrunedSearch(Search):
     def _is_safe(self) -> bool:
         """Whether the search cannot end with an error, so that nothing is lost by leaving out what cannot help."""
         devices = self._problem.devices
-        for (claim, request, choice), shelf in self._site.shelves.items():
+        for (claim, request, choice), listed in self._node_candidates.lists.items():
             admin = self._claims[claim].requests[request].alternatives[choice].admin
-            if any(admin or not self._ledger.is_in_use_before(devices[device]) for device in shelf.failing):
+            if any(admin or not self._ledger.is_in_use_before(devices[device]) for device in listed.failing):
                 return False
         return not any(
             alternative.count is None and constraint.covers(alternative.name)
@@ -116,9 +118,9 @@ class PrunedSearch(Search):
     def _roles(self) -> Mapping[int, Hashable]:
         """What each device is to the demand."""
         found: dict[int, list[Hashable]] = {}
-        for (claim, request, choice), shelf in self._site.shelves.items():
+        for (claim, request, choice), listed in self._node_candidates.lists.items():
             index = self._claims[claim].requests[request].alternatives[choice].index
-            for device in shelf.devices:
+            for device in listed.devices:
                 charge = self._problem.eligibility.charge(index, device)
                 found.setdefault(device, []).append((claim, request, choice, charge))
         for index, devices in self._all.items():
@@ -139,30 +141,36 @@ class PrunedSearch(Search):
 
     # Bounds.
 
-    def _is_hopeless(self, claim: int, request: int, choice: int, taken: int, start: int) -> bool:
+    def _is_infeasible(self, claim: int, request: int, choice: int, taken: int, start: int) -> bool:
         """Whether this alternative and everything behind it is certain not to be served from here on."""
-        if self._dead_ends < self._next_look or not self._is_safe:
+        if self._dead_ends < self._next_check or not self._is_safe:
             return False
-        wants = self._wants(claim, request, choice, taken, start)
-        if wants is None or hopeless(
-            self._problem, self._ledger, wants, lambda number: self._constraints[number].states()
+        residual = self._residual_requests(claim, request, choice, taken, start)
+        if residual is None or infeasible(
+            self._problem, self._ledger, residual, lambda number: self._constraints[number].states()
         ):
-            self._wait, self._next_look = 1, 0
+            self._wait, self._next_check = 1, 0
             return True
         self._wait = min(2 * self._wait, _LONGEST)
-        self._next_look = self._dead_ends + self._wait
+        self._next_check = self._dead_ends + self._wait
         return False
 
-    def _wants(self, claim: int, request: int, choice: int, taken: int, start: int) -> list[Want] | None:
+    def _residual_requests(
+        self, claim: int, request: int, choice: int, taken: int, start: int
+    ) -> list[ResidualRequest] | None:
         """What is left to be found; None if one of the requests cannot be served at all."""
-        wants = [self._want(claim, request, [choice], taken, start)]
+        residual = [self._residual_request(claim, request, [choice], taken, start)]
         for number in range(claim, len(self._claims)):
             requests = self._claims[number].requests
             behind = range(request + 1 if number == claim else 0, len(requests))
-            wants += (self._want(number, one, range(len(requests[one].alternatives)), 0, 0) for one in behind)
-        return None if None in wants else [want for want in wants if want is not None]
+            residual += (
+                self._residual_request(number, one, range(len(requests[one].alternatives)), 0, 0) for one in behind
+            )
+        return None if None in residual else [request for request in residual if request is not None]
 
-    def _want(self, claim: int, request: int, choices: Sequence[int], taken: int, start: int) -> Want | None:
+    def _residual_request(
+        self, claim: int, request: int, choices: Sequence[int], taken: int, start: int
+    ) -> ResidualRequest | None:
         offers: dict[int, list[Charge]] = {}
         possible: list[Alternative] = []
         need: float = inf
@@ -176,13 +184,13 @@ class PrunedSearch(Search):
             need = min(need, count)
             for device, charge in mine.items():
                 offers.setdefault(device, []).append(charge)
-        return Want(claim, int(need), offers, possible) if possible else None
+        return ResidualRequest(claim, int(need), offers, possible) if possible else None
 
     def _offers(self, claim: int, request: int, choice: int, start: int) -> Iterator[tuple[int, Charge]]:
         """The devices from this position on that can be had by themselves, and what they would be charged."""
         alternative = self._claims[claim].requests[request].alternatives[choice]
         everything = self._all.get(alternative.index)
-        devices = self._site.shelves[claim, request, choice].devices if everything is None else everything
+        devices = self._node_candidates.lists[claim, request, choice].devices if everything is None else everything
         for position in range(start, len(devices)):
             number = devices[position]
             device = self._problem.devices[number]

@@ -1,4 +1,4 @@
-"""The quick way: the answers of the plain one, without trying again what is known to fail."""
+"""The quick run: the answers of the plain one, without trying again what is known to fail."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dralloc.errors import FatalError, NodeError
 from dralloc.problem import Claim, Demand, Problem
 from dralloc.solution import Grant
-from dralloc.solvers.first_fit.kinds import Kind, Kinds
+from dralloc.solvers.first_fit.candidates import CandidateIndex, NodeCandidates
+from dralloc.solvers.first_fit.fast_path import Undecided, take_first
 from dralloc.solvers.first_fit.plain import Found, PlainRun
 from dralloc.solvers.first_fit.pruned import PrunedSearch
-from dralloc.solvers.first_fit.sites import Site, Sites
-from dralloc.solvers.first_fit.straight import Undecided, take_straight
-from dralloc.solvers.first_fit.walks import Walks
+from dralloc.solvers.first_fit.request_classes import RequestClass, RequestClasses
+from dralloc.solvers.first_fit.scan_cursors import ScanCursors
 
 __all__ = ["QuickRun"]
 
@@ -22,73 +22,75 @@ class QuickRun(PlainRun):
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        self._kinds = Kinds(problem)
-        self._sites = Sites(problem)
-        self._walks = Walks(problem, self._sites)
+        self._request_classes = RequestClasses(problem)
+        self._index = CandidateIndex(problem)
+        self._cursors = ScanCursors(problem, self._index)
 
     def place_together(self, members: Sequence[int]) -> None:
         """Place all of these demands, or none of them."""
         if len(members) == 1:
             self.place(members[0])
             return
-        self._walks.begin()
+        self._cursors.begin()
         before = len(self.placements)
         super().place_together(members)
         if len(self.placements) == before:
-            self._walks.take_back()
+            self._cursors.take_back()
         else:
-            self._walks.keep()
+            self._cursors.keep()
 
     def place(self, number: int) -> None:
         """Place a demand on the first node that can hold it, or note why that ended with an error."""
         demand = self._problem.demands[number]
         claims = self._open_claims(demand)
-        kind = self._kinds.of(claims) if len(claims) == len(demand.claims) else None
-        if kind is None:
+        request_class = self._request_classes.of(claims) if len(claims) == len(demand.claims) else None
+        if request_class is None:
             super().place(number)
         else:
-            self._walk(number, demand, claims, kind)
+            self._scan(number, demand, claims, request_class)
 
-    def _walk(self, number: int, demand: Demand, claims: Sequence[Claim], kind: Kind) -> None:
-        walk = self._walks.of(kind, demand)
-        for node in self._walks.ahead(walk):
-            if walk.site is None or walk.site.node != node:
-                walk.site = self._sites.site(claims, node)
+    def _scan(self, number: int, demand: Demand, claims: Sequence[Claim], request_class: RequestClass) -> None:
+        cursor = self._cursors.of(request_class, demand)
+        for node in self._cursors.ahead(cursor):
+            if cursor.candidates is None or cursor.candidates.node != node:
+                cursor.candidates = self._index.on(claims, node)
             try:
-                found = self._attempt_at(walk.site, claims, kind)
+                found = self._attempt_at(cursor.candidates, claims, request_class)
             except FatalError as error:
                 self.errors[number] = error
                 return
             except NodeError as error:
-                walk.error = error
+                cursor.error = error
                 continue
             if found is not None:
                 self._settle(number, node, claims, found)
                 return
-        if walk.error is not None:
-            self.errors[number] = walk.error
+        if cursor.error is not None:
+            self.errors[number] = cursor.error
 
     def _attempt(self, claims: Sequence[Claim], node: int) -> Found | None:
-        return self._search(self._sites.site(claims, node), claims)
+        return self._search(self._index.on(claims, node), claims)
 
-    def _attempt_at(self, site: Site, claims: Sequence[Claim], kind: Kind) -> Found | None:
-        if not kind.simple:
-            return self._search(site, claims)
+    def _attempt_at(
+        self, candidates: NodeCandidates, claims: Sequence[Claim], request_class: RequestClass
+    ) -> Found | None:
+        if not request_class.simple:
+            return self._search(candidates, claims)
         alternative = claims[0].requests[0].alternatives[0]
         try:
-            devices = take_straight(self._problem, self._ledger, alternative, site.shelves[0, 0, 0])
+            devices = take_first(self._problem, self._ledger, alternative, candidates.lists[0, 0, 0])
         except Undecided:
-            return self._search(site, claims)
+            return self._search(candidates, claims)
         if devices is not None:
             # What the plain search counts: the demand, its request, each device, what comes after request and claim.
             self.steps = 3 + bool(alternative.name.sub) + len(devices)
             return (tuple([Grant(0, 0, device) for device in devices]),)
-        if self._sites.is_invalid(site.node):
+        if self._index.is_invalid(candidates.node):
             raise NodeError("invalid resource pools were encountered")
         return None
 
-    def _search(self, site: Site, claims: Sequence[Claim]) -> Found | None:
-        search = PrunedSearch(self._problem, self._ledger, claims, site)
+    def _search(self, candidates: NodeCandidates, claims: Sequence[Claim]) -> Found | None:
+        search = PrunedSearch(self._problem, self._ledger, claims, candidates)
         try:
             return search.run()
         finally:

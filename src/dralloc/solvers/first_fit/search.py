@@ -17,7 +17,7 @@ from dralloc.solution import Grant
 from dralloc.solvers.first_fit.constraints import ClaimConstraints
 from dralloc.solvers.first_fit.ledger import SearchLedger
 
-__all__ = ["Search"]
+__all__ = ["DepthFirstSearch"]
 
 
 class _Outcome(Enum):
@@ -27,7 +27,7 @@ class _Outcome(Enum):
     """The claim would get more than `MAX_RESULTS` devices: other devices cannot help."""
 
 
-class Search:
+class DepthFirstSearch:
     """One attempt to allocate claims together on a node. The ledger is left as it was unless a solution is found.
 
     ``steps`` counts what upstream counts as invocations of ``allocateOne``.
@@ -45,7 +45,7 @@ class Search:
         self.steps = 0
 
     def run(self) -> tuple[tuple[Grant, ...], ...] | None:
-        """Search.
+        """DepthFirstSearch.
 
         Returns
         -------

@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Container
 
 from dralloc.problem import Problem
-from dralloc.solvers.policies.states import States
+from dralloc.solvers.policies.component_states import ComponentStates
 
 __all__ = ["Census"]
 
@@ -17,7 +17,7 @@ class Census:
     ``arrivals`` lists the states that nodes came into, in the order of events.
     """
 
-    def __init__(self, problem: Problem, states: States) -> None:
+    def __init__(self, problem: Problem, states: ComponentStates) -> None:
         self._problem = problem
         self._states = states
         self._of: list[int] = []

@@ -1,8 +1,8 @@
 """One pass over the demands, each to the node with the lowest score.
 
-A score belongs to a kind of demand and a state of nodes, so it is worked out once for all of them. What happens on a
+A score belongs to a class of demands and a state of nodes, so it is worked out once for all of them. What happens on a
 node changes the state of that node alone: for the next demand only the states that have come up since the last one of
-its kind are looked at.
+its request_class are looked at.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from heapq import heappop, heappush
 from dralloc.errors import AllocationError
 from dralloc.problem import Claim, Problem
 from dralloc.solution import Grant, Placement
-from dralloc.solvers.first_fit.kinds import Kind
 from dralloc.solvers.first_fit.plain import Found
 from dralloc.solvers.first_fit.quick import QuickRun
+from dralloc.solvers.first_fit.request_classes import RequestClass
 from dralloc.solvers.policies.census import Census
-from dralloc.solvers.policies.offers import Offers
-from dralloc.solvers.policies.scene import Scene
+from dralloc.solvers.policies.component_offers import ComponentOffers
+from dralloc.solvers.policies.component_states import ComponentStates
 from dralloc.solvers.policies.scores import Scoring
-from dralloc.solvers.policies.states import States
+from dralloc.solvers.policies.scoring_context import ScoringContext
 
 __all__ = ["ScoredRun"]
 
 
 @dataclass(slots=True)
-class Queue:
-    """The states of nodes for one kind of demand, best first.
+class ScoreQueue:
+    """The states of nodes for one class of demands, best first.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Queue:
         self.states.setdefault(score, set()).add(state)
 
     def best(self, first: Callable[[int], int | None]) -> tuple[int, int] | None:
-        """The first node, and its state, of all with the best score. States without nodes are left out from now on."""
+        """The first node, and its state, of all with the best score; states without nodes are dropped."""
         while self.scores:
             states = self.states[self.scores[0]]
             found = {state: node for state in states if (node := first(state)) is not None}
@@ -80,36 +80,45 @@ class ScoredRun(QuickRun):
         self._begin()
 
     def _begin(self) -> None:
-        """Read the books as they are."""
+        """Read the ledger as it is."""
         problem, ledger = self._problem, self._ledger
-        states = States(problem, ledger)
+        states = ComponentStates(problem, ledger)
         self._census = Census(problem, states)
-        self._offers = Offers(problem, ledger, states)
-        self._score = self._scoring(Scene(problem, ledger, states, self._offers, self._try))
-        self._queues: dict[Hashable, Queue] = {}
+        self._offers = ComponentOffers(problem, ledger, states, self._index)
+        self._score = self._scoring(ScoringContext(problem, ledger, states, self._offers, self._try))
+        self._queues: dict[Hashable, ScoreQueue] = {}
 
     def place(self, number: int) -> None:
         """Place a demand on the best node that can hold it, or note the last error met."""
         demand = self._problem.demands[number]
         claims = self._open_claims(demand)
-        kind = self._kinds.of(claims)
-        if kind is None:
+        request_class = self._request_classes.of(claims)
+        if request_class is None:
             super().place(number)
             return
         nodes = self._nodes(demand)
         anywhere = nodes is self._problem.all_nodes
-        own = Queue() if len(claims) < len(demand.claims) else self._queues.setdefault((kind, demand.nodes), Queue())
-        self._place_by(own, number, claims, kind, None if anywhere else frozenset(nodes))
+        own = (
+            ScoreQueue()
+            if len(claims) < len(demand.claims)
+            else self._queues.setdefault((request_class, demand.nodes), ScoreQueue())
+        )
+        self._place_by(own, number, claims, request_class, None if anywhere else frozenset(nodes))
 
     def _place_by(
-        self, queue: Queue, number: int, claims: Sequence[Claim], kind: Kind, allowed: Container[int] | None
+        self,
+        queue: ScoreQueue,
+        number: int,
+        claims: Sequence[Claim],
+        request_class: RequestClass,
+        allowed: Container[int] | None,
     ) -> None:
         self._update(queue, claims, allowed)
         failing: list[tuple[int, int]] = []
         while (best := queue.best(lambda state: self._census.first(state, allowed))) is not None:
             node, state = best
             try:
-                found = self._attempt_at(self._offers.site(claims, node), claims, kind)
+                found = self._attempt_at(self._offers.candidates(claims, node), claims, request_class)
             except AllocationError as error:
                 # The message is about these claims: the next ones get their own.
                 self.errors[number] = error
@@ -122,7 +131,7 @@ class ScoredRun(QuickRun):
         for state, score in failing:
             queue.enter(state, score)
 
-    def _update(self, queue: Queue, claims: Sequence[Claim], allowed: Container[int] | None) -> None:
+    def _update(self, queue: ScoreQueue, claims: Sequence[Claim], allowed: Container[int] | None) -> None:
         """Rate the states that have come up."""
         for state in self._census.arrivals[queue.seen :]:
             if state not in queue.known and (node := self._census.first(state, allowed)) is not None:
@@ -133,10 +142,10 @@ class ScoredRun(QuickRun):
         queue.seen = len(self._census.arrivals)
 
     def _try(self, claims: Sequence[Claim], node: int) -> Found | None:
-        kind = self._kinds.of(claims)
-        assert kind is not None
+        request_class = self._request_classes.of(claims)
+        assert request_class is not None
         try:
-            return self._attempt_at(self._offers.site(claims, node), claims, kind)
+            return self._attempt_at(self._offers.candidates(claims, node), claims, request_class)
         except AllocationError:
             return None
 

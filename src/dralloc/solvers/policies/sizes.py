@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Final
 
 from dralloc.problem import Alternative, Charge, Claim, Demand, Problem, Request
-from dralloc.solvers.first_fit.kinds import Kinds
+from dralloc.solvers.first_fit.request_classes import RequestClasses
 
 __all__ = ["PARTS", "Sizes"]
 
@@ -23,26 +23,26 @@ class Sizes:
 
     The size of a demand is its dominant share (Ghodsi et al., "Dominant Resource Fairness", NSDI'11): of each resource
     the part that it takes of all there is in the problem, of these the largest. Resources are, by driver: each counter
-    by name, each capacity of shareable devices by name, and the number of dedicated devices that draw on no counters.
+    by name, each capacity of shareable devices by name, and the number of dedicated devices that consume no counters.
     A request counts with the device, and the alternative, that costs least by the same measure; one for all devices
     with all that a node has for it, on the node where that is least.
     """
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._kinds = Kinds(problem)
+        self._request_classes = RequestClasses(problem)
         self._sizes: dict[Hashable, int] = {}
         self._costs: dict[Hashable, Amounts] = {}
         self._totals = _totals(problem)
 
     def of(self, demand: Demand) -> int:
         """The size of a demand, at least 1; 1 for one that can never be allocated."""
-        kind = self._kinds.of(demand.claims)
-        if kind is None:
+        request_class = self._request_classes.of(demand.claims)
+        if request_class is None:
             return 1
-        if kind not in self._sizes:
-            self._sizes[kind] = max(1, self._share(self._taken(demand.claims)))
-        return self._sizes[kind]
+        if request_class not in self._sizes:
+            self._sizes[request_class] = max(1, self._share(self._taken(demand.claims)))
+        return self._sizes[request_class]
 
     def _taken(self, claims: Sequence[Claim]) -> Amounts:
         """The least amounts that claims take."""
@@ -88,11 +88,11 @@ class Sizes:
 
     @cached_property
     def _examples(self) -> Sequence[int]:
-        """One of each kind of device."""
-        look = self._problem.eligibility.device_key
+        """One of each class of devices."""
+        device_key = self._problem.eligibility.device_key
         found: dict[Hashable, int] = {}
         for index in range(len(self._problem.devices)):
-            found.setdefault((look(index), tuple(_takes(self._problem, index, Charge()))), index)
+            found.setdefault((device_key(index), tuple(_takes(self._problem, index, Charge()))), index)
         return tuple(found.values())
 
 
@@ -100,10 +100,10 @@ def _takes(problem: Problem, index: int, charge: Charge) -> Iterator[tuple[Hasha
     """What an allocation takes, by resource; what opening a shareable device takes is not for one claim to pay."""
     device = problem.devices[index]
     driver = device.id.driver
-    drawn: Tally[str] = Tally()
+    consumed: Tally[str] = Tally()
     for counter, amount in (*charge.counters, *(() if device.shareable else device.consumes)):
-        drawn[problem.counters[counter].id.counter] += amount
-    yield from ((("counter", driver, name), amount) for name, amount in drawn.items())
+        consumed[problem.counters[counter].id.counter] += amount
+    yield from ((("counter", driver, name), amount) for name, amount in consumed.items())
     yield from ((("capacity", driver, name), amount) for name, amount in charge.capacity)
     if not device.shareable and not device.consumes:
         yield ("device", driver), 1

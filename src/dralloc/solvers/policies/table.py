@@ -32,7 +32,7 @@ class Policy:
     order
         In which order demands are taken.
     scoring
-        Which node gets a demand; None for the first that can hold it. With a score the units of the node with the
+        Which node gets a demand; None for the first that can hold it. With a score the components of the node with the
         least left are searched first.
     """
 

@@ -1,21 +1,21 @@
-"""What a node offers to each alternative, worked out once for all equal alternatives and devices that look alike."""
+"""The devices of a node that may serve each alternative, found once for equal alternatives and devices."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dralloc.errors import AllocationError
 from dralloc.problem import Alternative, Claim, PoolState, Problem
 
-__all__ = ["Place", "Shelf", "Site", "Sites", "places"]
+__all__ = ["CandidateIndex", "CandidateList", "NodeCandidates", "Place", "places"]
 
 Place = tuple[int, int, int]
 """Indices of a claim of the demand, of its request, and of the alternative."""
 
 
 @dataclass(slots=True)
-class Shelf:
+class CandidateList:
     """The devices of a node that an alternative can have as far as usage, constraints and other requests allow.
 
     Parameters
@@ -34,35 +34,35 @@ class Shelf:
 
 
 @dataclass(slots=True)
-class Site:
-    """A node with the shelves for one kind of demand. Nothing is on the shelf of what asks for all devices."""
+class NodeCandidates:
+    """The candidates of a node for one class of demands. What asks for all devices has no list."""
 
     node: int
-    shelves: dict[Place, Shelf] = field(default_factory=dict)
+    lists: dict[Place, CandidateList] = field(default_factory=dict)
 
 
-class Sites:
-    """Sets up sites. Answers about looks are kept, those about single devices are not."""
+class CandidateIndex:
+    """Finds candidates. Answers are kept by the canonical keys of alternatives and devices."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._answers: dict[Hashable, dict[Hashable, bool | None]] = {}
         self._devices: dict[int, tuple[int, ...]] = {}
-        self._looks: dict[int, list[Hashable]] = {}
+        self._keys: dict[int, list[Hashable]] = {}
         self._settled: dict[int, bool] = {}
         self._several = problem.several_versions
 
-    def site(self, claims: Sequence[Claim], node: int) -> Site:
-        """The node as these claims see it; equal alternatives share a shelf."""
-        site = Site(node)
-        shelves: dict[Hashable, Shelf] = {}
+    def on(self, claims: Sequence[Claim], node: int) -> NodeCandidates:
+        """The candidates of the node for these claims; equal alternatives share a list."""
+        candidates = NodeCandidates(node)
+        lists: dict[Hashable, CandidateList] = {}
         for place, alternative in places(claims):
             if alternative.count is not None:
-                kind = self._problem.eligibility.request_key(alternative.index)
-                if kind not in shelves:
-                    shelves[kind] = self._shelf(kind, alternative, node)
-                site.shelves[place] = shelves[kind]
-        return site
+                key = self._problem.eligibility.request_key(alternative.index)
+                if key not in lists:
+                    lists[key] = self._list(alternative, node)
+                candidates.lists[place] = lists[key]
+        return candidates
 
     def is_invalid(self, node: int) -> bool:
         """Whether a pool of the node is invalid, so that nobody knows what would fit otherwise."""
@@ -94,26 +94,37 @@ class Sites:
             self._devices[node] = tuple(self._problem.nodes[node].devices())
         return self._devices[node]
 
-    def _looks_on(self, node: int) -> list[Hashable]:
-        if node not in self._looks:
-            self._looks[node] = [self._problem.eligibility.device_key(device) for device in self._on(node)]
-        return self._looks[node]
+    def _keys_on(self, node: int) -> list[Hashable]:
+        if node not in self._keys:
+            self._keys[node] = [self._problem.eligibility.device_key(device) for device in self._on(node)]
+        return self._keys[node]
 
-    def _shelf(self, kind: Hashable, alternative: Alternative, node: int) -> Shelf:
-        answers = self._answers.setdefault(kind, {})
-        devices, looks = self._on(node), self._looks_on(node)
-        for device, look in zip(devices, looks, strict=True):
-            if look not in answers:
-                answers[look] = self._answer(alternative, device)
-        found = [device for device, look in zip(devices, looks, strict=True) if answers[look] is not False]
-        failing = [device for device, look in zip(devices, looks, strict=True) if answers[look] is None]
+    def serves(self, alternative: Alternative, device: int) -> bool | None:
+        """Whether the device may serve the alternative, whatever is in use; None if a selector fails on it."""
+        key = self._problem.eligibility.device_key(device)
+        return self._answers_of(alternative, (device,), (key,))[key]
+
+    def _list(self, alternative: Alternative, node: int) -> CandidateList:
+        devices, keys = self._on(node), self._keys_on(node)
+        answers = self._answers_of(alternative, devices, keys)
+        found = [device for device, key in zip(devices, keys, strict=True) if answers[key] is not False]
+        failing = [device for device, key in zip(devices, keys, strict=True) if answers[key] is None]
         problem = self._problem
         if any(problem.devices[device].nodes is not None for device in found):
             found = [device for device in found if device in failing or problem.on_node(device, node)]
-        return Shelf(found, frozenset(failing))
+        return CandidateList(found, frozenset(failing))
 
-    def _answer(self, alternative: Alternative, device: int) -> bool | None:
-        """Whether devices of this look can serve alternatives of this kind; None if a selector fails on them."""
+    def _answers_of(
+        self, alternative: Alternative, devices: Sequence[int], keys: Sequence[Hashable]
+    ) -> Mapping[Hashable, bool | None]:
+        """By device key the answers of `serves`, for these devices at least."""
+        answers = self._answers.setdefault(self._problem.eligibility.request_key(alternative.index), {})
+        for device, key in zip(devices, keys, strict=True):
+            if key not in answers:
+                answers[key] = self._ask(alternative, device)
+        return answers
+
+    def _ask(self, alternative: Alternative, device: int) -> bool | None:
         eligibility, index = self._problem.eligibility, alternative.index
         verdict = eligibility.selects(index, device)
         if isinstance(verdict, AllocationError):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dralloc.problem import Problem
 from dralloc.problem.ledger import Ledger
-from dralloc.solvers.first_fit.wants import Costs, Want
+from dralloc.solvers.first_fit.residual_requests import Costs, Residual, ResidualRequest
 
 __all__ = ["counters_suffice"]
 
@@ -18,11 +18,11 @@ Name = tuple[str, str, str]
 """What counters of a pool's sets are called: driver, pool, counter."""
 
 
-def counters_suffice(problem: Problem, ledger: Ledger, wants: Sequence[Want]) -> bool:
-    """Whether the counters could cover the wants, each alone and all together."""
+def counters_suffice(problem: Problem, ledger: Ledger, residual: Residual) -> bool:
+    """Whether the counters could cover the residual requests, each alone and all together."""
     prices = [
-        {device: _costs(problem, ledger, want, device, alone=len(wants) == 1) for device in want.offers}
-        for want in wants
+        {device: _costs(problem, ledger, request, device, alone=len(residual) == 1) for device in request.offers}
+        for request in residual
     ]
     names: dict[Name, set[int]] = defaultdict(set)
     for each in prices:
@@ -31,23 +31,23 @@ def counters_suffice(problem: Problem, ledger: Ledger, wants: Sequence[Want]) ->
                 id_ = problem.counters[index].id
                 names[id_.driver, id_.pool, id_.counter].add(index)
     return all(
-        _sums_suffice(ledger, wants, prices, counters) and _enough_fit(problem, ledger, wants, prices, counters)
+        _sums_suffice(ledger, residual, prices, counters) and _enough_fit(problem, ledger, residual, prices, counters)
         for counters in names.values()
     )
 
 
-def _costs(problem: Problem, ledger: Ledger, want: Want, device: int, *, alone: bool) -> Costs:
+def _costs(problem: Problem, ledger: Ledger, request: ResidualRequest, device: int, *, alone: bool) -> Costs:
     """What a device on offer costs. What opens a shareable device counts only where nobody else can have done so."""
     known = problem.devices[device]
     opening = not known.shareable or (alone and not ledger.is_open(known))
-    return want.counters_of(problem, device, opening=opening)
+    return request.counters_of(problem, device, opening=opening)
 
 
-def _sums_suffice(ledger: Ledger, wants: Sequence[Want], prices: Sequence[Prices], counters: set[int]) -> bool:
-    """Whether each of these counters, and all together, cover the cheapest devices that each want can have."""
+def _sums_suffice(ledger: Ledger, residual: Residual, prices: Sequence[Prices], counters: set[int]) -> bool:
+    """Whether each of these counters, and all together, cover the cheapest devices that each request can have."""
     least: dict[int, int] = defaultdict(int)
     total = 0
-    for want, each in zip(wants, prices, strict=True):
+    for request, each in zip(residual, prices, strict=True):
         by_counter: dict[int, list[int]] = defaultdict(list)
         sums = []
         for costs in each.values():
@@ -55,22 +55,22 @@ def _sums_suffice(ledger: Ledger, wants: Sequence[Want], prices: Sequence[Prices
             sums.append(sum(amount for _, amount in mine))
             for index, amount in mine:
                 by_counter[index].append(amount)
-        total += sum(sorted(sums)[: want.need])
+        total += sum(sorted(sums)[: request.need])
         for index, amounts in by_counter.items():
             # The other devices cost nothing of it.
-            paid = want.need - (len(each) - len(amounts))
+            paid = request.need - (len(each) - len(amounts))
             least[index] += sum(sorted(amounts)[: max(paid, 0)])
     left = {index: max(ledger.free[index], 0) for index in counters}
     return total <= sum(left.values()) and all(amount <= left[index] for index, amount in least.items())
 
 
 def _enough_fit(
-    problem: Problem, ledger: Ledger, wants: Sequence[Want], prices: Sequence[Prices], counters: set[int]
+    problem: Problem, ledger: Ledger, residual: Residual, prices: Sequence[Prices], counters: set[int]
 ) -> bool:
-    """Whether as many devices as are needed fit into these counters, of which each device minds only the first."""
+    """Whether as many devices as are needed fit into these counters, counting the first of each device."""
     together: dict[int, Costs] = {}
-    for want, each in zip(wants, prices, strict=True):
-        if _fitting(ledger, each.values(), counters) < want.need:
+    for request, each in zip(residual, prices, strict=True):
+        if _fitting(ledger, each.values(), counters) < request.need:
             return False
         for device, costs in each.items():
             known = together.get(device)
@@ -79,7 +79,7 @@ def _enough_fit(
             )
     if any(problem.devices[device].shareable for device in together):
         return True
-    return _fitting(ledger, together.values(), counters) >= sum(want.need for want in wants)
+    return _fitting(ledger, together.values(), counters) >= sum(request.need for request in residual)
 
 
 def _fitting(ledger: Ledger, prices: Iterable[Costs], counters: set[int]) -> int:

@@ -2,9 +2,9 @@
 
 Weng et al. (ATC'23, section 3) measure it in GPUs: a task that does not fit on a node can use nothing of what is left
 there, one that does fit can use the GPUs with enough left for it; the rest is fragmented for the task, and the mean
-over the mix of tasks is the expected fragmentation of the node. Here units take the place of GPUs (see
-`dralloc.solvers.policies.units`), each counts for the part of it that is left, a unit can be used if it has a device
-for some request of the demand, and a demand is taken to fit if each of its requests does.
+over the mix of tasks is the expected fragmentation of the node. Here components take the place of GPUs (see
+`dralloc.solvers.policies.node_components`), each counts for the part of it that is left, a component can be used if it
+has a device for some request of the demand, and a demand is taken to fit if each of its requests does.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dralloc.problem import Alternative, Claim, Problem
-from dralloc.solvers.first_fit.kinds import Kind, Kinds
-from dralloc.solvers.policies.offers import Offers
-from dralloc.solvers.policies.states import States
-from dralloc.solvers.policies.units import Unit
+from dralloc.solvers.first_fit.request_classes import RequestClass, RequestClasses
+from dralloc.solvers.policies.component_offers import ComponentOffers
+from dralloc.solvers.policies.component_states import ComponentStates
+from dralloc.solvers.policies.node_components import NodeComponent
 
-__all__ = ["Fragmentation", "typical"]
+__all__ = ["ExpectedFragmentation", "typical"]
 
 _MOST: Final = 256
-"""Kinds of demands that are enough to know the mix; the most frequent ones."""
+"""RequestClasses of demands that are enough to know the mix; the most frequent ones."""
 
 Mix = Sequence[tuple[Sequence[Claim], int]]
 """Claims, and how often demands ask for such."""
@@ -35,30 +35,30 @@ Integers = NDArray[np.int64]
 
 def typical(problem: Problem) -> Mix:
     """The mix of all demands of a problem."""
-    kinds = Kinds(problem)
-    tally: Tally[Kind] = Tally()
-    examples: dict[Kind, Sequence[Claim]] = {}
+    classes = RequestClasses(problem)
+    tally: Tally[RequestClass] = Tally()
+    examples: dict[RequestClass, Sequence[Claim]] = {}
     for demand in problem.demands:
-        kind = kinds.of(demand.claims)
-        if kind is not None and all(claim.requests for claim in demand.claims):
-            tally[kind] += 1
-            examples.setdefault(kind, demand.claims)
-    return [(examples[kind], count) for kind, count in tally.most_common(_MOST)]
+        request_class = classes.of(demand.claims)
+        if request_class is not None and all(claim.requests for claim in demand.claims):
+            tally[request_class] += 1
+            examples.setdefault(request_class, demand.claims)
+    return [(examples[request_class], count) for request_class, count in tally.most_common(_MOST)]
 
 
-class Fragmentation:
-    """Measures nodes. What was found for a unit or a node in one state is kept."""
+class ExpectedFragmentation:
+    """Measures nodes. What was found for a component or a node in one state is kept."""
 
-    def __init__(self, offers: Offers, states: States, mix: Mix) -> None:
+    def __init__(self, offers: ComponentOffers, states: ComponentStates, mix: Mix) -> None:
         self._offers = offers
         self._states = states
         self._columns: dict[Hashable, tuple[int, Alternative]] = {}
         column_of: list[int] = []
         need: list[int] = []
         requests: list[int] = []
-        kinds: list[tuple[int, int]] = []
+        firsts: list[tuple[int, int]] = []
         for claims, _ in mix:
-            kinds.append((len(need), len(requests)))
+            firsts.append((len(need), len(requests)))
             for request in (request for claim in claims for request in claim.requests):
                 requests.append(len(need))
                 for one in request.alternatives:
@@ -66,7 +66,7 @@ class Fragmentation:
                     need.append(one.count or 1)
         self._column_of, self._need = np.array(column_of, dtype=np.intp), np.array(need, dtype=np.int64)
         self._requests = np.array(requests, dtype=np.intp)
-        self._kinds = np.array(kinds, dtype=np.intp).reshape(-1, 2)
+        self._first_of_class = np.array(firsts, dtype=np.intp).reshape(-1, 2)
         self._popularity: Integers = np.array([count for _, count in mix], dtype=np.int64)
         self._offered: dict[int, tuple[Integers, Integers]] = {}
         self._known: dict[tuple[int, ...], int] = {}
@@ -81,31 +81,31 @@ class Fragmentation:
         Returns
         -------
         int
-            The sum over all demands of the mix, in millionths of a unit.
+            The sum over all demands of the mix, in millionths of a component.
         """
-        units = self._states.after(node, taken)
-        key = tuple(sorted([state for state, _ in units]))
+        components = self._states.after(node, taken)
+        key = tuple(sorted([state for state, _ in components]))
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = self._measure(units)
+            found = self._known[key] = self._measure(components)
         return found
 
-    def _measure(self, units: Sequence[tuple[int, Unit]]) -> int:
-        left = sum([self._states.left[state] for state, _ in units])
-        if not units or not len(self._popularity):
+    def _measure(self, components: Sequence[tuple[int, NodeComponent]]) -> int:
+        left = sum([self._states.left[state] for state, _ in components])
+        if not components or not len(self._popularity):
             return 0
-        each = [self._unit(state, unit) for state, unit in units]
+        each = [self._component(state, component) for state, component in components]
         counts = sum(counts for counts, _ in each)
         usable = sum(usable for _, usable in each)
         enough = np.logical_or.reduceat(np.take(counts, self._column_of) >= self._need, self._requests)
-        fits = np.logical_and.reduceat(enough, self._kinds[:, 1])
+        fits = np.logical_and.reduceat(enough, self._first_of_class[:, 1])
         return int(self._popularity.sum()) * left - int(self._popularity @ (usable * fits))
 
-    def _unit(self, state: int, unit: Unit) -> tuple[Integers, Integers]:
-        """How many devices a unit offers for each column, and what each kind could use of it."""
+    def _component(self, state: int, component: NodeComponent) -> tuple[Integers, Integers]:
+        """How many devices a component offers for each column, and what each class could use of it."""
         found = self._offered.get(state)
         if found is None:
-            counts = self._offers.counts([alternative for _, alternative in self._columns.values()], unit)
-            usable = np.logical_or.reduceat(counts[self._column_of] > 0, self._kinds[:, 0])
+            counts = self._offers.counts([alternative for _, alternative in self._columns.values()], component)
+            usable = np.logical_or.reduceat(counts[self._column_of] > 0, self._first_of_class[:, 0])
             found = self._offered[state] = counts, usable * self._states.left[state]
         return found

@@ -1,4 +1,4 @@
-"""What scores look at: the books, the states of nodes, and what would happen if."""
+"""What scores look at: the ledger, the states of nodes, and what would happen if."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from dralloc.problem import Claim, Problem
 from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.plain import Found
-from dralloc.solvers.policies.offers import Offers
-from dralloc.solvers.policies.states import States
+from dralloc.solvers.policies.component_offers import ComponentOffers
+from dralloc.solvers.policies.component_states import ComponentStates
 
-__all__ = ["Scene"]
+__all__ = ["ScoringContext"]
 
 
 @dataclass(frozen=True)
-class Scene:
+class ScoringContext:
     """A run as scores see it. ``attempt`` takes what claims need on a node, if it can."""
 
     problem: Problem
     ledger: SearchLedger
-    states: States
-    offers: Offers
+    states: ComponentStates
+    offers: ComponentOffers
     attempt: Callable[[Sequence[Claim], int], Found | None]
 
     @contextmanager

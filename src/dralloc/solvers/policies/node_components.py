@@ -1,4 +1,4 @@
-"""The parts that a node consists of, up to names: a unit is what draws on common counters, or one device by itself."""
+"""The components of a node, up to names: devices connected by common counters, or one device by itself."""
 
 from __future__ import annotations
 
@@ -7,56 +7,56 @@ from dataclasses import dataclass
 
 from dralloc.problem import Device, Problem
 
-__all__ = ["Unit", "Units"]
+__all__ = ["NodeComponent", "NodeComponents"]
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class NodeComponent:
     """A part of a node: a GPU with its partitions, a network adapter, a host.
 
     Parameters
     ----------
-    nature
-        Equal for units that are interchangeable as long as they are in the same state.
+    key
+        Equal for components that are interchangeable as long as they are in the same state.
     devices
         Those that the node reaches, in search order.
     counters
-        All that its devices can draw on.
+        All that its devices can consume.
     groups
         The groups whose overdrawn counters close some of its devices.
     """
 
-    nature: int
+    key: int
     devices: tuple[int, ...]
     counters: tuple[int, ...]
     groups: tuple[int, ...]
 
 
-class Units:
+class NodeComponents:
     """Takes nodes apart."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._natures: dict[Hashable, int] = {}
+        self._keys: dict[Hashable, int] = {}
         self._sets: dict[Hashable, int] = {}
         self._set_of = [self._sets.setdefault(counter.id[:3], len(self._sets)) for counter in problem.counters]
         every = (alternative for demand in problem.demands for alternative in demand.alternatives())
-        self._kinds = {problem.eligibility.request_key(one.index): one.index for one in every}
-        self._driven: dict[Hashable, tuple[int, ...]] = {}
+        self._representatives = {problem.eligibility.request_key(one.index): one.index for one in every}
+        self._by_request: dict[Hashable, tuple[int, ...]] = {}
 
-    def on(self, node: int) -> tuple[Unit, ...]:
-        """The units of a node."""
+    def on(self, node: int) -> tuple[NodeComponent, ...]:
+        """The components of a node."""
         owners: dict[Hashable, list[int]] = {}
         for device in self._problem.nodes[node].devices():
             if not self._problem.on_node(device, node):
                 continue
             first, *others = self._ties(device)
-            unit = owners.setdefault(first, [])
+            component = owners.setdefault(first, [])
             for other in others:
-                _join(owners, other, unit)
-            unit.append(device)
+                _join(owners, other, component)
+            component.append(device)
         listed = {id(members): sorted(members) for members in owners.values()}
-        return tuple(self._unit(members) for members in sorted(listed.values()))
+        return tuple(self._component(members) for members in sorted(listed.values()))
 
     def _ties(self, device: int) -> Iterable[Hashable]:
         """What a device has in common with others: counter sets, or nothing but itself."""
@@ -68,15 +68,15 @@ class Units:
         return [*fixed, *self._charged_by_request(device)]
 
     def _charged_by_request(self, device: int) -> tuple[int, ...]:
-        """The counters that some request makes the device draw on (KEP-5941)."""
-        look = self._problem.eligibility.device_key(device)
-        if look not in self._driven:
-            charges = (self._problem.eligibility.charge(one, device) for one in self._kinds.values())
+        """The counters that some request makes the device consume (KEP-5941)."""
+        device_key = self._problem.eligibility.device_key(device)
+        if device_key not in self._by_request:
+            charges = (self._problem.eligibility.charge(one, device) for one in self._representatives.values())
             found = (counter for charge in charges if charge is not None for counter, _ in charge.counters)
-            self._driven[look] = tuple(dict.fromkeys(found))
-        return self._driven[look]
+            self._by_request[device_key] = tuple(dict.fromkeys(found))
+        return self._by_request[device_key]
 
-    def _unit(self, members: Sequence[int]) -> Unit:
+    def _component(self, members: Sequence[int]) -> NodeComponent:
         devices = self._problem.devices
         counters = tuple(dict.fromkeys(counter for device in members for counter in self._counters(device)))
         numbers = {counter: number for number, counter in enumerate(counters)}
@@ -85,7 +85,7 @@ class Units:
             tuple([self._problem.counters[counter].total for counter in counters]),
         )
         groups = dict.fromkeys(devices[device].group for device in members if devices[device].consumes)
-        return Unit(self._natures.setdefault(key, len(self._natures)), tuple(members), counters, tuple(groups))
+        return NodeComponent(self._keys.setdefault(key, len(self._keys)), tuple(members), counters, tuple(groups))
 
     def _device(self, number: int, counters: Mapping[int, int]) -> Hashable:
         """All that matters about a device and does not change."""
@@ -100,10 +100,10 @@ class Units:
         )
 
 
-def _join(owners: dict[Hashable, list[int]], tie: Hashable, unit: list[int]) -> None:
-    """Make the unit the owner of the tie, with all that its owner had."""
-    absorbed = owners.get(tie, unit)
-    if absorbed is not unit:
-        unit += absorbed
-        owners.update((each, unit) for each, members in list(owners.items()) if members is absorbed)
-    owners[tie] = unit
+def _join(owners: dict[Hashable, list[int]], tie: Hashable, component: list[int]) -> None:
+    """Make the component the owner of the tie, with all that its owner had."""
+    absorbed = owners.get(tie, component)
+    if absorbed is not component:
+        component += absorbed
+        owners.update((each, component) for each, members in list(owners.items()) if members is absorbed)
+    owners[tie] = component

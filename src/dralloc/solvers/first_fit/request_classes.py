@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from dralloc.problem import MAX_RESULTS, Alternative, Claim, Problem
 from dralloc.problem.equivalence import claim_key
 
-__all__ = ["Kind", "Kinds"]
+__all__ = ["RequestClass", "RequestClasses"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind:
+class RequestClass:
     """What equal demands have in common.
 
     Parameters
@@ -33,28 +33,28 @@ class Kind:
     most: int
 
 
-class Kinds:
-    """Tells which demands are of one kind: equal claims, up to their names."""
+class RequestClasses:
+    """Tells which demands are of one request_class: equal claims, up to their names."""
 
     def __init__(self, problem: Problem) -> None:
         self._eligibility = problem.eligibility
-        self._known: dict[Hashable, Kind] = {}
+        self._known: dict[Hashable, RequestClass] = {}
 
-    def of(self, claims: Sequence[Claim]) -> Kind | None:
+    def of(self, claims: Sequence[Claim]) -> RequestClass | None:
         """The kind of these claims together; None if one of them has a defect, which is its own."""
         if any(claim.is_defective for claim in claims):
             return None
         key = tuple([claim_key(self._eligibility, claim) for claim in claims])
-        kind = self._known.get(key)
-        if kind is None:
-            kind = self._known[key] = _describe(claims)
-        return kind
+        request_class = self._known.get(key)
+        if request_class is None:
+            request_class = self._known[key] = _describe(claims)
+        return request_class
 
 
-def _describe(claims: Sequence[Claim]) -> Kind:
+def _describe(claims: Sequence[Claim]) -> RequestClass:
     alternatives = [one for claim in claims for one in claim.alternatives()]
     alone = len(claims) == len(alternatives) == 1
-    return Kind(
+    return RequestClass(
         simple=alone and not claims[0].constraints and 0 < (alternatives[0].count or 0) <= MAX_RESULTS,
         every=any(one.count is None for one in alternatives),
         every_constrained=any(

@@ -1,4 +1,4 @@
-"""How many alternatives find room on one shared device, for all of them at once."""
+"""How many alternatives fit on one shared device, for all of them at once."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from dralloc.problem import Alternative, Charge, Problem
 from dralloc.problem.ledger import Ledger
-from dralloc.solvers.policies.units import Unit
+from dralloc.solvers.policies.node_components import NodeComponent
 
-__all__ = ["Room"]
+__all__ = ["CapacityFit"]
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What each alternative takes of a device of one nature.
+class CapacityFit:
+    """What each alternative takes of an equivalent device.
 
     Parameters
     ----------
@@ -34,9 +34,11 @@ class Room:
     amounts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, problem: Problem, unit: Unit, alternatives: Sequence[Alternative], served: Sequence[bool]) -> Room:
-        """Read the charges of the only device of a unit, which can be shared and draws on no counters."""
-        [device] = unit.devices
+    def of(
+        cls, problem: Problem, component: NodeComponent, alternatives: Sequence[Alternative], served: Sequence[bool]
+    ) -> CapacityFit:
+        """Read the charges of the only device of a component, which can be shared and consumes no counters."""
+        [device] = component.devices
         charges = [problem.eligibility.charge(one.index, device) or Charge() for one in alternatives]
         names = tuple(problem.devices[device].capacity)
         amounts = [[dict(charge.capacity).get(name, 0) for charge in charges] for name in names]
@@ -45,9 +47,9 @@ class Room:
         # What does not fit 64 bits, numpy keeps as exact integers of Python.
         return cls(np.array(served), names, steps, np.array(scaled).reshape(len(names), len(charges)))
 
-    def now(self, problem: Problem, ledger: Ledger, unit: Unit) -> NDArray[np.int64]:
+    def now(self, problem: Problem, ledger: Ledger, component: NodeComponent) -> NDArray[np.int64]:
         """1 for each alternative that could have the device now, otherwise 0."""
-        device = problem.devices[unit.devices[0]]
+        device = problem.devices[component.devices[0]]
         found = self.served
         for name, step, amounts in zip(self.names, self.steps, self.amounts, strict=True):
             found = found & (amounts <= ledger.capacity_left(device, name) // step)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from dralloc.problem import Alternative, Charge, Constraint, Problem
 from dralloc.problem.ledger import Ledger
 
-__all__ = ["Costs", "Want", "room_for"]
+__all__ = ["Costs", "Residual", "ResidualRequest", "multiplicities"]
 
 Costs = Mapping[int, int]
 """Amounts by counter."""
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class ResidualRequest:
     """One request that is still to be served, as a whole or in part.
 
     Parameters
@@ -37,7 +37,7 @@ class Want:
 
     @property
     def admin(self) -> bool:
-        """Whether it asks for admin access, which minds nobody else."""
+        """Whether it asks for admin access, which nobody else stands in the way of."""
         return any(alternative.admin for alternative in self.alternatives)
 
     def covered_by(self, constraint: Constraint) -> bool:
@@ -57,23 +57,27 @@ class Want:
         return costs
 
 
-def room_for(problem: Problem, ledger: Ledger, wants: Sequence[Want]) -> Iterator[tuple[int, int]]:
-    """For each shareable device how many of the wants its capacities could serve together, at the very most."""
-    users: dict[int, list[Want]] = {}
-    for want in wants:
-        for device in want.offers:
+Residual = Sequence[ResidualRequest]
+"""Everything that is still to be served."""
+
+
+def multiplicities(problem: Problem, ledger: Ledger, residual: Residual) -> Iterator[tuple[int, int]]:
+    """For each shareable device how many of the requests its capacities could serve together, at the very most."""
+    users: dict[int, list[ResidualRequest]] = {}
+    for request in residual:
+        for device in request.offers:
             if problem.devices[device].shareable:
-                users.setdefault(device, []).append(want)
+                users.setdefault(device, []).append(request)
     for device, mine in users.items():
         capacities = problem.devices[device].capacity
         yield device, min((_fitting(problem, ledger, device, name, mine) for name in capacities), default=len(mine))
 
 
-def _fitting(problem: Problem, ledger: Ledger, device: int, name: str, wants: Sequence[Want]) -> int:
-    """How many of the smallest wants fit into what is left of a capacity."""
+def _fitting(problem: Problem, ledger: Ledger, device: int, name: str, residual: Residual) -> int:
+    """How many of the smallest requests fit into what is left of a capacity."""
     left = ledger.capacity_left(problem.devices[device], name)
-    for number, amount in enumerate(sorted(want.capacity_of(device, name) for want in wants)):
+    for number, amount in enumerate(sorted(request.capacity_of(device, name) for request in residual)):
         left -= amount
         if left < 0 < amount:
             return number
-    return len(wants)
+    return len(residual)
