@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dralloc.api import PodSpec
-from dralloc.scheduling.requests import DEFAULT_REQUESTS, requests_of
+from dralloc.pods.requests import DEFAULT_REQUESTS, requests_of
 
 
 def spec(**fields: Any) -> PodSpec:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 
+from dralloc.pods.kinds import PodInfo
 from dralloc.scheduling.devices import Devices
 from dralloc.scheduling.memory import Memory
-from dralloc.scheduling.pods import PodInfo
 from dralloc.scheduling.profile import Profile
 from dralloc.scheduling.snapshot import Snapshot
 

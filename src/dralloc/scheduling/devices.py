@@ -14,9 +14,9 @@ from dralloc.compiler import CompiledCluster
 from dralloc.compiler.demands import MAX_CONSUMERS
 from dralloc.compiler.extended import EXTENDED_RESOURCE_ANNOTATION, classes_by_resource
 from dralloc.names import ClaimKey
+from dralloc.pods.kinds import PodInfo
 from dralloc.problem import Claim
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.pods import PodInfo
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit.candidates import NodeCandidates, places
 from dralloc.solvers.first_fit.leaky import LeakySearch

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 from dralloc.api import Node
-from dralloc.scheduling.pods import HostPort, PodInfo
-from dralloc.scheduling.requests import CPU, MEMORY, PODS, amounts_of
+from dralloc.pods.kinds import HostPort, PodInfo
+from dralloc.pods.requests import CPU, MEMORY, PODS, amounts_of
 
 __all__ = ["NodeInfo", "by_zones"]
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from dralloc.api import NodeAffinity, TopologySpreadConstraint
 from dralloc.api.node_names import HOSTNAME_LABEL
-from dralloc.scheduling.requests import CPU, MEMORY
+from dralloc.pods.requests import CPU, MEMORY
 
 __all__ = ["DEFAULT_SCHEDULER", "SYSTEM_CONSTRAINTS", "Profile", "Shape", "Strategy"]
 

@@ -10,10 +10,10 @@ from typing import Final
 
 import numpy as np
 
-from dralloc.api import Namespace
 from dralloc.compiler import CompiledCluster
 from dralloc.errors import FatalError
 from dralloc.names import ClaimKey
+from dralloc.pods.kinds import PodInfo, PodKinds
 from dralloc.scheduling.attempt import Attempt, checks_of, filtered, scored
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.devices import Devices
@@ -22,7 +22,6 @@ from dralloc.scheduling.message import fit_error, refused
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection
 from dralloc.scheduling.plugins.table import PLUGINS
-from dralloc.scheduling.pods import PodInfo, PodKinds
 from dralloc.scheduling.preemption import after_filters
 from dralloc.scheduling.profile import Profile
 from dralloc.scheduling.sampling import feasible_nodes_to_find
@@ -32,7 +31,6 @@ from dralloc.solution import Solution
 __all__ = ["Scheduler"]
 
 _ABSENT: Final = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
-_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 
 
 class Scheduler:
@@ -69,16 +67,12 @@ class Scheduler:
         self._next = 0
         self._remembers = remembers
         self._memories: dict[Hashable, Memory] = {}
-        kinds = PodKinds(self._labels_of)
+        kinds = PodKinds(self._cluster.namespaces)
         self.pods = {info.key: info for info in kinds.infos(self._cluster.pods)}
         for pod in self._cluster.pods:
             node = self.snapshot.by_name.get(pod.spec.node_name or "")
             if node is not None:
                 self.snapshot.add(self.pods[pod.key], node)
-
-    def _labels_of(self, namespace: str) -> dict[str, str]:
-        known = self._cluster.namespaces.get(namespace, Namespace())
-        return {_NAME_LABEL: namespace, **known.metadata.labels}
 
     @property
     def solution(self) -> Solution:

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Final
 
 from dralloc.api import Node
+from dralloc.pods.kinds import PodInfo, PodKind
+from dralloc.pods.selectors import Term
 from dralloc.scheduling.nodes import NodeInfo, by_zones
-from dralloc.scheduling.pods import PodInfo, PodKind
-from dralloc.scheduling.selectors import Term
 
 __all__ = ["EVERY_NODE", "Snapshot", "Tally", "image_names"]
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import Final
 
+from dralloc.pods.requests import is_scalar
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import MAX_SCORE, Plugin, Scoring
-from dralloc.scheduling.requests import is_scalar
 
 __all__ = ["BALANCED_ALLOCATION"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from dralloc.pods.kinds import PodKind
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import MAX_SCORE, Plugin, Scoring
-from dralloc.scheduling.pods import PodKind
 from dralloc.scheduling.snapshot import image_names
 
 __all__ = ["IMAGE_LOCALITY"]

@@ -11,11 +11,11 @@ from typing import Final
 
 import numpy as np
 
+from dralloc.pods.kinds import PodKind
+from dralloc.pods.selectors import Term
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import MAX_SCORE, Check, Plugin, Rejection, Scores, Scoring
-from dralloc.scheduling.pods import PodKind
-from dralloc.scheduling.selectors import Term
 from dralloc.scheduling.snapshot import Snapshot, Tally
 
 __all__ = ["INTER_POD_AFFINITY"]

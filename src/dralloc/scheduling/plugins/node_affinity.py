@@ -7,10 +7,10 @@ from typing import Final
 
 from dralloc.api import NodeSelector
 from dralloc.api.node_selectors import selector_matches, term_matches
+from dralloc.pods.kinds import PodKind
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection, Scoring, relative
-from dralloc.scheduling.pods import PodKind
 
 __all__ = ["NODE_AFFINITY", "is_selected"]
 

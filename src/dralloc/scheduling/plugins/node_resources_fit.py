@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from dralloc.pods.requests import CPU, MEMORY, is_scalar
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import MAX_SCORE, Check, Plugin, Rejection, Scoring
 from dralloc.scheduling.profile import Profile, Shape, Strategy
-from dralloc.scheduling.requests import CPU, MEMORY, is_scalar
 from dralloc.scheduling.rounding import rounded
 
 __all__ = ["NODE_RESOURCES_FIT"]

@@ -17,13 +17,13 @@ import numpy as np
 from dralloc.api import TopologySpreadConstraint
 from dralloc.api.node_names import HOSTNAME_LABEL
 from dralloc.api.tolerating import all_tolerated
+from dralloc.pods.kinds import PodKind
+from dralloc.pods.selectors import of_same_label, selector_of
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.node_affinity import is_selected
 from dralloc.scheduling.plugins.plugin import MAX_SCORE, Check, Plugin, Rejection, Scores, Scoring
-from dralloc.scheduling.pods import PodKind
 from dralloc.scheduling.rounding import rounded
-from dralloc.scheduling.selectors import of_same_label, selector_of
 from dralloc.scheduling.snapshot import EVERY_NODE, Snapshot, Tally
 
 __all__ = ["POD_TOPOLOGY_SPREAD"]

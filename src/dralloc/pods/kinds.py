@@ -1,22 +1,23 @@
-"""Pods as the scheduler looks at them. What equal pods have in common is worked out once for all of them."""
+"""Pods as their nodes see them. What equal pods have in common is worked out once for all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from dralloc.api import Container, Pod, PodAffinity, PodSpec
+from dralloc.api import Container, Namespace, Pod, PodAffinity, PodSpec
 from dralloc.names import ClaimKey
-from dralloc.scheduling.requests import DEFAULT_REQUESTS, requests_of
-from dralloc.scheduling.selectors import Term, term_of
+from dralloc.pods.requests import DEFAULT_REQUESTS, requests_of
+from dralloc.pods.selectors import Term, term_of
 
 __all__ = ["Controller", "HostPort", "PodInfo", "PodKind", "PodKinds"]
 
 _SPREAD_KINDS: Final = ("ReplicationController", "ReplicaSet", "StatefulSet", "Deployment")
 """Controllers whose pods are spread by default. A Deployment stands for the ReplicaSet that it would make."""
 _ANYWHERE: Final = "0.0.0.0"
+_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 
 Controller = tuple[str, str]
 """Kind and name."""
@@ -29,9 +30,14 @@ class HostPort(NamedTuple):
     protocol: str
     port: int
 
+    @property
+    def is_anywhere(self) -> bool:
+        """Whether it is wanted on every address."""
+        return self.address == _ANYWHERE
+
     def collides(self, other: HostPort) -> bool:
         """Whether both cannot be had on one node: the same port on the same address, or on any."""
-        return self[1:] == other[1:] and (self.address == other.address or _ANYWHERE in (self.address, other.address))
+        return self[1:] == other[1:] and (self.address == other.address or self.is_anywhere or other.is_anywhere)
 
 
 @dataclass(eq=False)
@@ -109,6 +115,10 @@ class PodKind:
         """Terms of preferred pod affinity, and those of anti-affinity with negative weights."""
         return (*self._preferred(self._affinity, 1), *self._preferred(self._anti_affinity, -1))
 
+    def is_meant_by(self, term: Term) -> bool:
+        """Whether a term of another pod means such a pod."""
+        return term.matches(self.namespace, self.namespace_labels, self.labels)
+
     @property
     def _affinity(self) -> PodAffinity | None:
         return self.spec.affinity.pod_affinity if self.spec.affinity else None
@@ -135,10 +145,10 @@ class PodInfo:
 
 
 class PodKinds:
-    """Tells which pods are equal."""
+    """Tells which pods are equal, of a cluster with these namespaces."""
 
-    def __init__(self, namespace_labels: Callable[[str], Mapping[str, str]]) -> None:
-        self._namespace_labels = namespace_labels
+    def __init__(self, namespaces: Mapping[str, Namespace]) -> None:
+        self._namespaces = namespaces
         self._known: dict[Hashable, PodKind] = {}
 
     def infos(self, pods: Iterable[Pod]) -> Iterator[PodInfo]:
@@ -152,9 +162,12 @@ class PodKinds:
         key = pod.key.namespace, frozenset(pod.metadata.labels.items()), controller, body
         if key not in self._known:
             namespace = pod.key.namespace
-            labels = self._namespace_labels(namespace)
-            self._known[key] = PodKind(namespace, labels, pod.metadata.labels, pod.spec, controller)
+            self._known[key] = PodKind(namespace, self._labels_of(namespace), pod.metadata.labels, pod.spec, controller)
         return self._known[key]
+
+    def _labels_of(self, namespace: str) -> dict[str, str]:
+        known = self._namespaces.get(namespace)
+        return {_NAME_LABEL: namespace, **(known.metadata.labels if known else {})}
 
 
 def _controller(pod: Pod) -> Controller | None:
