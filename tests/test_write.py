@@ -61,7 +61,7 @@ def test_results_carry_what_the_request_said() -> None:
 def test_binding_conditions_are_not_written_when_the_feature_is_off() -> None:
     slices = resource_slice([device("gpu-0", bindingFailureConditions=["Bad"])])
     given = cluster(node(), device_class(), slices, claim("a", request()))
-    compiled = compile_cluster(given, ALL_FEATURES.switched({"DeviceBindingAndStatus": False}))
+    compiled = compile_cluster(given, features=ALL_FEATURES.switched({"DeviceBindingAndStatus": False}))
     (allocation,) = allocations(compiled, first_fit(compiled.problem)).values()
     assert allocation.devices.results[0].binding_failure_conditions == ()
 

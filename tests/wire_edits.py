@@ -62,7 +62,9 @@ class Editor:
         cluster = self.cluster(change, also)
         if node_like:
             cluster = with_node_like(cluster, node_like)
-        problem = compile_cluster(cluster, self.compiled.problem.features, caps=list(self.caps(change))).problem
+        problem = compile_cluster(
+            cluster, features=self.compiled.problem.features, caps=list(self.caps(change))
+        ).problem
         counters = (
             replace(one, free=MUCH) if (one.id.driver, one.id.counter) in change.counters else one
             for one in problem.counters
@@ -82,7 +84,7 @@ class Editor:
             pods=tuple(pod for pod in cluster.pods if pod.key in pods),
             claims_of_pods={pod: cluster.claims_of_pods[pod] for pod in pods},
         )
-        return compile_cluster(kept, self.compiled.problem.features, caps=list(self.caps(change))).problem
+        return compile_cluster(kept, features=self.compiled.problem.features, caps=list(self.caps(change))).problem
 
     def caps(self, change: Change) -> Iterator[Cap]:
         for one in self.compiled.problem.budgets:

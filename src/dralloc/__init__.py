@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from dralloc.allocate import allocate, compare
     from dralloc.budget import Cap
-    from dralloc.choices import Goal, Mode
+    from dralloc.choices import Choices, Goal, Mode, Options
     from dralloc.cluster import Cluster
     from dralloc.comparison import Comparison
     from dralloc.errors import ChoiceError, DrallocError, InputError
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from dralloc.limits import Limits
     from dralloc.load import load
     from dralloc.plan import Plan
-    from dralloc.solvers.cpsat import Options
     from dralloc.stranded import Stranding, stranded
     from dralloc.study import study
     from dralloc.validate import Validation, Violation, validate
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Cap",
     "ChoiceError",
+    "Choices",
     "Cluster",
     "Comparison",
     "DrallocError",
@@ -66,7 +66,7 @@ __version__: str
 _NAMES: Final = {
     "allocate": ("allocate", "compare"),
     "budget": ("Cap",),
-    "choices": ("Goal", "Mode"),
+    "choices": ("Choices", "Goal", "Mode", "Options"),
     "cluster": ("Cluster",),
     "comparison": ("Comparison",),
     "errors": ("ChoiceError", "DrallocError", "InputError"),
@@ -75,7 +75,6 @@ _NAMES: Final = {
     "limits": ("Limits",),
     "load": ("load",),
     "plan": ("Plan",),
-    "solvers.cpsat": ("Options",),
     "stranded": ("Stranding", "stranded"),
     "study": ("study",),
     "validate": ("Validation", "Violation", "validate"),

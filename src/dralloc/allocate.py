@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from os import PathLike
 from pathlib import Path
 from typing import Unpack
 
-from dralloc.budget import Cap, parsed
 from dralloc.check import check, violations
-from dralloc.choices import JobOptions, Mode, ModeName, chosen, compared
+from dralloc.choices import Choices, ChoiceWords, Mode, ModeName, Options, chosen, compared
 from dralloc.cluster import Cluster
 from dralloc.comparison import Comparison, Scheduled
 from dralloc.compiler import CompiledCluster, compile_cluster
-from dralloc.features import ALL_FEATURES, Features
 from dralloc.plan import Plan
 from dralloc.problem import Problem
 from dralloc.scheduling import Profile, read_profiles, schedule
 from dralloc.solution import Solution
-from dralloc.solvers.cpsat import Options, Progress, solve, within_caps
+from dralloc.solvers.cpsat import Progress, solve, within_caps
 from dralloc.solvers.first_fit import first_fit
 from dralloc.timing import phase
 
@@ -28,59 +25,26 @@ __all__ = ["OnProgress", "allocate", "compare"]
 OnProgress = Callable[[Progress], None]
 
 
-def allocate(  # noqa: PLR0913 - one parameter per choice
+def allocate(
     cluster: Cluster,
     mode: Mode | ModeName = Mode.OPTIMAL,
     *,
-    nodes: Sequence[str] = (),
-    features: Features = ALL_FEATURES,
-    strict: bool = False,
-    gang: str = "",
-    caps: Sequence[Cap | str] = (),
-    fair: str = "",
-    include: str | Iterable[str] = (),
-    pruning: bool = True,
-    scheduler_config: str | PathLike[str] | None = None,
+    choices: Choices | None = None,
     progress: OnProgress | None = None,
-    **options: Unpack[JobOptions],
+    **words: Unpack[ChoiceWords],
 ) -> Plan:
     """Place what is pending in the cluster.
 
     Parameters
     ----------
+    cluster
+        What was read with `dralloc.load`.
     mode
         ``"first-fit"``, ``"scheduler"`` or ``"optimal"``.
-    nodes
-        Names of the only nodes to use, in order; all if there are none.
-    features
-        Which feature gates are on.
-    strict
-        Whether a pool gives no more devices as long as an allocated claim contradicts what it publishes.
-    gang
-        A label of pods: those with the same value, in one namespace, are placed all or none.
-    caps
-        What namespaces may use at most of a counter or capacity, with claims that are allocated already: a `Cap`, or
-        ``NAMESPACE=COUNTER:AMOUNT``. First fit and the scheduler do not look at caps; their plans say where they are
-        exceeded.
-    fair
-        A counter or capacity that the namespaces with pending claims are to share fairly: of all optima with the most
-        weight the one in which the poorest namespace gets the most, then the poorest two, and so on.
-    include
-        Pods that Kubernetes does not schedule yet and that are to be placed all the same: ``"gated"``, ``"suspended"``
-        or both (see `dralloc.Cluster.including`).
-    pruning
-        Whether first fit leaves out what cannot change its answer.
-    scheduler_config
-        A file with the KubeSchedulerConfiguration of mode ``"scheduler"``; without it, kube-scheduler's defaults count.
-        ``seed`` is for the order in which it hears of nodes and equally old pods. It does not look at gangs, and evicts
-        nobody.
+    choices, words
+        What is chosen, as one object, as keywords, or as both: see `dralloc.Choices`.
     progress
         Called while the optimum is searched for.
-    options
-        For the optimal mode: ``time_limit``, ``seed``, ``workers``, ``goal``, ``strict_cel``, ``jobs``, ``backend``, as
-        in `dralloc.solvers.cpsat.Options`. With ``jobs=2`` two processes at a time work on parts of the problem that
-        have nothing to do with each other; ``backend`` says where: ``"loky"`` (here), ``"dask"`` or ``"ray"``. They
-        need the extras ``parallel``, ``dask`` and ``ray``. The answer does not depend on it.
 
     Returns
     -------
@@ -93,37 +57,28 @@ def allocate(  # noqa: PLR0913 - one parameter per choice
         A named node does not exist; the model cannot be built; `ChoiceError` if there is no such mode or goal;
         `CheckError` if the answer breaks a rule.
     """
-    mode, choices = chosen(Mode, "mode", mode), Options(**options)
-    profiles = _profiles(scheduler_config)
+    mode, choices = chosen(Mode, "mode", mode), Choices.of(choices, words)
+    profiles = _profiles(choices)
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        whole = cluster.including(include)
-        compiled = compile_cluster(whole, features, nodes, strict=strict, gang=gang, caps=parsed(caps), fair=fair)
+        compiled = compile_cluster(cluster, choices)
     if mode is Mode.SCHEDULER:
         return Plan(mode, compiled, _scheduled(compiled, profiles, choices.seed, timings), timings)
-    first = _first_fit(compiled, timings, pruning=pruning)
+    first = _first_fit(compiled, timings, pruning=choices.pruning)
     if mode is Mode.FIRST_FIT:
         return Plan(mode, compiled, first, timings)
     best = _optimum(compiled, first, choices, progress, timings)
     return Plan(Mode.OPTIMAL, compiled, best, timings)
 
 
-def compare(  # noqa: PLR0913 - one parameter per choice
+def compare(
     cluster: Cluster,
     *,
-    nodes: Sequence[str] = (),
-    features: Features = ALL_FEATURES,
-    strict: bool = False,
-    gang: str = "",
-    caps: Sequence[Cap | str] = (),
-    fair: str = "",
-    include: str | Iterable[str] = (),
-    pruning: bool = True,
     modes: str | Iterable[str] = (Mode.FIRST_FIT, Mode.OPTIMAL),
     seeds: int = 5,
-    scheduler_config: str | PathLike[str] | None = None,
+    choices: Choices | None = None,
     progress: OnProgress | None = None,
-    **options: Unpack[JobOptions],
+    **words: Unpack[ChoiceWords],
 ) -> Comparison:
     """Answer in several modes. Other parameters and errors are those of `allocate`.
 
@@ -134,13 +89,12 @@ def compare(  # noqa: PLR0913 - one parameter per choice
     seeds
         Over how many seeds that is asked, from ``seed`` on.
     """
-    wanted, choices = compared(modes), Options(**options)
-    profiles = _profiles(scheduler_config)
+    wanted, choices = compared(modes), Choices.of(choices, words)
+    profiles = _profiles(choices)
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        whole = cluster.including(include)
-        compiled = compile_cluster(whole, features, nodes, strict=strict, gang=gang, caps=parsed(caps), fair=fair)
-    first = _first_fit(compiled, timings, pruning=pruning)
+        compiled = compile_cluster(cluster, choices)
+    first = _first_fit(compiled, timings, pruning=choices.pruning)
     best = _optimum(compiled, first, choices, progress, timings)
     asked = range(choices.seed, choices.seed + seeds) if Mode.SCHEDULER in wanted else ()
     scheduled = tuple(
@@ -154,7 +108,8 @@ def compare(  # noqa: PLR0913 - one parameter per choice
     )
 
 
-def _profiles(config: str | PathLike[str] | None) -> Sequence[Profile]:
+def _profiles(choices: Choices) -> Sequence[Profile]:
+    config = choices.scheduler_config
     return (Profile(),) if config is None else read_profiles(Path(config))
 
 

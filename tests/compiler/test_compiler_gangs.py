@@ -57,7 +57,7 @@ def test_a_pod_group_with_basic_policy_is_none() -> None:
 
 
 def test_the_gate_generic_workload_is_off() -> None:
-    assert placed(compile_cluster(two(group()), ALL_FEATURES.switched({"GenericWorkload": False}))) == ["p"]
+    assert placed(compile_cluster(two(group()), features=ALL_FEATURES.switched({"GenericWorkload": False}))) == ["p"]
 
 
 def test_a_group_that_is_missing_counts_as_a_gang() -> None:

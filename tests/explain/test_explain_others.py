@@ -87,7 +87,7 @@ class Suggested:
             else one
             for one in found.claims
         ]
-        return compile_cluster(replace(found, claims=tuple(claims)), compiled.problem.features).problem
+        return compile_cluster(replace(found, claims=tuple(claims)), features=compiled.problem.features).problem
 
 
 def asked(other: ResourceClaim, name: str | None) -> ExactDeviceRequest | DeviceSubRequest:

@@ -149,9 +149,9 @@ def test_without_the_gate_a_counter_by_request_is_no_capacity() -> None:
         wanted = request(capacity={"requests": amounts}) if amounts else request()
         given = cluster(node(), device_class(), slices, claim("a", wanted))
         for features, answer in ((off, fits), (ALL_FEATURES, True)):
-            assert bool(first_fit(compile_cluster(given, features).problem).placements) is answer
+            assert bool(first_fit(compile_cluster(given, features=features).problem).placements) is answer
     held = cluster(node(), slices, allocated("c", {"device": "v", "consumedCapacity": {"mem": "30"}}))
-    assert [one.free == one.total for one in compile_cluster(held, off).problem.counters] == [True]
+    assert [one.free == one.total for one in compile_cluster(held, features=off).problem.counters] == [True]
 
 
 def test_strictly_a_pool_with_drift_gives_no_more_devices() -> None:

@@ -38,7 +38,8 @@ def compiled(*objects: Any, gate: bool = False) -> CompiledCluster:
         resource_slice(parts, name="parts", count=2),
         resource_slice(name="counters", count=2, sharedCounters=sets),
     ]
-    return compile_cluster(cluster(node(), slices, *objects), replace(ALL_FEATURES, DeviceCompatibilityGroups=gate))
+    features = replace(ALL_FEATURES, DeviceCompatibilityGroups=gate)
+    return compile_cluster(cluster(node(), slices, *objects), features=features)
 
 
 def offered(given: CompiledCluster) -> list[str]:

@@ -64,7 +64,7 @@ def test_a_generator_scales_by_itself() -> None:
 
 @pytest.mark.parametrize("scenario", [MODEL, gpu_cluster(), random_cluster], ids=["path", "cluster", "generator"])
 def test_two_jobs_give_the_same_rows(scenario: Any) -> None:
-    one, two = (dralloc.study(scenario, seeds=2, demand=[0.75, 1.5], n_jobs=jobs) for jobs in (1, 2))
+    one, two = (dralloc.study(scenario, seeds=2, demand=[0.75, 1.5], jobs=jobs) for jobs in (1, 2))
     assert_frame_equal(without_seconds(one), without_seconds(two))
 
 
@@ -74,7 +74,7 @@ def test_two_jobs_give_the_same_rows(scenario: Any) -> None:
 def test_another_backend_gives_the_same_rows(backend: str) -> None:
     pytest.importorskip({"dask": "distributed", "ray": "ray"}[backend], reason=f"the extra {backend} is not installed")
     here = dralloc.study(MODEL, demand=[1.0, 2.0], modes=["first-fit", "optimal"])
-    there = dralloc.study(MODEL, demand=[1.0, 2.0], modes=["first-fit", "optimal"], backend=backend, n_jobs=2)
+    there = dralloc.study(MODEL, demand=[1.0, 2.0], modes=["first-fit", "optimal"], backend=backend, jobs=2)
     assert_frame_equal(without_seconds(here), without_seconds(there))
 
 
@@ -188,8 +188,8 @@ def test_damaged_lines_are_worked_out_again(line: bytes, tmp_path: Path) -> None
         ({"demand": 1e308}, "demand: 1e[+]308 times 4 pods and claims are more than 200000"),
         ({"demand": 2.0, "limits": dralloc.Limits(pods=3)}, "demand: 2.0 times 4 pods and claims are more than 3"),
         ({"seeds": 10**12}, "seeds and demands: a study has at most 100000 points"),
-        ({"n_jobs": 0}, "n_jobs: 0 is not a positive number"),
-        ({"n_jobs": 100_000}, "n_jobs: 100000 is not a positive number up to 1024"),
+        ({"jobs": 0}, "jobs: 0 is not between 1 and 1024"),
+        ({"jobs": 100_000}, "jobs: 100000 is not between 1 and 1024"),
         ({"workers": 100_000}, "workers: 100000 is not between 1 and 1024 threads"),
         ({"jobs": 100_000}, "jobs: 100000 is not between 1 and 1024 processes"),
     ],

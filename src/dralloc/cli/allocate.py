@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,15 +10,9 @@ import typer
 import dralloc
 from dralloc.choices import Mode
 from dralloc.cli.console import Answers, Reader
-from dralloc.cli.options import Choices, Paths
+from dralloc.cli.options import Paths, SchedulerOptions
 
 __all__ = ["allocate_command", "compare_command"]
-
-
-SchedulerConfig = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="KubeSchedulerConfiguration of mode scheduler: profiles, weights, strategies."),
-]
 
 
 class Output(StrEnum):
@@ -30,7 +23,7 @@ class Output(StrEnum):
     YAML = "yaml"
 
 
-def allocate_command(  # noqa: PLR0913 - one parameter per option
+def allocate_command(
     paths: Paths,
     mode: Annotated[
         Mode,
@@ -38,22 +31,21 @@ def allocate_command(  # noqa: PLR0913 - one parameter per option
             help="As upstream's allocator does on nodes in order, as kube-scheduler does, or as well as possible."
         ),
     ] = Mode.OPTIMAL,
-    scheduler_config: SchedulerConfig = None,
     output: Annotated[
         Output, typer.Option("--output", "-o", help="A table, JSON, or ResourceClaims with their new status as YAML.")
     ] = Output.TABLE,
     *,
-    choices: Choices,
+    options: SchedulerOptions,
     session: Reader,
 ) -> None:
     """Place the pending claims of a cluster."""
     from dralloc.api import to_wire
     from dralloc.dump import dump_yaml
 
-    keywords = choices.keywords()
+    choices = options.choices()
     cluster = session.read(paths, choices)
     with session.busy(f"{mode.value}: {len(cluster.claims)} claims"):
-        plan = dralloc.allocate(cluster, mode, scheduler_config=scheduler_config, progress=session.progress, **keywords)
+        plan = dralloc.allocate(cluster, mode, choices=choices, progress=session.progress)
     session.warn(plan.findings)
     if output is Output.YAML:
         typer.echo(dump_yaml(to_wire(claim) for claim in plan.claims), nl=False)
@@ -63,28 +55,20 @@ def allocate_command(  # noqa: PLR0913 - one parameter per option
         session.show(plan.parts())
 
 
-def compare_command(  # noqa: PLR0913 - one parameter per option
+def compare_command(
     paths: Paths,
     modes: Annotated[
         str, typer.Option(metavar="LIST", help="What to compare; scheduler adds what kube-scheduler does.")
     ] = "first-fit,optimal",
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Over how many seeds the scheduler is asked.")] = 5,
-    scheduler_config: SchedulerConfig = None,
     *,
-    choices: Choices,
+    options: SchedulerOptions,
     session: Answers,
 ) -> None:
     """Show what first fit places, what the optimum places, and how far apart they are."""
-    keywords = choices.keywords()
+    choices = options.choices()
     cluster = session.read(paths, choices)
     with session.busy(f"comparing on {len(cluster.claims)} claims"):
-        result = dralloc.compare(
-            cluster,
-            modes=modes,
-            seeds=seeds,
-            scheduler_config=scheduler_config,
-            progress=session.progress,
-            **keywords,
-        )
+        result = dralloc.compare(cluster, modes=modes, seeds=seeds, choices=choices, progress=session.progress)
     session.warn(result.optimal.findings)
     session.answer(result)

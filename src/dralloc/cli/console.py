@@ -17,11 +17,12 @@ from rich.status import Status
 from rich.text import Text
 
 import dralloc
-from dralloc.cli.options import AsJson, Limit, Quiet, Rules
+from dralloc.cli.options import AsJson, Limit, Quiet
 from dralloc.report import NARROWEST, WIDTH, Part, one_line, percent, show, tier_text
 
 if TYPE_CHECKING:
     from dralloc.answer import Documented
+    from dralloc.choices import Choices
     from dralloc.cluster import Cluster
     from dralloc.limits import Limits
     from dralloc.solvers.cpsat import Progress
@@ -118,11 +119,11 @@ class Reader(Session):
         """
         return dralloc.Limits.of(self.limit or ())
 
-    def read(self, paths: Iterable[Path], rules: Rules) -> Cluster:
+    def read(self, paths: Iterable[Path], choices: Choices) -> Cluster:
         """Load the cluster, with the pods that are to be included, and say what is remarkable about it."""
         with self.busy("reading"):
-            given = dralloc.load(*paths, strict=rules.strict, limits=self.limits)
-            cluster = given.including(rules.include or ())
+            given = dralloc.load(*paths, strict=choices.strict, limits=self.limits)
+            cluster = given.including(choices.include)
         self.warn(cluster.findings)
         return cluster
 

@@ -9,7 +9,7 @@ import typer
 import dralloc
 from dralloc.choices import ExplainedName
 from dralloc.cli.console import Answers
-from dralloc.cli.options import Limits, Paths
+from dralloc.cli.options import BindingOptions, Paths
 
 __all__ = ["explain_command"]
 
@@ -27,12 +27,14 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
         bool, typer.Option("--no-changes", help="Only reasons: look for no conflict and no changes.")
     ] = False,
     *,
-    limits: Limits,
+    options: BindingOptions,
     session: Answers,
 ) -> None:
     """Say why a claim is pending, with what it conflicts, and which changes would admit it."""
-    keywords = limits.keywords()
-    cluster = session.read(paths, limits)
+    choices = options.choices()
+    cluster = session.read(paths, choices)
     with session.busy("explaining"):
-        found = dralloc.explain(cluster, claim, pod, mode=mode, nodes=node or (), suggest=not no_changes, **keywords)
+        found = dralloc.explain(
+            cluster, claim, pod, mode=mode, nodes=node or (), suggest=not no_changes, choices=choices
+        )
     session.answer(found)

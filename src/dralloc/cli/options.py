@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 
 import typer
 
@@ -17,23 +17,24 @@ from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 
 if TYPE_CHECKING:
-    from dralloc.solvers.cpsat import Options
+    from dralloc.choices import Choices
 
 __all__ = [
     "STDOUT",
+    "AnswerOptions",
     "AsJson",
-    "Choices",
+    "BindingOptions",
     "Gang",
-    "Gates",
+    "GateOptions",
     "GoalOption",
     "Limit",
-    "Limits",
     "Nodes",
     "Paths",
     "Pruning",
     "Quiet",
-    "Rules",
-    "Search",
+    "ReadOptions",
+    "SchedulerOptions",
+    "SearchOptions",
     "TimeLimit",
     "Workers",
     "with_options",
@@ -82,8 +83,12 @@ Workers = Annotated[
 ]
 
 
+_SEVERAL: Final = {"node": "nodes", "cap": "caps"}
+"""Choices of several values, by the option for one of them."""
+
+
 @dataclass(frozen=True)
-class Gates:
+class GateOptions:
     """Feature gates: those of a version of Kubernetes, or all on; and single ones."""
 
     kubernetes: Annotated[
@@ -117,9 +122,24 @@ class Gates:
         gates = Features.of_kubernetes(self.kubernetes) if self.kubernetes else ALL_FEATURES
         return gates.switched(values)
 
+    def choices(self) -> Choices:
+        """All that was chosen, as the functions of the package take it.
+
+        An option has the name of a choice, or of one of its values if it may be given several times.
+
+        Raises
+        ------
+        DrallocError
+            A value cannot be used.
+        """
+        known = {one.name for one in fields(dralloc.Choices)}
+        named = ((_SEVERAL.get(one.name, one.name), getattr(self, one.name)) for one in fields(self))
+        given = {name: value for name, value in named if name in known and value is not None}
+        return dralloc.Choices(features=self.features, **given)
+
 
 @dataclass(frozen=True)
-class Rules(Gates):
+class ReadOptions(GateOptions):
     """How the input is taken."""
 
     include: Annotated[
@@ -137,13 +157,9 @@ class Rules(Gates):
         ),
     ] = False
 
-    def keywords(self) -> dict[str, Any]:
-        """What was chosen, as the functions of the package take it."""
-        return {"features": self.features, "strict": self.strict}
-
 
 @dataclass(frozen=True)
-class Search(Rules):
+class SearchOptions(ReadOptions):
     """How the optimum is searched for."""
 
     time_limit: TimeLimit = None
@@ -155,14 +171,9 @@ class Search(Rules):
     ] = 0
     workers: Workers = 1
 
-    @property
-    def options(self) -> Options:
-        """What was chosen about the search, as one object."""
-        return dralloc.Options(time_limit=self.time_limit, seed=self.seed, workers=self.workers)
-
 
 @dataclass(frozen=True)
-class Limits(Search):
+class BindingOptions(SearchOptions):
     """What binds beside the rules of the API."""
 
     gang: Gang = ""
@@ -180,15 +191,9 @@ class Limits(Search):
         ),
     ] = ""
 
-    def keywords(self) -> dict[str, Any]:
-        """What was chosen, as the functions of the package take it."""
-        limits = {"gang": self.gang, "caps": self.cap or (), "fair": self.fair}
-        search = {"time_limit": self.time_limit, "seed": self.seed, "workers": self.workers}
-        return super().keywords() | limits | search
-
 
 @dataclass(frozen=True)
-class Choices(Limits):
+class AnswerOptions(BindingOptions):
     """All that matters for both answers."""
 
     node: Nodes = None
@@ -212,17 +217,30 @@ class Choices(Limits):
     ] = False
     pruning: Pruning = True
 
-    def keywords(self) -> dict[str, Any]:
-        """What was chosen, as the functions of the package take it."""
-        own = ("goal", "jobs", "backend", "strict_cel", "pruning")
-        return super().keywords() | {"nodes": self.node or ()} | {name: getattr(self, name) for name in own}
+
+@dataclass(frozen=True)
+class SchedulerOptions(AnswerOptions):
+    """All that matters for all answers."""
+
+    scheduler_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="KubeSchedulerConfiguration of mode scheduler: profiles, weights, strategies."
+        ),
+    ] = None
+
+
+def _parameters(kind: type) -> dict[str, Parameter]:
+    # A set in another module than the one that it adds to: each annotation means what it does where it stands.
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: one.replace(annotation=hints[name]) for name, one in signature(kind).parameters.items()}
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """A command that takes an option for each field of those of its parameters that are dataclasses."""
     own = signature(command, eval_str=True).parameters
     kinds: dict[str, Any] = {name: one.annotation for name, one in own.items() if is_dataclass(one.annotation)}
-    sets = {name: signature(kind, eval_str=True).parameters for name, kind in kinds.items()}
+    sets = {name: _parameters(kind) for name, kind in kinds.items()}
     every = [part for name, one in own.items() for part in (sets[name].values() if name in sets else [one])]
 
     @wraps(command)

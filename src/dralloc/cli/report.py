@@ -12,7 +12,7 @@ import typer
 
 import dralloc
 from dralloc.cli.console import Reader
-from dralloc.cli.options import Choices, Paths
+from dralloc.cli.options import AnswerOptions, Paths
 from dralloc.errors import DrallocError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def report_command(  # noqa: PLR0913 - one parameter per option
         typer.Option("--timings/--no-timings", help="Show seconds; without them, equal answers give equal pages."),
     ] = True,
     *,
-    choices: Choices,
+    options: AnswerOptions,
     session: Reader,
 ) -> None:
     """Write both answers as one HTML page with pictures. It needs nothing else to be read."""
@@ -41,16 +41,16 @@ def report_command(  # noqa: PLR0913 - one parameter per option
     page = _page()
     if not output.parent.is_dir():
         raise DrallocError(f"{output}: cannot be written: there is no directory {output.parent}")
-    keywords = choices.keywords()
+    choices = options.choices()
     cluster = session.read(paths, choices)
     records: list[Progress] = []
     with session.busy(f"comparing on {len(cluster.claims)} claims"):
-        result = dralloc.compare(cluster, progress=_both(records.append, session.progress), **keywords)
+        result = dralloc.compare(cluster, progress=_both(records.append, session.progress), choices=choices)
     session.warn(result.optimal.findings)
     remarks = [str(one) for one in (*cluster.findings, *result.optimal.findings)]
     with session.busy("drawing"):
         source = title or " ".join(map(str, paths))
-        about = page.Circumstances(source, dict(_chosen(choices)), records, remarks, timings)
+        about = page.Circumstances(source, dict(_chosen(options)), records, remarks, timings)
         text = page.render(result, about)
     write_text(text, output)
     session.tell(f"{output}: {result.headline}")
@@ -75,9 +75,9 @@ def _both(first: Callable[[Progress], None], second: Callable[[Progress], None])
     return report_to_both
 
 
-def _chosen(choices: Choices) -> Iterator[tuple[str, str]]:
+def _chosen(options: AnswerOptions) -> Iterator[tuple[str, str]]:
     """What was chosen, in words; without what was left at nothing."""
-    for name, value in asdict(choices).items():
+    for name, value in asdict(options).items():
         if value not in (None, False, "") and name != "pruning":
             text = "yes" if value is True else ", ".join(value) if isinstance(value, list) else str(value)
             yield _SAID.get(name, name.replace("_", " ")), text

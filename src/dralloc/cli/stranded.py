@@ -8,7 +8,7 @@ import typer
 
 import dralloc
 from dralloc.cli.console import Answers
-from dralloc.cli.options import Paths, Rules
+from dralloc.cli.options import Paths, ReadOptions
 
 __all__ = ["stranded_command"]
 
@@ -23,12 +23,12 @@ def stranded_command(
         ),
     ] = None,
     *,
-    rules: Rules,
+    options: ReadOptions,
     session: Answers,
 ) -> None:
     """Say which free capacity a mix of claims cannot use, by pool and by kind of node, and what strands it."""
-    keywords = rules.keywords()
-    cluster = session.read(paths, rules)
+    choices = options.choices()
+    cluster = session.read(paths, choices)
     with session.busy("looking at what is free"):
-        found = dralloc.stranded(cluster, claim or (), **keywords)
+        found = dralloc.stranded(cluster, claim or (), choices=choices)
     session.answer(found)

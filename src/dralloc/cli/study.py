@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, TypeVar
 
@@ -11,7 +12,7 @@ import typer
 import dralloc
 from dralloc.choices import MAX_SEED, MAX_WORKERS, Backend, Goal
 from dralloc.cli.console import Reader
-from dralloc.cli.options import STDOUT, Gang, Gates, GoalOption, Paths, TimeLimit, Workers
+from dralloc.cli.options import STDOUT, Gang, GateOptions, GoalOption, Paths, TimeLimit, Workers
 from dralloc.errors import DrallocError
 
 __all__ = ["study_command"]
@@ -32,6 +33,18 @@ Output = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class StudyOptions(GateOptions):
+    """What matters for all points."""
+
+    backend: Annotated[Backend, typer.Option(help="Where to work: here, or on a Dask or Ray cluster.")] = Backend.LOKY
+    jobs: Annotated[int, typer.Option(min=1, max=MAX_WORKERS, metavar="N", help="How many points at a time.")] = 1
+    time_limit: TimeLimit = None
+    workers: Workers = 1
+    goal: GoalOption = Goal.NONE
+    gang: Gang = ""
+
+
 def study_command(  # noqa: PLR0913 - one parameter per option
     paths: Paths,
     seeds: Annotated[int, typer.Option(min=1, max=MAX_SEED, metavar="N", help="How many seeds: 0, 1, ...")] = 1,
@@ -41,15 +54,9 @@ def study_command(  # noqa: PLR0913 - one parameter per option
     demand: Annotated[
         str, typer.Option(metavar="X,Y", help="How many times as many pods and claims to place, e.g. 0.9,1.0,1.1.")
     ] = "1.0",
-    backend: Annotated[Backend, typer.Option(help="Where to work: here, or on a Dask or Ray cluster.")] = Backend.LOKY,
-    jobs: Annotated[int, typer.Option(min=1, max=MAX_WORKERS, metavar="N", help="How many points at a time.")] = 1,
     output: Output = STDOUT,
-    time_limit: TimeLimit = None,
-    workers: Workers = 1,
-    goal: GoalOption = Goal.NONE,
-    gang: Gang = "",
     *,
-    gates: Gates,
+    options: StudyOptions,
     session: Reader,
 ) -> None:
     """Answer for many seeds, demands and modes, and write a table."""
@@ -63,15 +70,9 @@ def study_command(  # noqa: PLR0913 - one parameter per option
             modes=_split(modes, str),
             demand=_split(demand, float),
             store=output.with_name(f"{output.name}.jsonl") if to_file else None,
-            backend=backend,
-            n_jobs=jobs,
-            features=gates.features,
-            gang=gang,
             limits=session.limits,
             progress=progress,
-            time_limit=time_limit,
-            workers=workers,
-            goal=goal,
+            choices=options.choices(),
         )
     text = table.to_csv(index=False)
     if to_file:

@@ -8,7 +8,7 @@ import typer
 
 from dralloc.cli.console import Answers
 from dralloc.cli.guard import Exit
-from dralloc.cli.options import Gates, Paths
+from dralloc.cli.options import GateOptions, Paths
 from dralloc.errors import Level
 from dralloc.report import Line
 
@@ -21,14 +21,14 @@ def validate_command(  # noqa: PLR0913 - one parameter per option
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as failures, too.")] = False,
     level: Annotated[Level, typer.Option(help="Leave out what is less bad than this.")] = Level.INFO,
     *,
-    gates: Gates,
+    options: GateOptions,
     session: Answers,
 ) -> None:
     """Check objects as the API server does, and for what it cannot see."""
     from dralloc.load import read
     from dralloc.validate import RULES, Validation, as_sarif, validate_reading
 
-    features = gates.features
+    features = options.features
     with session.busy("checking"):
         found = validate_reading(read(*paths, limits=session.limits), features)
     shown = Validation(violation for violation in found if violation.level.reaches(level))

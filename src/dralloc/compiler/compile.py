@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Unpack
 
 from dralloc.api import Node as ApiNode
 from dralloc.brief import Brief
-from dralloc.budget import Cap
+from dralloc.budget import parsed
+from dralloc.choices import Choices, ChoiceWords
 from dralloc.cluster import Cluster
 from dralloc.compiler.budgets import find_budgets
 from dralloc.compiler.demands import Demands
@@ -19,7 +21,6 @@ from dralloc.compiler.quota import check_quotas
 from dralloc.compiler.remarks import cap_remarks, drift_remarks, eviction_remarks, group_remarks
 from dralloc.compiler.unmodelled import unmodelled_remarks
 from dralloc.errors import DrallocError, Finding
-from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.inventory import Inventory, find_drift, take_inventory
 from dralloc.match import MatchTable, TaintRules
@@ -57,51 +58,35 @@ class CompiledCluster(Brief):
 
 
 @without_garbage_collection()
-def compile_cluster(  # noqa: PLR0913 - one parameter per choice
-    cluster: Cluster,
-    features: Features = ALL_FEATURES,
-    nodes: Sequence[str] = (),
-    *,
-    strict: bool = False,
-    gang: str = "",
-    caps: Sequence[Cap] = (),
-    fair: str = "",
-) -> CompiledCluster:
+def compile_cluster(cluster: Cluster, choices: Choices | None = None, **words: Unpack[ChoiceWords]) -> CompiledCluster:
     """Compile what a cluster wants and has.
 
     Parameters
     ----------
-    nodes
-        Names of the nodes to place on, in search order; all nodes of the cluster if there are none.
-    strict
-        Whether a pool gives no more devices as long as an allocated claim contradicts what it publishes
-        (see `dralloc.inventory.find_drift`). It counts as invalid then.
-    gang
-        A label of pods: those with the same value, in one namespace, are placed all or none.
-    caps
-        What namespaces may use at most.
-    fair
-        A counter or capacity that namespaces are to share fairly; empty for none.
+    choices, words
+        What of it is looked at (see `dralloc.Choices`).
 
     Raises
     ------
     DrallocError
         A named node does not exist, or nothing has the name that a cap or fairness is about.
     """
-    chosen = _choose(cluster.nodes, nodes)
+    choices = Choices.of(choices, words)
+    cluster, features, caps = cluster.including(choices.include), choices.features, parsed(choices.caps)
+    chosen = _choose(cluster.nodes, choices.nodes)
     extended = with_extended_resources(cluster, chosen, features)
     cluster = extended.cluster
     drifts = tuple(find_drift(cluster.slices, cluster.claims, features))
-    closed = {drift.pool: f"{drift.claim.title}: {drift.path}: {drift.rule}" for drift in drifts if strict}
+    closed = {drift.pool: f"{drift.claim.title}: {drift.path}: {drift.rule}" for drift in drifts if choices.strict}
     inventory = take_inventory(cluster.slices, chosen, cluster.claims, _attributes(cluster), features, closed)
     rules = cluster.taint_rules if features.DeviceTaintRules else ()
     table = MatchTable(inventory, features, TaintRules(rules, cluster.classes))
     quotas = check_quotas(cluster, features)
-    gangs = find_gangs(cluster, features, gang)
+    gangs = find_gangs(cluster, features, choices.gang)
     # What a namespace has on other nodes counts, too.
     everything = (
         take_inventory(cluster.slices, cluster.nodes, cluster.claims, frozenset(), features)
-        if nodes and (caps or fair)
+        if choices.nodes and (caps or choices.fair)
         else inventory
     )
     plugins = DevicePlugins(cluster, chosen, features)
@@ -115,7 +100,7 @@ def compile_cluster(  # noqa: PLR0913 - one parameter per choice
         usage=inventory.usage,
         eligibility=table,
         features=features,
-        budgets=find_budgets(cluster, everything, wanted, caps, fair),
+        budgets=find_budgets(cluster, everything, wanted, caps, choices.fair),
     )
     findings = (
         *extended.findings,

@@ -47,7 +47,7 @@ def run_first_fit(case: AllocationCase, *, pruning: bool = True) -> Outcome:
     Only the details of syntax errors differ: upstream lists the tokens of its parser generator there.
     Without pruning the steps of the search are compared, too, where a row of upstream's tables recorded them.
     """
-    compiled = compile_cluster(case.cluster, case.features)
+    compiled = compile_cluster(case.cluster, features=case.features)
     solution = first_fit(compiled.problem, pruning=pruning)
     check(compiled.problem, solution)
     actual = _batch_answer(case, compiled, solution) if case.pods else _single_answer(compiled, solution)
@@ -62,7 +62,7 @@ def run_optimal(case: AllocationCase) -> Outcome:
 
     It passes if there is a solution exactly where one was recorded; in a batch, if at least as many pods are placed.
     """
-    compiled = compile_cluster(case.cluster, case.features)
+    compiled = compile_cluster(case.cluster, features=case.features)
     solution = solve(compiled.problem, Options(), hint=first_fit(compiled.problem))
     check(compiled.problem, solution)
     if case.pods:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Unpack, get_args
 
 from dralloc.allocate import allocate
-from dralloc.budget import Cap, parsed
-from dralloc.choices import ExplainedName, Mode, ModeName, SolveOptions, chosen
+from dralloc.choices import Choices, ExplainedName, Mode, ModeName, NodelessWords, Options, chosen
 from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.context.node_rules import Exclusions
@@ -26,11 +25,9 @@ from dralloc.explain.subject import find_demand
 from dralloc.explain.suggestions import find_suggestions
 from dralloc.explain.turn import Turn, gang_blocker, placed_before, take_turn
 from dralloc.explain.wording import Wording
-from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
 from dralloc.solution import Placement, Solution
-from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
 
 __all__ = ["explain"]
@@ -39,37 +36,35 @@ _UNMINDED: Final = "First fit looks neither at caps nor at fairness: mode optima
 
 
 @without_garbage_collection()
-def explain(  # noqa: PLR0913 - one parameter per choice
+def explain(  # noqa: PLR0913 - the demand, and what is shown about it
     cluster: Cluster,
     claim: ClaimKey | str | None = None,
     pod: ClaimKey | str | None = None,
     *,
     mode: Mode | ModeName = Mode.FIRST_FIT,
     nodes: Sequence[str] = (),
-    features: Features = ALL_FEATURES,
-    strict: bool = False,
-    gang: str = "",
-    caps: Sequence[Cap | str] = (),
-    fair: str = "",
-    include: str | Iterable[str] = (),
     suggest: bool = True,
-    **options: Unpack[SolveOptions],
+    choices: Choices | None = None,
+    **words: Unpack[NodelessWords],
 ) -> Explanation:
     """Explain why a claim or pod is pending.
 
     Parameters
     ----------
+    cluster
+        What was read with `dralloc.load`.
     claim, pod
         What to explain, as ``namespace/name``; one of the two. A claim that a pod uses is explained with the pod.
     mode
         ``"first-fit"``: node by node, as of the demand's turn in the batch. ``"optimal"``: why the optimum leaves it
         out.
     nodes
-        Names of the only nodes to show reasons for; all if there are none. They change nothing about who is placed.
-    features, strict, gang, caps, fair, include, options
-        As in `dralloc.allocate`. First fit does not look at caps and fairness: only ``"optimal"`` explains them.
+        Names of the only nodes to show reasons for; all if there are none. They change nothing about who is placed:
+        the nodes of ``choices`` do.
     suggest
         Whether to look for a conflict and for changes that would admit the demand.
+    choices, words
+        As in `dralloc.allocate`. First fit does not look at caps and fairness: only ``"optimal"`` explains them.
 
     Raises
     ------
@@ -78,21 +73,20 @@ def explain(  # noqa: PLR0913 - one parameter per choice
         that a cap or fairness is about.
     """
     timings: dict[str, float] = {}
-    cluster = cluster.including(include)
-    mode = chosen(Mode, "mode", mode)
+    mode, choices = chosen(Mode, "mode", mode), Choices.of(choices, words)
     if mode is Mode.SCHEDULER:
         raise ChoiceError("mode", mode.value, get_args(ExplainedName))
     if mode is Mode.OPTIMAL:
-        plan = allocate(cluster, mode, features=features, strict=strict, gang=gang, caps=caps, fair=fair, **options)
+        plan = allocate(cluster, mode, choices=choices)
         timings.update(plan.timings)
-        question = _Question(plan.compiled, _number(plan.compiled, claim, pod), Mode.OPTIMAL, Options(**options))
+        question = _Question(plan.compiled, _number(plan.compiled, claim, pod), Mode.OPTIMAL, choices)
         return question.of_optimum(plan.solution, timings, suggest=suggest)
     with phase(timings, "compile"):
-        compiled = compile_cluster(cluster, features, strict=strict, gang=gang, caps=parsed(caps), fair=fair)
+        compiled = compile_cluster(cluster, choices)
         unminded = compiled.problem.budgets
         compiled = replace(compiled, problem=replace(compiled.problem, budgets=()))
         number = _number(compiled, claim, pod)
-        question = _Question(compiled, number, Mode.FIRST_FIT, Options(**options), bool(unminded))
+        question = _Question(compiled, number, Mode.FIRST_FIT, choices, bool(unminded))
     return question.of_first_fit(nodes, timings, suggest=suggest)
 
 

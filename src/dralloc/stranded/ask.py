@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 from dralloc.api import ResourceClaim
+from dralloc.choices import Choices, NodelessWords
 from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.errors import DrallocError
-from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey, PoolID
 from dralloc.problem import PoolState
@@ -30,9 +31,8 @@ def stranded(
     cluster: Cluster,
     wishes: Sequence[Wish | str] = (),
     *,
-    features: Features = ALL_FEATURES,
-    strict: bool = False,
-    include: str | Iterable[str] = (),
+    choices: Choices | None = None,
+    **words: Unpack[NodelessWords],
 ) -> Stranding:
     """Find out which free capacity is of no use to a mix of claims, and why.
 
@@ -51,8 +51,8 @@ def stranded(
     wishes
         The mix: claims or templates, as ``namespace/name`` or ``namespace/name=number``. By default the claims that
         `dralloc.allocate` would place; without any, the templates; without these, the allocated claims.
-    features, strict, include
-        As in `dralloc.allocate`.
+    choices, words
+        As in `dralloc.allocate`, without nodes, gangs, caps and fairness.
 
     Returns
     -------
@@ -65,12 +65,14 @@ def stranded(
     DrallocError
         A named claim or template does not exist, or there is nothing to make a mix of.
     """
+    options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
+    cluster = cluster.including(options.include)
     timings: dict[str, float] = {}
     mix = [Wish.parse(one) if isinstance(one, str) else one for one in wishes]
     if not mix:
-        cluster, mix = _usual(cluster.including(include), features)
+        cluster, mix = _usual(cluster, options)
     with phase(timings, "compile"):
-        staged = stage(cluster, mix, features=features, strict=strict)
+        staged = stage(cluster, mix, options)
         ledger = ClaimLedger(staged.compiled.problem, staged.compiled.holdings)
     counts = [wish.number or 1 for wish in mix]
     splitter = Splitter(staged.compiled, ledger, staged.demands)
@@ -92,9 +94,9 @@ def stranded(
     return Stranding(named, tuple(rows[key] for key in sorted(rows)), tuple(_remarks(staged.compiled)), timings)
 
 
-def _usual(cluster: Cluster, features: Features) -> tuple[Cluster, list[Wish]]:
+def _usual(cluster: Cluster, choices: Choices) -> tuple[Cluster, list[Wish]]:
     """The kinds of claims that are to be placed, or what else there is to go by, in a cluster that has them all."""
-    compiled = compile_cluster(replace(cluster, slices=()), features)
+    compiled = compile_cluster(replace(cluster, slices=()), choices)
     asked = {claim.key for demand in compiled.problem.demands for claim in demand.claims if not claim.defect}
     pending = [claim for claim in compiled.cluster.claims if claim.key in asked]
     templates = [Wish(template.key, Source.TEMPLATE) for template in cluster.templates]

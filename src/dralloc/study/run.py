@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, fields
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -15,14 +14,12 @@ from typing import TYPE_CHECKING, Unpack
 import orjson
 
 from dralloc.backends import backend_named, run_all
-from dralloc.choices import MAX_WORKERS, Backend, SolveOptions
+from dralloc.choices import Choices, ChoiceWords, Options
 from dralloc.errors import DrallocError
-from dralloc.features import ALL_FEATURES, Features
 from dralloc.limits import LIMITS, Limits
-from dralloc.solvers.cpsat import Options
 from dralloc.study.journal import Journal
 from dralloc.study.scenario import Scenario, Source, scenario_of
-from dralloc.study.trial import MODES, OPTIMAL, Row, Rules, Trial, known_modes
+from dralloc.study.trial import MODES, OPTIMAL, Trial, known_modes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -30,31 +27,30 @@ if TYPE_CHECKING:
 __all__ = ["OnPoint", "study"]
 
 Keys = dict[tuple[int, float, str], str]
-Run = Callable[[Sequence[Trial]], Iterator[tuple[int, list[Row]]]]
 
 OnPoint = Callable[[int, int], None]
 """Called with the number of rows that are done, and of all rows."""
 
 _MOST_POINTS = 100_000
 
-_FORMAT = 1
+_FORMAT = 2
 """Part of every key: rows of another form are not taken for finished."""
 
+_NO_MATTER = frozenset({"jobs", "backend", "seed", "pruning", "caps", "scheduler_config"})
+"""Choices that change no row, or stand beside them in the key."""
 
-def study(  # noqa: PLR0913 - one parameter per choice
+
+def study(  # noqa: PLR0913 - what a table has rows for, and how it is kept
     scenario: Source,
     *,
     seeds: int | Iterable[int] = 1,
     modes: Sequence[str] = MODES,
     demand: float | Iterable[float] = 1.0,
     store: str | Path | None = None,
-    backend: Backend | str = Backend.LOKY,
-    n_jobs: int = 1,
-    features: Features = ALL_FEATURES,
-    gang: str = "",
     progress: OnPoint | None = None,
     limits: Limits = LIMITS,
-    **options: Unpack[SolveOptions],
+    choices: Choices | None = None,
+    **words: Unpack[ChoiceWords],
 ) -> DataFrame:
     """Answer a scenario in several modes, for every seed and every demand. Needs the extra ``study``.
 
@@ -72,18 +68,15 @@ def study(  # noqa: PLR0913 - one parameter per choice
     store
         A file that keeps finished rows. A study that was killed goes on where it was; rows are told apart by the
         content of the scenario and all parameters that matter for them.
-    backend, n_jobs
-        Where to work, and how many points at a time: ``loky`` (processes here), ``dask`` or ``ray``, which need the
-        extras of their names. The rows do not depend on it, but for their seconds, and but for the optimum where a time
-        limit ends it.
-    features, gang
-        As for `dralloc.allocate`.
     progress
         Called after each finished point.
     limits
         As for `dralloc.load`; a demand is scaled to no more pods and claims than the limit of pods.
-    options
-        For the optimum: ``time_limit``, ``workers``, ``goal``, ``strict_cel``.
+    choices, words
+        As for `dralloc.allocate`, without caps and fairness, which policies do not look at. ``jobs`` is how many points
+        are worked out at a time, and ``backend`` where: ``loky`` (processes here), ``dask`` or ``ray``, which need the
+        extras of their names. The rows do not depend on it, but for their seconds, and but for the optimum where a time
+        limit ends it. Seeds are those of the points.
 
     Returns
     -------
@@ -100,14 +93,12 @@ def study(  # noqa: PLR0913 - one parameter per choice
         what `dralloc.load` and `dralloc.allocate` raise.
     """
     pd = _pandas()
-    rules = Rules(features, gang, Options(**options))
-    if not 1 <= n_jobs <= MAX_WORKERS:
-        raise DrallocError(f"n_jobs: {n_jobs} is not a positive number up to {MAX_WORKERS}")
+    choices = Choices.of(choices, words, unused=("caps", "fair", "seed"))
     where = scenario_of(scenario, limits)
     points = _points(seeds, demand)
-    keys = _keys(where, dict.fromkeys(points), known_modes(modes), rules)
+    keys = _keys(where, dict.fromkeys(points), known_modes(modes), choices)
     with Journal(None if store is None else Path(store)) as journal:
-        _finish(where, keys, rules, journal, partial(run_all, backend=backend_named(backend), jobs=n_jobs), progress)
+        _finish(where, keys, choices, journal, progress)
         table: DataFrame = pd.json_normalize([journal.rows[key] for key in keys.values()])
     return table.astype({"bound": "Int64"})  # whole numbers, or nothing
 
@@ -127,17 +118,15 @@ def _points(seeds: int | Iterable[int], demand: float | Iterable[float]) -> list
     return points
 
 
-def _finish(  # noqa: PLR0913 - what a study consists of
-    scenario: Scenario, keys: Keys, rules: Rules, journal: Journal, run: Run, progress: OnPoint | None
-) -> None:
+def _finish(scenario: Scenario, keys: Keys, choices: Choices, journal: Journal, progress: OnPoint | None) -> None:
     """Work out the rows that are not in the journal."""
     left: dict[tuple[int, float], list[str]] = {}
     for (seed, share, mode), key in keys.items():
         if key not in journal.rows:
             left.setdefault((seed, share), []).append(mode)
-    trials = [Trial(scenario, seed, share, tuple(modes), rules) for (seed, share), modes in left.items()]
+    trials = [Trial(scenario, seed, share, tuple(modes), choices) for (seed, share), modes in left.items()]
     done = len(keys) - sum(len(trial.modes) for trial in trials)
-    for number, rows in run(trials):
+    for number, rows in run_all(trials, backend_named(choices.backend), choices.jobs):
         for row in rows:
             journal.add(keys[trials[number].seed, trials[number].demand, row["mode"]], row)
         done += len(rows)
@@ -145,13 +134,15 @@ def _finish(  # noqa: PLR0913 - what a study consists of
             progress(done, len(keys))
 
 
-def _keys(scenario: Scenario, points: Iterable[tuple[int, float]], modes: Sequence[str], rules: Rules) -> Keys:
+def _keys(scenario: Scenario, points: Iterable[tuple[int, float]], modes: Sequence[str], choices: Choices) -> Keys:
     """A hash of all that a row depends on, for each seed, demand and mode."""
-    common = [_FORMAT, scenario.identity, asdict(rules.features), rules.gang]
+    matters = {name: value for name, value in asdict(choices).items() if name not in _NO_MATTER}
+    of_search = {field.name: matters.pop(field.name) for field in fields(Options) if field.name in matters}
+    common = [_FORMAT, scenario.identity, matters]
     keys = {}
     for seed, share in points:
         for mode in modes:
-            own = [seed, share, mode, asdict(rules.options) if mode == OPTIMAL else None]
+            own = [seed, share, mode, of_search if mode == OPTIMAL else None]
             keys[seed, share, mode] = hashlib.sha256(orjson.dumps([*common, *own])).hexdigest()
     return keys
 

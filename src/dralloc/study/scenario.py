@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import orjson
 
 from dralloc.api import ApiObject, to_wire
+from dralloc.choices import Choices
 from dralloc.cluster import Cluster
 from dralloc.compiler import compile_cluster
-from dralloc.features import Features
 from dralloc.limits import LIMITS, Limits
 from dralloc.load import STDIN, load, load_objects
 from dralloc.problem import Problem
@@ -35,7 +35,7 @@ class Scenario(Protocol):
     def identity(self) -> str:
         """Equal for scenarios with equal content."""
 
-    def problem(self, seed: int, demand: float, features: Features, gang: str) -> Problem:
+    def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
         """The problem."""
 
 
@@ -62,14 +62,14 @@ class Files:
         """The content of the files."""
         return _digest_of(load_objects(*self.paths, limits=self.limits))
 
-    def problem(self, seed: int, demand: float, features: Features, gang: str) -> Problem:
+    def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
         """What the files ask for, scaled."""
-        return scaled(_compiled(self.paths, self.limits, features, gang), demand, seed, self.limits.pods)
+        return scaled(_compiled(self.paths, self.limits, choices), demand, seed, self.limits.pods)
 
 
 @lru_cache(maxsize=1)
-def _compiled(paths: tuple[str, ...], limits: Limits, features: Features, gang: str) -> Problem:
-    return compile_cluster(load(*paths, limits=limits), features, gang=gang).problem
+def _compiled(paths: tuple[str, ...], limits: Limits, choices: Choices) -> Problem:
+    return compile_cluster(load(*paths, limits=limits), choices).problem
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ class Given:
         """The objects in it."""
         return _digest_of(to_wire(one) for one in _objects(self.cluster))
 
-    def problem(self, seed: int, demand: float, features: Features, gang: str) -> Problem:
+    def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
         """What the cluster asks for, scaled."""
-        return scaled(compile_cluster(self.cluster, features, gang=gang).problem, demand, seed, self.limits.pods)
+        return scaled(compile_cluster(self.cluster, choices).problem, demand, seed, self.limits.pods)
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,9 @@ class Made:
         """The generator's name, source and bound arguments. What it calls is not looked at."""
         return hashlib.sha256(repr(tuple(_described(self.make))).encode()).hexdigest()
 
-    def problem(self, seed: int, demand: float, features: Features, gang: str) -> Problem:
+    def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
         """What is made for the seed and the demand."""
-        return compile_cluster(self.make(seed, demand), features, gang=gang).problem
+        return compile_cluster(self.make(seed, demand), choices).problem
 
 
 def _described(make: Any) -> Iterator[str]:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dralloc.check import check
+from dralloc.choices import Backend, Choices
 from dralloc.errors import ChoiceError
-from dralloc.features import ALL_FEATURES, Features
 from dralloc.metrics import measure
 from dralloc.problem import Problem
 from dralloc.solution import Solution
-from dralloc.solvers.cpsat import Options, solve
+from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.solvers.policies import POLICIES, place
 from dralloc.study.scenario import Scenario
 from dralloc.timing import phase
 
-__all__ = ["MODES", "OPTIMAL", "Row", "Rules", "Trial", "known_modes"]
+__all__ = ["MODES", "OPTIMAL", "Row", "Trial", "known_modes"]
 
 OPTIMAL: Final = "optimal"
 
@@ -43,29 +43,20 @@ def known_modes(modes: Sequence[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Rules:
-    """What all points of a study have in common. ``options`` are for the optimum; its seed is that of the point."""
-
-    features: Features = ALL_FEATURES
-    gang: str = ""
-    options: Options = field(default_factory=Options)
-
-
-@dataclass(frozen=True)
 class Trial:
-    """One point of a study, with the modes that are left to do."""
+    """One point of a study, with the modes that are left to do. The seed of the optimum is that of the point."""
 
     scenario: Scenario
     seed: int
     demand: float
     modes: tuple[str, ...]
-    rules: Rules
+    choices: Choices
 
     def run(self) -> list[Row]:
         """Answer in every mode; the checker has accepted the answers."""
         shared: dict[str, float] = {}
         with phase(shared, "compile"):
-            problem = self.scenario.problem(self.seed, self.demand, self.rules.features, self.rules.gang)
+            problem = self.scenario.problem(self.seed, self.demand, self.choices)
         return [self._row(problem, mode, dict(shared)) for mode in self.modes]
 
     def _row(self, problem: Problem, mode: str, seconds: dict[str, float]) -> Row:
@@ -92,4 +83,5 @@ class Trial:
     def _answer(self, problem: Problem, mode: str) -> Solution:
         if mode != OPTIMAL:
             return place(problem, mode)
-        return solve(problem, replace(self.rules.options, seed=self.seed), hint=first_fit(problem))
+        options = replace(self.choices, seed=self.seed, jobs=1, backend=Backend.LOKY)
+        return solve(problem, options, hint=first_fit(problem))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Unpack
 
 from dralloc.answer import Documented
 from dralloc.check import check
+from dralloc.choices import Choices, ChoiceWords, Options
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
-from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
 from dralloc.report import Line, Part, Table, timing_line
 from dralloc.solution import Solution, Status, Tier
-from dralloc.solvers.cpsat import Options, solve
+from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.timing import phase
 from dralloc.whatif.document import DefragmentationDocument
@@ -92,15 +93,12 @@ class Defragmentation(Documented):
 
 
 @without_garbage_collection()
-def defragment(  # noqa: PLR0913 - one parameter per choice
+def defragment(
     cluster: Cluster,
     moves: int,
     *,
-    nodes: Sequence[str] = (),
-    features: Features = ALL_FEATURES,
-    strict: bool = False,
-    gang: str = "",
-    options: Options | None = None,
+    choices: Choices | None = None,
+    **words: Unpack[ChoiceWords],
 ) -> Defragmentation:
     """Find the moves of allocated claims that admit the most of what is pending, in an order that can be carried out.
 
@@ -113,10 +111,8 @@ def defragment(  # noqa: PLR0913 - one parameter per choice
     ----------
     moves
         How many claims may move.
-    nodes, features, strict, gang
-        As in `dralloc.allocate`.
-    options
-        For the search for the optimum.
+    choices, words
+        As in `dralloc.allocate`, without caps and fairness.
 
     Raises
     ------
@@ -125,11 +121,12 @@ def defragment(  # noqa: PLR0913 - one parameter per choice
     """
     if moves < 0:
         raise DrallocError(f"--moves {moves}: expected a number of at least 0")
+    options = Choices.of(choices, words, unused=("caps", "fair"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        tenants = Tenants(cluster, nodes)
+        tenants = Tenants(cluster.including(options.include), options.nodes)
         units = tuple(unit for unit in tenants.units() if _may_move(tenants, unit.claims) and tenants.is_settled(unit))
-        tenancy = Tenancy(tenants, units, features=features, strict=strict, gang=gang)
+        tenancy = Tenancy(tenants, units, choices=options)
         estate = tenancy.estate
     with phase(timings, "without moves"):
         before = _without_moves(estate, options)

@@ -7,10 +7,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from dralloc.choices import Choices
 from dralloc.cluster import Cluster
 from dralloc.compiler import compile_cluster
 from dralloc.errors import DrallocError
-from dralloc.features import ALL_FEATURES, Features
 from dralloc.problem import Claim, Demand, Problem
 from dralloc.whatif.wishes import Source, Wish, stage
 
@@ -58,9 +58,7 @@ class Demanded:
         )
 
 
-def demanded(
-    cluster: Cluster, wishes: Sequence[Wish], *, features: Features = ALL_FEATURES, strict: bool = False
-) -> Demanded:
+def demanded(cluster: Cluster, wishes: Sequence[Wish], choices: Choices) -> Demanded:
     """Compile what is wished for, once each if no number is given; without wishes, all that is pending.
 
     Raises
@@ -68,10 +66,10 @@ def demanded(
     DrallocError
         There is no such claim, template or pod, or nothing is pending.
     """
-    asked, left_out = (wishes, ()) if wishes else _pending(cluster, features)
+    asked, left_out = (wishes, ()) if wishes else _pending(cluster, choices)
     if not asked:
         raise DrallocError("nothing is pending: say what is wanted with --claim, --template or --pod")
-    staged = stage(cluster, asked, features=features, strict=strict, empty=True)
+    staged = stage(cluster, asked, choices, empty=True)
     kinds: dict[Hashable, list[int]] = {}
     for place, demand in enumerate(staged.demands):
         kinds.setdefault(_kind(staged.compiled.problem, demand), []).append(place)
@@ -85,9 +83,9 @@ def demanded(
     )
 
 
-def _pending(cluster: Cluster, features: Features) -> tuple[list[Wish], list[str]]:
+def _pending(cluster: Cluster, choices: Choices) -> tuple[list[Wish], list[str]]:
     """A wish for every pending pod and lone claim, and what cannot be counted."""
-    compiled = compile_cluster(cluster, features)
+    compiled = compile_cluster(cluster, choices)
     users = Counter(claim.key for demand in compiled.problem.demands for claim in demand.claims)
     wishes, left_out = [], []
     for demand in compiled.problem.demands:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Unpack
 
 from dralloc.answer import Documented
+from dralloc.choices import Choices, NodelessWords
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.explain.conflict import Conflict
-from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
 from dralloc.report import Line, Part, Table, timing_line
-from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
 from dralloc.whatif.document import DrainDocument
 from dralloc.whatif.moves import rearrange
@@ -117,9 +117,8 @@ class Drain(Documented):
 def drain(
     cluster: Cluster,
     *nodes: str,
-    features: Features = ALL_FEATURES,
-    strict: bool = False,
-    options: Options | None = None,
+    choices: Choices | None = None,
+    **words: Unpack[NodelessWords],
 ) -> Drain:
     """Find out where the claims that depend on some nodes can go.
 
@@ -131,24 +130,23 @@ def drain(
     ----------
     nodes
         Names of the nodes.
-    features, strict
-        As in `dralloc.allocate`.
-    options
-        For the search for the optimum.
+    choices, words
+        As in `dralloc.allocate`, without nodes, gangs, caps and fairness.
 
     Raises
     ------
     DrallocError
         There is no such node, or no node is given.
     """
+    options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        tenants = Tenants(cluster)
+        tenants = Tenants(cluster.including(options.include))
         _check_names(tenants, nodes)
         leaving = _Leaving(tenants, frozenset(tenants.by_name[name] for name in nodes))
         units = tuple(unit for unit in leaving.units if leaving.is_free(unit))
         must = frozenset(key for unit in units for key in leaving.must(unit))
-        tenancy = Tenancy(tenants, units, must, frozenset(nodes), pending=False, features=features, strict=strict)
+        tenancy = Tenancy(tenants, units, must, frozenset(nodes), pending=False, choices=options)
         estate = tenancy.estate
     with phase(timings, "drain"):
         outcome = rearrange(estate, None, options)

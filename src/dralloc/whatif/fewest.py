@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Unpack
 
 from dralloc.answer import Documented
+from dralloc.choices import Choices, NodelessWords
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
-from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.report import Line, Part, Table, timing_line
-from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
 from dralloc.whatif.demanded import demanded
 from dralloc.whatif.document import FewestNodesDocument, written
@@ -86,14 +86,13 @@ class FewestNodes(Documented):
 
 
 @without_garbage_collection()
-def fewest_nodes(  # noqa: PLR0913 - everything has a default
+def fewest_nodes(
     cluster: Cluster,
     *wishes: Wish | str,
     kinds: Mapping[str, str] | None = None,
     prices: Mapping[str, Fraction | int] | None = None,
-    features: Features = ALL_FEATURES,
-    strict: bool = False,
-    options: Options | None = None,
+    choices: Choices | None = None,
+    **words: Unpack[NodelessWords],
 ) -> FewestNodes:
     """Find the fewest empty nodes that hold a mix of claims; with prices, the cheapest.
 
@@ -108,10 +107,8 @@ def fewest_nodes(  # noqa: PLR0913 - everything has a default
         the claims are a kind, which is called by the first of them.
     prices
         What a node of each kind costs; 1 each without any.
-    features, strict
-        As in `dralloc.allocate`.
-    options
-        For each search for an optimum.
+    choices, words
+        As in `dralloc.allocate`, without nodes, gangs, caps and fairness.
 
     Raises
     ------
@@ -120,10 +117,11 @@ def fewest_nodes(  # noqa: PLR0913 - everything has a default
         reach of several nodes, so that it is not clear what a new node brings.
     """
     asked = tuple(wish if isinstance(wish, Wish) else Wish.parse(wish) for wish in wishes)
+    options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        cluster = in_service(cluster)
-        mix = demanded(cluster, asked, features=features, strict=strict)
+        cluster = in_service(cluster.including(options.include))
+        mix = demanded(cluster, asked, options)
         given = {kind: Fraction(price) for kind, price in (prices or {}).items()}
         found = find_kinds(cluster, mix.problem, mix.demands, kinds or {}, given)
     with phase(timings, "fewest nodes"):

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Unpack
 
 from dralloc.answer import Documented
+from dralloc.choices import Choices, ChoiceWords, Options
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
-from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.report import Line, Part, Table, timing_line
-from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
 from dralloc.whatif.document import HeadroomDocument
 from dralloc.whatif.fill import Fill, fill
@@ -100,14 +99,12 @@ class Headroom(Documented):
 
 
 @without_garbage_collection()
-def headroom(  # noqa: PLR0913 - everything has a default
+def headroom(
     cluster: Cluster,
     *wishes: Wish | str,
-    nodes: Sequence[str] = (),
-    features: Features = ALL_FEATURES,
-    strict: bool = False,
     points: int | None = POINTS,
-    options: Options | None = None,
+    choices: Choices | None = None,
+    **words: Unpack[ChoiceWords],
 ) -> Headroom:
     """Find out how many more of a claim fit beside everything that is allocated.
 
@@ -118,12 +115,10 @@ def headroom(  # noqa: PLR0913 - everything has a default
     ----------
     wishes
         Claims, templates or pods: ``namespace/name``, or a `Wish`.
-    nodes, features, strict
-        As in `dralloc.allocate`.
     points
         The most points of a front; if there are more, these lie well apart. None for all.
-    options
-        For each search for an optimum.
+    choices, words
+        As in `dralloc.allocate`, without gangs, caps and fairness.
 
     Raises
     ------
@@ -133,11 +128,13 @@ def headroom(  # noqa: PLR0913 - everything has a default
     asked = tuple(wish if isinstance(wish, Wish) else Wish.parse(wish) for wish in wishes)
     if len(asked) > MOST_WISHES:
         raise DrallocError(f"headroom for {len(asked)} claims: fronts are found for {MOST_WISHES} at most")
+    options = Choices.of(choices, words, unused=("gang", "caps", "fair"))
+    cluster = cluster.including(options.include)
     timings: dict[str, float] = {}
 
     def find(*, once: bool) -> tuple[tuple[Fill, ...], Joint | None]:
         with phase(timings, "compile"):
-            staged = stage(cluster, asked, nodes=nodes, features=features, strict=strict, once=once)
+            staged = stage(cluster, asked, options, once=once)
         with phase(timings, "headroom"):
             problem, times = staged.compiled.problem, Counter(staged.order)
             alone = tuple(fill(problem, demand, options, times) for demand in staged.demands)

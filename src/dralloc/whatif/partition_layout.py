@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Unpack
 
 from dralloc.answer import Documented
+from dralloc.choices import Choices, NodelessWords
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
-from dralloc.features import ALL_FEATURES, Features
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import DeviceID
 from dralloc.report import Line, Part, Table, folded, timing_line
-from dralloc.solvers.cpsat import Options
 from dralloc.timing import phase
 from dralloc.whatif.demanded import Demanded, demanded
 from dralloc.whatif.document import PartitionLayoutDocument
@@ -81,9 +80,8 @@ class PartitionLayout(Documented, Comparison):
 def partition_layout(
     cluster: Cluster,
     *wishes: Wish | str,
-    features: Features = ALL_FEATURES,
-    strict: bool = False,
-    options: Options | None = None,
+    choices: Choices | None = None,
+    **words: Unpack[NodelessWords],
 ) -> PartitionLayout:
     """Find the fixed layouts of partitions that serve the most claims of a mix, as if nothing were allocated.
 
@@ -92,10 +90,8 @@ def partition_layout(
     wishes
         Claims, templates or pods: ``namespace/name``, ``namespace/name=number``, or a `Wish`; once each if no number
         is given. Each asks for one device. Without any, all that is pending.
-    features, strict
-        As in `dralloc.allocate`.
-    options
-        For each search for an optimum.
+    choices, words
+        As in `dralloc.allocate`, without nodes, gangs, caps and fairness.
 
     Raises
     ------
@@ -103,9 +99,10 @@ def partition_layout(
         There is no such claim, template or pod; it asks for more than one device, or for one that can be shared.
     """
     asked = tuple(wish if isinstance(wish, Wish) else Wish.parse(wish) for wish in wishes)
+    options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        mix = demanded(cluster, asked, features=features, strict=strict)
+        mix = demanded(cluster.including(options.include), asked, options)
     with phase(timings, "layouts"):
         mix, singles = _of_one_device(mix, strict=bool(asked))
         found = compare(mix.problem, mix.demands, singles, mix.numbers, options)

@@ -17,9 +17,9 @@ from functools import partial
 
 from dralloc.api import Device, DeviceRequestAllocationResult, DeviceTaint, ResourceClaim, ResourceSlice
 from dralloc.api import Node as ApiNode
+from dralloc.choices import Choices
 from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster, compile_cluster
-from dralloc.features import Features
 from dralloc.inventory import NodeIndex, compared_values, find_drift, find_reach, held_results
 from dralloc.match import cel_device
 from dralloc.names import DeviceID, PoolID
@@ -48,21 +48,21 @@ class Twins:
     order: tuple[int, ...]
 
 
-def find_twins(cluster: Cluster, nodes: Sequence[str], features: Features, *, strict: bool = False) -> Twins:
+def find_twins(cluster: Cluster, choices: Choices) -> Twins:
     """Group the nodes by what they publish.
 
     Parameters
     ----------
     cluster
         With what is pending, by which nodes are told apart.
-    nodes, features, strict
-        As in `dralloc.compiler.compile_cluster`.
+    choices
+        As for `dralloc.compiler.compile_cluster`.
     """
     pending = tuple(claim for claim in cluster.claims if claim.status.allocation is None)
-    wanted = compile_cluster(replace(cluster, slices=(), claims=pending), features, nodes)
+    wanted = compile_cluster(replace(cluster, slices=(), claims=pending), choices)
     by_name = {node.name: node for node in cluster.nodes}
     chosen = [by_name[node.name] for node in wanted.problem.nodes]
-    drifts = find_drift(cluster.slices, cluster.claims, features) if strict else ()
+    drifts = find_drift(cluster.slices, cluster.claims, choices.features) if choices.strict else ()
     census = _Census(wanted, cluster, chosen, frozenset(drift.pool for drift in drifts))
     groups: Iterable[list[int]] = [list(range(len(chosen)))]
     # What is found out in no time comes first, so that a node which has no twin is not looked at any closer.

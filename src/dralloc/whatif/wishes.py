@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from typing import Unpack
 
 from dralloc.api import ObjectMeta, Pod, ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
+from dralloc.choices import Choices, ChoiceWords
 from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.errors import DrallocError
-from dralloc.features import ALL_FEATURES, Features
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand
 from dralloc.whatif.twins import find_twins
@@ -77,15 +78,14 @@ class Stage:
     order: Sequence[int]
 
 
-def stage(  # noqa: PLR0913 - everything has a default
+def stage(
     cluster: Cluster,
     wishes: Sequence[Wish],
+    choices: Choices | None = None,
     *,
-    nodes: Sequence[str] = (),
-    features: Features = ALL_FEATURES,
-    strict: bool = False,
     empty: bool = False,
     once: bool = False,
+    **words: Unpack[ChoiceWords],
 ) -> Stage:
     """Compile a cluster with one copy of each wish.
 
@@ -95,7 +95,7 @@ def stage(  # noqa: PLR0913 - everything has a default
         Whether to leave out what is allocated, too.
     once
         Whether to compile one of equal nodes for all.
-    nodes, features, strict
+    choices, words
         As in `dralloc.allocate`.
 
     Raises
@@ -103,14 +103,15 @@ def stage(  # noqa: PLR0913 - everything has a default
     DrallocError
         There is no such claim, template or pod, it asks for nothing, or it is wished twice.
     """
+    choices = Choices.of(choices, words)
     for wish, times in Counter(wishes).items():
         if times > 1:
             raise DrallocError(f"{wish.title}: is asked for {times} times; give it once, with a number")
     director = _Director(cluster, empty=empty)
     cast = [director.enter(wish) for wish in wishes]
     staged = director.cluster()
-    twins = find_twins(staged, nodes, features, strict=strict) if once else None
-    compiled = compile_cluster(staged, features, twins.names if twins else nodes, strict=strict)
+    twins = find_twins(staged, choices) if once else None
+    compiled = compile_cluster(staged, choices, nodes=twins.names if twins else choices.nodes)
     by_key = {demand.key: demand for demand in compiled.problem.demands}
     for wish, key in zip(wishes, cast, strict=True):
         if key not in by_key:

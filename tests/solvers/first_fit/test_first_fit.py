@@ -31,7 +31,7 @@ from wire import (
 
 
 def run(*objects: Json | list[Json], features: Features = ALL_FEATURES) -> tuple[CompiledCluster, Solution]:
-    compiled = compile_cluster(cluster(device_class(), *objects), features)
+    compiled = compile_cluster(cluster(device_class(), *objects), features=features)
     return compiled, first_fit(compiled.problem)
 
 

@@ -10,7 +10,7 @@ import typer
 import dralloc
 from dralloc.cli.console import Answers
 from dralloc.cli.guard import Exit
-from dralloc.cli.options import Search
+from dralloc.cli.options import SearchOptions
 
 __all__ = ["drain_command"]
 
@@ -23,14 +23,14 @@ def drain_command(
             "--filename", "-f", metavar="PATH", help="File or directory with YAML or JSON; - reads standard input."
         ),
     ],
-    search: Search,
+    options: SearchOptions,
     session: Answers,
 ) -> None:
     """Say where the claims of some nodes can go, or why they cannot. Exit code 1 if not all of them can."""
-    rules, options = search.keywords(), search.options
-    cluster = session.read(filename, search)
+    choices = options.choices()
+    cluster = session.read(filename, choices)
     with session.busy("draining"):
-        found = dralloc.drain(cluster, *nodes, options=options, **rules)
+        found = dralloc.drain(cluster, *nodes, choices=choices)
     session.answer(found)
     if not found.possible:
         raise typer.Exit(Exit.FAILED)

@@ -9,7 +9,7 @@ import typer
 
 import dralloc
 from dralloc.cli.console import Answers
-from dralloc.cli.options import Paths, Search
+from dralloc.cli.options import Paths, SearchOptions
 from dralloc.cli.plan.wished import Wished
 from dralloc.errors import DrallocError
 
@@ -30,17 +30,17 @@ def fewest_command(  # noqa: PLR0913 - one parameter per option
         list[str] | None, typer.Option(metavar="KIND=AMOUNT", help="What a node of a kind costs; by default 1.")
     ] = None,
     *,
-    search: Search,
+    options: SearchOptions,
     session: Answers,
 ) -> None:
     """Say how few empty nodes hold some claims, or all that is pending; with prices, which kinds are the cheapest."""
     from dralloc.whatif.nodekinds import parse_price
 
-    wishes, rules, options = wished.wishes(), search.keywords(), search.options
+    wishes, choices = wished.wishes(), options.choices()
     kinds, prices = _kinds(kind or ()), dict(map(parse_price, price or ()))
-    cluster = session.read(paths, search)
+    cluster = session.read(paths, choices)
     with session.busy("looking for the fewest nodes"):
-        found = dralloc.fewest_nodes(cluster, *wishes, kinds=kinds, prices=prices, options=options, **rules)
+        found = dralloc.fewest_nodes(cluster, *wishes, kinds=kinds, prices=prices, choices=choices)
     session.answer(found)
 
 

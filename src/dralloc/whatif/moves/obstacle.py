@@ -89,4 +89,4 @@ class Obstacle:
             pods=tuple(unbound(pod) if pod.key in mine else pod for pod in whole.pods),
             claims_of_pods={**whole.claims_of_pods, **{pod: tuple(claims) for pod, claims in mine.items()}},
         )
-        return compile_cluster(cluster, part.features, strict=part.strict)
+        return compile_cluster(cluster, part.choices)

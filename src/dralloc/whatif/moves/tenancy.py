@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Final
 
 from dralloc.api import Node as ApiNode
 from dralloc.api import Pod, ResourceClaim
+from dralloc.choices import Choices
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.compiler.demands import weighted
 from dralloc.compiler.where import Where
-from dralloc.features import ALL_FEATURES, Features
 from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand
@@ -55,9 +55,7 @@ class Tenancy:
     must: frozenset[ClaimKey] = frozenset()
     cordoned: Collection[str] = ()
     pending: bool = True
-    features: Features = ALL_FEATURES
-    strict: bool = False
-    gang: str = ""
+    choices: Choices = field(default_factory=Choices)
 
     @cached_property
     def compiled(self) -> CompiledCluster:
@@ -68,7 +66,7 @@ class Tenancy:
         nodes = tuple(_cordoned(node) if node.metadata.name in self.cordoned else node for node in whole.nodes)
         staged = replace(whole, claims=claims, nodes=nodes)
         names = [node.metadata.name for node in self.tenants.nodes]
-        return compile_cluster(staged, self.features, names, strict=self.strict, gang=self.gang)
+        return compile_cluster(staged, self.choices, nodes=names)
 
     @cached_property
     def estate(self) -> Estate:

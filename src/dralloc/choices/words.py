@@ -1,10 +1,10 @@
-"""What users choose from, by name; nothing heavy, because the command line shows it before it does anything."""
+"""What users choose from, by name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final, Literal, TypedDict, TypeVar
+from typing import Final, Literal, TypeVar
 
 from dralloc.errors import ChoiceError, DrallocError
 
@@ -16,10 +16,8 @@ __all__ = [
     "Goal",
     "GoalName",
     "Include",
-    "JobOptions",
     "Mode",
     "ModeName",
-    "SolveOptions",
     "chosen",
     "compared",
     "included",
@@ -97,23 +95,6 @@ class Backend(StrEnum):
     LOKY = "loky"
     DASK = "dask"
     RAY = "ray"
-
-
-class SolveOptions(TypedDict, total=False):
-    """Choices for the optimal mode; see `dralloc.solvers.cpsat.Options`."""
-
-    time_limit: float | None
-    seed: int
-    workers: int
-    goal: Goal | GoalName
-    strict_cel: bool
-
-
-class JobOptions(SolveOptions, total=False):
-    """The same, and how many processes work on it, and where."""
-
-    jobs: int
-    backend: str
 
 
 def chosen(choices: type[E], what: str, word: str) -> E:

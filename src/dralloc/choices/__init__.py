@@ -1,0 +1,39 @@
+"""What users choose, as one object; nothing heavy, because the command line shows it before it does anything."""
+
+from __future__ import annotations
+
+from dralloc.choices.choices import Choices, ChoiceWords, NodelessWords
+from dralloc.choices.options import Options
+from dralloc.choices.words import (
+    MAX_SEED,
+    MAX_WORKERS,
+    Backend,
+    ExplainedName,
+    Goal,
+    GoalName,
+    Include,
+    Mode,
+    ModeName,
+    chosen,
+    compared,
+    included,
+)
+
+__all__ = [
+    "MAX_SEED",
+    "MAX_WORKERS",
+    "Backend",
+    "ChoiceWords",
+    "Choices",
+    "ExplainedName",
+    "Goal",
+    "GoalName",
+    "Include",
+    "Mode",
+    "ModeName",
+    "NodelessWords",
+    "Options",
+    "chosen",
+    "compared",
+    "included",
+]

@@ -1,0 +1,138 @@
+"""All choices of a question: what is looked at, and how the optimum is searched for.
+
+A new choice is a field of `Options` or `Choices`, its type once more in `NodelessWords` (a test holds both the same),
+and an option of the command line in `dralloc.cli.options`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import TypedDict
+
+from dralloc.budget import Cap, parsed
+from dralloc.choices.options import Options
+from dralloc.choices.words import Goal, GoalName, included
+from dralloc.errors import DrallocError
+from dralloc.features import ALL_FEATURES, Features
+
+__all__ = ["ChoiceWords", "Choices", "NodelessWords"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choices(Options):
+    """What can be chosen about a question; `Options` has the choices about the search for the optimum.
+
+    Every question takes them as one object, as keywords, or as both: then the keywords count.
+
+    >>> import dralloc
+    >>> choices = dralloc.Choices(gang="job", goal="spread")
+    >>> print(choices.goal)
+    spread
+
+    Parameters
+    ----------
+    nodes
+        Names of the only nodes to use, in search order; all if there are none.
+    features
+        Which feature gates are on.
+    strict
+        Whether a pool gives no more devices as long as an allocated claim contradicts what it publishes.
+    gang
+        A label of pods: those with the same value, in one namespace, are placed all or none.
+    caps
+        What namespaces may use at most of a counter or capacity, with claims that are allocated already: a `Cap`, or
+        ``NAMESPACE=COUNTER:AMOUNT``. First fit and the scheduler do not look at caps; their plans say where they are
+        exceeded.
+    fair
+        A counter or capacity that the namespaces with pending claims are to share fairly: of all optima with the most
+        weight the one in which the poorest namespace gets the most, then the poorest two, and so on.
+    include
+        Pods that Kubernetes does not schedule yet and that are to be placed all the same: ``"gated"``, ``"suspended"``
+        or both (see `dralloc.Cluster.including`).
+    pruning
+        Whether first fit leaves out what cannot change its answer.
+    scheduler_config
+        A file with the KubeSchedulerConfiguration of mode ``"scheduler"``; without it, kube-scheduler's defaults count.
+        ``seed`` is for the order in which it hears of nodes and equally old pods. It does not look at gangs, and evicts
+        nobody.
+
+    Raises
+    ------
+    DrallocError
+        A value is out of its range, or a cap has another form; `ChoiceError` if a word is none of those known.
+    """
+
+    nodes: Sequence[str] = ()
+    features: Features = ALL_FEATURES
+    strict: bool = False
+    gang: str = ""
+    caps: Sequence[Cap | str] = ()
+    fair: str = ""
+    include: str | Iterable[str] = ()
+    pruning: bool = True
+    scheduler_config: str | PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        Options.__post_init__(self)
+        for name, value in (
+            ("nodes", tuple(self.nodes)),
+            ("caps", parsed(self.caps)),
+            ("include", tuple(sorted(included(self.include)))),
+        ):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(cls, choices: Choices | None, words: NodelessWords, *, unused: Iterable[str] = ()) -> Choices:
+        """The choices with some of them made anew.
+
+        Parameters
+        ----------
+        choices
+            What was chosen; None for nothing.
+        words
+            Choices by name, which come before those.
+        unused
+            Names of choices which the question does not look at, so that they must not be made.
+
+        Raises
+        ------
+        DrallocError
+            A choice is made that is not looked at; or as `Choices`.
+        """
+        found = replace(choices or cls(), **words)
+        for name in unused:
+            if getattr(found, name) != getattr(_USUAL, name):
+                raise DrallocError(f"{name}: not a choice of this question")
+        return found
+
+
+_USUAL = Choices()
+
+
+class NodelessWords(TypedDict, total=False):
+    """Choices by name, where nodes have a meaning of their own."""
+
+    time_limit: float | None
+    seed: int
+    workers: int
+    goal: Goal | GoalName
+    strict_cel: bool
+    per_device: bool
+    jobs: int
+    backend: str
+    features: Features
+    strict: bool
+    gang: str
+    caps: Sequence[Cap | str]
+    fair: str
+    include: str | Iterable[str]
+    pruning: bool
+    scheduler_config: str | PathLike[str] | None
+
+
+class ChoiceWords(NodelessWords, total=False):
+    """Choices by name: the fields of `Choices`."""
+
+    nodes: Sequence[str]

@@ -1,0 +1,64 @@
+"""How the optimum is searched for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dralloc.choices.words import MAX_SEED, MAX_WORKERS, Backend, Goal, GoalName, chosen
+from dralloc.errors import ModelError
+
+__all__ = ["Options"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Choices for `dralloc.solvers.cpsat.solve`.
+
+    Parameters
+    ----------
+    time_limit
+        Seconds for the whole solve; None for as long as the proof takes. Reading the problem and building the model
+        count, but are not interrupted.
+    seed
+        Seed of the search. The same problem, options and hint give the same answer, unless the time limit or an
+        interrupt ends the search: where a wall clock stops it is never repeatable.
+    workers
+        Threads of the search. With more than one they work in a fixed interleaved order, which stays repeatable.
+    goal
+        The last tier of the objective.
+    strict_cel
+        Whether a selector that fails on a device is an error instead of a warning that leaves the device out.
+    per_device
+        Whether to decide on every device even where equal demands and equal devices could be counted instead. Both
+        give answers of the same worth; counting scales.
+    jobs, backend
+        How many components at a time are worked out in other processes, and where: ``loky`` (processes here), ``dask``
+        or ``ray``, which need the extras ``parallel``, ``dask`` and ``ray``. With one job and ``loky`` all is done in
+        this process. The answer does not depend on it, unless the time limit or an interrupt ends the search.
+
+    Raises
+    ------
+    DrallocError
+        A value is out of its range (`ModelError`), or there is no such goal or backend (`ChoiceError`).
+    """
+
+    time_limit: float | None = None
+    seed: int = 0
+    workers: int = 1
+    goal: Goal | GoalName = Goal.NONE
+    strict_cel: bool = False
+    per_device: bool = False
+    jobs: int = 1
+    backend: str = Backend.LOKY
+
+    def __post_init__(self) -> None:
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ModelError(f"time limit: {self.time_limit} is not a positive number of seconds")
+        if not 1 <= self.workers <= MAX_WORKERS:
+            raise ModelError(f"workers: {self.workers} is not between 1 and {MAX_WORKERS} threads")
+        if not 1 <= self.jobs <= MAX_WORKERS:
+            raise ModelError(f"jobs: {self.jobs} is not between 1 and {MAX_WORKERS} processes")
+        chosen(Backend, "backend", self.backend)
+        object.__setattr__(self, "goal", chosen(Goal, "goal", self.goal))
+        if not 0 <= self.seed <= MAX_SEED:
+            raise ModelError(f"seed: {self.seed} is not between 0 and {MAX_SEED}")
