@@ -8,9 +8,10 @@ from typing import Any, Final
 from dralloc.api import Device
 from dralloc.errors import QuantityError
 from dralloc.quantity import parse_quantity
+from dralloc.validate.checks import named
 from dralloc.validate.names import node_resource_name
-from dralloc.validate.rule import Issue, Part, Scene, error, named
-from dralloc.validate.walk import devices
+from dralloc.validate.places import DEVICES
+from dralloc.validate.rule import Issue, Part, ValidationContext, error
 
 __all__ = ["RULES"]
 
@@ -18,24 +19,24 @@ _ORIGIN: Final = "resource.k8s.io validation, validateNodeAllocatableResources; 
 _Fields = Mapping[str, Any]
 
 
-def _entries(scene: Scene) -> Iterator[Part[_Fields]]:
-    for owner, path, device in devices(scene):
+def _entries(context: ValidationContext) -> Iterator[Part[_Fields]]:
+    for owner, path, device in DEVICES(context):
         for name, entry in (device.node_allocatable_resources or {}).items():
             yield Part(owner, f"{path}.nodeAllocatableResources[{name}]", entry if isinstance(entry, dict) else {})
 
 
-def _within(field: str, scene: Scene) -> Iterator[Part[_Fields]]:
-    for owner, path, entry in _entries(scene):
+def _within(field: str, context: ValidationContext) -> Iterator[Part[_Fields]]:
+    for owner, path, entry in _entries(context):
         if isinstance(entry.get(field), dict):
             yield Part(owner, f"{path}.{field}", entry[field])
 
 
-def _mappings(scene: Scene) -> Iterator[Part[_Fields]]:
-    return _within("mapping", scene)
+def _mappings(context: ValidationContext) -> Iterator[Part[_Fields]]:
+    return _within("mapping", context)
 
 
-def _overheads(scene: Scene) -> Iterator[Part[_Fields]]:
-    return _within("overhead", scene)
+def _overheads(context: ValidationContext) -> Iterator[Part[_Fields]]:
+    return _within("overhead", context)
 
 
 def _name(device: Device, at: str) -> Iterator[Issue]:
@@ -101,9 +102,9 @@ def _not_negative(overhead: _Fields, at: str) -> Iterator[Issue]:
 
 
 RULES: Final = (
-    error("node-resource-name", devices, _name, "Resources are cpu, memory or hugepages-<size>.", _ORIGIN),
+    error("node-resource-name", DEVICES, _name, "Resources are cpu, memory or hugepages-<size>.", _ORIGIN),
     error("node-resource-empty", _entries, _says_something, "A resource has a mapping or an overhead.", _ORIGIN),
-    error("node-resource-capacity", devices, _capacity_key, "capacityKey is a capacity of the device.", _ORIGIN),
+    error("node-resource-capacity", DEVICES, _capacity_key, "capacityKey is a capacity of the device.", _ORIGIN),
     error("node-resource-pair", _mappings, _together, "capacityKey and capacityMultiplier come together.", _ORIGIN),
     error("node-resource-one-of", _mappings, _one_of, "A mapping follows a capacity or the devices.", _ORIGIN),
     error("node-resource-multiplier", _mappings, _positive, "Multipliers are greater than zero.", _ORIGIN),

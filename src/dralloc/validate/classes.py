@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from dralloc.api import DeviceClass
+from dralloc.validate.checks import form, limit
 from dralloc.validate.names import extended_resource_name
-from dralloc.validate.rule import Issue, Part, Scene, at_most, error, named, warning
-from dralloc.validate.walk import classes
+from dralloc.validate.places import CLASSES
+from dralloc.validate.rule import Issue, Part, ValidationContext, error, warning
 
 __all__ = ["RULES"]
 
@@ -23,22 +24,13 @@ class _Shared(NamedTuple):
     classes: list[str]
 
 
-def _resources(scene: Scene) -> Iterator[Part[_Shared]]:
+def _resources(context: ValidationContext) -> Iterator[Part[_Shared]]:
     by_name: dict[str, list[DeviceClass]] = defaultdict(list)
-    for _, _, one in classes(scene):
+    for one in context.cluster.classes.values():
         if one.spec.extended_resource_name:
             by_name[one.spec.extended_resource_name].append(one)
     for name, found in by_name.items():
         yield Part(found[-1], "spec.extendedResourceName", _Shared(name, [one.name for one in found]))
-
-
-def _config_limit(one: DeviceClass, _at: str) -> Iterator[Issue]:
-    yield from at_most(MAX_CONFIGS, one.spec.config, "spec.config", "configurations")
-
-
-def _extended_resource(one: DeviceClass, _at: str) -> Iterator[Issue]:
-    if one.spec.extended_resource_name is not None:
-        yield from named(one.spec.extended_resource_name, "spec.extendedResourceName", extended_resource_name)
 
 
 def _unique_resource(one: _Shared, at: str) -> Iterator[Issue]:
@@ -47,11 +39,16 @@ def _unique_resource(one: _Shared, at: str) -> Iterator[Issue]:
 
 
 RULES: Final = (
-    error("class-config-limit", classes, _config_limit, "A class has at most 32 configurations."),
+    error(
+        "class-config-limit",
+        CLASSES,
+        limit(MAX_CONFIGS, "spec.config", "configurations"),
+        "A class has at most 32 configurations.",
+    ),
     error(
         "class-extended-resource",
-        classes,
-        _extended_resource,
+        CLASSES,
+        form("spec.extendedResourceName", extended_resource_name),
         "extendedResourceName is an extended resource's name.",
         "resource.k8s.io validation, validateDeviceClassSpec; KEP-5004",
     ),

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from dralloc.api import DeviceClaim
+from dralloc.validate.checks import distinct, form, limit
 from dralloc.validate.names import fully_qualified_name
-from dralloc.validate.rule import Issue, Part, Scene, at_most, error, named, unique
-from dralloc.validate.selectors import MAX_COST, Expression, too_long
-from dralloc.validate.walk import Details, details, specs
+from dralloc.validate.places import DETAILS, SPECS, Details
+from dralloc.validate.rule import Issue, Part, ValidationContext, error
+from dralloc.validate.selectors import MAX_COST, Expression, expressions, too_long
 from kubecel import CelCompileError, CheckedExpression, check_expression
 
 __all__ = ["RULES"]
@@ -19,33 +20,12 @@ MAX_DERIVED: Final = 32
 _OUTPUT: Final = re.compile(r"(list\()?(bool|dyn|int|kubernetes\.Semver|string)\)?")
 
 
-def _limit(request: Details, at: str) -> Iterator[Issue]:
-    yield from at_most(MAX_DERIVED, request.derived_attributes, f"{at}.derivedAttributes", "derived attributes")
-
-
-def _unique(request: Details, at: str) -> Iterator[Issue]:
-    yield from unique((one.name for one in request.derived_attributes), f"{at}.derivedAttributes")
-
-
-def _names(request: Details, at: str) -> Iterator[Issue]:
-    for index, one in enumerate(request.derived_attributes):
-        yield from named(one.name, f"{at}.derivedAttributes[{index}].name", fully_qualified_name)
-
-
-def _expressions(scene: Scene) -> Iterator[Part[Expression]]:
-    for owner, path, request in details(scene):
-        for index, one in enumerate(request.derived_attributes):
-            yield Part(
-                owner, f"{path}.derivedAttributes[{index}].expression", Expression(one.expression, scene.features)
-            )
-
-
-def _claims(scene: Scene) -> Iterator[Part[list[Expression]]]:
+def _claims(context: ValidationContext) -> Iterator[Part[list[Expression]]]:
     """All derivations of a claim: their cost counts together."""
-    for owner, path, spec in specs(scene):
+    for owner, path, spec in SPECS(context):
         alternatives = (one for request in spec.requests for one in (request.exactly, *request.first_available) if one)
         texts = [one.expression for alternative in alternatives for one in alternative.derived_attributes]
-        yield Part(owner, path, [Expression(text, scene.features) for text in texts])
+        yield Part(owner, path, [Expression(text, context.features) for text in texts])
 
 
 def _present(one: Expression, at: str) -> Iterator[Issue]:
@@ -104,13 +84,35 @@ def _unused(spec: DeviceClaim, request: Details, names: tuple[str, ...], at: str
 
 _ORIGIN: Final = "resource.k8s.io validation, validateDeviceDerivedAttributes"
 
+_DERIVED: Final = DETAILS / "derivedAttributes[]"
+_EXPRESSIONS: Final = expressions(_DERIVED / "expression")
+_LIST: Final = "derivedAttributes"
+
 RULES: Final = (
-    error("derived-limit", details, _limit, "A request derives at most 32 attributes.", _ORIGIN),
-    error("derived-unique", details, _unique, "The names of a request's derived attributes differ.", _ORIGIN),
-    error("derived-name", details, _names, "A derived attribute's name has a domain.", _ORIGIN),
-    error("derived-expression", _expressions, _present, "A derived attribute has an expression.", _ORIGIN),
-    error("derived-length", _expressions, too_long, "An expression has at most 10 KiB.", _ORIGIN),
-    error("derived-compile", _expressions, _compiles, "An expression compiles and gives a value to compare.", _ORIGIN),
+    error(
+        "derived-limit",
+        DETAILS,
+        limit(MAX_DERIVED, _LIST, "derived attributes"),
+        "A request derives at most 32 attributes.",
+        _ORIGIN,
+    ),
+    error(
+        "derived-unique",
+        DETAILS,
+        distinct(_LIST, "name"),
+        "The names of a request's derived attributes differ.",
+        _ORIGIN,
+    ),
+    error(
+        "derived-name",
+        _DERIVED,
+        form("name", fully_qualified_name),
+        "A derived attribute's name has a domain.",
+        _ORIGIN,
+    ),
+    error("derived-expression", _EXPRESSIONS, _present, "A derived attribute has an expression.", _ORIGIN),
+    error("derived-length", _EXPRESSIONS, too_long, "An expression has at most 10 KiB.", _ORIGIN),
+    error("derived-compile", _EXPRESSIONS, _compiles, "An expression compiles and gives a value to compare.", _ORIGIN),
     error("derived-cost", _claims, _cost, "Derivations of a claim cost at most 1,000,000 together.", _ORIGIN),
-    error("derived-use", specs, _used, "A constraint on the request compares each derived attribute.", _ORIGIN),
+    error("derived-use", SPECS, _used, "A constraint on the request compares each derived attribute.", _ORIGIN),
 )

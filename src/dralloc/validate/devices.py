@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from dralloc.api import UNSET, AttributeValue, Device, ResourceSliceSpec, Version
+from dralloc.validate.checks import at_most, distinct, form, forms, keys, limit, size_of
 from dralloc.validate.names import MAX_VERSION, dns_label, dns_subdomain, label_name, qualified_name, version
-from dralloc.validate.rule import Issue, Part, Scene, at_most, error, named, unique, warning
-from dralloc.validate.walk import devices, slices, statuses
+from dralloc.validate.places import DEVICES, RESULTS, SLICES
+from dralloc.validate.rule import Issue, error, warning
 
 __all__ = ["RULES"]
 
@@ -18,10 +19,6 @@ MAX_VALUE_BYTES: Final = MAX_VERSION
 MAX_CONDITIONS: Final = 4
 
 
-def _name(device: Device, at: str) -> Iterator[Issue]:
-    yield from named(device.name, f"{at}.name", dns_label)
-
-
 def _attribute_limit(device: Device, at: str) -> Iterator[Issue]:
     yield from at_most(MAX_ATTRIBUTES, [*device.attributes, *device.capacity], at, "attributes and capacities")
 
@@ -29,16 +26,6 @@ def _attribute_limit(device: Device, at: str) -> Iterator[Issue]:
 def _value_limit(device: Device, at: str) -> Iterator[Issue]:
     counts = (len(value) or 1 if isinstance(value, tuple) else 1 for value in device.attributes.values())
     yield from at_most(MAX_VALUES, range(sum(counts)), at, "attribute values")
-
-
-def _attribute_names(device: Device, at: str) -> Iterator[Issue]:
-    for name in device.attributes:
-        yield from named(name, f"{at}.attributes", qualified_name)
-
-
-def _capacity_names(device: Device, at: str) -> Iterator[Issue]:
-    for name in device.capacity:
-        yield from named(name, f"{at}.capacity", qualified_name)
 
 
 def _attribute_value(device: Device, at: str) -> Iterator[Issue]:
@@ -66,7 +53,7 @@ def _field(value: AttributeValue) -> str:
 
 def _text_length(device: Device, at: str) -> Iterator[Issue]:
     for path, text in _texts(device, at):
-        if len(text.encode(errors="surrogatepass")) > MAX_VALUE_BYTES:
+        if size_of(text) > MAX_VALUE_BYTES:
             yield Issue(path, f"is longer than {MAX_VALUE_BYTES} bytes")
 
 
@@ -74,11 +61,6 @@ def _versions(device: Device, at: str) -> Iterator[Issue]:
     for path, text in _texts(device, at):
         if isinstance(text, Version) and (reason := version(str(text))):
             yield Issue(path, f'"{text}" {reason}')
-
-
-def _node_name(device: Device, at: str) -> Iterator[Issue]:
-    if device.node_name is not None:
-        yield from named(device.node_name, f"{at}.nodeName", dns_subdomain)
 
 
 def _not_false(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
@@ -113,35 +95,6 @@ def _no_selection(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
             yield Issue(f"{at}.devices[{index}]", text)
 
 
-def _conditional(scene: Scene) -> Iterator[Part[Any]]:
-    """What has binding conditions: devices, and the results that repeat theirs (KEP-5007)."""
-    yield from devices(scene)
-    for owner, path, status in statuses(scene):
-        for index, result in enumerate(status.allocation.devices.results if status.allocation else ()):
-            yield Part(owner, f"{path}.allocation.devices.results[{index}]", result)
-
-
-def _conditions(one: Any, at: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    yield f"{at}.bindingConditions", one.binding_conditions or ()
-    yield f"{at}.bindingFailureConditions", one.binding_failure_conditions or ()
-
-
-def _condition_limit(one: Any, at: str) -> Iterator[Issue]:
-    for path, names in _conditions(one, at):
-        yield from at_most(MAX_CONDITIONS, names, path, "conditions")
-
-
-def _condition_names(one: Any, at: str) -> Iterator[Issue]:
-    for path, names in _conditions(one, at):
-        for index, name in enumerate(names):
-            yield from named(name, f"{path}[{index}]", label_name)
-
-
-def _condition_unique(one: Any, at: str) -> Iterator[Issue]:
-    for path, names in _conditions(one, at):
-        yield from unique(names, path)
-
-
 def _condition_overlap(one: Any, at: str) -> Iterator[Issue]:
     binding = set(one.binding_conditions or ())
     for index, name in enumerate(one.binding_failure_conditions or ()):
@@ -150,48 +103,60 @@ def _condition_overlap(one: Any, at: str) -> Iterator[Issue]:
 
 
 def _condition_pair(one: Any, at: str) -> Iterator[Issue]:
-    (binding, conditions), (failure, failures) = _conditions(one, at)
-    if conditions and not failures:
-        yield Issue(failure, "are required with bindingConditions")
-    if failures and not conditions:
-        yield Issue(binding, "are required with bindingFailureConditions")
+    if one.binding_conditions and not one.binding_failure_conditions:
+        yield Issue(f"{at}.bindingFailureConditions", "are required with bindingConditions")
+    if one.binding_failure_conditions and not one.binding_conditions:
+        yield Issue(f"{at}.bindingConditions", "are required with bindingFailureConditions")
 
 
 _NAME: Final = "a C identifier of at most 32 characters, after a domain of at most 63 and a slash or alone"
+_CONDITIONAL: Final = DEVICES | RESULTS
+"""What has binding conditions: devices, and the results that repeat theirs (KEP-5007)."""
+_CONDITIONS: Final = "bindingConditions|bindingFailureConditions"
 
 RULES: Final = (
-    error("device-name", devices, _name, "A device's name is a DNS label."),
-    error("device-attribute-limit", devices, _attribute_limit, "A device has at most 32 attributes and capacities."),
-    error("device-value-limit", devices, _value_limit, "The attributes of a device have at most 48 values together."),
-    error("attribute-name", devices, _attribute_names, f"An attribute's name is {_NAME}."),
-    error("capacity-name", devices, _capacity_names, f"A capacity's name is {_NAME}."),
-    error("attribute-value", devices, _attribute_value, "An attribute has one value, or a list of at least one."),
-    error("attribute-length", devices, _text_length, "Strings and versions have at most 64 bytes."),
-    error("attribute-version", devices, _versions, "Versions follow semver.org 2.0.0."),
-    error("device-node-name", devices, _node_name, "A node's name is a DNS subdomain."),
-    error("device-all-nodes-false", slices, _not_false, "allNodes is true or absent."),
+    error("device-name", DEVICES, form("name", dns_label), "A device's name is a DNS label."),
+    error("device-attribute-limit", DEVICES, _attribute_limit, "A device has at most 32 attributes and capacities."),
+    error("device-value-limit", DEVICES, _value_limit, "The attributes of a device have at most 48 values together."),
+    error("attribute-name", DEVICES, keys("attributes", qualified_name), f"An attribute's name is {_NAME}."),
+    error("capacity-name", DEVICES, keys("capacity", qualified_name), f"A capacity's name is {_NAME}."),
+    error("attribute-value", DEVICES, _attribute_value, "An attribute has one value, or a list of at least one."),
+    error("attribute-length", DEVICES, _text_length, "Strings and versions have at most 64 bytes."),
+    error("attribute-version", DEVICES, _versions, "Versions follow semver.org 2.0.0."),
+    error("device-node-name", DEVICES, form("nodeName", dns_subdomain), "A node's name is a DNS subdomain."),
+    error("device-all-nodes-false", SLICES, _not_false, "allNodes is true or absent."),
     error(
         "device-node-selection",
-        slices,
+        SLICES,
         _one_selection,
         "With perDeviceNodeSelection every device says one of nodeName, nodeSelector, allNodes.",
     ),
     error(
         "device-node-selection-unused",
-        slices,
+        SLICES,
         _no_selection,
         "Without perDeviceNodeSelection devices say nothing about nodes.",
     ),
     warning(
         "device-node-selector-terms",
-        devices,
+        DEVICES,
         _one_term,
         "The node selector of a device has one term, as the API documents without checking it.",
         "resource.k8s.io types, Device",
     ),
-    error("binding-condition-limit", _conditional, _condition_limit, "There are at most 4 conditions of each kind."),
-    error("binding-condition-name", _conditional, _condition_names, "Conditions have the form of label keys."),
-    error("binding-condition-unique", _conditional, _condition_unique, "Each condition is listed once."),
-    error("binding-condition-overlap", _conditional, _condition_overlap, "No condition means success and failure."),
-    error("binding-condition-pair", _conditional, _condition_pair, "Conditions come with failure conditions."),
+    error(
+        "binding-condition-limit",
+        _CONDITIONAL,
+        limit(MAX_CONDITIONS, _CONDITIONS, "conditions"),
+        "There are at most 4 conditions of each kind.",
+    ),
+    error(
+        "binding-condition-name",
+        _CONDITIONAL,
+        forms(_CONDITIONS, label_name),
+        "Conditions have the form of label keys.",
+    ),
+    error("binding-condition-unique", _CONDITIONAL, distinct(_CONDITIONS), "Each condition is listed once."),
+    error("binding-condition-overlap", _CONDITIONAL, _condition_overlap, "No condition means success and failure."),
+    error("binding-condition-pair", _CONDITIONAL, _condition_pair, "Conditions come with failure conditions."),
 )

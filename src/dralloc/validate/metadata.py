@@ -9,18 +9,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from dralloc.api import ApiObject, ObjectMeta, ResourceClaimTemplate
+from dralloc.validate.checks import form, keys, named, not_negative
 from dralloc.validate.names import annotation_key, dns_label, dns_subdomain, label_name, label_value
-from dralloc.validate.rule import Issue, error, named, warning
-from dralloc.validate.walk import cluster_objects, metadata, objects, templates
+from dralloc.validate.places import METADATA, OF_CLUSTER, RESOURCES, TEMPLATES
+from dralloc.validate.rule import Issue, error, warning
 
 __all__ = ["RULES"]
 
 _ORIGIN: Final = "apimachinery validation, ValidateObjectMeta"
 _ANNOTATION_BYTES: Final = 256 * 1024
-
-
-def _name(one: ApiObject, _at: str) -> Iterator[Issue]:
-    yield from named(one.name, "metadata.name", dns_subdomain)
 
 
 def _namespace(one: ApiObject, _at: str) -> Iterator[Issue]:
@@ -33,21 +30,11 @@ def _no_namespace(one: ApiObject, _at: str) -> Iterator[Issue]:
         yield Issue("metadata.namespace", f"is not allowed: a {one.kind} belongs to the whole cluster")
 
 
-def _generation(meta: ObjectMeta, at: str) -> Iterator[Issue]:
-    if meta.generation is not None and meta.generation < 0:
-        yield Issue(f"{at}.generation", f"{meta.generation} is negative")
-
-
 def _labels(meta: ObjectMeta, at: str) -> Iterator[Issue]:
     for key, value in meta.labels.items():
         yield from named(key, f"{at}.labels", label_name)
         if reason := label_value(value):
             yield Issue(f"{at}.labels", f'the value "{value}" of "{key}" {reason}')
-
-
-def _annotations(meta: ObjectMeta, at: str) -> Iterator[Issue]:
-    for key in meta.annotations:
-        yield from named(key, f"{at}.annotations", annotation_key)
 
 
 def _annotation_size(meta: ObjectMeta, at: str) -> Iterator[Issue]:
@@ -58,13 +45,9 @@ def _annotation_size(meta: ObjectMeta, at: str) -> Iterator[Issue]:
 
 def _owners(meta: ObjectMeta, at: str) -> Iterator[Issue]:
     for owner in meta.owner_references:
-        for field, value in {
-            "apiVersion": owner.api_version.rpartition("/")[2],
-            "kind": owner.kind,
-            "name": owner.name,
-        }.items():
-            if not value:
-                yield Issue(f"{at}.ownerReferences.{field}", "must not be empty")
+        given = {"apiVersion": owner.api_version.rpartition("/")[2], "kind": owner.kind, "name": owner.name}
+        for field in (field for field, value in given.items() if not value):
+            yield Issue(f"{at}.ownerReferences.{field}", "must not be empty")
 
 
 def _owner_uid(meta: ObjectMeta, at: str) -> Iterator[Issue]:
@@ -78,34 +61,49 @@ def _one_controller(meta: ObjectMeta, at: str) -> Iterator[Issue]:
         yield Issue(f"{at}.ownerReferences", f"only one can be the controller, not {', '.join(controllers)}")
 
 
-def _finalizers(meta: ObjectMeta, at: str) -> Iterator[Issue]:
-    for name in meta.finalizers:
-        yield from named(name, f"{at}.finalizers", label_name)
-
-
 def _template_fields(template: ResourceClaimTemplate, _at: str) -> Iterator[Issue]:
     given = template.spec.metadata.model_dump(by_alias=True, exclude_defaults=True)
     for field in given.keys() - {"labels", "annotations"}:
         yield Issue(f"spec.metadata.{field}", "cannot be set: only labels and annotations are copied to the claims")
 
 
+_TEMPLATE: Final = "core validation, ValidateTemplateObjectMeta"
+
 RULES: Final = (
-    error("metadata-name", objects, _name, "An object's name is a DNS subdomain.", _ORIGIN),
-    error("metadata-namespace", objects, _namespace, "A namespace is a DNS label.", _ORIGIN),
-    error("metadata-no-namespace", cluster_objects, _no_namespace, "Slices and classes have no namespace.", _ORIGIN),
-    error("metadata-generation", metadata, _generation, "A generation is not negative.", _ORIGIN),
-    error("metadata-labels", metadata, _labels, "Labels have keys and values of the form that labels have.", _ORIGIN),
-    error("metadata-annotations", metadata, _annotations, "Keys of annotations have the form of label keys.", _ORIGIN),
-    error("metadata-annotation-size", metadata, _annotation_size, "Annotations have at most 256 KiB.", _ORIGIN),
-    error("metadata-owner", metadata, _owners, "An owner has apiVersion, kind and name.", _ORIGIN),
-    warning("metadata-owner-uid", metadata, _owner_uid, "An owner has a UID, unless a dump was stripped.", _ORIGIN),
-    error("metadata-one-controller", metadata, _one_controller, "At most one owner is the controller.", _ORIGIN),
-    error("metadata-finalizers", metadata, _finalizers, "Finalizers have the form of label keys.", _ORIGIN),
+    error(
+        "metadata-name",
+        RESOURCES,
+        form("metadata.name", dns_subdomain),
+        "An object's name is a DNS subdomain.",
+        _ORIGIN,
+    ),
+    error("metadata-namespace", RESOURCES, _namespace, "A namespace is a DNS label.", _ORIGIN),
+    error("metadata-no-namespace", OF_CLUSTER, _no_namespace, "Slices and classes have no namespace.", _ORIGIN),
+    error("metadata-generation", METADATA, not_negative("generation"), "A generation is not negative.", _ORIGIN),
+    error("metadata-labels", METADATA, _labels, "Labels have keys and values of the form that labels have.", _ORIGIN),
+    error(
+        "metadata-annotations",
+        METADATA,
+        keys("annotations", annotation_key),
+        "Keys of annotations have the form of label keys.",
+        _ORIGIN,
+    ),
+    error("metadata-annotation-size", METADATA, _annotation_size, "Annotations have at most 256 KiB.", _ORIGIN),
+    error("metadata-owner", METADATA, _owners, "An owner has apiVersion, kind and name.", _ORIGIN),
+    warning("metadata-owner-uid", METADATA, _owner_uid, "An owner has a UID, unless a dump was stripped.", _ORIGIN),
+    error("metadata-one-controller", METADATA, _one_controller, "At most one owner is the controller.", _ORIGIN),
+    error(
+        "metadata-finalizers",
+        METADATA,
+        keys("finalizers", label_name),
+        "Finalizers have the form of label keys.",
+        _ORIGIN,
+    ),
     error(
         "template-metadata",
-        templates,
+        TEMPLATES,
         _template_fields,
         "The metadata of a template's claims has only labels and annotations.",
-        "core validation, ValidateTemplateObjectMeta",
+        _TEMPLATE,
     ),
 )

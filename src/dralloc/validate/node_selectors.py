@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from dralloc.api import NodeSelector, NodeSelectorRequirement
+from dralloc.api import NodeSelectorRequirement
+from dralloc.validate.checks import choice, form, named, on
 from dralloc.validate.names import dns_subdomain, label_name, label_value
-from dralloc.validate.rule import Issue, Part, Scene, error, named
-from dralloc.validate.walk import node_selectors
+from dralloc.validate.places import NODE_SELECTORS
+from dralloc.validate.rule import Issue, error
 
 __all__ = ["RULES"]
 
@@ -20,35 +21,13 @@ _LISTS: Final = ("In", "NotIn")
 _FLAGS: Final = ("Exists", "DoesNotExist")
 _NUMBERS: Final = ("Gt", "Lt")
 _NODE_NAME: Final = "metadata.name"
+_LABELS: Final = NODE_SELECTORS / "nodeSelectorTerms[].matchExpressions[]"
+_FIELDS: Final = NODE_SELECTORS / "nodeSelectorTerms[].matchFields[]"
 
 
-def _requirements(scene: Scene) -> Iterator[Part[NodeSelectorRequirement]]:
-    for owner, path, selector in node_selectors(scene):
-        for number, term in enumerate(selector.node_selector_terms):
-            for index, requirement in enumerate(term.match_expressions):
-                at = f"{path}.nodeSelectorTerms[{number}].matchExpressions[{index}]"
-                yield Part(owner, at, requirement)
-
-
-def _fields(scene: Scene) -> Iterator[Part[NodeSelectorRequirement]]:
-    for owner, path, selector in node_selectors(scene):
-        for number, term in enumerate(selector.node_selector_terms):
-            for index, requirement in enumerate(term.match_fields):
-                yield Part(owner, f"{path}.nodeSelectorTerms[{number}].matchFields[{index}]", requirement)
-
-
-def _terms(selector: NodeSelector, at: str) -> Iterator[Issue]:
-    if not selector.node_selector_terms:
-        yield Issue(f"{at}.nodeSelectorTerms", "needs at least one term")
-
-
-def _key(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
-    yield from named(one.key, f"{at}.key", label_name)
-
-
-def _operator(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
-    if one.operator not in (*_LISTS, *_FLAGS, *_NUMBERS):
-        yield Issue(f"{at}.operator", f'"{one.operator}" is not one of {", ".join((*_LISTS, *_FLAGS, *_NUMBERS))}')
+def _no_terms(terms: tuple[object, ...], at: str) -> Iterator[Issue]:
+    if not terms:
+        yield Issue(at, "needs at least one term")
 
 
 def _count(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
@@ -84,12 +63,20 @@ def _field_values(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
 
 
 RULES: Final = (
-    error("node-selector-terms", node_selectors, _terms, "A node selector has terms.", _ORIGIN),
-    error("node-selector-key", _requirements, _key, "Keys have the form of label keys.", _ORIGIN),
-    error("node-selector-operator", _requirements, _operator, "Operators are known.", _ORIGIN),
-    error("node-selector-count", _requirements, _count, "The operator says how many values there are.", _ORIGIN),
-    error("node-selector-value", _requirements, _values, "Values have the form of label values.", _ORIGIN),
-    error("node-field-key", _fields, _field_key, "The only field is metadata.name.", _ORIGIN),
-    error("node-field-operator", _fields, _field_operator, "Fields have In or NotIn with a single value.", _ORIGIN),
-    error("node-field-value", _fields, _field_values, "A node's name is a DNS subdomain.", _ORIGIN),
+    error(
+        "node-selector-terms", NODE_SELECTORS, on("nodeSelectorTerms", _no_terms), "A node selector has terms.", _ORIGIN
+    ),
+    error("node-selector-key", _LABELS, form("key", label_name), "Keys have the form of label keys.", _ORIGIN),
+    error(
+        "node-selector-operator",
+        _LABELS,
+        choice("operator", (*_LISTS, *_FLAGS, *_NUMBERS)),
+        "Operators are known.",
+        _ORIGIN,
+    ),
+    error("node-selector-count", _LABELS, _count, "The operator says how many values there are.", _ORIGIN),
+    error("node-selector-value", _LABELS, _values, "Values have the form of label values.", _ORIGIN),
+    error("node-field-key", _FIELDS, _field_key, "The only field is metadata.name.", _ORIGIN),
+    error("node-field-operator", _FIELDS, _field_operator, "Fields have In or NotIn with a single value.", _ORIGIN),
+    error("node-field-value", _FIELDS, _field_values, "A node's name is a DNS subdomain.", _ORIGIN),
 )

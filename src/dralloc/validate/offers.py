@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 from dralloc.api import UNSET, AttributeValue, DeviceClass, Node, ResourceSlice, Version
 from dralloc.api.node_selectors import selector_matches
+from dralloc.validate.places import CLASSES, SLICES
 from dralloc.validate.pools import find_pools
 from dralloc.validate.reach import Offer, Reach, find_reach
-from dralloc.validate.rule import Issue, Part, Scene, info, warning
-from dralloc.validate.walk import classes, slices
+from dralloc.validate.rule import Issue, Part, ValidationContext, info, warning
 from dralloc.validate.wishes import find_wishes
 
 __all__ = ["RULES"]
@@ -43,20 +43,20 @@ class _Typed(NamedTuple):
     types: dict[str, Offer]
 
 
-def _classes(scene: Scene) -> Iterator[Part[_Class]]:
-    reach = scene.view(find_reach)
-    return (Part(owner, "spec", _Class(one, reach)) for owner, _, one in classes(scene))
+def _classes(context: ValidationContext) -> Iterator[Part[_Class]]:
+    reach = context.view(find_reach)
+    return (Part(owner, "spec", _Class(one, reach)) for owner, _, one in CLASSES(context))
 
 
-def _slices(scene: Scene) -> Iterator[Part[_Slice]]:
-    given = {node.name: node for node in scene.cluster.nodes if scene.is_given(node)}
-    reach = scene.view(find_reach)
-    reached = {offer for name in scene.cluster.classes for offer in reach.of_class(name)}
+def _slices(context: ValidationContext) -> Iterator[Part[_Slice]]:
+    given = {node.name: node for node in context.cluster.nodes if context.is_given(node)}
+    reach = context.view(find_reach)
+    reached = {offer for name in context.cluster.classes for offer in reach.of_class(name)}
     unreached: dict[str, list[Offer]] = defaultdict(list)
-    for offer in reach.offers if scene.cluster.classes else ():
+    for offer in reach.offers if context.cluster.classes else ():
         if offer not in reached:
             unreached[offer.slice.name].append(offer)
-    for owner, path, _ in slices(scene):
+    for owner, path, _ in SLICES(context):
         if isinstance(owner, ResourceSlice):
             yield Part(owner, path, _Slice(owner, given, unreached[owner.name]))
 
@@ -90,35 +90,35 @@ def _nodes_match(one: _Slice, at: str) -> Iterator[Issue]:
         yield Issue(f"{at}.nodeSelector", "selects no node")
 
 
-def _orders(scene: Scene) -> Iterator[Part[_Order]]:
+def _orders(context: ValidationContext) -> Iterator[Part[_Order]]:
     """The first device of each pool that stands before a smaller one, if something accepts both."""
-    accepting = scene.view(_accepting)
-    for pool in scene.view(find_pools):
-        offers = [offer for offer in scene.view(_offers_by_pool).get(pool.id, ()) if offer.device.consumes_counters]
+    accepting = context.view(_accepting)
+    for pool in context.view(find_pools):
+        offers = [offer for offer in context.view(_offers_by_pool).get(pool.id, ()) if offer.device.consumes_counters]
         found = _first_larger(offers, accepting)
         if found is not None:
             yield Part(found.first.slice, f"spec.devices[{found.first.index}]", found)
 
 
-def _offers_by_pool(scene: Scene) -> Mapping[tuple[str, str], list[Offer]]:
+def _offers_by_pool(context: ValidationContext) -> Mapping[tuple[str, str], list[Offer]]:
     found: dict[tuple[str, str], list[Offer]] = defaultdict(list)
-    for offer in scene.view(find_reach).offers:
+    for offer in context.view(find_reach).offers:
         found[offer.pool.id].append(offer)
     return found
 
 
-def _accepting(scene: Scene) -> dict[Offer, list[str]]:
+def _accepting(context: ValidationContext) -> dict[Offer, list[str]]:
     """What accepts each device: requests, or classes if nothing is requested."""
     found: dict[Offer, list[str]] = defaultdict(list)
-    wishes = [wish for _, _, requests in scene.view(find_wishes) for one in requests for wish in one]
+    wishes = [wish for _, _, requests in context.view(find_wishes) for one in requests for wish in one]
     # Equal requests share the list of their candidates.
     different = {id(wish.candidates): wish for wish in reversed(wishes)}
     for wish in different.values():
         for offer in wish.candidates:
             found[offer].append(f'request "{wish.name}" of {wish.owner.title}')
     if not wishes:
-        reach = scene.view(find_reach)
-        for name in scene.cluster.classes:
+        reach = context.view(find_reach)
+        for name in context.cluster.classes:
             for offer in reach.of_class(name):
                 found[offer].append(f'class "{name}"')
     return found
@@ -159,9 +159,9 @@ def _order(one: _Order, at: str) -> Iterator[Issue]:
     yield Issue(at, f"{text}, and {one.accepted_by} accepts both: first fit takes the larger one first")
 
 
-def _types(scene: Scene) -> Iterator[Part[_Typed]]:
+def _types(context: ValidationContext) -> Iterator[Part[_Typed]]:
     found: dict[tuple[str, str], _Typed] = {}
-    for offer in scene.view(find_reach).offers:
+    for offer in context.view(find_reach).offers:
         for name, value in offer.device.attributes.items():
             qualified = name if "/" in name else f"{offer.pool.id.driver}/{name}"
             typed = found.setdefault((offer.pool.id.driver, qualified), _Typed(qualified, {}))

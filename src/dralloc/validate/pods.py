@@ -10,8 +10,8 @@ from dralloc.cluster import Cluster
 from dralloc.inventory.drift import Drift, find_drift
 from dralloc.names import ClaimKey
 from dralloc.validate.claims import request_names
-from dralloc.validate.rule import Issue, Part, Scene, error, warning
-from dralloc.validate.walk import claims
+from dralloc.validate.places import CLAIMS
+from dralloc.validate.rule import Issue, Part, ValidationContext, error, warning
 
 __all__ = ["RULES"]
 
@@ -40,10 +40,10 @@ class _Use(NamedTuple):
     entries: dict[str, _Entry]
 
 
-def _pods(scene: Scene) -> Iterator[Pod]:
+def _pods(context: ValidationContext) -> Iterator[Pod]:
     """Pods, one of those with the same owner."""
     seen: set[tuple[str, str, str]] = set()
-    for pod in scene.cluster.pods:
+    for pod in context.cluster.pods:
         for owner in pod.metadata.owner_references:
             identity = (owner.kind, pod.key.namespace, owner.name)
             if owner.controller and identity in seen:
@@ -53,15 +53,15 @@ def _pods(scene: Scene) -> Iterator[Pod]:
             yield pod
 
 
-def _entries(scene: Scene) -> Iterator[Part[_Entry]]:
-    for pod in _pods(scene):
+def _entries(context: ValidationContext) -> Iterator[Part[_Entry]]:
+    for pod in _pods(context):
         for index, entry in enumerate(pod.spec.resource_claims):
-            yield Part(pod, f"spec.resourceClaims[{index}]", _Entry(entry, pod.key.namespace, scene.cluster))
+            yield Part(pod, f"spec.resourceClaims[{index}]", _Entry(entry, pod.key.namespace, context.cluster))
 
 
-def _uses(scene: Scene) -> Iterator[Part[_Use]]:
-    for pod in _pods(scene):
-        entries = {one.name: _Entry(one, pod.key.namespace, scene.cluster) for one in pod.spec.resource_claims}
+def _uses(context: ValidationContext) -> Iterator[Part[_Use]]:
+    for pod in _pods(context):
+        entries = {one.name: _Entry(one, pod.key.namespace, context.cluster) for one in pod.spec.resource_claims}
         for field, containers in (("initContainers", pod.spec.init_containers), ("containers", pod.spec.containers)):
             for index, container in enumerate(containers):
                 yield Part(pod, f"spec.{field}[{index}].resources.claims", _Use(container, entries))
@@ -98,10 +98,10 @@ def _request_exists(use: _Use, at: str) -> Iterator[Issue]:
             yield Issue(f"{at}[{index}].request", f'"{claim.request}" is no request of the claim "{claim.name}"')
 
 
-def _drifts(scene: Scene) -> Iterator[Part[Drift]]:
-    if scene.cluster.slices:
-        given = [claim for _, _, claim in claims(scene)]
-        for drift in find_drift(scene.cluster.slices, given, scene.features):
+def _drifts(context: ValidationContext) -> Iterator[Part[Drift]]:
+    if context.cluster.slices:
+        given = [claim for _, _, claim in CLAIMS(context)]
+        for drift in find_drift(context.cluster.slices, given, context.features):
             owner: ApiObject = drift.claim
             yield Part(owner, drift.path, drift)
 

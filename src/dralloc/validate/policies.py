@@ -8,9 +8,9 @@ from typing import Final
 
 from dralloc.api import CapacityRequestPolicy, CapacityRequestPolicyRange, Device
 from dralloc.quantity import NANOS, Quantity
-from dralloc.validate.counters import counter_sets
-from dralloc.validate.rule import Issue, Part, Scene, at_most, error, unique
-from dralloc.validate.walk import devices
+from dralloc.validate.checks import at_most, unique
+from dralloc.validate.places import COUNTER_SETS, DEVICES
+from dralloc.validate.rule import Issue, Part, ValidationContext, error
 
 __all__ = ["RULES"]
 
@@ -48,21 +48,21 @@ class _Range:
         return any(value.nanos % NANOS for value in self.bounds.values())
 
 
-def _policies(scene: Scene) -> Iterator[Part[_Policy]]:
-    for owner, path, device in devices(scene):
+def _policies(context: ValidationContext) -> Iterator[Part[_Policy]]:
+    for owner, path, device in DEVICES(context):
         for name, capacity in device.capacity.items():
             if capacity.request_policy is not None and device.allow_multiple_allocations:
                 at = f"{path}.capacity[{name}].requestPolicy"
                 yield Part(owner, at, _Policy(capacity.value, capacity.request_policy))
-    for owner, path, one in counter_sets(scene):
+    for owner, path, one in COUNTER_SETS(context):
         for name, counter in one.counters.items():
             if counter.request_policy is not None:
                 at = f"{path}.counters[{name}].requestPolicy"
                 yield Part(owner, at, _Policy(counter.value, counter.request_policy))
 
 
-def _ranges(scene: Scene) -> Iterator[Part[_Range]]:
-    for owner, path, one in _policies(scene):
+def _ranges(context: ValidationContext) -> Iterator[Part[_Range]]:
+    for owner, path, one in _policies(context):
         policy = one.policy
         if policy.valid_range is not None and policy.default is not None and not policy.valid_values:
             yield Part(owner, f"{path}.validRange", _Range(one.total, policy.default, policy.valid_range))
@@ -178,11 +178,17 @@ def _step_multiple(one: _Range, at: str) -> Iterator[Issue]:
 
 RULES: Final = (
     error(
-        "policy-shareable", devices, _shareable, "Only a device with allowMultipleAllocations has policies.", _ORIGIN
+        "policy-shareable", DEVICES, _shareable, "Only a device with allowMultipleAllocations has policies.", _ORIGIN
     ),
     error("policy-one-of", _policies, _one_of, "A policy has validValues or validRange.", _ORIGIN),
     error("policy-default", _policies, _default, "A policy with values or a range has a default.", _ORIGIN),
-    error("policy-value-limit", _policies, _value_limit, "A policy has at most 10 valid values.", _ORIGIN),
+    error(
+        "policy-value-limit",
+        _policies,
+        _value_limit,
+        "A policy has at most 10 valid values.",
+        _ORIGIN,
+    ),
     error("policy-value-order", _policies, _value_order, "Valid values ascend.", _ORIGIN),
     error("policy-value-unique", _policies, _value_unique, "Valid values differ.", _ORIGIN),
     error("policy-value-size", _policies, _value_size, "Valid values are at most the whole value.", _ORIGIN),

@@ -13,7 +13,7 @@ from typing import Final
 
 from dralloc.api import Counter, CounterSet, DeviceCounterConsumption, ResourceSlice
 from dralloc.names import PoolID
-from dralloc.validate.rule import Issue, Part, Scene, info, warning
+from dralloc.validate.rule import Issue, Part, ValidationContext, info, warning
 
 __all__ = ["RULES", "Pool", "find_pools"]
 
@@ -85,10 +85,10 @@ class _Consumption:
         return f", here and for {self.more} more devices" if self.more else ""
 
 
-def find_pools(scene: Scene) -> list[Pool]:
+def find_pools(context: ValidationContext) -> list[Pool]:
     """Every pool."""
     found: dict[PoolID, list[ResourceSlice]] = defaultdict(list)
-    for one in scene.cluster.slices:
+    for one in context.cluster.slices:
         found[one.pool_id].append(one)
     return [_pool(id_, slices) for id_, slices in found.items()]
 
@@ -100,19 +100,19 @@ def _pool(id_: PoolID, slices: list[ResourceSlice]) -> Pool:
     return pool
 
 
-def _pools(scene: Scene) -> Iterator[Part[Pool]]:
-    return (Part(pool.slices[0], "spec", pool) for pool in scene.view(find_pools))
+def _pools(context: ValidationContext) -> Iterator[Part[Pool]]:
+    return (Part(pool.slices[0], "spec", pool) for pool in context.view(find_pools))
 
 
-def _members(scene: Scene) -> Iterator[Part[_Member]]:
-    for pool in scene.view(find_pools):
+def _members(context: ValidationContext) -> Iterator[Part[_Member]]:
+    for pool in context.view(find_pools):
         for one in (*pool.slices, *pool.older):
             yield Part(one, "spec", _Member(one, pool))
 
 
-def _consumptions(scene: Scene) -> Iterator[Part[_Consumption]]:
+def _consumptions(context: ValidationContext) -> Iterator[Part[_Consumption]]:
     """The first of equal consumptions of each slice."""
-    for pool in scene.view(find_pools):
+    for pool in context.view(find_pools):
         alike: dict[tuple[str, str], list[tuple[ResourceSlice, str, DeviceCounterConsumption]]] = defaultdict(list)
         for slice_, path, one in pool.consumptions:
             alike[slice_.name, repr(one)].append((slice_, path, one))

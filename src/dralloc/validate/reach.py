@@ -15,9 +15,9 @@ from dralloc.inventory.reach import NodeIndex
 from dralloc.match.taint_rules import TaintRules
 from dralloc.names import DeviceID
 from dralloc.quantity import Quantity
+from dralloc.validate.places import Details
 from dralloc.validate.pools import Pool, find_pools
-from dralloc.validate.rule import Scene
-from dralloc.validate.walk import Details
+from dralloc.validate.rule import ValidationContext
 from kubecel import CelCompileError, CelDevice, CelRuntimeError, CelSelector, compile_selector, convert_device
 
 __all__ = ["Offer", "Reach", "find_reach"]
@@ -65,7 +65,7 @@ _NO = _Verdict(accepts=False)
 class Reach:
     """Answers about all offers. Each selector is evaluated for each device at most once."""
 
-    scene: Scene
+    context: ValidationContext
     _verdicts: dict[str, dict[Offer, _Verdict]] = field(default_factory=dict)
     _of_class: dict[str, list[Offer]] = field(default_factory=dict)
     _failures: dict[tuple[object, ...], list[tuple[int, str]]] = field(default_factory=dict)
@@ -76,24 +76,24 @@ class Reach:
         """Every device."""
         return [
             Offer(slice_, index, device, pool)
-            for pool in self.scene.view(find_pools)
+            for pool in self.context.view(find_pools)
             for slice_ in pool.slices
             for index, device in enumerate(slice_.spec.devices)
         ]
 
     @cached_property
     def _nodes(self) -> NodeIndex:
-        return NodeIndex(self.scene.cluster.nodes)
+        return NodeIndex(self.context.cluster.nodes)
 
     @cached_property
     def _rules(self) -> TaintRules:
-        rules = self.scene.cluster.taint_rules if self.scene.features.DeviceTaintRules else ()
-        return TaintRules(rules, self.scene.cluster.classes)
+        rules = self.context.cluster.taint_rules if self.context.features.DeviceTaintRules else ()
+        return TaintRules(rules, self.context.cluster.classes)
 
     def of_class(self, name: str) -> list[Offer]:
         """The devices of a class."""
         if name not in self._of_class:
-            found = self.scene.cluster.classes.get(name)
+            found = self.context.cluster.classes.get(name)
             self._of_class[name] = [] if found is None else self.selected(found.spec.selectors, self.offers)
         return self._of_class[name]
 
@@ -142,7 +142,7 @@ class Reach:
         return [offer for offer in offers if all_tolerated(self._taints(offer), request.tolerations)]
 
     def _taints(self, offer: Offer) -> Sequence[DeviceTaint]:
-        if not self.scene.features.DeviceTaints:
+        if not self.context.features.DeviceTaints:
             return ()
         return (*offer.device.taints, *self._rules.taints(offer.id, lambda: offer.cel))
 
@@ -153,7 +153,7 @@ class Reach:
 
     def most_on_a_node(self, offers: Iterable[Offer]) -> int:
         """How many of the devices one node reaches at most."""
-        counts = [0] * len(self.scene.cluster.nodes)
+        counts = [0] * len(self.context.cluster.nodes)
         for offer in offers:
             spec = offer.slice.spec
             per_device = spec.per_device_node_selection
@@ -163,9 +163,9 @@ class Reach:
         return max(counts, default=0)
 
 
-def find_reach(scene: Scene) -> Reach:
-    """The view of a scene."""
-    return Reach(scene)
+def find_reach(context: ValidationContext) -> Reach:
+    """The view of a context."""
+    return Reach(context)
 
 
 def compiled(expression: str) -> CelSelector | None:

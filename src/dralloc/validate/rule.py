@@ -1,29 +1,18 @@
-"""How a rule is written: a small function over parts of objects, with an id, a level and words about it."""
+"""How a rule is written: the parts of objects it is about, what must hold there, an id, a level and words about it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sized
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from dralloc.api import ApiObject
 from dralloc.cluster import Cluster
 from dralloc.errors import Level
 from dralloc.features import Features
 
-__all__ = [
-    "Issue",
-    "Part",
-    "Rule",
-    "Scene",
-    "at_most",
-    "error",
-    "info",
-    "named",
-    "unique",
-    "warning",
-]
+__all__ = ["Check", "Issue", "Part", "Parts", "Rule", "ValidationContext", "error", "info", "warning"]
 
 T = TypeVar("T")
 
@@ -44,7 +33,7 @@ class Part(NamedTuple, Generic[T]):
 
 
 @dataclass(frozen=True)
-class Scene:
+class ValidationContext:
     """What is validated. Views of the whole that several rules need are worked out once, under their function."""
 
     cluster: Cluster
@@ -54,8 +43,8 @@ class Scene:
     def _views(self) -> dict[Hashable, Any]:
         return {}
 
-    def view(self, make: Callable[[Scene], T]) -> T:
-        """What the function makes of this scene."""
+    def view(self, make: Callable[[ValidationContext], T]) -> T:
+        """What the function makes of this context."""
         if make not in self._views:
             self._views[make] = make(self)
         found: T = self._views[make]
@@ -66,8 +55,15 @@ class Scene:
         return (one.kind, one.key) in self.cluster.sources
 
 
+Parts: TypeAlias = Callable[[ValidationContext], Iterable[Part[Any]]]
+"""Finds the parts that a rule is about."""
+
+Check: TypeAlias = Callable[[Any, str], Iterable[Issue]]
+"""Yields what is wrong with a part at a path."""
+
+
 @dataclass(frozen=True, slots=True)
-class Rule(Generic[T]):
+class Rule:
     """A rule about one kind of part.
 
     Parameters
@@ -88,65 +84,22 @@ class Rule(Generic[T]):
 
     id: str
     level: Level
-    parts: Callable[[Scene], Iterable[Part[T]]]
-    check: Callable[[T, str], Iterable[Issue]]
+    parts: Parts
+    check: Check
     help: str
     origin: str
 
 
-def error(
-    id: str,
-    parts: Callable[[Scene], Iterable[Part[T]]],
-    check: Callable[[T, str], Iterable[Issue]],
-    help: str,
-    origin: str = "resource.k8s.io validation",
-) -> Rule[T]:
+def error(id: str, parts: Parts, check: Check, help: str, origin: str = "resource.k8s.io validation") -> Rule:
     """A rule of the API server; by default one of ``pkg/apis/resource/validation``, Kubernetes 1.37."""
     return Rule(id, Level.ERROR, parts, check, help, origin)
 
 
-def warning(
-    id: str,
-    parts: Callable[[Scene], Iterable[Part[T]]],
-    check: Callable[[T, str], Iterable[Issue]],
-    help: str,
-    origin: str,
-) -> Rule[T]:
+def warning(id: str, parts: Parts, check: Check, help: str, origin: str) -> Rule:
     """A rule about what is accepted and will hurt."""
     return Rule(id, Level.WARNING, parts, check, help, origin)
 
 
-def info(
-    id: str,
-    parts: Callable[[Scene], Iterable[Part[T]]],
-    check: Callable[[T, str], Iterable[Issue]],
-    help: str,
-    origin: str,
-) -> Rule[T]:
+def info(id: str, parts: Parts, check: Check, help: str, origin: str) -> Rule:
     """A rule about what is worth knowing."""
     return Rule(id, Level.INFO, parts, check, help, origin)
-
-
-def named(text: str, path: str, judge: Callable[[str], str]) -> Iterator[Issue]:
-    """An issue if the text does not have the form that one of the functions of `dralloc.validate.names` asks for."""
-    if not text:
-        yield Issue(path, "is required")
-    elif reason := judge(text):
-        shown = text if len(text) <= 80 else f"{text[:38]}...{text[-38:]}"
-        yield Issue(path, f'"{shown}" {reason}')
-
-
-def at_most(limit: int, items: Sized, path: str, what: str) -> Iterator[Issue]:
-    """An issue if there are more items than allowed."""
-    if len(items) > limit:
-        yield Issue(path, f"has {len(items)} {what}, at most {limit} are allowed")
-
-
-def unique(keys: Iterable[Hashable], path: str, *, field: str = "") -> Iterator[Issue]:
-    """An issue for every item of the list at `path` whose key came before."""
-    seen: dict[Hashable, int] = {}
-    for index, key in enumerate(keys):
-        first = seen.setdefault(key, index)
-        if first != index:
-            shown = "/".join(str(part) for part in key if part) if isinstance(key, tuple) else key
-            yield Issue(f"{path}[{index}]{field}", f'"{shown}" is there before, at {path}[{first}]')

@@ -33,13 +33,13 @@ from dralloc.validate import (
     taints,
     wishes,
 )
-from dralloc.validate.rule import Issue, Part, Rule, Scene
+from dralloc.validate.rule import Issue, Part, Rule, ValidationContext
 from dralloc.validate.violation import Validation, Violation
 
 __all__ = ["REPEATED", "RULES", "SCHEMA", "UNKNOWN_FIELD", "validate", "validate_reading"]
 
 
-def _nothing(_scene: Scene) -> Iterator[Part[Finding]]:
+def _nothing(_context: ValidationContext) -> Iterator[Part[Finding]]:
     return iter(())
 
 
@@ -72,7 +72,7 @@ REPEATED: Final = Rule(
 )
 """What the loader takes the first of."""
 
-RULES: Final[tuple[Rule[Any], ...]] = (
+RULES: Final[tuple[Rule, ...]] = (
     SCHEMA,
     UNKNOWN_FIELD,
     REPEATED,
@@ -113,9 +113,9 @@ def validate(cluster: Cluster, features: Features = ALL_FEATURES) -> Validation:
     Validation
         A tuple of violations by object, in the order in which they were read, the worst first for each.
     """
-    scene = Scene(cluster, features)
+    context = ValidationContext(cluster, features)
     position = {identity: number for number, identity in enumerate(cluster.sources)}
-    found = list(_found(scene))
+    found = list(_found(context))
     found.sort(key=lambda entry: (position.get(_identity(entry[0]), len(position)), entry[1].level.rank))
     return Validation(violation for _, violation in found)
 
@@ -138,18 +138,18 @@ def _identity(one: ApiObject) -> tuple[str, Any]:
     return one.kind, one.key
 
 
-def _found(scene: Scene) -> Iterator[tuple[ApiObject, Violation]]:
+def _found(context: ValidationContext) -> Iterator[tuple[ApiObject, Violation]]:
     for parts, rules in _by_parts(RULES):
-        for owner, path, value in parts(scene):
+        for owner, path, value in parts(context):
             for rule in rules:
                 for issue in rule.check(value, path):
-                    source = scene.cluster.sources.get(_identity(owner), "")
+                    source = context.cluster.sources.get(_identity(owner), "")
                     yield owner, Violation(rule.level, rule.id, Finding(source, owner.title, *issue))
 
 
-def _by_parts(rules: Iterable[Rule[Any]]) -> list[tuple[Callable[[Scene], Iterable[Part[Any]]], list[Rule[Any]]]]:
+def _by_parts(rules: Iterable[Rule]) -> list[tuple[Callable[[ValidationContext], Iterable[Part[Any]]], list[Rule]]]:
     """Rules about the same parts together, so that these are visited once."""
-    together: dict[Callable[[Scene], Iterable[Part[Any]]], list[Rule[Any]]] = {}
+    together: dict[Callable[[ValidationContext], Iterable[Part[Any]]], list[Rule]] = {}
     for rule in rules:
         together.setdefault(rule.parts, []).append(rule)
     return list(together.items())

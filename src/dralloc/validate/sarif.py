@@ -21,7 +21,7 @@ _HOME: Final = "https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/re
 Json = dict[str, Any]
 
 
-def as_sarif(violations: Sequence[Violation], rules: Iterable[Rule[Any]]) -> Json:
+def as_sarif(violations: Sequence[Violation], rules: Iterable[Rule]) -> Json:
     """A log with one run. All rules are in it, so that a viewer can tell what was looked at.
 
     Source: OASIS Static Analysis Results Interchange Format, version 2.1.0.
@@ -41,7 +41,7 @@ def as_sarif(violations: Sequence[Violation], rules: Iterable[Rule[Any]]) -> Jso
     }
 
 
-def _descriptor(rule: Rule[Any]) -> Json:
+def _descriptor(rule: Rule) -> Json:
     return {
         "id": rule.id,
         "shortDescription": {"text": rule.help},

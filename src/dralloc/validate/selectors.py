@@ -6,36 +6,20 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from dralloc.api import DeviceSelector, OpaqueDeviceConfiguration
 from dralloc.features import Features
+from dralloc.validate.checks import form, limit, on, required, size_of
 from dralloc.validate.names import driver_name
-from dralloc.validate.rule import Issue, Part, Scene, at_most, error, named
-from dralloc.validate.walk import classes, configurations, details, opaque, selectors
+from dralloc.validate.places import CLASSES, CONFIGURATIONS, DETAILS, OPAQUE, SELECTORS, Places
+from dralloc.validate.rule import Check, Issue, Part, Parts, ValidationContext, error
 from kubecel import CelCompileError, FeatureGates, compile_selector, estimated_cost
 
-__all__ = ["MAX_COST", "RULES", "Expression", "raw_object", "too_long"]
+__all__ = ["MAX_COST", "RULES", "Expression", "expressions", "raw_object", "too_long"]
 
 MAX_SELECTORS: Final = 32
 MAX_EXPRESSION: Final = 10 * 1024
 MAX_COST: Final = 1_000_000
 MAX_PARAMETERS: Final = 10 * 1024
 _COMPILE: Final = "resource.k8s.io validation, validateCELExpression; KEP-4381"
-
-
-def _lists(scene: Scene) -> Iterator[Part[tuple[DeviceSelector, ...]]]:
-    for owner, _, one in classes(scene):
-        yield Part(owner, "spec.selectors", one.spec.selectors)
-    for owner, path, request in details(scene):
-        yield Part(owner, f"{path}.selectors", request.selectors)
-
-
-def _limit(items: tuple[DeviceSelector, ...], at: str) -> Iterator[Issue]:
-    yield from at_most(MAX_SELECTORS, items, at, "selectors")
-
-
-def _cel(selector: DeviceSelector, at: str) -> Iterator[Issue]:
-    if selector.cel is None:
-        yield Issue(f"{at}.cel", "is required")
 
 
 class Expression(NamedTuple):
@@ -50,15 +34,19 @@ class Expression(NamedTuple):
         return FeatureGates(self.features.ConsumableCapacity, self.features.ListTypeAttributes)
 
 
-def _expressions(scene: Scene) -> Iterator[Part[Expression]]:
-    for owner, path, selector in selectors(scene):
-        if selector.cel is not None:
-            yield Part(owner, f"{path}.cel.expression", Expression(selector.cel.expression, scene.features))
+def expressions(places: Places) -> Parts:
+    """The expressions at some places, with what they may use."""
+
+    def found(context: ValidationContext) -> Iterator[Part[Expression]]:
+        for owner, path, text in places(context):
+            yield Part(owner, path, Expression(text, context.features))
+
+    return found
 
 
 def too_long(one: Expression, at: str) -> Iterator[Issue]:
     """An issue with an expression that is longer than the API allows."""
-    size = len(one.text.encode(errors="surrogatepass"))
+    size = size_of(one.text)
     if size > MAX_EXPRESSION:
         yield Issue(at, f"is {size} bytes long, at most {MAX_EXPRESSION} are allowed")
 
@@ -80,36 +68,38 @@ def _cost(one: Expression, at: str) -> Iterator[Issue]:
         yield Issue(at, f"is too complex: it may cost {cost}, at most {MAX_COST} are allowed")
 
 
-def _config_kind(config: Any, at: str) -> Iterator[Issue]:
-    if config.opaque is None:
-        yield Issue(f"{at}.opaque", "is required")
+def raw_object(fields: str, most: int) -> Check:
+    """Something is an object whose JSON is not too long."""
+
+    def look(value: Any, at: str) -> Iterator[Issue]:
+        if not isinstance(value, dict):
+            yield Issue(at, "must be a JSON object")
+        elif (size := size_of(json.dumps(value, separators=(",", ":"), ensure_ascii=False))) > most:
+            yield Issue(at, f"is {size} bytes long as JSON, at most {most} are allowed")
+
+    return on(fields, look)
 
 
-def _driver(config: OpaqueDeviceConfiguration, at: str) -> Iterator[Issue]:
-    yield from named(config.driver, f"{at}.driver", driver_name)
-
-
-def raw_object(value: Any, path: str, limit: int) -> Iterator[Issue]:
-    """Issues with something that must be an object whose JSON is not too long."""
-    if not isinstance(value, dict):
-        yield Issue(path, "must be a JSON object")
-        return
-    size = len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="surrogatepass"))
-    if size > limit:
-        yield Issue(path, f"is {size} bytes long as JSON, at most {limit} are allowed")
-
-
-def _parameters(config: OpaqueDeviceConfiguration, at: str) -> Iterator[Issue]:
-    yield from raw_object(config.parameters, f"{at}.parameters", MAX_PARAMETERS)
-
+_EXPRESSIONS: Final = expressions(SELECTORS / "cel.expression")
+_LISTS: Final = CLASSES / "spec" | DETAILS
 
 RULES: Final = (
-    error("selector-limit", _lists, _limit, "There are at most 32 selectors."),
-    error("selector-cel", selectors, _cel, "A selector is a CEL expression."),
-    error("selector-length", _expressions, too_long, "An expression has at most 10 KiB.", _COMPILE),
-    error("selector-compile", _expressions, _compiles, "An expression compiles and gives a bool.", _COMPILE),
-    error("selector-cost", _expressions, _cost, "An expression costs at most 1,000,000 by its estimate.", _COMPILE),
-    error("config-opaque", configurations, _config_kind, "A configuration has opaque parameters."),
-    error("config-driver", opaque, _driver, "A driver's name is a DNS subdomain of at most 63 characters."),
-    error("config-parameters", opaque, _parameters, "Parameters are a JSON object of at most 10 KiB."),
+    error("selector-limit", _LISTS, limit(MAX_SELECTORS, "selectors", "selectors"), "There are at most 32 selectors."),
+    error("selector-cel", SELECTORS, required("cel"), "A selector is a CEL expression."),
+    error("selector-length", _EXPRESSIONS, too_long, "An expression has at most 10 KiB.", _COMPILE),
+    error("selector-compile", _EXPRESSIONS, _compiles, "An expression compiles and gives a bool.", _COMPILE),
+    error("selector-cost", _EXPRESSIONS, _cost, "An expression costs at most 1,000,000 by its estimate.", _COMPILE),
+    error("config-opaque", CONFIGURATIONS, required("opaque"), "A configuration has opaque parameters."),
+    error(
+        "config-driver",
+        OPAQUE,
+        form("driver", driver_name),
+        "A driver's name is a DNS subdomain of at most 63 characters.",
+    ),
+    error(
+        "config-parameters",
+        OPAQUE,
+        raw_object("parameters", MAX_PARAMETERS),
+        "Parameters are a JSON object of at most 10 KiB.",
+    ),
 )

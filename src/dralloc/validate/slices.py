@@ -2,50 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dralloc.api import AttributeValue, Device, ResourceSliceSpec
+from dralloc.validate.checks import at_most, choices, distinct, form, not_false, not_negative, on, positive
 from dralloc.validate.names import dns_subdomain, driver_name, fully_qualified_name, pool_name
-from dralloc.validate.rule import Issue, at_most, error, named, unique
-from dralloc.validate.walk import slices
+from dralloc.validate.places import RESULTS, SLICES
+from dralloc.validate.rule import Issue, error
 
-__all__ = ["RULES", "partition_type", "skip_pairs", "skip_values"]
+__all__ = ["RULES", "partition_type"]
 
 MAX_DEVICES: Final = 128
 MAX_ADVANCED_DEVICES: Final = 64
 MAX_CONSUMED_COUNTERS: Final = 2048
 _ONE_OF: Final = "nodeName, nodeSelector, allNodes, perDeviceNodeSelection"
-
-
-def _driver(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
-    yield from named(spec.driver, f"{at}.driver", driver_name)
-
-
-def _pool_name(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
-    yield from named(spec.pool.name, f"{at}.pool.name", pool_name)
-
-
-def _pool_count(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
-    count = spec.pool.resource_slice_count
-    if count <= 0:
-        yield Issue(f"{at}.pool.resourceSliceCount", f"{count} is not greater than zero")
-
-
-def _pool_generation(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
-    if spec.pool.generation < 0:
-        yield Issue(f"{at}.pool.generation", f"{spec.pool.generation} is negative")
-
-
-def _node_name(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
-    if spec.node_name is not None:
-        yield from named(spec.node_name, f"{at}.nodeName", dns_subdomain)
-
-
-def _not_false(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
-    for field, value in (("allNodes", spec.all_nodes), ("perDeviceNodeSelection", spec.per_device_node_selection)):
-        if value is False:
-            yield Issue(f"{at}.{field}", "must be true or left out")
+_SKIPPED: Final = "skipNodeOperations"
+_OPERATIONS: Final = ("NodePrepareResources", "NodeUnprepareResources", "*")
 
 
 def _one_selection(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
@@ -68,11 +41,9 @@ def _devices_or_counters(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
 
 
 def _advanced(device: Device) -> bool:
-    return bool(device.taints or device.consumes_counters or any(map(_is_list, device.attributes.values())))
-
-
-def _is_list(value: AttributeValue) -> bool:
-    return isinstance(value, tuple)
+    return bool(
+        device.taints or device.consumes_counters or any(isinstance(one, tuple) for one in device.attributes.values())
+    )
 
 
 def _device_limit(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
@@ -80,10 +51,6 @@ def _device_limit(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
     if MAX_ADVANCED_DEVICES < len(spec.devices) <= MAX_DEVICES and any(map(_advanced, spec.devices)):
         what = "devices of which some have taints, lists or consume counters"
         yield from at_most(MAX_ADVANCED_DEVICES, spec.devices, f"{at}.devices", what)
-
-
-def _unique_devices(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
-    yield from unique((device.name for device in spec.devices), f"{at}.devices")
 
 
 def _consumed(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
@@ -97,11 +64,6 @@ def partition_type(spec: ResourceSliceSpec, device: Device) -> AttributeValue | 
     """The attribute that the slice calls the type of its partitions; the driver's domain may be left out."""
     name = spec.partition_type_attribute or ""
     return device.attributes.get(name, device.attributes.get(name.removeprefix(f"{spec.driver}/")))
-
-
-def _partition_name(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
-    if spec.partition_type_attribute is not None:
-        yield from named(spec.partition_type_attribute, f"{at}.partitionTypeAttribute", fully_qualified_name)
 
 
 def _partition_use(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
@@ -120,71 +82,83 @@ def _partition_values(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
             yield Issue(path, "must be a string, as the device consumes counters and partitionTypeAttribute names it")
 
 
-def skip_values(operations: tuple[str, ...], at: str) -> Iterator[Issue]:
-    """Only known operations can be skipped (gate DRAOptionalNodeOperations)."""
-    for index, operation in enumerate(operations):
-        if operation not in ("NodePrepareResources", "NodeUnprepareResources", "*"):
-            text = f'"{operation}" is not one of NodePrepareResources, NodeUnprepareResources, *'
-            yield Issue(f"{at}[{index}]", text)
-
-
-def skip_pairs(operations: tuple[str, ...], at: str) -> Iterator[Issue]:
-    """Whether what is prepared is also undone."""
+def _prepared_only(operations: Sequence[str], at: str) -> Iterator[Issue]:
     if "NodePrepareResources" in operations and not {"NodeUnprepareResources", "*"} & set(operations):
         yield Issue(at, "NodePrepareResources can only be skipped together with NodeUnprepareResources")
 
 
-def _skip_values(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
-    yield from skip_values(spec.skip_node_operations, f"{at}.skipNodeOperations")
-
-
-def _skip_unique(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
-    yield from unique(spec.skip_node_operations, f"{at}.skipNodeOperations")
-
-
-def _skip_pairs(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
-    yield from skip_pairs(spec.skip_node_operations, f"{at}.skipNodeOperations")
-
-
 RULES: Final = (
-    error("slice-driver", slices, _driver, "A driver's name is a DNS subdomain of at most 63 characters."),
-    error("pool-name", slices, _pool_name, "A pool's name is DNS subdomains joined by slashes, up to 253 characters."),
-    error("pool-slice-count", slices, _pool_count, "A pool has at least one slice."),
-    error("pool-generation", slices, _pool_generation, "A pool's generation is not negative."),
-    error("slice-node-name", slices, _node_name, "A node's name is a DNS subdomain."),
-    error("slice-node-selection-false", slices, _not_false, "allNodes and perDeviceNodeSelection are true or absent."),
-    error("slice-node-selection", slices, _one_selection, f"A slice says one of {_ONE_OF}."),
-    error("slice-node-selector-terms", slices, _one_term, "The node selector of a slice has exactly one term."),
+    error(
+        "slice-driver",
+        SLICES,
+        form("driver", driver_name),
+        "A driver's name is a DNS subdomain of at most 63 characters.",
+    ),
+    error(
+        "pool-name",
+        SLICES,
+        form("pool.name", pool_name),
+        "A pool's name is DNS subdomains joined by slashes, up to 253 characters.",
+    ),
+    error("pool-slice-count", SLICES, positive("pool.resourceSliceCount"), "A pool has at least one slice."),
+    error("pool-generation", SLICES, not_negative("pool.generation"), "A pool's generation is not negative."),
+    error("slice-node-name", SLICES, form("nodeName", dns_subdomain), "A node's name is a DNS subdomain."),
+    error(
+        "slice-node-selection-false",
+        SLICES,
+        not_false("allNodes|perDeviceNodeSelection"),
+        "allNodes and perDeviceNodeSelection are true or absent.",
+    ),
+    error("slice-node-selection", SLICES, _one_selection, f"A slice says one of {_ONE_OF}."),
+    error("slice-node-selector-terms", SLICES, _one_term, "The node selector of a slice has exactly one term."),
     error(
         "slice-devices-or-counters",
-        slices,
+        SLICES,
         _devices_or_counters,
         "A slice holds devices or counters, not both.",
         "resource.k8s.io validation; KEP-4815",
     ),
     error(
         "slice-device-limit",
-        slices,
+        SLICES,
         _device_limit,
         "A slice has at most 128 devices, or 64 if any of them has taints or lists or consumes counters.",
     ),
-    error("slice-device-unique", slices, _unique_devices, "The names of a slice's devices differ."),
+    error("slice-device-unique", SLICES, distinct("devices", "name"), "The names of a slice's devices differ."),
     error(
         "slice-consumed-counter-limit",
-        slices,
+        SLICES,
         _consumed,
         "The devices of a slice consume at most 2048 counters together.",
         "KEP-4815, limits of a ResourceSlice",
     ),
-    error("partition-type-name", slices, _partition_name, "partitionTypeAttribute is a name with a domain."),
-    error("partition-type-use", slices, _partition_use, "partitionTypeAttribute needs devices that consume counters."),
+    error(
+        "partition-type-name",
+        SLICES,
+        form("partitionTypeAttribute", fully_qualified_name),
+        "partitionTypeAttribute is a name with a domain.",
+    ),
+    error("partition-type-use", SLICES, _partition_use, "partitionTypeAttribute needs devices that consume counters."),
     error(
         "partition-type-value",
-        slices,
+        SLICES,
         _partition_values,
         "Every device that consumes counters has the attribute that partitionTypeAttribute names, as a string.",
     ),
-    error("slice-skip-value", slices, _skip_values, "skipNodeOperations lists known operations."),
-    error("slice-skip-unique", slices, _skip_unique, "skipNodeOperations lists each operation once."),
-    error("slice-skip-pair", slices, _skip_pairs, "Preparing is only skipped if unpreparing is."),
+    *(
+        rule
+        for kind, parts in (("slice", SLICES), ("result", RESULTS))
+        for rule in (
+            error(
+                f"{kind}-skip-value",
+                parts,
+                choices(_SKIPPED, _OPERATIONS),
+                "skipNodeOperations lists known operations.",
+            ),
+            error(f"{kind}-skip-unique", parts, distinct(_SKIPPED), "skipNodeOperations lists each operation once."),
+            error(
+                f"{kind}-skip-pair", parts, on(_SKIPPED, _prepared_only), "Preparing is only skipped if unpreparing is."
+            ),
+        )
+    ),
 )

@@ -5,43 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from dralloc.api import Device, DeviceTaint, DeviceToleration
+from dralloc.api import DeviceTaint, DeviceToleration
+from dralloc.validate.checks import choice, form, limit, named, required
 from dralloc.validate.names import label_name, label_value
-from dralloc.validate.rule import Issue, Part, Scene, at_most, error, named, warning
-from dralloc.validate.walk import Details, details, devices, statuses
+from dralloc.validate.places import DETAILS, DEVICES, RESULTS, TAINT_RULES
+from dralloc.validate.rule import Issue, error, warning
 
 __all__ = ["RULES"]
 
 MAX_TAINTS: Final = 16
 MAX_TOLERATIONS: Final = 16
 _EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
+_TAINTS: Final = DEVICES / "taints[]" | TAINT_RULES / "spec.taint"
+_TOLERATIONS: Final = (DETAILS | RESULTS) / "tolerations[]"
+"""Of requests, and of the results that repeat them."""
 
 
-def _taints(scene: Scene) -> Iterator[Part[DeviceTaint]]:
-    for owner, path, device in devices(scene):
-        for index, taint in enumerate(device.taints):
-            yield Part(owner, f"{path}.taints[{index}]", taint)
-    for rule in scene.cluster.taint_rules:
-        yield Part(rule, "spec.taint", rule.spec.taint)
-
-
-def _tolerations(scene: Scene) -> Iterator[Part[DeviceToleration]]:
-    """The tolerations of requests, and of the results that repeat them."""
-    for owner, path, request in details(scene):
-        for index, toleration in enumerate(request.tolerations):
-            yield Part(owner, f"{path}.tolerations[{index}]", toleration)
-    for owner, path, status in statuses(scene):
-        for number, result in enumerate(status.allocation.devices.results if status.allocation else ()):
-            for index, toleration in enumerate(result.tolerations):
-                yield Part(owner, f"{path}.allocation.devices.results[{number}].tolerations[{index}]", toleration)
-
-
-def _limit(device: Device, at: str) -> Iterator[Issue]:
-    yield from at_most(MAX_TAINTS, device.taints, f"{at}.taints", "taints")
-
-
-def _key(taint: DeviceTaint, at: str) -> Iterator[Issue]:
-    yield from named(taint.key, f"{at}.key", label_name)
+_KNOWN_EFFECT: Final = choice("effect", _EFFECTS, empty=True)
 
 
 def _value(one: DeviceTaint, at: str) -> Iterator[Issue]:
@@ -50,19 +30,7 @@ def _value(one: DeviceTaint, at: str) -> Iterator[Issue]:
 
 
 def _effect(taint: DeviceTaint, at: str) -> Iterator[Issue]:
-    if not taint.effect:
-        yield Issue(f"{at}.effect", "is required")
-    else:
-        yield from _known_effect(taint, at)
-
-
-def _known_effect(one: DeviceTaint | DeviceToleration, at: str) -> Iterator[Issue]:
-    if one.effect and one.effect not in _EFFECTS:
-        yield Issue(f"{at}.effect", f'"{one.effect}" is not one of {", ".join(_EFFECTS)}')
-
-
-def _toleration_limit(request: Details, at: str) -> Iterator[Issue]:
-    yield from at_most(MAX_TOLERATIONS, request.tolerations, f"{at}.tolerations", "tolerations")
+    yield from (_KNOWN_EFFECT if taint.effect else required("effect"))(taint, at)
 
 
 def _toleration_key(toleration: DeviceToleration, at: str) -> Iterator[Issue]:
@@ -86,24 +54,24 @@ def _no_key(toleration: DeviceToleration, at: str) -> Iterator[Issue]:
 
 
 RULES: Final = (
-    error("taint-limit", devices, _limit, "A device has at most 16 taints."),
-    error("taint-key", _taints, _key, "A taint's key has the form of a label key."),
-    error("taint-value", _taints, _value, "A taint's value has the form of a label value."),
-    error("taint-effect", _taints, _effect, "A taint's effect is None, NoSchedule or NoExecute."),
-    error("toleration-key", _tolerations, _toleration_key, "A toleration's key has the form of a label key."),
-    error("toleration-value", _tolerations, _toleration_value, "A toleration's value has the form of a label value."),
-    error("toleration-exists", _tolerations, _exists, "With Exists there is no value."),
-    error("toleration-effect", _tolerations, _known_effect, "An effect is None, NoSchedule or NoExecute, or absent."),
+    error("taint-limit", DEVICES, limit(MAX_TAINTS, "taints", "taints"), "A device has at most 16 taints."),
+    error("taint-key", _TAINTS, form("key", label_name), "A taint's key has the form of a label key."),
+    error("taint-value", _TAINTS, _value, "A taint's value has the form of a label value."),
+    error("taint-effect", _TAINTS, _effect, "A taint's effect is None, NoSchedule or NoExecute."),
+    error("toleration-key", _TOLERATIONS, _toleration_key, "A toleration's key has the form of a label key."),
+    error("toleration-value", _TOLERATIONS, _toleration_value, "A toleration's value has the form of a label value."),
+    error("toleration-exists", _TOLERATIONS, _exists, "With Exists there is no value."),
+    error("toleration-effect", _TOLERATIONS, _KNOWN_EFFECT, "An effect is None, NoSchedule or NoExecute, or absent."),
     warning(
         "toleration-limit",
-        details,
-        _toleration_limit,
+        DETAILS,
+        limit(MAX_TOLERATIONS, "tolerations", "tolerations"),
         "A request has at most 16 tolerations, as the API documents without checking it.",
         "resource.k8s.io types, DeviceTolerationsMaxLength",
     ),
     warning(
         "toleration-no-key",
-        _tolerations,
+        _TOLERATIONS,
         _no_key,
         "A toleration without key tolerates something only with Exists.",
         "resource.k8s.io types, DeviceToleration",

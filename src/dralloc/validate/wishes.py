@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from dralloc.api import ApiObject, DeviceClaim, ResourceClaim
+from dralloc.validate.places import SPECS, Details
 from dralloc.validate.reach import Offer, Reach, compiled, find_reach
-from dralloc.validate.rule import Issue, Part, Scene, info, warning
-from dralloc.validate.walk import Details, specs
+from dralloc.validate.rule import Issue, Part, ValidationContext, info, warning
 
 __all__ = ["RULES", "Wish", "find_wishes"]
 
@@ -52,7 +52,7 @@ class Wish:
     @cached_property
     def stop(self) -> _Stop | None:
         """What cannot be passed; None if there may be devices."""
-        answers = self.reach.scene.view(_answers)
+        answers = self.reach.context.view(_answers)
         key = _kind(self.request)
         if key not in answers:
             answers[key] = _stop(self.request, self.reach)
@@ -65,14 +65,14 @@ def _kind(request: Details) -> str:
     return repr((*asked, request.allocation_mode, request.count))
 
 
-def _answers(_scene: Scene) -> dict[str, _Stop | None]:
+def _answers(_context: ValidationContext) -> dict[str, _Stop | None]:
     """The answers so far, by kind of request."""
     return {}
 
 
 def _can_be_judged(request: Details, reach: Reach) -> bool:
     """Whether there are devices and the class, and all expressions compile: else there are other violations."""
-    found = reach.scene.cluster.classes.get(request.device_class_name)
+    found = reach.context.cluster.classes.get(request.device_class_name)
     if found is None or not reach.offers:
         return False
     expressions = (one.cel.expression for one in (*found.spec.selectors, *request.selectors) if one.cel)
@@ -131,12 +131,12 @@ def _devices(count: int) -> str:
     return f"{count} device{'s' if count != 1 else ''}"
 
 
-def find_wishes(scene: Scene) -> list[tuple[DeviceClaim, str, list[list[Wish]]]]:
+def find_wishes(context: ValidationContext) -> list[tuple[DeviceClaim, str, list[list[Wish]]]]:
     """For every claim and template without allocation: what it asks for, by request and alternative."""
-    reach = scene.view(find_reach)
+    reach = context.view(find_reach)
     return [
         (spec, path, [list(_alternatives(owner, path, spec, number, reach)) for number in range(len(spec.requests))])
-        for owner, path, spec in specs(scene)
+        for owner, path, spec in SPECS(context)
         if not (isinstance(owner, ResourceClaim) and owner.status.allocation is not None)
     ]
 
@@ -149,8 +149,8 @@ def _alternatives(owner: ApiObject, path: str, spec: DeviceClaim, number: int, r
         yield Wish(owner, f"{at}.firstAvailable[{index}]", f"{request.name}/{sub.name}", sub, reach)
 
 
-def _choices(scene: Scene) -> Iterator[Part[_Choice]]:
-    for _, _, requests in scene.view(find_wishes):
+def _choices(context: ValidationContext) -> Iterator[Part[_Choice]]:
+    for _, _, requests in context.view(find_wishes):
         for alternatives in requests:
             for wish in alternatives:
                 others = any(not other.stop for other in alternatives if other is not wish)
@@ -175,13 +175,13 @@ def _alternative(choice: _Choice, at: str) -> Iterator[Issue]:
 
 
 def _class_exists(choice: _Choice, at: str) -> Iterator[Issue]:
-    cluster, name = choice.wish.reach.scene.cluster, choice.wish.request.device_class_name
+    cluster, name = choice.wish.reach.context.cluster, choice.wish.request.device_class_name
     if cluster.classes and name and name not in cluster.classes:
         yield Issue(f"{at}.deviceClassName", f'class "{name}" does not exist')
 
 
 def _class_known(choice: _Choice, at: str) -> Iterator[Issue]:
-    if not choice.wish.reach.scene.cluster.classes:
+    if not choice.wish.reach.context.cluster.classes:
         name = choice.wish.request.device_class_name
         yield Issue(f"{at}.deviceClassName", f'class "{name}" cannot be looked up, as no class was given')
 
@@ -200,8 +200,8 @@ class _Constraint(NamedTuple):
     wishes: list[Wish]
 
 
-def _constraints(scene: Scene) -> Iterator[Part[_Constraint]]:
-    for spec, path, requests in scene.view(find_wishes):
+def _constraints(context: ValidationContext) -> Iterator[Part[_Constraint]]:
+    for spec, path, requests in context.view(find_wishes):
         wishes = [wish for alternatives in requests for wish in alternatives]
         for index, one in enumerate(spec.constraints):
             attribute = one.match_attribute or one.distinct_attribute

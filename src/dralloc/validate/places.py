@@ -1,0 +1,135 @@
+"""Where the parts lie that rules are about. Objects that this program made for others are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from pydantic.alias_generators import to_snake
+
+from dralloc.api import ApiObject, DeviceSubRequest, ExactDeviceRequest
+from dralloc.validate.rule import Part, ValidationContext
+
+__all__ = [
+    "ALLOCATIONS",
+    "CLAIMS",
+    "CLASSES",
+    "CONFIGURATIONS",
+    "CONSUMPTIONS",
+    "COUNTER_SETS",
+    "DETAILS",
+    "DEVICES",
+    "EXACT",
+    "METADATA",
+    "NODE_SELECTORS",
+    "OF_CLUSTER",
+    "OPAQUE",
+    "REQUESTS",
+    "RESOURCES",
+    "RESULTS",
+    "SELECTORS",
+    "SLICES",
+    "SPECS",
+    "TAINT_RULES",
+    "TEMPLATES",
+    "Details",
+    "Places",
+]
+
+Details: TypeAlias = ExactDeviceRequest | DeviceSubRequest
+"""What ``exactly`` and an entry of ``firstAvailable`` have in common."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Paths into objects of some kinds: ``[]`` stands for all items of a list, ``a|b`` for both fields.
+
+    What is absent is passed over.
+    """
+
+    paths: tuple[tuple[str, str], ...]
+
+    def __call__(self, context: ValidationContext) -> Iterator[Part[Any]]:
+        """The parts at these places, object by object."""
+        for kind, path in self.paths:
+            steps = _steps(path)
+            for owner in context.view(_objects)[kind]:
+                yield from _walk(owner, owner, "", steps)
+
+    def __truediv__(self, below: str) -> Places:
+        return Places(tuple((kind, f"{path}.{below}".removeprefix(".")) for kind, path in self.paths))
+
+    def __or__(self, other: Places) -> Places:
+        return Places(self.paths + other.paths)
+
+
+_Steps: TypeAlias = tuple[tuple[tuple[str, str, bool], ...], ...]
+"""For each step of a path, the fields to go to: name on the wire, name here, whether all items are meant."""
+
+
+@lru_cache
+def _steps(path: str) -> _Steps:
+    return tuple(
+        tuple((field.removesuffix("[]"), to_snake(field.removesuffix("[]")), field.endswith("[]")) for field in step)
+        for step in (text.split("|") for text in path.split(".") if text)
+    )
+
+
+def _walk(owner: ApiObject, value: Any, at: str, steps: _Steps) -> Iterator[Part[Any]]:
+    if not steps:
+        yield Part(owner, at, value)
+        return
+    fields, *rest = steps
+    for wire, python, every in fields:
+        below, path = getattr(value, python), f"{at}.{wire}" if at else wire
+        if every:
+            for index, item in enumerate(below):
+                yield from _walk(owner, item, f"{path}[{index}]", tuple(rest))
+        elif below is not None:
+            yield from _walk(owner, below, path, tuple(rest))
+
+
+def _objects(context: ValidationContext) -> dict[str, list[Any]]:
+    cluster = context.cluster
+    return {
+        "slices": list(cluster.slices),
+        "classes": list(cluster.classes.values()),
+        "claims": [claim for claim in cluster.claims if context.is_given(claim)],
+        "templates": list(cluster.templates),
+        "taint_rules": list(cluster.taint_rules),
+    }
+
+
+def _all(*kinds: str) -> Places:
+    return Places(tuple((kind, "") for kind in kinds))
+
+
+CLASSES: Final = _all("classes")
+CLAIMS: Final = _all("claims")
+TEMPLATES: Final = _all("templates")
+TAINT_RULES: Final = _all("taint_rules")
+OF_CLUSTER: Final = _all("slices") | CLASSES
+"""Slices and classes, which belong to no namespace."""
+RESOURCES: Final = OF_CLUSTER | CLAIMS | TEMPLATES
+"""Every object of ``resource.k8s.io``."""
+METADATA: Final = RESOURCES / "metadata" | TEMPLATES / "spec.metadata"
+
+SLICES: Final = _all("slices") / "spec"
+DEVICES: Final = SLICES / "devices[]"
+COUNTER_SETS: Final = SLICES / "sharedCounters[]"
+CONSUMPTIONS: Final = DEVICES / "consumesCounters[]"
+
+SPECS: Final = CLAIMS / "spec.devices" | TEMPLATES / "spec.spec.devices"
+"""What claims and templates ask for."""
+REQUESTS: Final = SPECS / "requests[]"
+EXACT: Final = REQUESTS / "exactly"
+DETAILS: Final = REQUESTS / "exactly|firstAvailable[]"
+SELECTORS: Final = CLASSES / "spec.selectors[]" | DETAILS / "selectors[]"
+
+ALLOCATIONS: Final = CLAIMS / "status.allocation"
+RESULTS: Final = ALLOCATIONS / "devices.results[]"
+CONFIGURATIONS: Final = CLASSES / "spec.config[]" | SPECS / "config[]" | ALLOCATIONS / "devices.config[]"
+OPAQUE: Final = CONFIGURATIONS / "opaque"
+NODE_SELECTORS: Final = (SLICES | DEVICES | ALLOCATIONS) / "nodeSelector"
