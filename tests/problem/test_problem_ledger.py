@@ -77,7 +77,7 @@ def test_what_is_in_use_on_a_counter_set_has_a_group_in_common() -> None:
     mps = replace(mig, slot=1, compatibility=((7, frozenset({"mps"})),))
     ledger = Ledger(problem(mig, mps))
     ledger.enter(mig, NOTHING, share=False)
-    assert list(ledger.shortages(mps, NOTHING)) == [Shortage(Scarcity.COMPATIBILITY, 7)]
+    assert list(ledger.shortages(mps, NOTHING)) == [Shortage(Scarcity.GROUPS, 7)]
     ledger.revoke(mig, NOTHING, share=False)
     assert ledger.fits(mps, NOTHING)
 

@@ -128,7 +128,7 @@ class View:
         """By counter set, the compatibility groups that allocated devices there have in common (KEP-5963)."""
         usage = self.problem.usage
         found = dict(usage.compatibility)
-        for device in self.problem.devices if self.problem.has_compatibility_groups else ():
+        for device in () if self.problem.is_additive else self.problem.devices:
             if device.slot in usage.held or device.slot in usage.shares:
                 for number, groups in device.compatibility:
                     found[number] = found.get(number, groups) & groups

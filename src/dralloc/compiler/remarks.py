@@ -12,6 +12,7 @@ from dralloc.cluster import Cluster
 from dralloc.errors import Finding
 from dralloc.features import Features
 from dralloc.inventory import Drift
+from dralloc.inventory.groups import LEFT_ALONE, declares_groups
 from dralloc.match import MatchTable
 from dralloc.names import ClaimKey
 
@@ -37,14 +38,13 @@ def cap_remarks(cluster: Cluster, caps: Iterable[Cap]) -> Iterator[Finding]:
 
 
 def group_remarks(cluster: Cluster, features: Features) -> Iterator[Finding]:
-    """Devices with compatibility groups, where the gate is off: nobody can get them (KEP-5963)."""
+    """Devices that nobody can get because a gate is off (KEP-5963)."""
     if features.DeviceCompatibilityGroups:
         return
     for one in cluster.slices:
         for number, device in enumerate(one.spec.devices):
-            if any(consumption.compatibility_groups for consumption in device.consumes_counters):
-                rule = "DRADeviceCompatibilityGroups is off: devices with compatibility groups are not allocated"
-                yield cluster.remark(one, f"spec.devices[{number}].consumesCounters", rule)
+            if declares_groups(device):
+                yield cluster.remark(one, f"spec.devices[{number}].consumesCounters", LEFT_ALONE)
                 return
 
 

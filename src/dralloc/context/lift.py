@@ -46,7 +46,7 @@ class Lift:
                 return self.lifts(problem, counter)
             case Scarcity.CAPACITY, str(name):
                 return (device.id.driver, name) in self.capacities
-            case Scarcity.COMPATIBILITY, _:
+            case Scarcity.GROUPS, _:
                 return device.id.driver in self.groups
             case _:
                 return False

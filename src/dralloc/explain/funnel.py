@@ -133,7 +133,7 @@ class Funnel:
             case Scarcity.CAPACITY, str(name):
                 detail = partial(self._full, alternative, number, name, shortage.wanted)
                 return Exclusion(Code.CAPACITY, f"capacity {name} is short", detail)
-            case Scarcity.COMPATIBILITY, int(counter_set):
+            case Scarcity.GROUPS, int(counter_set):
                 label = "its counter set is in use in other compatibility groups"
                 return Exclusion(Code.GROUPS, label, partial(self._clash, number, counter_set))
             case _:

@@ -11,7 +11,7 @@ from dralloc.api import Device as ApiDevice
 from dralloc.api import ResourceSlice
 from dralloc.features import Features
 from dralloc.inventory.consumption import Consumption, CounterGroup, CounterLayout
-from dralloc.inventory.groups import compatibility, grouped_sets
+from dralloc.inventory.groups import grouped_sets, groups_of
 from dralloc.inventory.pools import PoolView
 from dralloc.inventory.reach import NodeIndex
 from dralloc.inventory.values import compared_values
@@ -43,7 +43,7 @@ class Catalog:
     """Collects devices and counters while pools are visited; every slice of a group is entered once.
 
     ``sources`` says where each of the ``devices`` was published, ``published`` is the same for ``counters``,
-    ``grouped`` counts the counter sets with compatibility groups.
+    ``grouped`` counts the counter sets on which groups are declared.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Catalog:
         return entered
 
     def _enter_groups(self, considered: Sequence[int]) -> Mapping[str, int]:
-        """The counter sets of a group of slices on which compatibility groups are declared, numbered."""
+        """The counter sets of a pool on which devices declare groups, numbered."""
         if not self.features.DeviceCompatibilityGroups:
             return {}
         known = self._without_groups
@@ -137,7 +137,7 @@ class Catalog:
             else repeat(_NOTHING),
             [self.nodes.of_device(device) for device in devices] if per_device else repeat(None),
             [device.binds_to_node for device in devices],
-            [compatibility(device, grouped) for device in devices] if grouped else repeat(()),
+            [groups_of(device, grouped) for device in devices] if grouped else repeat(()),
         )
         self.sources += map(
             PublishedDevice, repeat(slice_), devices, by_request if features.SharedConsumableCapacity else repeat(())

@@ -13,12 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
+from typing import Final
 
 from dralloc.api import Device, DeviceCounterConsumption, ResourceSlice
 from dralloc.names import DeviceID
 from dralloc.problem import NO_GROUPS
 
-__all__ = ["Skipped", "compatibility", "grouped_sets"]
+__all__ = ["LEFT_ALONE", "Skipped", "declares_groups", "grouped_sets", "groups_of"]
+
+
+LEFT_ALONE: Final = "DRADeviceCompatibilityGroups is off: devices with compatibility groups are not allocated"
+"""The remark about devices that nobody can get."""
+
+
+def declares_groups(device: Device) -> bool:
+    """Whether the device declares groups anywhere."""
+    return any(one.compatibility_groups for one in device.consumes_counters)
 
 
 def grouped_sets(devices: Iterable[Device], first: int) -> Mapping[str, int]:
@@ -27,7 +37,7 @@ def grouped_sets(devices: Iterable[Device], first: int) -> Mapping[str, int]:
     return {name: number for number, name in enumerate(names, first)}
 
 
-def compatibility(device: Device, sets: Mapping[str, int]) -> tuple[tuple[int, frozenset[str]], ...]:
+def groups_of(device: Device, sets: Mapping[str, int]) -> tuple[tuple[int, frozenset[str]], ...]:
     """A device's groups on each of the numbered counter sets of which it consumes."""
     return tuple(
         (sets[one.counter_set], frozenset(one.compatibility_groups or (NO_GROUPS,)))

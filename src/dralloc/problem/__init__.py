@@ -32,6 +32,7 @@ from dralloc.problem.supply import (
     Node,
     PoolAccess,
     PoolState,
+    Resource,
     Scalar,
     Usage,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "PoolState",
     "Problem",
     "Request",
+    "Resource",
     "Scalar",
     "Usage",
 ]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dralloc.problem.eligibility import Eligibility
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Alternative, Claim
-from dralloc.problem.supply import Scalar
+from dralloc.problem.supply import Device, Scalar
 
-__all__ = ["Recurrence", "claim_key", "inventory_key"]
+__all__ = ["Recurrence", "claim_key", "device_traits", "inventory_key"]
 
 
 @dataclass(slots=True)
@@ -51,6 +51,29 @@ def claim_key(eligibility: Eligibility, claim: Claim) -> Hashable:
     return requests, tuple(covered)
 
 
+def device_traits(device: Device, number: Callable[[str, int], int] = lambda _, index: index) -> Hashable:
+    """All that rules read of a device itself and that no allocation changes, but for nodes and compared attributes.
+
+    Two devices of one node can be exchanged in any answer if their traits are equal, alternatives get the same answers
+    about them (`Eligibility.device_key`, or the charges themselves), and equal values are in use and under constrained
+    attributes of them. For the rules read nothing else: who shares the device, what its first use consumes, which group
+    of counters closes it, what it excludes (compatibility groups), and the capacities that shares consume.
+
+    Parameters
+    ----------
+    number
+        What a counter, a group or a counter set is called; by default, as in the problem.
+    """
+    consumes, shareable = device.consumes, device.shareable
+    return (
+        shareable,
+        tuple([(number("counter", counter), amount) for counter, amount in consumes]),
+        number("group", device.group) if consumes else None,
+        tuple([(number("counter set", each), groups) for each, groups in device.compatibility]),
+        tuple([(each.name, each.total, each.consumable) for each in device.capacity.values()]) if shareable else (),
+    )
+
+
 def inventory_key(problem: Problem) -> Hashable:
     """A canonical key of all that a small problem has to offer, to demands with the same alternatives.
 
@@ -60,37 +83,31 @@ def inventory_key(problem: Problem) -> Hashable:
     attribute values it only matters where they recur, so they are numbered as they appear; so are slots, groups and
     counter sets.
     """
-    offers = problem.eligibility
+    offers, usage = problem.eligibility, problem.usage
     recurrence = Recurrence(sorted({name for device in problem.devices for name in device.attributes}))
-    in_use = problem.usage.compatibility
-    sets: dict[int, int] = {}
     slots: dict[int, int] = {}
-    groups: dict[int, int] = {}
+    numbers: dict[tuple[str, int], int] = {}
+
+    def number(sort: str, index: int) -> int:
+        # Counters are numbered in the order of the problem, as the charges of its eligibility are.
+        return index if sort == "counter" else numbers.setdefault((sort, index), len(numbers))
+
     devices = tuple(
         (
-            offers.device_key(number),
+            offers.device_key(index),
             slots.setdefault(device.slot, len(slots)),
-            groups.setdefault(device.group, len(groups)),
-            device.shareable,
-            device.consumes,
+            device_traits(device, number),
             device.nodes,
             device.binds_to_node,
-            tuple(
-                (sets.setdefault(number, len(sets)), shared, in_use.get(number))
-                for number, shared in device.compatibility
-            ),
             recurrence.of(device.attributes) if device.attributes else (),
-            tuple((name, each.total, each.consumable) for name, each in device.capacity.items())
-            if device.shareable
-            else (),
         )
-        for number, device in enumerate(problem.devices)
+        for index, device in enumerate(problem.devices)
     )
-    usage = problem.usage
     used = tuple(
         (slot in usage.held, usage.shares.get(slot, 0), tuple(sorted(usage.consumed.get(slot, {}).items())))
         for slot in slots
     )
-    counters = tuple((counter.free, groups.get(counter.group, -1)) for counter in problem.counters)
+    outside = tuple((new, usage.compatibility.get(old)) for (sort, old), new in numbers.items() if sort != "group")
+    counters = tuple((counter.free, numbers.get(("group", counter.group), -1)) for counter in problem.counters)
     pools = tuple(tuple((pool.state, pool.devices) for pool in node.pools) for node in problem.nodes)
-    return devices, tuple(recurrence.names), used, counters, pools
+    return devices, tuple(recurrence.names), used, outside, counters, pools

@@ -96,9 +96,8 @@ class _Survey:
             device = self.problem.devices[number]
             if device.nodes is not None or device.slot in self.problem.several_versions:
                 return False
-            here.add(("slot", device.slot))
+            here.update(device.resources)
             here.update(("counter", counter) for counter in self._counters(number))
-            here.update(("set", counter_set) for counter_set, _ in device.compatibility)
         isolated = self.seen.isdisjoint(here)
         self.seen |= here
         return isolated

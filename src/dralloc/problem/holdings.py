@@ -11,7 +11,7 @@ from dralloc.names import ClaimKey
 from dralloc.problem.ledger import Ledger, Scarcity, Shortage
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Charge
-from dralloc.problem.supply import Device
+from dralloc.problem.supply import Device, Resource
 
 __all__ = ["ClaimLedger", "Holding"]
 
@@ -102,12 +102,19 @@ class ClaimLedger(Ledger):
 
     # Holders.
 
+    def holders_of(self, resource: Resource) -> Iterable[ClaimKey]:
+        """The claims that use a resource of a device (see `Device.resources`)."""
+        sort, number = resource
+        return {"counter": self.holders_of_counter, "counter set": self.users_of_set, "slot": self.holders_of_device}[
+            sort
+        ](number)
+
     def holders(self, device: Device, shortage: Shortage) -> Mapping[ClaimKey, int]:
         """The claims because of which something is short, with what they hold of it: nanos, or number of shares."""
         match shortage.scarcity, shortage.what:
             case Scarcity.CAPACITY, str(name):
                 return self.holders_of_capacity(device.slot, name)
-            case Scarcity.COMPATIBILITY, int(number):
+            case Scarcity.GROUPS, int(number):
                 own, users = dict(device.compatibility)[number], self.users_of_set(number)
                 return dict.fromkeys([claim for claim, theirs in users.items() if not own & theirs] or users, 1)
             case Scarcity.COUNTER, int(counter):

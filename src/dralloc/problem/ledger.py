@@ -34,7 +34,7 @@ class Scarcity(Enum):
 
     DEVICE = "the device is in use"
     COUNTER = "a counter is short, or overdrawn so that it closes the device's group"
-    COMPATIBILITY = "its counter set is in use in other compatibility groups"
+    GROUPS = "its counter set is in use in other compatibility groups"
     CAPACITY = "a capacity is short"
 
 
@@ -155,7 +155,7 @@ class Ledger:
                 yield Shortage(Scarcity.COUNTER, counter, amount, left)
         for number, groups in device.compatibility if opening else ():
             if not groups.intersection(*self._grouped.get(number, ())):
-                yield Shortage(Scarcity.COMPATIBILITY, number)
+                yield Shortage(Scarcity.GROUPS, number)
 
     def _is_compatible(self, device: Device) -> bool:
         return all(groups.intersection(*self._grouped.get(number, ())) for number, groups in device.compatibility)

@@ -90,9 +90,9 @@ class Problem(Brief):
         return frozenset(slot for slot, indices in self.versions.items() if len(indices) > 1)
 
     @cached_property
-    def has_compatibility_groups(self) -> bool:
-        """Whether what may be in use together depends on compatibility groups anywhere."""
-        return any(device.compatibility for device in self.devices)
+    def is_additive(self) -> bool:
+        """Whether sums of amounts decide everywhere what may be in use together (see `Device.is_additive`)."""
+        return all(device.is_additive for device in self.devices)
 
     @cached_property
     def counters_of(self) -> Mapping[int, Sequence[int]]:
@@ -107,7 +107,7 @@ class Problem(Brief):
         """By counter set, the compatibility groups of everything that is in use there (KEP-5963)."""
         usage = self.usage
         found = {number: [groups] for number, groups in usage.compatibility.items()}
-        for device in self.devices if self.has_compatibility_groups else ():
+        for device in () if self.is_additive else self.devices:
             if device.slot in usage.held or device.slot in usage.shares:
                 for number, groups in device.compatibility:
                     found.setdefault(number, []).append(groups)

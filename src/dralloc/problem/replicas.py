@@ -73,13 +73,10 @@ class _Copies:
         self.nodes.append(Node(_again(node.name, copy), tuple(pools)))
 
     def _device(self, device: Device, copy: int, counters: int) -> Device:
-        return replace(
-            device,
+        return device.renumbered(
+            lambda sort, number: self._number(sort, copy, number),
+            lambda counter: counters + counter,
             id=DeviceID(device.id.driver, _again(device.id.pool, copy), device.id.device),
-            slot=self._number("slot", copy, device.slot),
-            group=self._number("group", copy, device.group),
-            consumes=tuple((counters + counter, amount) for counter, amount in device.consumes),
-            compatibility=tuple((self._number("set", copy, one), groups) for one, groups in device.compatibility),
         )
 
     def _number(self, what: str, copy: int, number: int) -> int:

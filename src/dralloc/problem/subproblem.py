@@ -2,7 +2,7 @@
 
 What is cut out answers as the whole would, as long as nobody outside of it takes anything: with the chosen devices come
 the other versions of them while a pool is updated (they are charged together), the counters that can stand in their
-way, what is in use of all that, and the compatibility groups of what is in use outside (KEP-5963).
+way, what is in use of all that, and what is in use outside of it on the same counter sets (KEP-5963).
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from dralloc.names import CounterID, DeviceID, PoolID
 from dralloc.record import record
@@ -18,6 +18,7 @@ __all__ = [
     "Node",
     "PoolAccess",
     "PoolState",
+    "Resource",
     "Scalar",
     "Usage",
 ]
@@ -27,6 +28,10 @@ NO_GROUPS: Final = ""
 
 Scalar = tuple[str, bool | int | str]
 """One attribute value with the name of its type, so that ``True``, ``1`` and ``"1"`` stay different."""
+
+
+Resource = tuple[str, int]
+"""Something that devices have in common, by sort and number: see `Device.resources`."""
 
 
 @record
@@ -103,6 +108,32 @@ class Device:
     nodes: frozenset[int] | None
     binds_to_node: bool = False
     compatibility: tuple[tuple[int, frozenset[str]], ...] = ()
+
+    @property
+    def resources(self) -> Iterator[Resource]:
+        """What the device shares with others while it is in use: devices without a common resource never interfere.
+
+        Beside these there are counters that are charged by request (see `dralloc.problem.Charge`).
+        """
+        yield from (("counter", counter) for counter, _ in self.consumes)
+        yield from (("counter set", number) for number, _ in self.compatibility)
+        yield "slot", self.slot
+
+    @property
+    def is_additive(self) -> bool:
+        """Whether sums of amounts decide what may be in use beside the device, and no compatibility groups."""
+        return not self.compatibility
+
+    def renumbered(self, number: Callable[[str, int], int], counters: Callable[[int], int], **changes: Any) -> Device:
+        """The device in a problem with other numbers: of slots, groups and counter sets, and of counters."""
+        return replace(
+            self,
+            slot=number("slot", self.slot),
+            group=number("group", self.group),
+            consumes=tuple([(counters(counter), amount) for counter, amount in self.consumes]),
+            compatibility=tuple([(number("counter set", each), groups) for each, groups in self.compatibility]),
+            **changes,
+        )
 
 
 class PoolState(Enum):

@@ -90,7 +90,7 @@ class Splitter:
             Cause.NODE: any(node.spec.unschedulable for node in self._compiled.cluster.nodes),
             Cause.TAINT: bool(taint_rules) or any(one.device.taints for one in sources),
             Cause.ALIGNMENT: any(claim.constraints for demand in self._demands for claim in demand.claims),
-            Cause.GROUPS: self._problem.has_compatibility_groups,
+            Cause.GROUPS: not self._problem.is_additive,
             Cause.POLICY: any(policy is not None for policy in policies),
             Cause.GEOMETRY: any(one.positional for one in self.quantities.by_key.values()),
             Cause.COUNTER: bool(self._problem.counters) or any(one.shareable for one in devices),

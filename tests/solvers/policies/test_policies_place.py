@@ -19,7 +19,20 @@ from dralloc.solvers.policies import POLICIES, place
 from dralloc.solvers.policies.run import ScoredRun
 from dralloc.solvers.policies.scores import LeastFragmentation, LeastLeft, Scoring
 from strategies import problems, repeated
-from wire import Json, claim, cluster, device, device_class, gpus, node, pod, request, resource_slice
+from wire import (
+    Json,
+    claim,
+    cluster,
+    consumes,
+    counters,
+    device,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
 
 EXAMPLES = int(os.environ.get("DRALLOC_EXAMPLES", "60"))
 """How many problems are drawn for each property."""
@@ -184,3 +197,24 @@ def test_an_unknown_policy_is_named() -> None:
     problem = small(nodes_with_gpus(1))
     with pytest.raises(DrallocError, match=r"no policy 'worst-fit'; known policies: first-fit, priority-ordered"):
         place(problem, "worst-fit")
+
+
+@pytest.mark.parametrize("policy", ["best-fit", "fgd"])
+def test_nodes_that_differ_in_compatibility_groups_only_are_told_apart(policy: str) -> None:
+    """On the first node the two partitions exclude each other, on the second they do not (KEP-5963)."""
+    nodes: list[Json] = []
+    for name, groups in (("apart", ("x", "y")), ("together", ("x", "x"))):
+        [use] = consumes("gpu", memory="10")
+        partitions = [
+            device(f"part-{number}", consumesCounters=[{**use, "compatibilityGroups": [group]}])
+            for number, group in enumerate(groups)
+        ]
+        published: Json = {"pool": name, "nodeName": name, "count": 2}
+        nodes += [
+            node(name),
+            resource_slice(name=f"{name}-counters", sharedCounters=[counters("gpu", memory="40")], **published),
+            resource_slice(partitions, name=name, **published),
+        ]
+    problem = small(nodes, claim("both", request(count=2)))
+    [placement] = place(problem, policy).placements
+    assert problem.nodes[placement.node].name == "together"

@@ -80,8 +80,7 @@ def _behind_slots(
 
 def _drawn(problem: Problem, candidate: Candidate, goal: Goal) -> Iterator[Hashable]:
     for version in problem.versions[problem.devices[candidate.device].slot]:
-        yield from (("counter", counter) for counter, _ in problem.devices[version].consumes)
-        yield from (("counter set", number) for number, _ in problem.devices[version].compatibility)
+        yield from problem.devices[version].resources
     yield from (("counter", counter) for counter, _ in candidate.charge.counters)
     if goal is Goal.LEAST_FRAGMENTATION:
         yield from (("unit", unit) for unit in units(problem, *candidate))

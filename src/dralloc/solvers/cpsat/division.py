@@ -4,7 +4,7 @@ Demand classes and bin classes that have to do with each other form components, 
 class serve the same requirements. A component is left to the per-device model if
 
 - it shares a device or a counter with a demand that classes cannot express (see `DemandClasses`), or
-- generations of a pool disagree about one of its devices, or it has compatibility groups, or
+- generations of a pool disagree about one of its devices, or sums do not decide what can be in use beside it, or
 - it has bins with more patterns than can be listed, and a packing instance cannot express it (see
   `dralloc.solvers.cpsat.packing.instance`).
 """
@@ -115,9 +115,9 @@ def divide(
 
 
 def _unfit(problem: Problem, usable: UsableDevices, bins: Bins, others: CandidateSurvey) -> Iterator[int]:
-    """The bins that other demands reach into, and those whose devices have versions or compatibility groups."""
+    """The bins that other demands reach into, and those of which not only sums of one version decide."""
     owners: dict[Hashable, int] = {}
-    if not (others.sites or problem.several_versions or problem.has_compatibility_groups):
+    if not (others.sites or problem.several_versions or not problem.is_additive):
         return
     for device, view in enumerate(problem.devices):
         bin_ = bins.bin_of[device]
@@ -127,7 +127,7 @@ def _unfit(problem: Problem, usable: UsableDevices, bins: Bins, others: Candidat
                 charges = (charge for _, charge in usable.profiles[usable.profile_of[device]])
                 drawn = (view.consumes, *(charge.counters for charge in charges))
                 owners.update((("counter", counter), bin_) for each in drawn for counter, _ in each)
-            if view.slot in problem.several_versions or view.compatibility:
+            if view.slot in problem.several_versions or not view.is_additive:
                 yield bin_
     for resource in touched(problem, others):
         if resource in owners:

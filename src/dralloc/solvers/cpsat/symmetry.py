@@ -1,4 +1,8 @@
-"""Equal demands are interchangeable: the search need not try them in every order."""
+"""Equal demands are interchangeable: the search need not try them in every order.
+
+Equal is what has the same candidates here, which is coarser than `dralloc.problem.equivalence.claim_key`: also demands
+that ask in different words, but can only get the same devices at the same charge, stand in for each other.
+"""
 
 from __future__ import annotations
 

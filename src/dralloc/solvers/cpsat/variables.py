@@ -85,8 +85,8 @@ class Variables:
     opened
         By slot of a shareable device that nobody uses yet: an allocation without admin access takes it.
     in_force
-        By shareable device that nobody uses yet, in each version that can be taken: the counters and compatibility
-        groups of this version are in force.
+        By shareable device that nobody uses yet, in each version that can be taken: what this version
+        consumes and excludes is in force.
     """
 
     miss: dict[int, Literal] = field(default_factory=dict)

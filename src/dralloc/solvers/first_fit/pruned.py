@@ -5,9 +5,10 @@ Leaving out parts that hold no solution does not change which one that is. Two k
 
 - what some necessary condition excludes (`dralloc.solvers.first_fit.bounds`);
 - a device that equals one that was tried in the same place without success. Two devices are equal if they are on the
-  same lists at the same charge, have the same values in all constraints of the demand, consume the same counters and
-  are in the same state. Exchanging them maps every solution onto a solution; as the place looks for further devices
-  only behind the chosen one, what the later of the two could lead to, the earlier could, too.
+  same lists at the same charge, have the same values in all constraints of the demand, equal traits
+  (`dralloc.problem.equivalence.device_traits`) and are in the same state. Exchanging them maps every solution onto a
+  solution; as the place looks for further devices only behind the chosen one, what the later of the two could lead
+  to, the earlier could, too.
 
 Selectors are evaluated before the search reaches a device, which has no effect: failures are kept, and raised where
 the plain search would. Leaving something out could hide such a failure, or the other error of a search, a device that
@@ -29,6 +30,7 @@ from typing import Final
 
 from dralloc.errors import AllocationError
 from dralloc.problem import Alternative, Charge, Claim, Problem
+from dralloc.problem.equivalence import device_traits
 from dralloc.solvers.first_fit.bounds import infeasible
 from dralloc.solvers.first_fit.candidates import NodeCandidates
 from dralloc.solvers.first_fit.ledger import SearchLedger
@@ -127,16 +129,12 @@ class PrunedSearch(DepthFirstSearch):
             for device in devices:
                 found.setdefault(device, []).append((index, self._problem.eligibility.charge(index, device)))
         names = [constraint.attribute for claim in self._claims for constraint in claim.constraints]
-        return {device: (tuple(parts), *self._nature(device, names)) for device, parts in found.items()}
+        return {device: (tuple(charges), *self._traits(device, names)) for device, charges in found.items()}
 
-    def _nature(self, number: int, attributes: Sequence[str]) -> Iterator[Hashable]:
+    def _traits(self, number: int, attributes: Sequence[str]) -> Iterator[Hashable]:
         device = self._problem.devices[number]
         yield number if device.slot in self._problem.several_versions else None
-        yield device.shareable
-        yield device.group if device.consumes else None
-        yield device.consumes
-        yield device.compatibility
-        yield tuple((name, device.capacity[name].total) for name in sorted(device.capacity))
+        yield device_traits(device)
         yield tuple(device.attributes.get(name) for name in attributes)
 
     # Bounds.

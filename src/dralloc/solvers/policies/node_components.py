@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dralloc.problem import Device, Problem
+from dralloc.problem import Problem
+from dralloc.problem.equivalence import device_traits
 
 __all__ = ["NodeComponent", "NodeComponents"]
 
@@ -17,7 +18,8 @@ class NodeComponent:
     Parameters
     ----------
     key
-        Equal for components that are interchangeable as long as they are in the same state.
+        Equal for components that can be exchanged as long as they are in the same state, as their devices are equal one
+        by one (see `dralloc.problem.equivalence.device_traits`).
     devices
         Those that the node reaches, in search order.
     counters
@@ -50,7 +52,7 @@ class NodeComponents:
         for device in self._problem.nodes[node].devices():
             if not self._problem.on_node(device, node):
                 continue
-            first, *others = self._ties(device)
+            first, *others = dict.fromkeys(self._ties(device))
             component = owners.setdefault(first, [])
             for other in others:
                 _join(owners, other, component)
@@ -58,10 +60,11 @@ class NodeComponents:
         listed = {id(members): sorted(members) for members in owners.values()}
         return tuple(self._component(members) for members in sorted(listed.values()))
 
-    def _ties(self, device: int) -> Iterable[Hashable]:
+    def _ties(self, device: int) -> Iterator[Hashable]:
         """What a device has in common with others: counter sets, or nothing but itself."""
-        counters = self._counters(device)
-        return dict.fromkeys([self._set_of[counter] for counter in counters]) if counters else [("device", device)]
+        by_request = (("counter", counter) for counter in self._charged_by_request(device))
+        for sort, number in (*by_request, *self._problem.devices[device].resources):
+            yield ("published set", self._set_of[number]) if sort == "counter" else (sort, number)
 
     def _counters(self, device: int) -> list[int]:
         fixed = [counter for counter, _ in self._problem.devices[device].consumes]
@@ -79,22 +82,24 @@ class NodeComponents:
     def _component(self, members: Sequence[int]) -> NodeComponent:
         devices = self._problem.devices
         counters = tuple(dict.fromkeys(counter for device in members for counter in self._counters(device)))
-        numbers = {counter: number for number, counter in enumerate(counters)}
+        numbers = {("counter", counter): number for number, counter in enumerate(counters)}
+
+        def number(sort: str, index: int) -> int:
+            return numbers.setdefault((sort, index), len(numbers))
+
         key = (
-            tuple([self._device(device, numbers) for device in members]),
+            tuple([self._traits(device, number) for device in members]),
             tuple([self._problem.counters[counter].total for counter in counters]),
         )
         groups = dict.fromkeys(devices[device].group for device in members if devices[device].consumes)
         return NodeComponent(self._keys.setdefault(key, len(self._keys)), tuple(members), counters, tuple(groups))
 
-    def _device(self, number: int, counters: Mapping[int, int]) -> Hashable:
+    def _traits(self, index: int, number: Callable[[str, int], int]) -> Hashable:
         """All that matters about a device and does not change."""
-        device: Device = self._problem.devices[number]
+        device = self._problem.devices[index]
         return (
-            self._problem.eligibility.device_key(number),
-            device.shareable,
-            tuple(device.capacity.values()),
-            tuple([(counters[counter], amount) for counter, amount in device.consumes]),
+            self._problem.eligibility.device_key(index),
+            device_traits(device, number),
             tuple(sorted(device.attributes.items())) if device.attributes else (),
             device.slot if device.slot in self._problem.several_versions else None,
         )

@@ -8,6 +8,9 @@ one key, mapping the n-th device of the one to the n-th of the other turns every
 in the other of the same worth. The converse does not hold, and need not: a pair of equal bins whose canonical orders
 differ only makes two classes of one.
 
+This is coarser than `dralloc.problem.equivalence.inventory_key`, which holds for any demand with the same alternatives:
+here only what the requirements of this problem can tell apart counts, as fewer classes make smaller models.
+
 Numbers that cannot matter are left out: a counter that cannot run out even if all usable devices draw on it is none,
 and amounts are divided by their common factor.
 """
