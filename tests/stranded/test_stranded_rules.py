@@ -18,19 +18,19 @@ from dralloc.problem import Demand, Problem
 from dralloc.problem.holdings import ClaimLedger
 from dralloc.stranded import Row, stranded
 from dralloc.stranded.split import Splitter
-from dralloc.whatif.wishes import Wish, stage
+from dralloc.whatif.mix_entries import MixEntry, compile_mix
 
 CLUSTERS = int(os.environ.get("DRALLOC_STRANDED_CLUSTERS", "60"))
 CHUNKS = 4
 
 
-def crowds(chunk: int) -> Iterator[tuple[Cluster, list[Wish]]]:
+def crowds(chunk: int) -> Iterator[tuple[Cluster, list[MixEntry]]]:
     for seed in range(chunk, CLUSTERS, CHUNKS):
         cluster = Crowd(seed).cluster()
-        yield cluster, [Wish(claim.key) for claim in cluster.claims if claim.status.allocation is None]
+        yield cluster, [MixEntry(claim.key) for claim in cluster.claims if claim.status.allocation is None]
 
 
-def rows(cluster: Cluster, mix: list[Wish]) -> Mapping[tuple[str, str], Row]:
+def rows(cluster: Cluster, mix: list[MixEntry]) -> Mapping[tuple[str, str], Row]:
     return {(one.pool, one.measure): one for one in stranded(cluster, mix).pools}
 
 
@@ -52,7 +52,7 @@ def test_parts_add_up_and_more_claims_strand_no_more(chunk: int) -> None:
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_what_can_be_granted_is_what_some_answer_grants(chunk: int) -> None:
     for cluster, mix in crowds(chunk):
-        staged = stage(cluster, mix)
+        staged = compile_mix(cluster, mix)
         ledger = ClaimLedger(staged.compiled.problem, staged.compiled.holdings)
         found = Splitter(staged.compiled, ledger, staged.demands).found()
         for number, demand in enumerate(staged.demands):

@@ -15,12 +15,12 @@ from dralloc.cluster import Cluster
 from dralloc.compiler import compile_cluster
 from dralloc.problem import Demand, Problem
 from dralloc.solvers.cpsat import Options
+from dralloc.whatif.copy_count import count_copies
 from dralloc.whatif.divide import divide
-from dralloc.whatif.fill import fill
 from dralloc.whatif.front import Vector, find_front
-from dralloc.whatif.mix import Mix
-from dralloc.whatif.queue import find_queue
-from dralloc.whatif.summed import find_sums
+from dralloc.whatif.isolated_first_fit import isolated_first_fit
+from dralloc.whatif.joint_packing import JointPacking
+from dralloc.whatif.minkowski import minkowski_sum
 from whatif_apart import apart
 from wire import (
     Json,
@@ -89,7 +89,7 @@ def test_what_nobody_wants_is_left_out() -> None:
 def test_demands_for_several_devices_need_the_node_as_a_whole() -> None:
     problem, demands = compiled(cards(part("small", "half"), part("pair", "whol", count=2)))
     assert divide(problem, demands).problem is problem
-    sums = find_sums(problem, demands, (8, 2), Options())
+    sums = minkowski_sum(problem, demands, (8, 2), Options())
     assert sums is not None
     assert [(each.times, each.vectors) for each in sums.sets] == [(2, ((4, 0), (0, 1)))]
 
@@ -97,32 +97,32 @@ def test_demands_for_several_devices_need_the_node_as_a_whole() -> None:
 def test_equal_cards_are_solved_once() -> None:
     held = allocated("held", {"device": "card-0-whole", "pool": "node-0"})
     problem, demands = compiled(cards(part("small", "half"), part("large", "whol"), held, cards=3, nodes=3))
-    sums = find_sums(problem, demands, (16, 8), Options())
+    sums = minkowski_sum(problem, demands, (16, 8), Options())
     assert sums is not None
     assert [(each.times, each.vectors) for each in sums.sets] == [(8, ((2, 0), (0, 1)))]
 
 
-def front_of_the_whole(mix: Mix) -> tuple[Vector, ...]:
+def front_of_the_whole(mix: JointPacking) -> tuple[Vector, ...]:
     def reach(least: Vector, last: int) -> Vector | None:
-        crowd = mix.reach(least, last)
-        return None if crowd is None else crowd.numbers
+        placed = mix.reach(least, last)
+        return None if placed is None else placed.numbers
 
     return find_front(mix.most, reach).points
 
 
 def agree(problem: Problem, demands: Sequence[Demand]) -> None:
-    """Sums over nodes give what the whole gives, in the best case and by first fit."""
-    alone = [fill(problem, demand).bound for demand in demands]
+    """MinkowskiSum over nodes give what the whole gives, in the best case and by first fit."""
+    alone = [count_copies(problem, demand).bound for demand in demands]
     most = tuple(number for number in alone if number is not None)
     assume(len(most) == len(demands) > 1 and sum(most) <= MANY)
-    mix, sums = Mix(problem, demands, most), find_sums(problem, demands, most, Options())
+    mix, sums = JointPacking(problem, demands, most), minkowski_sum(problem, demands, most, Options())
     assume(sums is not None)
     assert sums is not None
     points = find_front(most, sums.reach).points
     assert points == front_of_the_whole(mix)
-    queue = find_queue(problem, demands, most)
-    for numbers in points if queue is not None else ():
-        greedy = queue.first_fit(numbers) if queue is not None else None
+    isolated = isolated_first_fit(problem, demands, most)
+    for numbers in points if isolated is not None else ():
+        greedy = isolated.first_fit(numbers) if isolated is not None else None
         assert greedy is None or greedy == mix.first_fit(numbers)
 
 

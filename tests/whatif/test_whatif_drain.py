@@ -12,7 +12,7 @@ from dralloc.cluster import Cluster
 from dralloc.compiler.extended import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.errors import DrallocError
 from dralloc.whatif import Defragmentation, Drain, defragment, drain
-from estates import best_of_all
+from migrations import best_of_all
 from settled import held, running_clusters
 from wire import Json, claim, cluster, device_class, gpus, node, pod, request, resource_slice
 
@@ -200,9 +200,9 @@ def test_a_negative_number_of_moves() -> None:
 @given(running_clusters())
 def test_draining_random_clusters(whole: Cluster) -> None:
     found = drain(whole, "node-0")
-    estate = found.itinerary.tenancy.estate
+    migration = found.itinerary.movable.migration
     assume(found.claims)
-    weight, moves = best_of_all(estate, len(estate.residents))
+    weight, moves = best_of_all(migration, len(migration.movers))
     values = [tier.value for tier in found.itinerary.outcome.tiers[:2]]
     assert values == [weight, moves]
     assert found.gone == values[0]
@@ -213,8 +213,8 @@ def test_draining_random_clusters(whole: Cluster) -> None:
 @given(running_clusters(), st.integers(1, 2))
 def test_defragmenting_random_clusters(whole: Cluster, moves: int) -> None:
     found = defragment(whole, moves)
-    estate = found.itinerary.tenancy.estate
-    assume(estate.residents and estate.problem.demands)
+    migration = found.itinerary.movable.migration
+    assume(migration.movers and migration.problem.demands)
     assert found.tiers[0].value >= found.before.tiers[0].value
     values = [tier.value for tier in found.tiers[:2]]
-    assert values == list(best_of_all(estate, moves))
+    assert values == list(best_of_all(migration, moves))

@@ -16,7 +16,7 @@ import brute_force
 from crowd_strategies import crowds
 from dralloc.problem import Demand, Problem, Usage
 from dralloc.whatif.copies import copies
-from dralloc.whatif.layouts import Comparison, compare
+from dralloc.whatif.layouts import LayoutComparison, compare
 from dralloc.whatif.partitions import read_single
 
 EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "30"))
@@ -25,12 +25,12 @@ THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, supp
 
 @st.composite
 def workloads(draw: st.DrawFn) -> tuple[Problem, list[Demand], list[int]]:
-    """An empty crowd without devices that are shared, and demands for one device each, with numbers."""
-    crowd = draw(crowds())
-    assume(not any(device.shareable for device in crowd.devices))
-    counters = tuple(replace(counter, free=counter.total) for counter in crowd.counters)
-    problem = replace(crowd, usage=Usage(frozenset(), {}, {}), counters=counters)
-    demands = [single(demand) for demand in crowd.demands[:3]]
+    """An empty placed without devices that are shared, and demands for one device each, with numbers."""
+    placed = draw(crowds())
+    assume(not any(device.shareable for device in placed.devices))
+    counters = tuple(replace(counter, free=counter.total) for counter in placed.counters)
+    problem = replace(placed, usage=Usage(frozenset(), {}, {}), counters=counters)
+    demands = [single(demand) for demand in placed.demands[:3]]
     return problem, demands, [draw(st.integers(1, 5)) for _ in demands]
 
 
@@ -41,7 +41,7 @@ def single(demand: Demand) -> Demand:
     return replace(demand, claims=(replace(claim, requests=(request,), constraints=()),))
 
 
-def compared(problem: Problem, demands: Sequence[Demand], needs: Sequence[int]) -> Comparison:
+def compared(problem: Problem, demands: Sequence[Demand], needs: Sequence[int]) -> LayoutComparison:
     singles = [found for demand in demands if (found := read_single(demand))]
     return compare(problem, demands, singles, needs)
 
@@ -54,8 +54,8 @@ def test_the_best_layouts_serve_as_many_as_partitions_on_demand(
     problem, demands, needs = workload
     found = compared(problem, demands, needs)
     few = [1 for _ in needs]
-    crowd = replace(problem, demands=tuple(one for demand in demands for one in copies(demand, 1)))
-    assert sum(compared(problem, demands, few).on_demand) == brute_force.best(crowd)[0]
+    placed = replace(problem, demands=tuple(one for demand in demands for one in copies(demand, 1)))
+    assert sum(compared(problem, demands, few).on_demand) == brute_force.best(placed)[0]
     assert sum(found.on_demand) == found.bound == found.plans[-1].total
     totals = [plan.total for plan in found.plans]
     assert totals == sorted(totals)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from dralloc.check import check
 from dralloc.problem.holdings import ClaimLedger, Holding
 from dralloc.solution import Solution, Status, holdings_of
-from dralloc.whatif.moves import Action, Estate, Outcome, rearrange
-from estates import best_of_all, estates
+from dralloc.whatif.moves import Action, Migration, MigrationPlan, rearrange
+from migrations import best_of_all, migrations
 
 EXAMPLES = int(os.environ.get("DRALLOC_MOVES_EXAMPLES", "60"))
 THOROUGH = settings(
@@ -26,39 +26,39 @@ THOROUGH = settings(
 
 
 @THOROUGH
-@given(estates(), st.integers(0, 3))
-def test_against_trying_everything(estate: Estate, most: int) -> None:
-    assume(estate.residents)
-    found = rearrange(estate, most)
+@given(migrations(), st.integers(0, 3))
+def test_against_trying_everything(migration: Migration, most: int) -> None:
+    assume(migration.movers)
+    found = rearrange(migration, most)
     assert found.status is Status.OPTIMAL
-    weight, moves = best_of_all(estate, most)
+    weight, moves = best_of_all(migration, most)
     assert [tier.value for tier in found.tiers[:2]] == [weight, moves]
-    assert sum(estate.problem.demands[number].weight for number in found.admitted) == weight
+    assert sum(migration.problem.demands[number].weight for number in found.admitted) == weight
     assert len(found.moved) == moves <= most
-    replayed(estate, found)
+    replayed(migration, found)
 
 
 @THOROUGH
-@given(estates(admin=True), st.integers(0, 3))
-def test_with_admin_access(estate: Estate, most: int) -> None:
-    assume(estate.residents)
-    found = rearrange(estate, most)
-    assert [tier.value for tier in found.tiers[:2]] == list(best_of_all(estate, most))
-    replayed(estate, found)
+@given(migrations(admin=True), st.integers(0, 3))
+def test_with_admin_access(migration: Migration, most: int) -> None:
+    assume(migration.movers)
+    found = rearrange(migration, most)
+    assert [tier.value for tier in found.tiers[:2]] == list(best_of_all(migration, most))
+    replayed(migration, found)
 
 
-def replayed(estate: Estate, found: Outcome) -> None:
+def replayed(migration: Migration, found: MigrationPlan) -> None:
     """Nothing is over-committed at any step; who moves holds the new devices before the old ones are given back."""
-    held = {resident.key: resident.holdings for resident in estate.residents}
+    held = {mover.key: mover.holdings for mover in migration.movers}
     for number, step in enumerate(found.steps):
-        keys = [estate.residents[resident].key for resident in step.residents]
+        keys = [migration.movers[mover].key for mover in step.movers]
         if step.action in {Action.STOP, Action.RESTART}:
             held |= dict.fromkeys(keys, ())
-        ledger = ClaimLedger(estate.problem)
+        ledger = ClaimLedger(migration.problem)
         ledger.hold(one for holdings in held.values() for one in holdings)
         problem = replace(ledger.applied(), demands=step.demands)
         check(problem, Solution(step.placements))
-        new = tuple(taken(estate, step))
+        new = tuple(taken(migration, step))
         if step.action is Action.STOP:
             assert not new
         elif step.action is Action.ADMIT:
@@ -68,7 +68,7 @@ def replayed(estate: Estate, found: Outcome) -> None:
             held |= dict.fromkeys(keys, ()) | {keys[0]: new}
 
 
-def taken(estate: Estate, step) -> Iterator[Holding]:  # type: ignore[no-untyped-def]
-    problem = replace(estate.problem, demands=step.demands)
+def taken(migration: Migration, step) -> Iterator[Holding]:  # type: ignore[no-untyped-def]
+    problem = replace(migration.problem, demands=step.demands)
     for placement in step.placements:
         yield from holdings_of(problem, placement)

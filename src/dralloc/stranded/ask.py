@@ -21,7 +21,7 @@ from dralloc.stranded.node_kinds import NodeKinds
 from dralloc.stranded.split import Splitter
 from dralloc.stranded.stranding import Row, Stranding
 from dralloc.timing import phase
-from dralloc.whatif.wishes import Source, Wish, stage
+from dralloc.whatif.mix_entries import MixEntry, Source, compile_mix
 
 __all__ = ["stranded"]
 
@@ -29,7 +29,7 @@ __all__ = ["stranded"]
 @without_garbage_collection()
 def stranded(
     cluster: Cluster,
-    wishes: Sequence[Wish | str] = (),
+    wishes: Sequence[MixEntry | str] = (),
     *,
     choices: Choices | None = None,
     **words: Unpack[NodelessWords],
@@ -68,11 +68,11 @@ def stranded(
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
     cluster = cluster.including(options.include)
     timings: dict[str, float] = {}
-    mix = [Wish.parse(one) if isinstance(one, str) else one for one in wishes]
+    mix = [MixEntry.parse(one) if isinstance(one, str) else one for one in wishes]
     if not mix:
         cluster, mix = _usual(cluster, options)
     with phase(timings, "compile"):
-        staged = stage(cluster, mix, options)
+        staged = compile_mix(cluster, mix, options)
         ledger = ClaimLedger(staged.compiled.problem, staged.compiled.holdings)
     counts = [wish.number or 1 for wish in mix]
     splitter = Splitter(staged.compiled, ledger, staged.demands)
@@ -94,19 +94,19 @@ def stranded(
     return Stranding(named, tuple(rows[key] for key in sorted(rows)), tuple(_remarks(staged.compiled)), timings)
 
 
-def _usual(cluster: Cluster, choices: Choices) -> tuple[Cluster, list[Wish]]:
+def _usual(cluster: Cluster, choices: Choices) -> tuple[Cluster, list[MixEntry]]:
     """The kinds of claims that are to be placed, or what else there is to go by, in a cluster that has them all."""
     compiled = compile_cluster(replace(cluster, slices=()), choices)
     asked = {claim.key for demand in compiled.problem.demands for claim in demand.claims if not claim.defect}
     pending = [claim for claim in compiled.cluster.claims if claim.key in asked]
-    templates = [Wish(template.key, Source.TEMPLATE) for template in cluster.templates]
+    templates = [MixEntry(template.key, Source.TEMPLATE) for template in cluster.templates]
     found = _kinds(pending) or templates or _kinds(cluster.claims)
     if not found:
         raise DrallocError("there is no claim and no template to make a mix of: name some, or add them to the input")
     return replace(compiled.cluster, slices=cluster.slices), found
 
 
-def _kinds(claims: Sequence[ResourceClaim]) -> list[Wish]:
+def _kinds(claims: Sequence[ResourceClaim]) -> list[MixEntry]:
     """Claims that ask for the same, under the name of the first; configuration does not matter."""
     kinds: dict[str, list[ClaimKey]] = defaultdict(list)
     texts: dict[int, str] = {}
@@ -116,7 +116,7 @@ def _kinds(claims: Sequence[ResourceClaim]) -> list[Wish]:
         if text is None:
             text = texts[id(claim.spec)] = repr((claim.spec.devices.requests, claim.spec.devices.constraints))
         kinds[text].append(claim.key)
-    return [Wish(keys[0], number=len(keys)) for keys in kinds.values()]
+    return [MixEntry(keys[0], number=len(keys)) for keys in kinds.values()]
 
 
 def _remarks(compiled: CompiledCluster) -> Iterator[str]:

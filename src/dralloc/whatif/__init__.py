@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from dralloc.whatif.defragment import Defragmentation, defragment
 from dralloc.whatif.drain import Drain, drain
-from dralloc.whatif.fewest import FewestNodes, fewest_nodes
+from dralloc.whatif.fewest_nodes import FewestNodes, fewest_nodes
 from dralloc.whatif.headroom import Headroom, headroom
+from dralloc.whatif.mix_entries import MixEntry, Source
 from dralloc.whatif.partition_layout import PartitionLayout, partition_layout
-from dralloc.whatif.wishes import Source, Wish
 
 __all__ = [
     "Defragmentation",
     "Drain",
     "FewestNodes",
     "Headroom",
+    "MixEntry",
     "PartitionLayout",
     "Source",
-    "Wish",
     "defragment",
     "drain",
     "fewest_nodes",

@@ -20,10 +20,10 @@ from dralloc.solvers.first_fit import first_fit
 from dralloc.timing import phase
 from dralloc.whatif.document import DefragmentationDocument
 from dralloc.whatif.moves import rearrange
-from dralloc.whatif.moves.estate import Estate
-from dralloc.whatif.moves.tenancy import Tenancy
-from dralloc.whatif.moves.tenants import Tenants
-from dralloc.whatif.moves.words import Itinerary
+from dralloc.whatif.moves.claim_users import ClaimUsers
+from dralloc.whatif.moves.cluster_migration import ClusterMigration
+from dralloc.whatif.moves.itinerary import Itinerary
+from dralloc.whatif.moves.migration import Migration
 
 __all__ = ["Defragmentation", "defragment"]
 
@@ -55,7 +55,7 @@ class Defragmentation(Documented):
     @property
     def admitted(self) -> tuple[ClaimKey, ...]:
         """The pods, and claims that no pod uses, that are admitted with the moves."""
-        demands = self.itinerary.tenancy.estate.problem.demands
+        demands = self.itinerary.movable.migration.problem.demands
         return tuple(demands[number].key for number in self.itinerary.outcome.admitted)
 
     @property
@@ -124,32 +124,32 @@ def defragment(
     options = Choices.of(choices, words, unused=("caps", "fair"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        tenants = Tenants(cluster.including(options.include), options.nodes)
-        units = tuple(unit for unit in tenants.units() if _may_move(tenants, unit.claims) and tenants.is_settled(unit))
-        tenancy = Tenancy(tenants, units, choices=options)
-        estate = tenancy.estate
+        users = ClaimUsers(cluster.including(options.include), options.nodes)
+        groups = tuple(group for group in users.groups() if _may_move(users, group.claims) and users.is_settled(group))
+        movable = ClusterMigration(users, groups, choices=options)
+        migration = movable.migration
     with phase(timings, "without moves"):
-        before = _without_moves(estate, options)
+        before = _without_moves(migration, options)
     with phase(timings, "moves"):
-        outcome = rearrange(_helpful(estate, before, moves), moves, options, before.placements)
-    return Defragmentation(moves, Itinerary(tenancy, outcome), len(estate.problem.demands), before, timings)
+        outcome = rearrange(_helpful(migration, before, moves), moves, options, before.placements)
+    return Defragmentation(moves, Itinerary(movable, outcome), len(migration.problem.demands), before, timings)
 
 
-def _may_move(tenants: Tenants, claims: Sequence[ClaimKey]) -> bool:
+def _may_move(users: ClaimUsers, claims: Sequence[ClaimKey]) -> bool:
     """Whether it is known where the claims are used."""
-    return all(tenants.home(key) for key in claims)
+    return all(users.home(key) for key in claims)
 
 
-def _without_moves(estate: Estate, options: Options | None) -> Solution:
-    problem = estate.ledger.applied()
+def _without_moves(migration: Migration, options: Options | None) -> Solution:
+    problem = migration.ledger.applied()
     found = solve(problem, options, hint=first_fit(problem))
     check(problem, found)
     return found
 
 
-def _helpful(estate: Estate, before: Solution, moves: int) -> Estate:
-    """The estate, where nobody moves if that is of no use."""
-    wanted = sum(demand.weight for demand in estate.problem.demands)
+def _helpful(migration: Migration, before: Solution, moves: int) -> Migration:
+    """The migration, where nobody moves if that is of no use."""
+    wanted = sum(demand.weight for demand in migration.problem.demands)
     if moves and before.tiers[0].value < wanted:
-        return estate
-    return Estate(estate.ledger.applied(), (), ())
+        return migration
+    return Migration(migration.ledger.applied(), (), ())

@@ -12,12 +12,12 @@ from dralloc.explain.document import ConflictFields
 from dralloc.names import DeviceID
 from dralloc.schema import Count, Document, Key, Model, Timings, Word, described
 from dralloc.solution import Status
-from dralloc.whatif.fill import Fill
+from dralloc.whatif.copy_count import CopyCount
 from dralloc.whatif.moves.steps import Action
-from dralloc.whatif.nodekinds import NodeKind
+from dralloc.whatif.node_types import NodeType
 
 __all__ = [
-    "Change",
+    "ClaimMove",
     "DefragmentationDocument",
     "DrainDocument",
     "FewestNodesDocument",
@@ -37,14 +37,16 @@ def written(price: Fraction) -> str:
 Price = Annotated[str, BeforeValidator(written)]
 
 
-class Wanted(Model):
+class MixFields(Model):
     """So many of a claim."""
 
     claim: str
     number: int
 
 
-Mix = Annotated[list[Wanted], BeforeValidator(lambda mix: [Wanted(claim=title, number=count) for title, count in mix])]
+Mix = Annotated[
+    list[MixFields], BeforeValidator(lambda mix: [MixFields(claim=title, number=count) for title, count in mix])
+]
 
 
 class Alone(Model):
@@ -64,23 +66,23 @@ class Alone(Model):
     warnings: list[str]
 
 
-def _alone(fills: Iterable[Fill], info: ValidationInfo) -> list[Alone]:
+def _alone(counts: Iterable[CopyCount], info: ValidationInfo) -> list[Alone]:
     return [
         Alone(
-            wish=wish.title,
-            number=fill.number,
-            bound=fill.bound,
-            exact=fill.exact,
-            first_fit=fill.first_fit,
-            per_device=fill.per_device,
-            error=fill.reason,
-            warnings=list(fill.warnings),
+            wish=entry.title,
+            number=count.number,
+            bound=count.bound,
+            exact=count.exact,
+            first_fit=count.first_fit,
+            per_device=count.per_device,
+            error=count.reason,
+            warnings=list(count.warnings),
         )
-        for wish, fill in zip(described(info).wishes, fills, strict=True)
+        for entry, count in zip(described(info).entries, counts, strict=True)
     ]
 
 
-class Point(Model):
+class PointFields(Model):
     """Numbers of each claim that fit together, and how many of these first fit places."""
 
     numbers: list[int]
@@ -90,7 +92,7 @@ class Point(Model):
 class Together(Model):
     """What fits together: none of the numbers can be raised without lowering another."""
 
-    points: list[Point]
+    points: list[PointFields]
     complete: bool
     exact: bool = Field(validation_alias="proven")
 
@@ -100,7 +102,7 @@ class HeadroomDocument(Document):
 
     alone: Annotated[list[Alone], BeforeValidator(_alone)]
     joint: Together | None
-    """Null if there is one wish only, or one that nothing limits."""
+    """Null if there is one claim only, or one that nothing limits."""
     pending_left_out: int = Field(validation_alias="left_out")
     """How many pending claims do not count."""
     timings: Timings
@@ -116,7 +118,7 @@ class Needed(Model):
     number: int
 
 
-def _needed(kinds: Iterable[NodeKind], info: ValidationInfo) -> list[Needed]:
+def _needed(kinds: Iterable[NodeType], info: ValidationInfo) -> list[Needed]:
     return [
         Needed(kind=kind.name, example=kind.example, price=kind.price, number=number)
         for kind, number in zip(kinds, described(info).numbers, strict=True)
@@ -138,7 +140,7 @@ class FewestNodesDocument(Document):
     timings: Timings
 
 
-class Change(Model):
+class ClaimMove(Model):
     """What a step changes for one claim; null and empty where it has nothing before or after."""
 
     claim: Key
@@ -153,7 +155,7 @@ class StepFields(Model):
 
     step: int
     action: Action
-    claims: list[Change]
+    claims: list[ClaimMove]
 
 
 class DrainDocument(Document):
@@ -208,7 +210,7 @@ class DefragmentationDocument(Document):
     timings: Timings
 
 
-class Units(Model):
+class UnitFields(Model):
     """Equal GPUs, or devices that are not partitioned."""
 
     number: int = Field(validation_alias="size")
@@ -264,7 +266,7 @@ class PartitionLayoutDocument(Document):
     """What ``dralloc plan partition-layout --json`` prints."""
 
     mix: Mix
-    units: list[Units]
+    units: list[UnitFields]
     on_demand: Annotated[OnDemand, BeforeValidator(_on_demand)]
     fixed: list[Fixed] = Field(validation_alias="plans")
     left_out: list[str]

@@ -17,10 +17,10 @@ from dralloc.report import Line, Part, Table, timing_line
 from dralloc.timing import phase
 from dralloc.whatif.document import DrainDocument
 from dralloc.whatif.moves import rearrange
+from dralloc.whatif.moves.claim_users import ClaimGroup, ClaimUsers
+from dralloc.whatif.moves.cluster_migration import ClusterMigration
+from dralloc.whatif.moves.itinerary import Itinerary
 from dralloc.whatif.moves.obstacle import Obstacle
-from dralloc.whatif.moves.tenancy import Tenancy
-from dralloc.whatif.moves.tenants import Tenants, Unit
-from dralloc.whatif.moves.words import Itinerary
 
 __all__ = ["Drain", "drain"]
 
@@ -46,7 +46,7 @@ class Drain(Documented):
     together
         Claims that cannot all go, though any but one of them could; empty if all can go.
     conflict
-        If a single pod or claim is the reason: the rules that are in its way.
+        If a single pod or claim is the reason: the rules that are in its option.
     left_out
         Claims of a DaemonSet's pods, which end with the node, and of pods that are not settled.
     """
@@ -141,39 +141,39 @@ def drain(
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        tenants = Tenants(cluster.including(options.include))
-        _check_names(tenants, nodes)
-        leaving = _Leaving(tenants, frozenset(tenants.by_name[name] for name in nodes))
-        units = tuple(unit for unit in leaving.units if leaving.is_free(unit))
-        must = frozenset(key for unit in units for key in leaving.must(unit))
-        tenancy = Tenancy(tenants, units, must, frozenset(nodes), pending=False, choices=options)
-        estate = tenancy.estate
+        users = ClaimUsers(cluster.including(options.include))
+        _check_names(users, nodes)
+        leaving = _Leaving(users, frozenset(users.by_name[name] for name in nodes))
+        groups = tuple(group for group in leaving.groups if leaving.is_free(group))
+        must = frozenset(key for group in groups for key in leaving.must(group))
+        movable = ClusterMigration(users, groups, must, frozenset(nodes), pending=False, choices=options)
+        migration = movable.migration
     with phase(timings, "drain"):
-        outcome = rearrange(estate, None, options)
-    moved = {estate.residents[number].key for number in outcome.moved}
+        outcome = rearrange(migration, None, options)
+    moved = {migration.movers[number].key for number in outcome.moved}
     together: tuple[ClaimKey, ...] = ()
     conflict = None
     if not must <= moved:
         with phase(timings, "conflict"):
-            together, conflict = Obstacle(tenancy, options).find(proven=outcome.tiers[0].proven)
+            together, conflict = Obstacle(movable, options).find(proven=outcome.tiers[0].proven)
     return Drain(
         nodes=nodes,
-        claims=tuple(key for unit in units for key in unit.claims if key in must),
-        itinerary=Itinerary(tenancy, outcome),
+        claims=tuple(key for group in groups for key in group.claims if key in must),
+        itinerary=Itinerary(movable, outcome),
         most=outcome.tiers[0].bound,
-        stuck=tuple(key for unit in units for key in unit.claims if key in must - moved),
+        stuck=tuple(key for group in groups for key in group.claims if key in must - moved),
         together=together,
         conflict=conflict,
-        left_out=tuple(key for unit in leaving.units if unit not in units for key in leaving.must(unit)),
+        left_out=tuple(key for group in leaving.groups if group not in groups for key in leaving.must(group)),
         timings=timings,
     )
 
 
-def _check_names(tenants: Tenants, nodes: Sequence[str]) -> None:
+def _check_names(users: ClaimUsers, nodes: Sequence[str]) -> None:
     if not nodes:
         raise DrallocError("drain needs the name of a node")
     for name in nodes:
-        if name not in tenants.by_name:
+        if name not in users.by_name:
             raise DrallocError(f'node "{name}" does not exist: neither a Node object nor a slice names it')
 
 
@@ -181,19 +181,19 @@ def _check_names(tenants: Tenants, nodes: Sequence[str]) -> None:
 class _Leaving:
     """Who has to leave some nodes (by index)."""
 
-    tenants: Tenants
+    users: ClaimUsers
     nodes: frozenset[int]
 
     @property
-    def units(self) -> tuple[Unit, ...]:
-        """The units with a claim that can be used from these nodes only."""
-        return tuple(unit for unit in self.tenants.units() if self.must(unit))
+    def groups(self) -> tuple[ClaimGroup, ...]:
+        """The groups with a claim that can be used from these nodes only."""
+        return tuple(group for group in self.users.groups() if self.must(group))
 
-    def must(self, unit: Unit) -> tuple[ClaimKey, ...]:
-        """The claims of a unit that can be used from these nodes only."""
-        return tuple(key for key in unit.claims if self.nodes.issuperset(self.tenants.reach(key)))
+    def must(self, group: ClaimGroup) -> tuple[ClaimKey, ...]:
+        """The claims of a group that can be used from these nodes only."""
+        return tuple(key for key in group.claims if self.nodes.issuperset(self.users.reach(key)))
 
-    def is_free(self, unit: Unit) -> bool:
-        """Whether the unit can move: it is settled, and no DaemonSet ties a pod of it to its node."""
-        owners = (owner.kind for pod in unit.pods for owner in pod.metadata.owner_references)
-        return self.tenants.is_settled(unit) and _DAEMON not in owners
+    def is_free(self, group: ClaimGroup) -> bool:
+        """Whether the group can move: it is settled, and no DaemonSet ties a pod of it to its node."""
+        owners = (owner.kind for pod in group.pods for owner in pod.metadata.owner_references)
+        return self.users.is_settled(group) and _DAEMON not in owners

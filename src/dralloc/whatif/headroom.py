@@ -14,18 +14,18 @@ from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
 from dralloc.report import Line, Part, Table, timing_line
 from dralloc.timing import phase
+from dralloc.whatif.copy_count import CopyCount, count_copies
 from dralloc.whatif.document import HeadroomDocument
-from dralloc.whatif.fill import Fill, fill
-from dralloc.whatif.joint import Joint, join
-from dralloc.whatif.twins import EveryNodeCountsError
-from dralloc.whatif.wishes import Stage, Wish, stage
+from dralloc.whatif.mix_entries import CompiledMix, MixEntry, compile_mix
+from dralloc.whatif.pareto import ParetoFront, pareto_front
+from dralloc.whatif.representatives import NotRepresentativeError
 
 __all__ = ["POINTS", "Headroom", "headroom"]
 
 POINTS: Final = 25
 """So many points of a front are enough to see its shape."""
 
-MOST_WISHES: Final = 3
+MOST_ENTRIES: Final = 3
 """A front in more dimensions has too many points for anybody to look at."""
 
 
@@ -35,12 +35,12 @@ class Headroom(Documented):
 
     Parameters
     ----------
-    wishes
+    entries
         What was asked for.
     alone
-        For each wish, how many fit if nothing else comes.
+        For each entry, how many fit if nothing else comes.
     joint
-        How many of each fit together; None if there is one wish only, or one that nothing limits.
+        How many of each fit together; None if there is one entry only, or one that nothing limits.
     left_out
         How many pending claims do not count.
     timings
@@ -49,24 +49,24 @@ class Headroom(Documented):
 
     document = HeadroomDocument
 
-    wishes: tuple[Wish, ...]
-    alone: tuple[Fill, ...]
-    joint: Joint | None = None
+    entries: tuple[MixEntry, ...]
+    alone: tuple[CopyCount, ...]
+    joint: ParetoFront | None = None
     left_out: int = 0
     timings: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def headline(self) -> str:
         """How many more of each fit alone."""
-        fitting = zip(self.wishes, self.alone, strict=True)
-        return "how many more fit: " + ", ".join(f"{_exactly(found)} of {wish.title}" for wish, found in fitting)
+        fitting = zip(self.entries, self.alone, strict=True)
+        return "how many more fit: " + ", ".join(f"{_exactly(found)} of {entry.title}" for entry, found in fitting)
 
     def parts(self) -> list[Part]:
         """The answer as tables and lines."""
         columns = ("claim", ">exactly", ">first fit", ">device by device")
         rows = [
-            (wish.title, _exactly(found), _count(found.first_fit), _count(found.per_device))
-            for wish, found in zip(self.wishes, self.alone, strict=True)
+            (entry.title, _exactly(found), _count(found.first_fit), _count(found.per_device))
+            for entry, found in zip(self.entries, self.alone, strict=True)
         ]
         found: list[Part] = [Table("How many more fit, each alone", columns, rows)]
         found += self._together()
@@ -75,12 +75,12 @@ class Headroom(Documented):
         return found
 
     def _together(self) -> Iterator[Part]:
-        if len(self.wishes) < 2:
+        if len(self.entries) < 2:
             return
         if self.joint is None:
             yield Line("\nWhat fits together is not shown: nothing limits one of the claims.")
             return
-        columns = (*(f">{wish.title}" for wish in self.wishes), ">first fit, of these")
+        columns = (*(f">{entry.title}" for entry in self.entries), ">first fit, of these")
         rows = [(*map(str, each.numbers), " + ".join(map(str, each.first_fit))) for each in self.joint.points]
         yield Table("What fits together: more of one is less of another", columns, rows)
         if not self.joint.complete:
@@ -91,9 +91,9 @@ class Headroom(Documented):
     def _remarks(self) -> Iterator[Line]:
         if self.left_out:
             yield Line(f"\n{self.left_out} pending claims do not count.")
-        for wish, found in zip(self.wishes, self.alone, strict=True):
+        for entry, found in zip(self.entries, self.alone, strict=True):
             if found.reason:
-                yield Line(f"{wish.title}: first fit ends with an error: {found.reason}", "yellow")
+                yield Line(f"{entry.title}: first fit ends with an error: {found.reason}", "yellow")
         for warning in dict.fromkeys(one for found in self.alone for one in found.warnings):
             yield Line(f"warning: {warning}", "yellow")
 
@@ -101,7 +101,7 @@ class Headroom(Documented):
 @without_garbage_collection()
 def headroom(
     cluster: Cluster,
-    *wishes: Wish | str,
+    *entries: MixEntry | str,
     points: int | None = POINTS,
     choices: Choices | None = None,
     **words: Unpack[ChoiceWords],
@@ -113,8 +113,8 @@ def headroom(
 
     Parameters
     ----------
-    wishes
-        Claims, templates or pods: ``namespace/name``, or a `Wish`.
+    entries
+        Claims, templates or pods: ``namespace/name``, or a `MixEntry`.
     points
         The most points of a front; if there are more, these lie well apart. None for all.
     choices, words
@@ -125,42 +125,44 @@ def headroom(
     DrallocError
         There is no such claim, template, pod or node, or more than three of them are to be had together.
     """
-    asked = tuple(wish if isinstance(wish, Wish) else Wish.parse(wish) for wish in wishes)
-    if len(asked) > MOST_WISHES:
-        raise DrallocError(f"headroom for {len(asked)} claims: fronts are found for {MOST_WISHES} at most")
+    asked = tuple(entry if isinstance(entry, MixEntry) else MixEntry.parse(entry) for entry in entries)
+    if len(asked) > MOST_ENTRIES:
+        raise DrallocError(f"headroom for {len(asked)} claims: fronts are found for {MOST_ENTRIES} at most")
     options = Choices.of(choices, words, unused=("gang", "caps", "fair"))
     cluster = cluster.including(options.include)
     timings: dict[str, float] = {}
 
-    def find(*, once: bool) -> tuple[tuple[Fill, ...], Joint | None]:
+    def find(*, once: bool) -> tuple[tuple[CopyCount, ...], ParetoFront | None]:
         with phase(timings, "compile"):
-            staged = stage(cluster, asked, options, once=once)
+            mix = compile_mix(cluster, asked, options, once=once)
         with phase(timings, "headroom"):
-            problem, times = staged.compiled.problem, Counter(staged.order)
-            alone = tuple(fill(problem, demand, options, times) for demand in staged.demands)
+            problem, times = mix.compiled.problem, Counter(mix.order)
+            alone = tuple(count_copies(problem, demand, options, times) for demand in mix.demands)
         with phase(timings, "together"):
-            return alone, _joint(staged, alone, points, options)
+            return alone, _joint(mix, alone, points, options)
 
     try:
         alone, joint = find(once=True)
-    except EveryNodeCountsError:
+    except NotRepresentativeError:
         alone, joint = find(once=False)
     left_out = sum(claim.status.allocation is None for claim in cluster.claims)
     return Headroom(asked, alone, joint, left_out, timings)
 
 
-def _joint(staged: Stage, alone: Sequence[Fill], points: int | None, options: Options | None) -> Joint | None:
+def _joint(
+    mix: CompiledMix, alone: Sequence[CopyCount], points: int | None, options: Options | None
+) -> ParetoFront | None:
     most = tuple(found.bound for found in alone if found.bound is not None)
-    if len(staged.demands) < 2 or len(most) < len(alone):
+    if len(mix.demands) < 2 or len(most) < len(alone):
         return None
-    return join(staged.compiled.problem, staged.demands, most, order=staged.order, limit=points, options=options)
+    return pareto_front(mix.compiled.problem, mix.demands, most, order=mix.order, limit=points, options=options)
 
 
 def _count(number: int | None) -> str:
     return "no end" if number is None else str(number)
 
 
-def _exactly(found: Fill) -> str:
+def _exactly(found: CopyCount) -> str:
     if found.exact:
         return _count(found.number)
     return f"{found.number} or more, at most {_count(found.bound)}"

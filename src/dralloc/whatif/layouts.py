@@ -12,14 +12,14 @@ from dralloc.problem import Demand, Problem
 from dralloc.solution import Grant, Placement, Solution
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.whatif.copies import copies
-from dralloc.whatif.models.layout_choice import Choice, Units, choose_layouts
-from dralloc.whatif.partitions import Layout, Single, Unit, Workshop
+from dralloc.whatif.models.layout_choice import Choice, UnitLayouts, choose_layouts
+from dralloc.whatif.partitions import Layout, SingleRequest, Unit, Workshop
 
-__all__ = ["Comparison", "LayoutPlan", "UnitKind", "compare"]
+__all__ = ["LayoutComparison", "LayoutPlan", "UnitClass", "compare"]
 
 
 @dataclass(frozen=True)
-class UnitKind:
+class UnitClass:
     """So many equal units: GPUs that are partitioned, or devices that are not. ``example`` has the devices of one."""
 
     size: int
@@ -35,7 +35,7 @@ class LayoutPlan:
     limit
         How many different layouts equal units have at most; None if that is not limited.
     layouts
-        The kind of unit, the partitions (as on the kind's example), and how many units get them.
+        The kind of unit, the partitions (as on the type_'s example), and how many units get them.
     served
         How many are served of each demand: placed, and accepted by the independent checker.
     bound
@@ -54,7 +54,7 @@ class LayoutPlan:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class LayoutComparison:
     """Fixed layouts beside partitions on demand.
 
     Parameters
@@ -69,7 +69,7 @@ class Comparison:
         With one layout for all equal units, with two, and so on until more do not help; the last is the best.
     """
 
-    units: tuple[UnitKind, ...]
+    units: tuple[UnitClass, ...]
     on_demand: tuple[int, ...]
     bound: int
     plans: tuple[LayoutPlan, ...]
@@ -78,10 +78,10 @@ class Comparison:
 def compare(
     problem: Problem,
     demands: Sequence[Demand],
-    singles: Sequence[Single],
+    singles: Sequence[SingleRequest],
     needs: Sequence[int],
     options: Options | None = None,
-) -> Comparison:
+) -> LayoutComparison:
     """Find the best layouts for so many of each demand.
 
     Parameters
@@ -96,11 +96,11 @@ def compare(
     DrallocError
         A partition can be shared, or a unit has too many layouts.
     """
-    return _Comparing(problem, demands, Workshop(problem, demands, singles), tuple(needs), options).run()
+    return _Comparison(problem, demands, Workshop(problem, demands, singles), tuple(needs), options).run()
 
 
 @dataclass
-class _Comparing:
+class _Comparison:
     problem: Problem
     demands: Sequence[Demand]
     workshop: Workshop
@@ -109,15 +109,15 @@ class _Comparing:
     classes: list[list[Unit]] = field(default_factory=list)
     layouts: list[tuple[Layout, ...]] = field(default_factory=list)
 
-    def run(self) -> Comparison:
+    def run(self) -> LayoutComparison:
         groups: dict[Hashable, list[Unit]] = {}
         for unit in self.workshop.units:
             groups.setdefault(unit.key, []).append(unit)
         self.classes = list(groups.values())
         self.layouts = [self.workshop.layouts(units[0]) for units in self.classes]
         on_demand, bound = self._on_demand()
-        units = tuple(UnitKind(len(members), self._names(members[0].devices)) for members in self.classes)
-        return Comparison(units, on_demand, bound, tuple(self._plans()))
+        units = tuple(UnitClass(len(members), self._names(members[0].devices)) for members in self.classes)
+        return LayoutComparison(units, on_demand, bound, tuple(self._plans()))
 
     def _crowded(self) -> Problem:
         groups = (copies(demand, need) for demand, need in zip(self.demands, self.needs, strict=True))
@@ -150,7 +150,7 @@ class _Comparing:
 
     def _plan(self, limit: int | None) -> LayoutPlan | None:
         units = [
-            Units(len(members), tuple(layout.numbers for layout in layouts))
+            UnitLayouts(len(members), tuple(layout.numbers for layout in layouts))
             for members, layouts in zip(self.classes, self.layouts, strict=True)
         ]
         types = list(self.workshop.types)
@@ -183,9 +183,9 @@ class _Comparing:
         first = 0
         for demand, (need, row) in enumerate(zip(self.needs, choice.served, strict=True)):
             numbers = iter(range(first, first + need))
-            for kind, served in enumerate(row):
+            for type_, served in enumerate(row):
                 for _ in range(served):
-                    yield self._placement(next(numbers), demand, parts[kind].pop())
+                    yield self._placement(next(numbers), demand, parts[type_].pop())
             first += need
 
     def _placement(self, number: int, demand: int, device: int) -> Placement:

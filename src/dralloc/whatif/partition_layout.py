@@ -14,19 +14,19 @@ from dralloc.garbage import without_garbage_collection
 from dralloc.names import DeviceID
 from dralloc.report import Line, Part, Table, folded, timing_line
 from dralloc.timing import phase
-from dralloc.whatif.demanded import Demanded, demanded
 from dralloc.whatif.document import PartitionLayoutDocument
-from dralloc.whatif.layouts import Comparison, LayoutPlan, UnitKind, compare
-from dralloc.whatif.partitions import Single, read_single
-from dralloc.whatif.wishes import Wish
+from dralloc.whatif.layouts import LayoutComparison, LayoutPlan, UnitClass, compare
+from dralloc.whatif.mix_entries import MixEntry
+from dralloc.whatif.partitions import SingleRequest, read_single
+from dralloc.whatif.workload_mix import WorkloadMix, workload_mix
 
-__all__ = ["LayoutPlan", "PartitionLayout", "UnitKind", "partition_layout"]
+__all__ = ["LayoutPlan", "PartitionLayout", "UnitClass", "partition_layout"]
 
 _RULE: Final = "layouts are found for claims of one device each, without admin access"
 
 
 @dataclass(frozen=True, repr=False)
-class PartitionLayout(Documented, Comparison):
+class PartitionLayout(Documented, LayoutComparison):
     """Fixed layouts beside partitions on demand. ``print(partition_layout)`` is a readable report.
 
     Parameters
@@ -79,7 +79,7 @@ class PartitionLayout(Documented, Comparison):
 @without_garbage_collection()
 def partition_layout(
     cluster: Cluster,
-    *wishes: Wish | str,
+    *entries: MixEntry | str,
     choices: Choices | None = None,
     **words: Unpack[NodelessWords],
 ) -> PartitionLayout:
@@ -87,9 +87,9 @@ def partition_layout(
 
     Parameters
     ----------
-    wishes
-        Claims, templates or pods: ``namespace/name``, ``namespace/name=number``, or a `Wish`; once each if no number
-        is given. Each asks for one device. Without any, all that is pending.
+    entries
+        Claims, templates or pods: ``namespace/name``, ``namespace/name=number``, or a `MixEntry`; once each if no
+        number is given. Each asks for one device. Without any, all that is pending.
     choices, words
         As in `dralloc.allocate`, without nodes, gangs, caps and fairness.
 
@@ -98,11 +98,11 @@ def partition_layout(
     DrallocError
         There is no such claim, template or pod; it asks for more than one device, or for one that can be shared.
     """
-    asked = tuple(wish if isinstance(wish, Wish) else Wish.parse(wish) for wish in wishes)
+    asked = tuple(entry if isinstance(entry, MixEntry) else MixEntry.parse(entry) for entry in entries)
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        mix = demanded(cluster.including(options.include), asked, options)
+        mix = workload_mix(cluster.including(options.include), asked, options)
     with phase(timings, "layouts"):
         mix, singles = _of_one_device(mix, strict=bool(asked))
         found = compare(mix.problem, mix.demands, singles, mix.numbers, options)
@@ -112,9 +112,9 @@ def partition_layout(
     )
 
 
-def _of_one_device(mix: Demanded, *, strict: bool) -> tuple[Demanded, list[Single]]:
+def _of_one_device(mix: WorkloadMix, *, strict: bool) -> tuple[WorkloadMix, list[SingleRequest]]:
     """The demands for one device, and what they ask for; others are an error, or left out."""
-    singles: list[Single] = []
+    singles: list[SingleRequest] = []
     for place, demand in reversed(list(enumerate(mix.demands))):
         single = read_single(demand)
         if single is not None:

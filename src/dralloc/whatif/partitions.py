@@ -16,7 +16,7 @@ import networkx as nx
 from dralloc.errors import DrallocError
 from dralloc.problem import Alternative, Demand, Device, Problem
 
-__all__ = ["Layout", "Single", "Unit", "Workshop", "read_single"]
+__all__ = ["Layout", "SingleRequest", "Unit", "Workshop", "read_single"]
 
 _MOST_STATES: Final = 200_000
 """More combinations of partitions are not listed."""
@@ -25,7 +25,7 @@ Numbers = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Single:
+class SingleRequest:
     """The only request of a demand: where it stands, and its alternatives, each for one device."""
 
     claim: int
@@ -50,10 +50,10 @@ class Unit:
     key: Hashable
 
 
-def read_single(demand: Demand) -> Single | None:
+def read_single(demand: Demand) -> SingleRequest | None:
     """The request of a demand for one device; None if it asks for something else."""
     found = [
-        Single(claim, place, request.alternatives)
+        SingleRequest(claim, place, request.alternatives)
         for claim, each in enumerate(demand.claims)
         for place, request in enumerate(each.requests)
     ]
@@ -80,7 +80,7 @@ class Workshop:
         Some partition can be shared, or what it takes depends on who asks.
     """
 
-    def __init__(self, problem: Problem, demands: Sequence[Demand], singles: Sequence[Single]) -> None:
+    def __init__(self, problem: Problem, demands: Sequence[Demand], singles: Sequence[SingleRequest]) -> None:
         self.problem = problem
         self.demands = demands
         self.singles = singles
@@ -132,14 +132,14 @@ class Workshop:
     def _units(self) -> Iterator[Unit]:
         types = {device: self._type(device) for device in self.homes}
         graph: nx.Graph[tuple[int, str]] = nx.Graph()
-        for device, kind in types.items():
-            if kind is not None:
+        for device, type_ in types.items():
+            if type_ is not None:
                 view = self.problem.devices[device]
                 graph.add_edges_from(((device, "device"), key) for key, _, _ in _draws(view))
                 graph.add_edges_from(((device, "device"), (number, "set")) for number, _ in view.compatibility)
         for members in nx.connected_components(graph):
             devices = tuple(sorted(number for number, what in members if what == "device"))
-            kinds = tuple(kind for device in devices if (kind := types[device]) is not None)
+            kinds = tuple(type_ for device in devices if (type_ := types[device]) is not None)
             yield Unit(devices, kinds, (kinds, *self._shape(devices)))
 
     def _type(self, device: int) -> int | None:
@@ -184,8 +184,8 @@ class Workshop:
             for (numbers, state), places in list(found.items()):
                 after = state.without(draws, groups)
                 if after is not None:
-                    kind = unit.types[place]
-                    more = (*numbers[:kind], numbers[kind] + 1, *numbers[kind + 1 :])
+                    type_ = unit.types[place]
+                    more = (*numbers[:type_], numbers[type_] + 1, *numbers[type_ + 1 :])
                     found.setdefault((more, after), (*places, place))
             if len(found) > _MOST_STATES:
                 name = self.problem.devices[unit.devices[0]].id

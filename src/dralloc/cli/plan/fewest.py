@@ -10,7 +10,7 @@ import typer
 import dralloc
 from dralloc.cli.console import Answers
 from dralloc.cli.options import Paths, SearchOptions
-from dralloc.cli.plan.wished import Wished
+from dralloc.cli.plan.mix_options import MixOptions
 from dralloc.errors import DrallocError
 
 __all__ = ["fewest_command"]
@@ -18,7 +18,7 @@ __all__ = ["fewest_command"]
 
 def fewest_command(  # noqa: PLR0913 - one parameter per option
     paths: Paths,
-    wished: Wished,
+    mix: MixOptions,
     kind: Annotated[
         list[str] | None,
         typer.Option(
@@ -34,13 +34,13 @@ def fewest_command(  # noqa: PLR0913 - one parameter per option
     session: Answers,
 ) -> None:
     """Say how few empty nodes hold some claims, or all that is pending; with prices, which kinds are the cheapest."""
-    from dralloc.whatif.nodekinds import parse_price
+    from dralloc.whatif.node_types import parse_price
 
-    wishes, choices = wished.wishes(), options.choices()
+    entries, choices = mix.entries(), options.choices()
     kinds, prices = _kinds(kind or ()), dict(map(parse_price, price or ()))
     cluster = session.read(paths, choices)
     with session.busy("looking for the fewest nodes"):
-        found = dralloc.fewest_nodes(cluster, *wishes, kinds=kinds, prices=prices, choices=choices)
+        found = dralloc.fewest_nodes(cluster, *entries, kinds=kinds, prices=prices, choices=choices)
     session.answer(found)
 
 

@@ -10,7 +10,7 @@ import typer
 import dralloc
 from dralloc.cli.console import Answers
 from dralloc.cli.options import Nodes, Paths, SearchOptions
-from dralloc.cli.plan.wished import Wished
+from dralloc.cli.plan.mix_options import MixOptions
 from dralloc.errors import DrallocError
 
 __all__ = ["headroom_command"]
@@ -25,7 +25,7 @@ class HeadroomOptions(SearchOptions):
 
 def headroom_command(
     paths: Paths,
-    wished: Wished,
+    mix: MixOptions,
     points: Annotated[
         int, typer.Option(min=0, metavar="N", help="Most points to show of what fits together; 0 shows all.")
     ] = 25,
@@ -34,11 +34,11 @@ def headroom_command(
     session: Answers,
 ) -> None:
     """Say how many more of a claim fit beside what is allocated; of two or three claims, also together."""
-    wishes = wished.wishes()
-    if not wishes:
+    entries = mix.entries()
+    if not entries:
         raise DrallocError("say what is wanted: --claim, --template or --pod NAMESPACE/NAME")
     choices = options.choices()
     cluster = session.read(paths, choices)
     with session.busy("looking for headroom"):
-        found = dralloc.headroom(cluster, *wishes, points=points or None, choices=choices)
+        found = dralloc.headroom(cluster, *entries, points=points or None, choices=choices)
     session.answer(found)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import dralloc
 from dralloc.cli.console import Answers
 from dralloc.cli.options import Paths, SearchOptions
-from dralloc.cli.plan.wished import Wished
+from dralloc.cli.plan.mix_options import MixOptions
 
 __all__ = ["layout_command"]
 
 
-def layout_command(paths: Paths, wished: Wished, options: SearchOptions, session: Answers) -> None:
+def layout_command(paths: Paths, mix: MixOptions, options: SearchOptions, session: Answers) -> None:
     """Say which fixed partitions per GPU serve some claims best, or all that is pending, and what that loses."""
-    wishes, choices = wished.wishes(), options.choices()
+    entries, choices = mix.entries(), options.choices()
     cluster = session.read(paths, choices)
     with session.busy("looking for layouts"):
-        found = dralloc.partition_layout(cluster, *wishes, choices=choices)
+        found = dralloc.partition_layout(cluster, *entries, choices=choices)
     session.answer(found)

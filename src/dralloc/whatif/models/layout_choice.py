@@ -22,11 +22,11 @@ from ortools.sat.python import cp_model
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.search import minimise
 
-__all__ = ["Choice", "Units", "choose_layouts"]
+__all__ = ["Choice", "UnitLayouts", "choose_layouts"]
 
 
 @dataclass(frozen=True, slots=True)
-class Units:
+class UnitLayouts:
     """So many equal units, and the layouts that each can have: the number of parts by type."""
 
     size: int
@@ -53,7 +53,7 @@ class Choice:
 
 
 def choose_layouts(
-    units: Sequence[Units],
+    units: Sequence[UnitLayouts],
     types: Sequence[frozenset[int]],
     needs: Sequence[int],
     limit: int | None = None,

@@ -1,10 +1,10 @@
 """Who stays and who moves: allocated claims as demands of their own, each either where it is or placed anew.
 
 The problem holds for every allocated claim that may move a demand that can only be placed where the claim is (it
-*stays*), and for every way to move it the demands of that way. Beyond the rules of the problem::
+*stays*), and for every option to move it the demands of that option. Beyond the rules of the problem::
 
-    placed[stay of c] + sum_(ways w that move c) placed[w] = 1
-    sum_(ways w of a unit) placed[w] <= 1
+    placed[stay of c] + sum_(move_options w that move c) placed[w] = 1
+    sum_(move_options w of a group) placed[w] <= 1
     sum_w cost[w] * placed[w] <= most
 """
 
@@ -37,39 +37,39 @@ __all__ = ["Exchange", "Relocation"]
 
 @dataclass(frozen=True)
 class Exchange:
-    """Which demands stand for each other. A way is named by the first of its demands, which are a gang.
+    """Which demands stand for each other. A option is named by the first of its demands, which are a gang.
 
     Parameters
     ----------
     stays
         For each allocated claim the demand that stands for staying (None if it holds what it holds in any case), and
-        the ways that move it.
-    units
+        the move_options that move it.
+    groups
         Ways of which at most one is taken.
     costs
-        How many claims each way moves.
+        How many claims each option moves.
     most
         How many claims may move; None for any number.
     """
 
-    stays: tuple[tuple[int | None, tuple[int, ...]], ...]
-    units: tuple[tuple[int, ...], ...]
+    stay_options: tuple[tuple[int | None, tuple[int, ...]], ...]
+    groups: tuple[tuple[int, ...], ...]
     costs: Mapping[int, int]
     most: int | None = None
 
     def add_to(self, model: Model) -> None:
         """Add the rules to a model."""
         miss = model.variables.miss
-        for stay, ways in self.stays:
-            placed = [~miss[way] for way in ways if way in miss]
+        for stay, move_options in self.stay_options:
+            placed = [~miss[option] for option in move_options if option in miss]
             if stay is None:
                 model.cp.add_at_most_one(placed)
             else:
                 model.cp.add_exactly_one([~miss[stay], *placed])
-        for ways in self.units:
-            model.cp.add_at_most_one([~miss[way] for way in ways if way in miss])
+        for move_options in self.groups:
+            model.cp.add_at_most_one([~miss[option] for option in move_options if option in miss])
         if self.most is not None:
-            terms: list[SignedTerm] = [(~literal, cost) for literal, cost in self._ways(model)]
+            terms: list[SignedTerm] = [(~literal, cost) for literal, cost in self._move_options(model)]
             add_at_most(model.cp, terms, self.most, "moves")
         self._admin_access(model)
 
@@ -77,7 +77,10 @@ class Exchange:
         """What has admin access finds the capacity taken by all that is allocated, wherever that is in the end."""
         demands = model.problem.demands
         allocated = {
-            demands[number].gang for entry in self.stays for number in (entry[0], *entry[1]) if number is not None
+            demands[number].gang
+            for entry in self.stay_options
+            for number in (entry[0], *entry[1])
+            if number is not None
         }
         shares: dict[int, list[tuple[str, int, Take]]] = defaultdict(list)
         for serving in model.variables.every_serving():
@@ -95,9 +98,9 @@ class Exchange:
                 for name in dict.fromkeys(name for take in beside for name, _ in take.charge.capacity):
                     add_capacity(model, slot, name, beside)
 
-    def _ways(self, model: Model) -> Iterator[Term]:
+    def _move_options(self, model: Model) -> Iterator[Term]:
         miss = model.variables.miss
-        return ((miss[way], cost) for way, cost in self.costs.items() if way in miss)
+        return ((miss[option], cost) for option, cost in self.costs.items() if option in miss)
 
     def moves(self) -> Objective:
         """The number of moved claims as a tier."""
@@ -108,7 +111,7 @@ class Exchange:
 
     def _terms(self, model: Model) -> list[Term]:
         found: list[Term] = []
-        for literal, cost in self._ways(model):
+        for literal, cost in self._move_options(model):
             moved = model.cp.new_bool_var("moved")
             model.cp.add(moved == ~literal)
             found.append((moved, cost))
@@ -212,8 +215,8 @@ class Relocation:
     def _exclude(self, model: Model, placements: Sequence[Placement], give_up: Literal) -> None:
         """Not all that moves in this answer moves to the same devices."""
         demands = self.problem.demands
-        ways = {demands[way].gang for way in self.exchange.costs}
-        moving = {one.demand: one for one in placements if demands[one.demand].gang in ways}
+        move_options = {demands[option].gang for option in self.exchange.costs}
+        moving = {one.demand: one for one in placements if demands[one.demand].gang in move_options}
         same: list[cp_model.LiteralT] = [give_up]
         for serving in model.variables.every_serving():
             here = moving.get(serving.demand)

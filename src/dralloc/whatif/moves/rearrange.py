@@ -10,13 +10,13 @@ from dralloc.check import check
 from dralloc.solution import Placement, Solution, Status, Tier
 from dralloc.solvers.cpsat import Options
 from dralloc.whatif.models.relocation import Relocation
-from dralloc.whatif.moves.estate import Estate
-from dralloc.whatif.moves.exchange import Cast
+from dralloc.whatif.moves.greedy import greedy_moves
+from dralloc.whatif.moves.migration import Migration
+from dralloc.whatif.moves.migration_problem import MigrationProblem
 from dralloc.whatif.moves.order import Order
-from dralloc.whatif.moves.plain import plainly
 from dralloc.whatif.moves.steps import Move, Step, find_order, replay, steps_of
 
-__all__ = ["Outcome", "rearrange"]
+__all__ = ["MigrationPlan", "rearrange"]
 
 _EFFORT: Final = 400_000
 """Of answers of the same worth so many are tried for fewer restarts that their candidates add up to this."""
@@ -25,7 +25,7 @@ _MOST_ORDERS: Final = 200
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MigrationPlan:
     """Who moves, in which order, and what that admits.
 
     Parameters
@@ -55,13 +55,13 @@ class Outcome:
 
     @property
     def moved(self) -> tuple[int, ...]:
-        """The residents that move, by index, in order."""
-        return tuple(resident for move in self.moves for resident in move.way.residents)
+        """The movers that move, by index, in order."""
+        return tuple(mover for move in self.moves for mover in move.option.movers)
 
 
 def rearrange(
-    estate: Estate, most: int | None = None, options: Options | None = None, admitted: Sequence[Placement] = ()
-) -> Outcome:
+    migration: Migration, most: int | None = None, options: Options | None = None, admitted: Sequence[Placement] = ()
+) -> MigrationPlan:
     """Find the exchange of most weight, then with the fewest moves, then with the fewest restarts.
 
     Parameters
@@ -76,29 +76,29 @@ def rearrange(
     CheckError
         The answer or a step of the plan breaks a rule: a defect of dralloc.
     """
-    return _Rearrangement(Cast(estate, most), options or Options()).run(admitted)
+    return _Rearrangement(MigrationProblem(migration, most), options or Options()).run(admitted)
 
 
 class _Rearrangement:
-    def __init__(self, cast: Cast, options: Options) -> None:
-        self.cast = cast
+    def __init__(self, whole: MigrationProblem, options: Options) -> None:
+        self.whole = whole
         self.options = options
 
-    def run(self, admitted: Sequence[Placement]) -> Outcome:
-        plain = plainly(self.cast)
-        if plain is not None and plain.status is Status.OPTIMAL:
-            order = find_order(self.cast.estate, self.cast.moves(plain))
+    def run(self, admitted: Sequence[Placement]) -> MigrationPlan:
+        greedy = greedy_moves(self.whole)
+        if greedy is not None and greedy.status is Status.OPTIMAL:
+            order = find_order(self.whole.migration, self.whole.moves(greedy))
             if not order.restarts:
-                return self._outcome(plain, order, fewest=True)
-        start = plain.placements if plain else (*self.cast.stays(), *self.cast.admitted(admitted))
-        relocation = Relocation(self.cast.problem, self.cast.exchange, self.options, start)
+                return self._outcome(greedy, order, fewest=True)
+        start = greedy.placements if greedy else (*self.whole.staying(), *self.whole.admitted(admitted))
+        relocation = Relocation(self.whole.problem, self.whole.exchange, self.options, start)
         best = relocation.solve()
         order = self._ordered(best)
         if order.restarts and best.status is Status.OPTIMAL:
             return self._with_fewest_restarts(relocation, best, order)
         return self._outcome(best, order, fewest=not order.restarts)
 
-    def _with_fewest_restarts(self, relocation: Relocation, best: Solution, order: Order) -> Outcome:
+    def _with_fewest_restarts(self, relocation: Relocation, best: Solution, order: Order) -> MigrationPlan:
         """Go through the answers of the same worth, until one needs no restart or there are no more."""
         fewest, last = order.proven, best
         for _ in range(min(_MOST_ORDERS, _EFFORT // (relocation.size + 1))):
@@ -114,18 +114,18 @@ class _Rearrangement:
         return self._outcome(best, order, fewest=False)
 
     def _ordered(self, solution: Solution) -> Order:
-        check(self.cast.problem, solution)
-        return find_order(self.cast.estate, self.cast.moves(solution))
+        check(self.whole.problem, solution)
+        return find_order(self.whole.migration, self.whole.moves(solution))
 
-    def _outcome(self, best: Solution, order: Order, *, fewest: bool) -> Outcome:
-        late = [one for one in best.placements if one.demand >= self.cast.first_pending]
-        pending = [(self.cast.problem.demands[one.demand], one) for one in late]
-        steps = steps_of(order, self.cast.moves(best), pending)
-        replay(self.cast.estate, steps)
-        return Outcome(
+    def _outcome(self, best: Solution, order: Order, *, fewest: bool) -> MigrationPlan:
+        late = [one for one in best.placements if one.demand >= self.whole.first_pending]
+        pending = [(self.whole.problem.demands[one.demand], one) for one in late]
+        steps = steps_of(order, self.whole.moves(best), pending)
+        replay(self.whole.migration, steps)
+        return MigrationPlan(
             steps=steps,
             moves=tuple(move for step in steps if step.placements for move in step.moves),
-            admitted=tuple(one.demand - self.cast.first_pending for one in late),
+            admitted=tuple(one.demand - self.whole.first_pending for one in late),
             restarts=order.restarts,
             fewest=fewest,
             status=best.status,

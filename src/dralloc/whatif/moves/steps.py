@@ -13,9 +13,9 @@ from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
 from dralloc.problem.holdings import ClaimLedger, Holding
 from dralloc.solution import Placement, Solution, holdings_of
-from dralloc.whatif.moves.estate import Estate, Way
+from dralloc.whatif.moves.migration import Migration, MoveOption
 from dralloc.whatif.moves.order import Order, Phase, shortest_order
-from dralloc.whatif.moves.stays import broken
+from dralloc.whatif.moves.stay_options import broken
 
 __all__ = ["Action", "Move", "Step", "find_order", "replay", "steps_of"]
 
@@ -36,18 +36,18 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A way that is taken, with where its demands go: one placement for each, by its place in the way.
+    """A option that is taken, with where its demands go: one placement for each, by its place in the option.
 
-    ``demands``: those of the way under names of their own, so that old and new are told apart.
+    ``demands``: those of the option under names of their own, so that old and new are told apart.
     """
 
-    way: Way
+    option: MoveOption
     demands: tuple[Demand, ...]
     placements: tuple[Placement, ...]
 
     def gains(self) -> Iterator[tuple[ClaimKey, int, tuple[int, ...]]]:
         """What each claim gets, in order: its key, the node and the devices by index."""
-        for demand, placement in zip(self.way.demands, self.placements, strict=True):
+        for demand, placement in zip(self.option.demands, self.placements, strict=True):
             for claim, grants in zip(demand.claims, placement.grants, strict=True):
                 if grants or not claim.requests:
                     yield claim.key, placement.node, tuple(grant.device for grant in grants)
@@ -76,21 +76,21 @@ class Step:
         return self.action in {Action.STOP, Action.RESTART}
 
     @property
-    def residents(self) -> tuple[int, ...]:
+    def movers(self) -> tuple[int, ...]:
         """Who moves, by index."""
-        return tuple(number for move in self.moves for number in move.way.residents)
+        return tuple(number for move in self.moves for number in move.option.movers)
 
 
-def find_order(estate: Estate, moves: Sequence[Move]) -> Order:
+def find_order(migration: Migration, moves: Sequence[Move]) -> Order:
     """The order of the moves with the fewest restarts."""
-    offers = Offers(estate.problem.eligibility)
+    offers = Offers(migration.problem.eligibility)
 
     def fits(done: frozenset[int], stopped: frozenset[int], number: int) -> bool:
-        gone = (resident for other in done | stopped for resident in moves[other].way.residents)
-        ledger = estate.without(gone)
+        gone = (mover for other in done | stopped for mover in moves[other].option.movers)
+        ledger = migration.without(gone)
         for other in sorted(done):
-            ledger.hold(_taken(estate.problem, moves[other].demands, moves[other].placements))
-        context = Context(estate.problem, offers, ledger)
+            ledger.hold(_taken(migration.problem, moves[other].demands, moves[other].placements))
+        context = Context(migration.problem, offers, ledger)
         return not broken(context, moves[number].demands, moves[number].placements)
 
     return shortest_order(len(moves), fits)
@@ -139,7 +139,7 @@ def _numbered(placements: Iterable[Placement]) -> tuple[Placement, ...]:
     return tuple(replace(placement, demand=number) for number, placement in enumerate(placements))
 
 
-def replay(estate: Estate, steps: Sequence[Step]) -> None:
+def replay(migration: Migration, steps: Sequence[Step]) -> None:
     """Go through the steps, and let the checker look at each beside everything that is held at that moment.
 
     Raises
@@ -147,17 +147,17 @@ def replay(estate: Estate, steps: Sequence[Step]) -> None:
     CheckError
         A step breaks a rule.
     """
-    ledger = estate.ledger.copy()
+    ledger = migration.ledger.copy()
     for step in steps:
         if step.frees_first:
-            _release(estate, ledger, step)
+            _release(migration, ledger, step)
         if step.placements:
             problem = replace(ledger.applied(), demands=step.demands)
             check(problem, Solution(step.placements))
-            ledger.hold(_taken(estate.problem, step.demands, step.placements))
+            ledger.hold(_taken(migration.problem, step.demands, step.placements))
         if not step.frees_first:
-            _release(estate, ledger, step)
+            _release(migration, ledger, step)
 
 
-def _release(estate: Estate, ledger: ClaimLedger, step: Step) -> None:
-    ledger.release(estate.residents[number].key for number in step.residents)
+def _release(migration: Migration, ledger: ClaimLedger, step: Step) -> None:
+    ledger.release(migration.movers[number].key for number in step.movers)

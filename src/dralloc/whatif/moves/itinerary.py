@@ -1,4 +1,4 @@
-"""Moves and plans as plain data and as tables."""
+"""Moves and plans as greedy data and as tables."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from dralloc.names import ClaimKey
 from dralloc.report import Line, Table, folded
-from dralloc.whatif.document import Change, StepFields
-from dralloc.whatif.moves.rearrange import Outcome
+from dralloc.whatif.document import ClaimMove, StepFields
+from dralloc.whatif.moves.cluster_migration import ClusterMigration
+from dralloc.whatif.moves.rearrange import MigrationPlan
 from dralloc.whatif.moves.steps import Step
-from dralloc.whatif.moves.tenancy import Tenancy
 
 __all__ = ["Itinerary"]
 
@@ -19,8 +19,8 @@ __all__ = ["Itinerary"]
 class Itinerary:
     """An ordered plan with the names of what it is about."""
 
-    tenancy: Tenancy
-    outcome: Outcome
+    movable: ClusterMigration
+    outcome: MigrationPlan
 
     @property
     def steps(self) -> Iterator[StepFields]:
@@ -29,38 +29,38 @@ class Itinerary:
             claims = [*self._moved(step), *self._admitted(step)]
             yield StepFields(step=number, action=step.action, claims=claims)
 
-    def _moved(self, step: Step) -> Iterator[Change]:
+    def _moved(self, step: Step) -> Iterator[ClaimMove]:
         for move in step.moves:
             gains = {key: (node, devices) for key, node, devices in move.gains()} if step.placements else {}
-            for number in move.way.residents:
-                resident = self.tenancy.estate.residents[number]
-                node, devices = gains.get(resident.key, (None, ()))
-                yield Change(
-                    claim=str(resident.key),
-                    from_node=self._node(resident.home),
-                    from_=tuple(self.held(resident.key)),
+            for number in move.option.movers:
+                mover = self.movable.migration.movers[number]
+                node, devices = gains.get(mover.key, (None, ()))
+                yield ClaimMove(
+                    claim=str(mover.key),
+                    from_node=self._node(mover.home),
+                    from_=tuple(self.held(mover.key)),
                     to_node=None if node is None else self._node(node),
                     to=self._devices(devices),
                 )
 
-    def _admitted(self, step: Step) -> Iterator[Change]:
+    def _admitted(self, step: Step) -> Iterator[ClaimMove]:
         moved = sum(len(move.demands) for move in step.moves) if step.placements else 0
         for demand, placement in zip(step.demands[moved:], step.placements[moved:], strict=True):
             for claim, grants in zip(demand.claims, placement.grants, strict=True):
                 if grants or not claim.requests:
                     devices = self._devices(tuple(grant.device for grant in grants))
-                    yield Change(claim=str(claim.key), to_node=self._node(placement.node), to=devices)
+                    yield ClaimMove(claim=str(claim.key), to_node=self._node(placement.node), to=devices)
 
     def held(self, key: ClaimKey) -> Iterator[str]:
         """The devices that an allocated claim has now."""
-        allocation = self.tenancy.tenants.claim(key).status.allocation
+        allocation = self.movable.users.claim(key).status.allocation
         return (str(result.device_id) for result in (allocation.devices.results if allocation else ()))
 
     def _node(self, node: int) -> str:
-        return self.tenancy.compiled.problem.nodes[node].name
+        return self.movable.compiled.problem.nodes[node].name
 
     def _devices(self, devices: tuple[int, ...]) -> tuple[str, ...]:
-        return tuple(str(self.tenancy.compiled.problem.devices[device].id) for device in devices)
+        return tuple(str(self.movable.compiled.problem.devices[device].id) for device in devices)
 
     def table(self) -> Table:
         """The plan, one line for each claim of a step."""
@@ -88,8 +88,8 @@ class Itinerary:
             moves = "1 move is a restart: it frees before it holds" if number == 1 else ""
             moves = moves or f"{number} moves are restarts: they free before they hold"
             yield Line(f"\n{moves}{proof}.")
-        if self.tenancy.unknown:
-            claims = "1 claim is" if self.tenancy.unknown == 1 else f"{self.tenancy.unknown} claims are"
+        if self.movable.unknown:
+            claims = "1 claim is" if self.movable.unknown == 1 else f"{self.movable.unknown} claims are"
             yield Line(
                 f"{claims} reserved for pods that were not found: it is taken that these can run anywhere.", "yellow"
             )

@@ -1,7 +1,7 @@
 """What is asked for: a claim, a template or a pod by name, to be had several times, whatever state it is in itself.
 
-A wish becomes a pending copy in a cluster of which only the allocated claims stay: what is pending otherwise, and what
-quotas say, does not count.
+An entry becomes a pending copy in a cluster of which only the allocated claims stay: what is pending otherwise, and
+what quotas say, does not count.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.errors import DrallocError
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand
-from dralloc.whatif.twins import find_twins
+from dralloc.whatif.representatives import find_representatives
 
-__all__ = ["Source", "Stage", "Wish", "only_allocated", "stage"]
+__all__ = ["CompiledMix", "MixEntry", "Source", "compile_mix", "only_allocated"]
 
 _MARK = " (copy)"
 """No object can have a name like this."""
 
 
 class Source(StrEnum):
-    """Where to look for what is wished: ``CLAIM`` means a template if there is no such claim."""
+    """Where to look for an entry: ``CLAIM`` means a template if there is no such claim."""
 
     CLAIM = "claim"
     TEMPLATE = "template"
@@ -37,7 +37,7 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True)
-class Wish:
+class MixEntry:
     """Something to be had, by name; ``number`` is how many of it, or its share of a mix."""
 
     key: ClaimKey
@@ -45,7 +45,7 @@ class Wish:
     number: int | None = None
 
     @classmethod
-    def parse(cls, text: str, source: Source = Source.CLAIM) -> Wish:
+    def parse(cls, text: str, source: Source = Source.CLAIM) -> MixEntry:
         """Read ``NAMESPACE/NAME`` or ``NAMESPACE/NAME=NUMBER``; without namespace it is ``default``.
 
         Raises
@@ -67,8 +67,8 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Stage:
-    """A compiled cluster in which nothing is pending but one copy of each wish: ``demands`` in the order of these.
+class CompiledMix:
+    """A compiled cluster in which nothing is pending but one copy of each entry: ``demands`` in the order of these.
 
     ``order``: for each node in search order the index of the node that is compiled for it.
     """
@@ -78,16 +78,16 @@ class Stage:
     order: Sequence[int]
 
 
-def stage(
+def compile_mix(
     cluster: Cluster,
-    wishes: Sequence[Wish],
+    entries: Sequence[MixEntry],
     choices: Choices | None = None,
     *,
     empty: bool = False,
     once: bool = False,
     **words: Unpack[ChoiceWords],
-) -> Stage:
-    """Compile a cluster with one copy of each wish.
+) -> CompiledMix:
+    """Compile a cluster with one copy of each entry.
 
     Parameters
     ----------
@@ -101,22 +101,24 @@ def stage(
     Raises
     ------
     DrallocError
-        There is no such claim, template or pod, it asks for nothing, or it is wished twice.
+        There is no such claim, template or pod, it asks for nothing, or it is in the mix twice.
     """
     choices = Choices.of(choices, words)
-    for wish, times in Counter(wishes).items():
+    for entry, times in Counter(entries).items():
         if times > 1:
-            raise DrallocError(f"{wish.title}: is asked for {times} times; give it once, with a number")
-    director = _Director(cluster, empty=empty)
-    cast = [director.enter(wish) for wish in wishes]
-    staged = director.cluster()
-    twins = find_twins(staged, choices) if once else None
-    compiled = compile_cluster(staged, choices, nodes=twins.names if twins else choices.nodes)
+            raise DrallocError(f"{entry.title}: is asked for {times} times; give it once, with a number")
+    builder = _MixBuilder(cluster, empty=empty)
+    keys = [builder.enter(entry) for entry in entries]
+    changed = builder.cluster()
+    represented = find_representatives(changed, choices) if once else None
+    compiled = compile_cluster(changed, choices, nodes=represented.names if represented else choices.nodes)
     by_key = {demand.key: demand for demand in compiled.problem.demands}
-    for wish, key in zip(wishes, cast, strict=True):
+    for entry, key in zip(entries, keys, strict=True):
         if key not in by_key:
-            raise DrallocError(f"{wish.title}: uses no claims")
-    return Stage(compiled, tuple(by_key[key] for key in cast), twins.order if twins else compiled.problem.all_nodes)
+            raise DrallocError(f"{entry.title}: uses no claims")
+    return CompiledMix(
+        compiled, tuple(by_key[key] for key in keys), represented.order if represented else compiled.problem.all_nodes
+    )
 
 
 def only_allocated(cluster: Cluster) -> Cluster:
@@ -134,8 +136,8 @@ def only_allocated(cluster: Cluster) -> Cluster:
     )
 
 
-class _Director:
-    """Puts copies of what is wished beside what is allocated."""
+class _MixBuilder:
+    """Puts copies of the entries beside what is allocated."""
 
     def __init__(self, cluster: Cluster, *, empty: bool) -> None:
         self.whole = cluster
@@ -155,21 +157,21 @@ class _Director:
             abandoned=frozenset(),
         )
 
-    def enter(self, wish: Wish) -> ClaimKey:
+    def enter(self, entry: MixEntry) -> ClaimKey:
         """Add a copy; returns the key of its demand."""
-        if wish.source is Source.POD:
-            return self._pod(wish)
-        return self._claim(wish.key, self._spec(wish))
+        if entry.source is Source.POD:
+            return self._pod(entry)
+        return self._claim(entry.key, self._spec(entry))
 
-    def _spec(self, wish: Wish) -> ResourceClaimSpec:
-        claim = self.whole.claim(wish.key) if wish.source is Source.CLAIM else None
+    def _spec(self, entry: MixEntry) -> ResourceClaimSpec:
+        claim = self.whole.claim(entry.key) if entry.source is Source.CLAIM else None
         if claim is not None:
             return claim.spec
         for template in self.whole.templates:
-            if template.key == wish.key:
+            if template.key == entry.key:
                 return template.spec.spec
-        kinds = "ResourceClaim or ResourceClaimTemplate" if wish.source is Source.CLAIM else "ResourceClaimTemplate"
-        raise DrallocError(f"{kinds} {wish.key}: not found")
+        kinds = "ResourceClaim or ResourceClaimTemplate" if entry.source is Source.CLAIM else "ResourceClaimTemplate"
+        raise DrallocError(f"{kinds} {entry.key}: not found")
 
     def _claim(self, key: ClaimKey, spec: ResourceClaimSpec) -> ClaimKey:
         copy = _copied(key)
@@ -179,13 +181,13 @@ class _Director:
         self.claims[copy] = ResourceClaim(metadata=metadata, spec=spec, status=ResourceClaimStatus())
         return copy
 
-    def _pod(self, wish: Wish) -> ClaimKey:
-        pod = self._pods.get(wish.key)
+    def _pod(self, entry: MixEntry) -> ClaimKey:
+        pod = self._pods.get(entry.key)
         if pod is None:
-            raise DrallocError(f"Pod {wish.key}: not found")
+            raise DrallocError(f"Pod {entry.key}: not found")
         missing = self.whole.unresolved.get(pod.key)
         if missing:
-            raise DrallocError(f"Pod {wish.key}: {missing[0]}")
+            raise DrallocError(f"Pod {entry.key}: {missing[0]}")
         key = _copied(pod.key)
         self.pods[key] = _anew(pod, key), tuple(self._claims_of(pod))
         return key

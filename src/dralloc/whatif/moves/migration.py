@@ -10,11 +10,11 @@ from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
 from dralloc.problem.holdings import ClaimLedger, Holding
 
-__all__ = ["Estate", "Resident", "Way"]
+__all__ = ["Migration", "MovableClaim", "MoveOption"]
 
 
 @dataclass(frozen=True, slots=True)
-class Resident:
+class MovableClaim:
     """An allocated claim that may move.
 
     Parameters
@@ -34,63 +34,63 @@ class Resident:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """Some residents that move at the same time.
+class MoveOption:
+    """Some movers that move at the same time.
 
     Parameters
     ----------
-    residents
+    movers
         Who moves, by index; what they have in common with others stays where it is.
     demands
         What they ask for: placed all or none.
-    unit
-        Of the ways of a unit at most one is taken.
+    group
+        Of the move_options of a group at most one is taken.
     weight
         What it is worth.
     """
 
-    residents: tuple[int, ...]
+    movers: tuple[int, ...]
     demands: tuple[Demand, ...]
-    unit: int
+    group: int
     weight: int = 0
 
 
 @dataclass(frozen=True)
-class Estate:
+class Migration:
     """Who may move.
 
     Parameters
     ----------
     problem
-        What is pending, beside everything that is in use but for what the residents hold.
-    residents, ways
+        What is pending, beside everything that is in use but for what the movers hold.
+    movers, move_options
         Who may move, and how.
     """
 
     problem: Problem
-    residents: tuple[Resident, ...]
-    ways: tuple[Way, ...]
+    movers: tuple[MovableClaim, ...]
+    move_options: tuple[MoveOption, ...]
 
     @cached_property
     def ledger(self) -> ClaimLedger:
         """What is held as long as nobody has moved. Copy before changing."""
         ledger = ClaimLedger(self.problem)
-        ledger.hold(holding for resident in self.residents for holding in resident.holdings)
+        ledger.hold(holding for mover in self.movers for holding in mover.holdings)
         return ledger
 
-    def without(self, residents: Iterable[int]) -> ClaimLedger:
-        """What is held once some residents have given back what they hold."""
+    def without(self, movers: Iterable[int]) -> ClaimLedger:
+        """What is held once some movers have given back what they hold."""
         ledger = self.ledger.copy()
-        ledger.release(self.residents[number].key for number in residents)
+        ledger.release(self.movers[number].key for number in movers)
         return ledger
 
-    def only(self, units: Collection[int]) -> Estate:
-        """The estate in which just these units may move."""
-        ways = [way for way in self.ways if way.unit in units]
-        movers = sorted({number for way in ways for number in way.residents})
+    def only(self, groups: Collection[int]) -> Migration:
+        """The migration in which just these groups may move."""
+        move_options = [option for option in self.move_options if option.group in groups]
+        movers = sorted({number for option in move_options for number in option.movers})
         place = {number: new for new, number in enumerate(movers)}
-        return Estate(
+        return Migration(
             self.without(movers).applied(),
-            tuple(self.residents[number] for number in movers),
-            tuple(replace(way, residents=tuple(place[number] for number in way.residents)) for way in ways),
+            tuple(self.movers[number] for number in movers),
+            tuple(replace(option, movers=tuple(place[number] for number in option.movers)) for option in move_options),
         )

@@ -1,7 +1,7 @@
 """From a cluster to the claims that may move: who uses them, where they are, and what they may ask for anew.
 
-Claims that pods share, and claims of one pod, are a *unit*: whoever moves takes the pods along, and the claims of these
-pods that stay must be usable from where the pods go.
+Claims that pods share, and claims of one pod, are a *group*: whoever moves takes the pods along, and the claims of
+these pods that stay must be usable from where the pods go.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand
 from dralloc.problem.holdings import Holding
-from dralloc.whatif.moves.estate import Estate, Resident, Way
-from dralloc.whatif.moves.tenants import Tenants, Unit
+from dralloc.whatif.moves.claim_users import ClaimGroup, ClaimUsers
+from dralloc.whatif.moves.migration import Migration, MovableClaim, MoveOption
 
-__all__ = ["Tenancy", "unbound"]
+__all__ = ["ClusterMigration", "unbound"]
 
 _MOST: Final = 3
-"""Of so many claims of a unit any may stay while the others move; of more, those tied to a node move together."""
+"""Of so many claims of a group any may stay while the others move; of more, those tied to a node move together."""
 
 
 @dataclass(frozen=True)
-class Tenancy:
-    """Some units of a cluster as an estate.
+class ClusterMigration:
+    """Some groups of a cluster as an migration.
 
     Parameters
     ----------
-    tenants
+    users
         The cluster as it is.
-    units
+    groups
         Those that may move.
     must
-        Claims that every move of their unit has to take along; their number is what the move is worth.
+        Claims that every move of their group has to take along; their number is what the move is worth.
     cordoned
         Names of nodes that are no target.
     pending
         Whether what is pending counts.
     """
 
-    tenants: Tenants
-    units: tuple[Unit, ...]
+    users: ClaimUsers
+    groups: tuple[ClaimGroup, ...]
     must: frozenset[ClaimKey] = frozenset()
     cordoned: Collection[str] = ()
     pending: bool = True
@@ -59,100 +59,100 @@ class Tenancy:
 
     @cached_property
     def compiled(self) -> CompiledCluster:
-        """The cluster without what the units hold."""
-        moving = {key for unit in self.units for key in unit.claims}
-        whole = self.tenants.cluster
+        """The cluster without what the groups hold."""
+        moving = {key for group in self.groups for key in group.claims}
+        whole = self.users.cluster
         claims = tuple(_released(claim) if claim.key in moving else claim for claim in whole.claims)
         nodes = tuple(_cordoned(node) if node.metadata.name in self.cordoned else node for node in whole.nodes)
         staged = replace(whole, claims=claims, nodes=nodes)
-        names = [node.metadata.name for node in self.tenants.nodes]
+        names = [node.metadata.name for node in self.users.nodes]
         return compile_cluster(staged, self.choices, nodes=names)
 
     @cached_property
-    def estate(self) -> Estate:
+    def migration(self) -> Migration:
         """Who may move, and how."""
-        residents = tuple(self._residents())
+        movers = tuple(self._movers())
         problem = replace(self.compiled.problem, demands=self._pending() if self.pending else ())
-        return Estate(problem, residents, tuple(self._ways(residents)))
+        return Migration(problem, movers, tuple(self._move_options(movers)))
 
     @property
     def unknown(self) -> int:
         """How many of the claims are reserved for somebody who was not given."""
-        lone = (key for unit in self.units if not unit.pods for key in unit.claims)
-        return sum(bool(self.tenants.claim(key).status.reserved_for) for key in lone)
+        lone = (key for group in self.groups if not group.pods for key in group.claims)
+        return sum(bool(self.users.claim(key).status.reserved_for) for key in lone)
 
     def _pending(self) -> tuple[Demand, ...]:
-        moving = {key for unit in self.units for key in unit.claims}
+        moving = {key for group in self.groups for key in group.claims}
         demands = self.compiled.problem.demands
         return tuple(
             weighted([demand for demand in demands if moving.isdisjoint(claim.key for claim in demand.claims)])
         )
 
-    def _residents(self) -> Iterator[Resident]:
+    def _movers(self) -> Iterator[MovableClaim]:
         held = self._holdings()
-        for unit in self.units:
-            for key in unit.claims:
+        for group in self.groups:
+            for key in group.claims:
                 holdings = held.get(key, [])
                 home, devices = self._place(key, holdings)
-                yield Resident(key, home, tuple(holdings), devices)
+                yield MovableClaim(key, home, tuple(holdings), devices)
 
     def _holdings(self) -> Mapping[ClaimKey, list[Holding]]:
         found: dict[ClaimKey, list[Holding]] = defaultdict(list)
-        for holding in self.compiled.inventory.reader.read(self.tenants.cluster.claims):
+        for holding in self.compiled.inventory.reader.read(self.users.cluster.claims):
             found[holding.claim].append(holding)
         return found
 
     def _place(self, key: ClaimKey, holdings: Sequence[Holding]) -> tuple[int, tuple[int, ...]]:
         """A node where a claim is used, if possible one that offers all that it holds, and the devices it sees."""
         problem = self.compiled.problem
-        homes = self.tenants.home(key) or (0,)
+        homes = self.users.home(key) or (0,)
         for home in homes:
             offered = {problem.devices[device].slot: device for device in problem.nodes[home].devices()}
             if all(holding.slot in offered for holding in holdings):
                 return home, tuple(offered[holding.slot] for holding in holdings)
         return homes[0], tuple(problem.versions[holding.slot][-1] for holding in holdings)
 
-    def _ways(self, residents: Sequence[Resident]) -> Iterator[Way]:
-        numbers = {resident.key: number for number, resident in enumerate(residents)}
-        for number, unit in enumerate(self.units):
-            must = tuple(key for key in unit.claims if key in self.must)
-            for chosen in self._choices(unit, must):
-                demands = tuple(self._demands(unit, frozenset(chosen)))
-                yield Way(tuple(numbers[key] for key in chosen), demands, number, weight=len(must))
+    def _move_options(self, movers: Sequence[MovableClaim]) -> Iterator[MoveOption]:
+        numbers = {mover.key: number for number, mover in enumerate(movers)}
+        for number, group in enumerate(self.groups):
+            must = tuple(key for key in group.claims if key in self.must)
+            for chosen in self._choices(group, must):
+                demands = tuple(self._demands(group, frozenset(chosen)))
+                yield MoveOption(tuple(numbers[key] for key in chosen), demands, number, weight=len(must))
 
-    def _choices(self, unit: Unit, must: tuple[ClaimKey, ...]) -> Iterator[tuple[ClaimKey, ...]]:
-        """Which claims of a unit can move at once."""
-        free = [key for key in unit.claims if key not in must]
+    def _choices(self, group: ClaimGroup, must: tuple[ClaimKey, ...]) -> Iterator[tuple[ClaimKey, ...]]:
+        """Which claims of a group can move at once."""
+        free = [key for key in group.claims if key not in must]
         if len(free) <= _MOST:
             extras: Iterable[tuple[ClaimKey, ...]] = (
                 extra for size in range(len(free) + 1) for extra in combinations(free, size)
             )
         else:
-            tied = tuple(key for key in free if len(self.tenants.reach(key)) == 1)
+            tied = tuple(key for key in free if len(self.users.reach(key)) == 1)
             extras = dict.fromkeys([(), tied, tuple(free)])
         for extra in extras:
-            chosen = tuple(key for key in unit.claims if key in must or key in extra)
+            chosen = tuple(key for key in group.claims if key in must or key in extra)
             if chosen:
                 yield chosen
 
-    def _demands(self, unit: Unit, moving: frozenset[ClaimKey]) -> Iterator[Demand]:
+    def _demands(self, group: ClaimGroup, moving: frozenset[ClaimKey]) -> Iterator[Demand]:
         """What the users of these claims ask for, on the nodes from which they can use the rest of theirs."""
-        for pod in unit.pods:
-            mine = [key for key in self.tenants.claims_of[pod.key] if key in moving]
+        for pod in group.pods:
+            mine = [key for key in self.users.claims_of[pod.key] if key in moving]
             if mine:
-                staying = (self.tenants.claim(key) for key in self.tenants.claims_of[pod.key] if key not in moving)
+                staying = (self.users.claim(key) for key in self.users.claims_of[pod.key] if key not in moving)
                 kept = [claim.status.allocation.node_selector for claim in staying if claim.status.allocation]
                 selectors = [one for one in kept if one is not None]
                 nodes = self._where.of(unbound(pod), selectors, frozenset())
                 yield Demand(pod.key, tuple(map(self._asked, mine)), pod.spec.priority or 0, nodes=nodes)
-        for key in unit.claims:
-            if key in moving and not self.tenants.users[key]:
+        for key in group.claims:
+            if key in moving and not self.users.users[key]:
                 yield Demand(key, (self._asked(key),), nodes=self._where.everywhere())
 
     def _asked(self, key: ClaimKey) -> Claim:
         if key not in self._compiled_claims:
-            claim, table = self.tenants.claim(key), self.compiled.table
-            self._compiled_claims[key] = compile_claim(claim, self.tenants.cluster.classes, table, table.features)
+            claim, table = self.users.claim(key), self.compiled.table
+            self._compiled_claims[key] = compile_claim(claim, self.users.cluster.classes, table, table.features)
         return self._compiled_claims[key]
 
     @cached_property

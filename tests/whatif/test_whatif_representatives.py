@@ -17,11 +17,11 @@ from cluster_strategies import CLASSES, DRIVERS, pods, pools, taint_rules
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES
-from dralloc.whatif import Wish, headroom
-from dralloc.whatif.fill import fill
+from dralloc.whatif import MixEntry, headroom
+from dralloc.whatif.copy_count import count_copies
 from dralloc.whatif.headroom import POINTS
-from dralloc.whatif.joint import join
-from dralloc.whatif.wishes import Source, stage
+from dralloc.whatif.mix_entries import Source, compile_mix
+from dralloc.whatif.pareto import pareto_front
 from inventory_strategies import rarely
 from wire import (
     Json,
@@ -41,7 +41,7 @@ from wire import (
 EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "100"))
 THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
-WISH = Wish.parse("default/wish")
+WISH = MixEntry.parse("default/entry")
 
 
 def named(kind: list[Json], name: str) -> list[Json]:
@@ -120,7 +120,7 @@ def crowded(draw: st.DrawFn) -> list[Json]:
         objects += draw(pools(DRIVERS[1], "network", {"allNodes": True}))
     if draw(rarely()):
         objects.append(draw(taint_rules("device-0")))
-    wanted = draw(pods("wish"))
+    wanted = draw(pods("entry"))
     if draw(rarely()):
         wanted[0]["spec"]["nodeSelector"] = {"zone": "a"}
     return [*objects, *wanted]
@@ -130,11 +130,11 @@ def crowded(draw: st.DrawFn) -> list[Json]:
 @given(crowded(), st.booleans())
 def test_it_makes_no_difference(objects: list[Json], strict: bool) -> None:
     whole = cluster(objects)
-    wish = Wish.parse("default/wish", Source.POD)
-    staged = stage(whole, [wish], strict=strict)
-    [found] = headroom(whole, wish, strict=strict).alone
-    assert found == fill(staged.compiled.problem, staged.demands[0])
-    counted = stage(whole, [wish], strict=strict, once=True)
+    entry = MixEntry.parse("default/entry", Source.POD)
+    staged = compile_mix(whole, [entry], strict=strict)
+    [found] = headroom(whole, entry, strict=strict).alone
+    assert found == count_copies(staged.compiled.problem, staged.demands[0])
+    counted = compile_mix(whole, [entry], strict=strict, once=True)
     compiled = counted.compiled.problem.nodes
     event(f"{len(compiled)} of {len(whole.nodes)} nodes")
     assert len(counted.order) == len(whole.nodes)
@@ -145,13 +145,15 @@ def test_it_makes_no_difference(objects: list[Json], strict: bool) -> None:
 @given(crowded(), st.data())
 def test_nor_for_several(objects: list[Json], data: st.DataObject) -> None:
     whole = cluster([*objects, *data.draw(pods("other"))])
-    wishes = [Wish.parse(f"default/{name}", Source.POD) for name in ("wish", "other")]
-    found = headroom(whole, *wishes)
-    staged = stage(whole, wishes)
-    alone = tuple(fill(staged.compiled.problem, demand) for demand in staged.demands)
+    entries = [MixEntry.parse(f"default/{name}", Source.POD) for name in ("entry", "other")]
+    found = headroom(whole, *entries)
+    staged = compile_mix(whole, entries)
+    alone = tuple(count_copies(staged.compiled.problem, demand) for demand in staged.demands)
     assert found.alone == alone
     most = tuple(one.bound for one in alone if one.bound is not None)
-    joint = join(staged.compiled.problem, staged.demands, most, limit=POINTS) if len(most) == len(alone) else None
+    joint = (
+        pareto_front(staged.compiled.problem, staged.demands, most, limit=POINTS) if len(most) == len(alone) else None
+    )
     assert found.joint == joint
 
 
@@ -176,13 +178,13 @@ def row(*objects: Json | list[Json], **fields: Any) -> Cluster:
     return cluster(device_class(), *rows, *objects)
 
 
-SMALL = claim("wish", request("gpu", "device.attributes['gpu.example.com'].kind == 'small'"))
-BY_NAME = claim("wish", request("gpu", "device.attributes['gpu.example.com'].uuid != 'node-2-x'"))
-NUMBERED = claim("wish", request(), request("more"), constraints=[{"matchAttribute": "gpu.example.com/uuid"}])
+SMALL = claim("entry", request("gpu", "device.attributes['gpu.example.com'].kind == 'small'"))
+BY_NAME = claim("entry", request("gpu", "device.attributes['gpu.example.com'].uuid != 'node-2-x'"))
+NUMBERED = claim("entry", request(), request("more"), constraints=[{"matchAttribute": "gpu.example.com/uuid"}])
 
 
-def times(whole: Cluster, wish: Wish = WISH, **options: Any) -> dict[str, int]:
-    staged = stage(whole, [wish], once=True, **options)
+def times(whole: Cluster, entry: MixEntry = WISH, **options: Any) -> dict[str, int]:
+    staged = compile_mix(whole, [entry], once=True, **options)
     return Counter(staged.compiled.problem.nodes[place].name for place in staged.order)
 
 
@@ -266,8 +268,8 @@ def test_twins(whole: Cluster, kinds: dict[str, int]) -> None:
 
 
 def test_where_a_pod_may_go_tells_nodes_apart() -> None:
-    whole = row(SMALL, pod("pod", "wish", nodeSelector={"zone": "a"}))
-    assert times(whole, Wish.parse("default/pod", Source.POD)) == {"node-0": 2, "node-2": 2}
+    whole = row(SMALL, pod("pod", "entry", nodeSelector={"zone": "a"}))
+    assert times(whole, MixEntry.parse("default/pod", Source.POD)) == {"node-0": 2, "node-2": 2}
 
 
 def test_nodes_are_chosen_before() -> None:
@@ -284,13 +286,13 @@ def test_an_error_ends_first_fit_before_the_other_twins() -> None:
     expression = "device.attributes['gpu.example.com'].kind == 'small' || device.attributes['gpu.example.com'].size > 0"
     kinds = ("small", "small", "large", "small")
     rows = [gpus(f"node-{number}", kind=kind, units="1") for number, kind in enumerate(kinds)]
-    whole = cluster(device_class(), *rows, claim("wish", request("gpu", expression)))
+    whole = cluster(device_class(), *rows, claim("entry", request("gpu", expression)))
     assert times(whole) == {"node-0": 3, "node-2": 1}
-    [found] = headroom(whole, "wish").alone
+    [found] = headroom(whole, "entry").alone
     assert (found.number, found.first_fit) == (3, 2)
     assert "no such key: size" in found.reason
 
 
 def test_a_node_that_does_not_exist() -> None:
     with pytest.raises(DrallocError, match='node "nowhere" does not exist'):
-        stage(row(SMALL), [WISH], nodes=["nowhere"], features=ALL_FEATURES, once=True)
+        compile_mix(row(SMALL), [WISH], nodes=["nowhere"], features=ALL_FEATURES, once=True)

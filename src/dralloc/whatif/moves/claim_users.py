@@ -14,18 +14,18 @@ from dralloc.cluster import Cluster
 from dralloc.compiler.extended import extended_claims
 from dralloc.names import ClaimKey
 
-__all__ = ["Tenants", "Unit"]
+__all__ = ["ClaimGroup", "ClaimUsers"]
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class ClaimGroup:
     """Allocated claims that have pods in common, and these pods."""
 
     claims: tuple[ClaimKey, ...]
     pods: tuple[Pod, ...]
 
 
-class Tenants:
+class ClaimUsers:
     """Who uses the allocated claims of a cluster.
 
     Parameters
@@ -50,7 +50,7 @@ class Tenants:
             for key in self.claims_of[pod.key]:
                 self.users[key].append(pod)
 
-    def units(self) -> Iterator[Unit]:
+    def groups(self) -> Iterator[ClaimGroup]:
         """The allocated claims by what they have in common, in order."""
         graph: nx.Graph[tuple[str, ClaimKey]] = nx.Graph()
         for claim in self.cluster.claims:
@@ -62,16 +62,16 @@ class Tenants:
         for members in nx.connected_components(graph):
             claims = sorted((key for kind, key in members if kind == "claim"), key=order.__getitem__)
             users = sorted(key for kind, key in members if kind == "pod")
-            yield Unit(tuple(claims), tuple(pods[key] for key in users))
+            yield ClaimGroup(tuple(claims), tuple(pods[key] for key in users))
 
-    def is_settled(self, unit: Unit) -> bool:
-        """Whether nobody of the unit still waits for a claim or to be scheduled, or is about to go."""
-        claims = (self.cluster.claim(key) for pod in unit.pods for key in self.claims_of[pod.key])
+    def is_settled(self, group: ClaimGroup) -> bool:
+        """Whether nobody of the group still waits for a claim or to be scheduled, or is about to go."""
+        claims = (self.cluster.claim(key) for pod in group.pods for key in self.claims_of[pod.key])
         allocated = all(claim is not None and claim.status.allocation is not None for claim in claims)
         leaving = any(
-            key in self.cluster.abandoned or self.claim(key).metadata.deletion_timestamp for key in unit.claims
+            key in self.cluster.abandoned or self.claim(key).metadata.deletion_timestamp for key in group.claims
         )
-        return allocated and not leaving and not any(pod.spec.scheduling_gates for pod in unit.pods)
+        return allocated and not leaving and not any(pod.spec.scheduling_gates for pod in group.pods)
 
     def claim(self, key: ClaimKey) -> ResourceClaim:
         """An allocated claim."""

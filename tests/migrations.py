@@ -13,16 +13,16 @@ import strategies
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem, Request
 from dralloc.solution import Placement, holdings_of
-from dralloc.whatif.moves import Estate, Resident, Way
+from dralloc.whatif.moves import Migration, MovableClaim, MoveOption
 
-__all__ = ["best_of_all", "estates"]
+__all__ = ["best_of_all", "migrations"]
 
 MUCH = 1000
 """More than all that is pending is worth."""
 
 
 @st.composite
-def estates(draw: st.DrawFn, *, admin: bool = False) -> Estate:
+def migrations(draw: st.DrawFn, *, admin: bool = False) -> Migration:
     """A small problem, some of whose demands have been placed anyhow; ``admin``: perhaps with admin access."""
     problem = draw(strategies.problems(max_demands=4, max_devices=5))
     if not admin:
@@ -49,40 +49,42 @@ def _plain(request: Request) -> Request:
     return replace(request, alternatives=tuple(replace(each, admin=False) for each in request.alternatives))
 
 
-def settled(before: Problem, placements: Sequence[Placement], pending: tuple[Demand, ...]) -> Estate:
+def settled(before: Problem, placements: Sequence[Placement], pending: tuple[Demand, ...]) -> Migration:
     """The placements as claims that are allocated."""
-    residents: list[Resident] = []
+    movers: list[MovableClaim] = []
     for placement in placements:
         holdings = list(holdings_of(before, placement))
         for claim, grants in zip(before.demands[placement.demand].claims, placement.grants, strict=True):
             own = tuple(one for one in holdings if one.claim == claim.key)
-            plain = tuple(
+            greedy = tuple(
                 grant.device
                 for grant in grants
                 if not claim.requests[grant.request].alternatives[grant.alternative].admin
             )
             if own:
-                residents.append(Resident(claim.key, placement.node, own, plain))
+                movers.append(MovableClaim(claim.key, placement.node, own, greedy))
     base = replace(before, demands=pending)
-    return Estate(base, tuple(residents), tuple(_ways(before, placements, residents)))
+    return Migration(base, tuple(movers), tuple(_move_options(before, placements, movers)))
 
 
-def _ways(before: Problem, placements: Sequence[Placement], residents: Sequence[Resident]) -> Iterator[Way]:
-    numbers = {resident.key: number for number, resident in enumerate(residents)}
+def _move_options(
+    before: Problem, placements: Sequence[Placement], movers: Sequence[MovableClaim]
+) -> Iterator[MoveOption]:
+    numbers = {mover.key: number for number, mover in enumerate(movers)}
     users = [before.demands[placement.demand] for placement in placements]
-    for number, unit in enumerate(_units(users, numbers)):
-        for chosen in _subsets(unit):
-            demands = [_moving(before, user, chosen, residents, numbers) for user in users]
-            yield Way(chosen, tuple(demand for demand in demands if demand.claims), number)
+    for number, group in enumerate(_units(users, numbers)):
+        for chosen in _subsets(group):
+            demands = [_moving(before, user, chosen, movers, numbers) for user in users]
+            yield MoveOption(chosen, tuple(demand for demand in demands if demand.claims), number)
 
 
 def _units(users: Sequence[Demand], numbers: dict[ClaimKey, int]) -> list[list[int]]:
-    units: list[set[int]] = []
+    groups: list[set[int]] = []
     for user in users:
         mine = {numbers[claim.key] for claim in user.claims if claim.key in numbers}
-        touching = [unit for unit in units if unit & mine]
-        units = [unit for unit in units if not unit & mine] + ([mine.union(*touching)] if mine else [])
-    return [sorted(unit) for unit in units]
+        touching = [group for group in groups if group & mine]
+        groups = [group for group in groups if not group & mine] + ([mine.union(*touching)] if mine else [])
+    return [sorted(group) for group in groups]
 
 
 def _subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -90,11 +92,11 @@ def _subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def _moving(
-    before: Problem, user: Demand, chosen: tuple[int, ...], residents: Sequence[Resident], numbers: dict[ClaimKey, int]
+    before: Problem, user: Demand, chosen: tuple[int, ...], movers: Sequence[MovableClaim], numbers: dict[ClaimKey, int]
 ) -> Demand:
     """What a user asks for whose chosen claims move, on the nodes from which it can use those that stay."""
     moving = tuple(claim for claim in user.claims if numbers.get(claim.key) in chosen)
-    staying = [residents[numbers[claim.key]] for claim in user.claims if claim.key in numbers and claim not in moving]
+    staying = [movers[numbers[claim.key]] for claim in user.claims if claim.key in numbers and claim not in moving]
     nodes = tuple(
         node
         for node in before.candidate_nodes(user)
@@ -103,34 +105,36 @@ def _moving(
     return replace(user, claims=moving, nodes=nodes, gang="")
 
 
-def best_of_all(estate: Estate, most: int) -> tuple[int, int]:
+def best_of_all(migration: Migration, most: int) -> tuple[int, int]:
     """The largest weight of moves, and of what is pending, with so many moves, and the fewest moves for it."""
     best = (-1, 0)
-    for chosen in chain([()], _subsets(range(len(estate.residents)))):
+    for chosen in chain([()], _subsets(range(len(migration.movers)))):
         if len(chosen) <= most:
-            weight = _admitted(estate, chosen)
+            weight = _admitted(migration, chosen)
             if weight is not None:
                 best = max(best, (weight, -len(chosen)))
     return best[0], -best[1]
 
 
-def _admitted(estate: Estate, chosen: tuple[int, ...]) -> int | None:
+def _admitted(migration: Migration, chosen: tuple[int, ...]) -> int | None:
     """What can be placed of what is pending if exactly these move; None if they have nowhere to go."""
-    found = [_way(estate, unit, chosen) for unit in {way.unit: None for way in estate.ways}]
+    found = [_option(migration, group, chosen) for group in {option.group: None for option in migration.move_options}]
     if None in found:
         return None
-    ways = [way for way in found if way]
+    move_options = [option for option in found if option]
     moving = tuple(
-        replace(demand, weight=MUCH, gang=f"way {number}") for number, way in enumerate(ways) for demand in way.demands
+        replace(demand, weight=MUCH, gang=f"option {number}")
+        for number, option in enumerate(move_options)
+        for demand in option.demands
     )
-    problem = estate.without(chosen).applied()
-    weight, _ = brute_force.best(replace(problem, demands=(*moving, *estate.problem.demands)))
-    moved = sum(way.weight for way in ways)
+    problem = migration.without(chosen).applied()
+    weight, _ = brute_force.best(replace(problem, demands=(*moving, *migration.problem.demands)))
+    moved = sum(option.weight for option in move_options)
     return moved + weight % MUCH if weight >= MUCH * len(moving) else None
 
 
-def _way(estate: Estate, unit: int, chosen: tuple[int, ...]) -> Way | tuple[()] | None:
-    """The way in which just those of a unit move that are chosen: () if none of it is, None if there is no such way."""
-    ways = [way for way in estate.ways if way.unit == unit]
-    mine = sorted({number for way in ways for number in way.residents} & set(chosen))
-    return next((way for way in ways if list(way.residents) == mine), None) if mine else ()
+def _option(migration: Migration, group: int, chosen: tuple[int, ...]) -> MoveOption | tuple[()] | None:
+    """The option in which just the chosen ones of a group move: () if none of it is chosen, None if there is none."""
+    move_options = [option for option in migration.move_options if option.group == group]
+    mine = sorted({number for option in move_options for number in option.movers} & set(chosen))
+    return next((option for option in move_options if list(option.movers) == mine), None) if mine else ()

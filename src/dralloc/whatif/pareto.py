@@ -1,4 +1,4 @@
-"""How many of several demands fit together: every way in which none can be had more often at no loss of others."""
+"""How many of several demands fit together: every way in which none can be had more often without loss of others."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from dralloc.problem import Demand, Problem
 from dralloc.solvers.cpsat import Options
 from dralloc.whatif.front import Vector, find_front
-from dralloc.whatif.mix import Mix
-from dralloc.whatif.queue import find_queue
-from dralloc.whatif.summed import find_sums
-from dralloc.whatif.twins import EveryNodeCountsError
+from dralloc.whatif.isolated_first_fit import isolated_first_fit
+from dralloc.whatif.joint_packing import JointPacking
+from dralloc.whatif.minkowski import minkowski_sum
+from dralloc.whatif.representatives import NotRepresentativeError
 
-__all__ = ["Joint", "Point", "join"]
+__all__ = ["FrontPoint", "ParetoFront", "pareto_front"]
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class FrontPoint:
     """Numbers of demands that fit together, and how many first fit places if it is given exactly these, in order."""
 
     numbers: Vector
@@ -25,26 +25,26 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Joint:
+class ParetoFront:
     """The Pareto front of several demands.
 
     Parameters
     ----------
     points
         Each has been placed, and the checker has accepted it; where nodes have nothing to do with each other, on one
-        node of each kind.
+        node of each class.
     complete
         Whether there is no other point.
     proven
         Whether no point can be improved; false if the time limit has ended a search.
     """
 
-    points: tuple[Point, ...]
+    points: tuple[FrontPoint, ...]
     complete: bool
     proven: bool
 
 
-def join(  # noqa: PLR0913 - the last ones have defaults
+def pareto_front(  # noqa: PLR0913 - the last ones have defaults
     problem: Problem,
     demands: Sequence[Demand],
     most: Vector,
@@ -52,7 +52,7 @@ def join(  # noqa: PLR0913 - the last ones have defaults
     order: Sequence[int] | None = None,
     limit: int | None = None,
     options: Options | None = None,
-) -> Joint:
+) -> ParetoFront:
     """Find the front, or so many points of it that lie well apart.
 
     Where nodes have nothing to do with each other it is put together from those of single nodes, else of the whole.
@@ -72,28 +72,28 @@ def join(  # noqa: PLR0913 - the last ones have defaults
 
     Raises
     ------
-    EveryNodeCountsError
+    NotRepresentativeError
         Some stand for others, and have to do with each other.
     """
     chosen = options or Options()
-    mix = Mix(problem, demands, most, chosen)
-    sums = find_sums(problem, demands, most, chosen, order)
-    queue = find_queue(problem, demands, most, order)
+    mix = JointPacking(problem, demands, most, chosen)
+    sums = minkowski_sum(problem, demands, most, chosen, order)
+    isolated = isolated_first_fit(problem, demands, most, order)
     alone = order is None or len(order) == len(problem.nodes)
-    if not alone and (sums is None or queue is None):
-        raise EveryNodeCountsError
+    if not alone and (sums is None or isolated is None):
+        raise NotRepresentativeError
 
     def reach(least: Vector, last: int) -> Vector | None:
-        crowd = mix.reach(least, last)
-        return None if crowd is None else crowd.numbers
+        placed = mix.reach(least, last)
+        return None if placed is None else placed.numbers
 
     front = find_front(most, reach if sums is None else sums.reach, limit)
 
     def first_fit(numbers: Vector) -> Vector:
-        found = None if queue is None else queue.first_fit(numbers)
+        found = None if isolated is None else isolated.first_fit(numbers)
         if found is None and not alone:
-            raise EveryNodeCountsError
+            raise NotRepresentativeError
         return mix.first_fit(numbers) if found is None else found
 
-    points = tuple(Point(numbers, first_fit(numbers)) for numbers in front.points)
-    return Joint(points, front.complete, mix.proven if sums is None else sums.proven)
+    points = tuple(FrontPoint(numbers, first_fit(numbers)) for numbers in front.points)
+    return ParetoFront(points, front.complete, mix.proven if sums is None else sums.proven)

@@ -17,7 +17,7 @@ from dralloc.problem import Demand, Problem
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.whatif.copies import copies, takes_nothing
-from dralloc.whatif.fill import Fill, fill
+from dralloc.whatif.copy_count import CopyCount, count_copies
 from wire import claim, cluster, device, device_class, node, request, resource_slice
 
 EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "50"))
@@ -35,7 +35,7 @@ def most_of(problem: Problem, demand: Demand, number: int) -> int:
 @given(strategies.problems(max_demands=1, max_devices=4))
 def test_any_demand(problem: Problem) -> None:
     demand = problem.demands[0]
-    found = fill(problem, demand)
+    found = count_copies(problem, demand)
     if found.number is None:
         many = replace(problem, demands=tuple(copies(demand, MANY)))
         assert takes_nothing(problem, demand) or len(solve(many).placements) == MANY
@@ -58,12 +58,12 @@ def nics(**second: Any) -> Problem:
 def test_all_of_what_is_left_can_go_on_for_ever() -> None:
     """Once the second NIC is full, all devices are the first one, which takes any number."""
     problem = nics(capacity={"bandwidth": {"value": "4", "requestPolicy": {"default": "1"}}})
-    assert fill(problem, problem.demands[0]) == Fill(None, None, None, None)
+    assert count_copies(problem, problem.demands[0]) == CopyCount(None, None, None, None)
 
 
 def test_many_copies_of_all_are_not_tried() -> None:
     problem = nics(capacity={"bandwidth": {"value": "1M", "requestPolicy": {"default": "1"}}})
-    found = fill(problem, problem.demands[0])
+    found = count_copies(problem, problem.demands[0])
     assert (found.number, found.bound, found.first_fit) == (512, None, 512)
 
 
@@ -71,8 +71,8 @@ def test_many_copies_of_all_are_not_tried() -> None:
 @given(crowds(), st.data())
 def test_equal_nodes_are_solved_once(problem: Problem, data: st.DataObject) -> None:
     demand = data.draw(st.sampled_from(problem.demands))
-    found = fill(problem, demand)
+    found = count_copies(problem, demand)
     assert found.number == found.bound
-    crowd = replace(problem, demands=tuple(copies(demand, (found.number or 0) + 1)))
-    assert found.first_fit == len(first_fit(crowd).placements)
-    assert solve(crowd, Options(per_device=True)).tiers[0].value == found.number
+    placed = replace(problem, demands=tuple(copies(demand, (found.number or 0) + 1)))
+    assert found.first_fit == len(first_fit(placed).placements)
+    assert solve(placed, Options(per_device=True)).tiers[0].value == found.number

@@ -1,10 +1,10 @@
 """Nodes that publish the same, found before their devices are compiled.
 
 Where only numbers are asked for, one of many equal nodes tells about all of them, and the others need not be compiled:
-in large clusters that is most of the time. Twins are nodes of which nobody else reaches the pools, and whose pools are
+in large clusters that is most of the time. Such are nodes of which nobody else reaches the pools, and whose pools are
 equal slice by slice and device by device in all that the demands could tell apart, with the same places in use.
 
-This only decides which nodes are compiled. It may take equal nodes for different ones, never the other way round; what
+This only decides which nodes are compiled. It may take equal nodes for different ones, never the reverse; what
 they have in common beyond this is seen when they are compiled (see `dralloc.problem.equivalent_nodes`).
 """
 
@@ -25,21 +25,21 @@ from dralloc.match import cel_device
 from dralloc.names import DeviceID, PoolID
 from dralloc.problem.equivalence import Recurrence
 
-__all__ = ["EveryNodeCountsError", "Twins", "find_twins"]
+__all__ = ["NotRepresentativeError", "Representatives", "find_representatives"]
 
 
-class EveryNodeCountsError(Exception):
+class NotRepresentativeError(Exception):
     """What was found on one of equal nodes does not tell about the others: all have to be compiled."""
 
 
 @dataclass(frozen=True, slots=True)
-class Twins:
+class Representatives:
     """One node of each kind for all of them.
 
     Parameters
     ----------
     names
-        The first node of each kind, in search order.
+        The first node of each class, in search order.
     order
         For each node in search order the index of the name that stands for it.
     """
@@ -48,7 +48,7 @@ class Twins:
     order: tuple[int, ...]
 
 
-def find_twins(cluster: Cluster, choices: Choices) -> Twins:
+def find_representatives(cluster: Cluster, choices: Choices) -> Representatives:
     """Group the nodes by what they publish.
 
     Parameters
@@ -63,15 +63,15 @@ def find_twins(cluster: Cluster, choices: Choices) -> Twins:
     by_name = {node.name: node for node in cluster.nodes}
     chosen = [by_name[node.name] for node in wanted.problem.nodes]
     drifts = find_drift(cluster.slices, cluster.claims, choices.features) if choices.strict else ()
-    census = _Census(wanted, cluster, chosen, frozenset(drift.pool for drift in drifts))
+    published = _PublishedNodes(wanted, cluster, chosen, frozenset(drift.pool for drift in drifts))
     groups: Iterable[list[int]] = [list(range(len(chosen)))]
-    # What is found out in no time comes first, so that a node which has no twin is not looked at any closer.
-    for key in (census.outline, census.devices):
+    # What is found out in no time comes first, so that a node which has no equal is not looked at any closer.
+    for key in (published.outline, published.devices):
         groups = _refined(groups, key)
-    kinds = sorted(groups)
-    kind_of = {node: kind for kind, group in enumerate(kinds) for node in group}
-    names = tuple(chosen[group[0]].name for group in kinds)
-    return Twins(names, tuple(kind_of[node] for node in range(len(chosen))))
+    classes = sorted(groups)
+    class_of = {node: number for number, group in enumerate(classes) for node in group}
+    names = tuple(chosen[group[0]].name for group in classes)
+    return Representatives(names, tuple(class_of[node] for node in range(len(chosen))))
 
 
 def _refined(groups: Iterable[list[int]], key: Callable[[int], Hashable]) -> Iterator[list[int]]:
@@ -82,7 +82,7 @@ def _refined(groups: Iterable[list[int]], key: Callable[[int], Hashable]) -> Ite
         yield from parts.values()
 
 
-class _Census:
+class _PublishedNodes:
     """What can be said of a node. Equal parts of devices, and equal counter sets, are one object after loading."""
 
     def __init__(

@@ -16,27 +16,27 @@ from dralloc.problem import Demand, Problem
 from dralloc.problem.equivalent_nodes import equivalent_nodes
 from dralloc.problem.subproblem import at_home, cut
 from dralloc.solvers.cpsat import Options
+from dralloc.whatif.copy_count import count_copies
 from dralloc.whatif.divide import divide
-from dralloc.whatif.fill import fill
 from dralloc.whatif.front import Vector, find_front
-from dralloc.whatif.mix import Mix
+from dralloc.whatif.joint_packing import JointPacking
 from dralloc.whatif.models.sums import Summands, best_sum
 
-__all__ = ["Sums", "find_sums"]
+__all__ = ["MinkowskiSum", "minkowski_sum"]
 
-_MOST_KINDS: Final = 64
+_MOST_CLASSES: Final = 64
 _MOST_POINTS: Final = 600
-"""With more kinds of nodes, or more points of them together, that is no less work than to look at the whole."""
+"""With more classes of nodes, or more points of them together, that is no less work than to look at the whole."""
 
 
 @dataclass
-class Sums:
-    """What fits on nodes of so many kinds together.
+class MinkowskiSum:
+    """What fits on nodes of so many classes together.
 
     Parameters
     ----------
     sets
-        By kind of node, how many there are, and the points that fit on one; each has been placed and checked.
+        By class of nodes, how many there are, and the points that fit on one; each has been placed and checked.
     proven
         Whether everything that was said so far is proven.
     """
@@ -55,20 +55,20 @@ class Sums:
         return found
 
 
-def find_sums(
+def minkowski_sum(
     problem: Problem, demands: Sequence[Demand], most: Vector, options: Options, order: Sequence[int] | None = None
-) -> Sums | None:
-    """Find the points of each kind of node; None if nodes have to do with each other, or are of too many kinds.
+) -> MinkowskiSum | None:
+    """Find the points of each class of node; None if nodes have to do with each other, or are of too many classes.
 
     Parameters
     ----------
     order
-        As in `dralloc.whatif.queue.find_queue`.
+        As in `dralloc.whatif.isolated_first_fit.isolated_first_fit`.
     """
     divided = divide(problem, demands)
     times = Counter(problem.all_nodes if order is None else order)
     classes = equivalent_nodes(divided.problem, divided.demands)
-    if classes is None or len(classes.groups) > _MOST_KINDS:
+    if classes is None or len(classes.groups) > _MOST_CLASSES:
         return None
     fronts: Counter[tuple[Vector, ...]] = Counter()
     left = _MOST_POINTS
@@ -78,7 +78,7 @@ def find_sums(
             return None
         fronts[points] += sum(times[divided.homes[part]] for part in group)
         left -= len(points)
-    return Sums(tuple(Summands(times, points) for points, times in fronts.items()), most, options)
+    return MinkowskiSum(tuple(Summands(times, points) for points, times in fronts.items()), most, options)
 
 
 def _points(
@@ -87,14 +87,14 @@ def _points(
     """All points of a node; None if there are more than so many, or one of them is not proven."""
     part = cut(problem, [node]).problem
     here = at_home(demands, node)
-    alone = [fill(part, demand, options) for demand in here]
-    mix = Mix(part, here, tuple(found.bound or 0 for found in alone), options)
+    alone = [count_copies(part, demand, options) for demand in here]
+    mix = JointPacking(part, here, tuple(found.bound or 0 for found in alone), options)
     if not any(mix.most):
         return (mix.most,)
 
     def reach(least: Vector, last: int) -> Vector | None:
-        crowd = mix.reach(least, last)
-        return None if crowd is None else crowd.numbers
+        placed = mix.reach(least, last)
+        return None if placed is None else placed.numbers
 
     front = find_front(mix.most, reach, limit)
     return front.points if front.complete and mix.proven else None

@@ -1,4 +1,4 @@
-"""Options for what is wished."""
+"""Options for the entries of a workload mix."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from dralloc.whatif import Wish
+    from dralloc.whatif import MixEntry
 
-__all__ = ["Wished"]
+__all__ = ["MixOptions"]
 
 
 @dataclass(frozen=True)
-class Wished:
+class MixOptions:
     """Claims, templates and pods, in this order; may be nothing."""
 
     claim: Annotated[
@@ -28,9 +28,9 @@ class Wished:
         list[str] | None, typer.Option(metavar="NS/NAME[=N]", help="A pod with its claims; may be given several times.")
     ] = None
 
-    def wishes(self) -> list[Wish]:
-        """What the options wish for."""
-        from dralloc.whatif import Source, Wish
+    def entries(self) -> list[MixEntry]:
+        """What the options name."""
+        from dralloc.whatif import MixEntry, Source
 
         given = ((Source.CLAIM, self.claim), (Source.TEMPLATE, self.template), (Source.POD, self.pod))
-        return [Wish.parse(text, source) for source, texts in given for text in texts or ()]
+        return [MixEntry.parse(text, source) for source, texts in given for text in texts or ()]

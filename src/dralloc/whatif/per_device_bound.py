@@ -8,10 +8,10 @@ from functools import cached_property
 from dralloc.problem import Alternative, Charge, Demand, Problem, Request
 from dralloc.problem.ledger import Ledger
 
-__all__ = ["Estimate"]
+__all__ = ["PerDeviceBound"]
 
 
-class Estimate:
+class PerDeviceBound:
     """Counts devices for a demand.
 
     Each of its requests could be served so often by the devices that match and are free, as if no two of them shared

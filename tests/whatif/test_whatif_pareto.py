@@ -15,9 +15,9 @@ from crowd_strategies import crowds
 from dralloc.problem import Demand, Problem
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.whatif.copies import copies
-from dralloc.whatif.fill import fill
+from dralloc.whatif.copy_count import count_copies
 from dralloc.whatif.front import Vector, find_front
-from dralloc.whatif.joint import join
+from dralloc.whatif.pareto import pareto_front
 from whatif_apart import apart
 
 EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "15"))
@@ -35,7 +35,7 @@ def best_of(points: set[Vector]) -> list[Vector]:
     return sorted((point for point in points if not exceeded(point)), reverse=True)
 
 
-def crowd(problem: Problem, demands: list[Demand], numbers: Vector) -> Problem:
+def placed(problem: Problem, demands: list[Demand], numbers: Vector) -> Problem:
     groups = (copies(demand, number) for demand, number in zip(demands, numbers, strict=True))
     return replace(problem, demands=tuple(copy for group in groups for copy in group))
 
@@ -44,15 +44,15 @@ def crowd(problem: Problem, demands: list[Demand], numbers: Vector) -> Problem:
 @given(strategies.problems(max_demands=3, max_devices=4))
 def test_small_fronts(problem: Problem) -> None:
     demands = [apart(demand, number) for number, demand in enumerate(problem.demands)]
-    alone = [fill(problem, demand).number for demand in demands]
+    alone = [count_copies(problem, demand).number for demand in demands]
     most = tuple(number for number in alone if number is not None)
     assume(len(most) == len(demands) > 1 and sum(most) <= MANY)
     fitting = {
         numbers
         for numbers in product(*(range(number + 1) for number in most))
-        if brute_force.best(crowd(problem, demands, numbers))[0] == sum(numbers)
+        if brute_force.best(placed(problem, demands, numbers))[0] == sum(numbers)
     }
-    found = join(problem, demands, most)
+    found = pareto_front(problem, demands, most)
     assert found.complete
     assert found.proven
     assert [point.numbers for point in found.points] == best_of(fitting)
@@ -64,13 +64,13 @@ def test_small_fronts(problem: Problem) -> None:
 def test_fronts_over_equal_nodes(problem: Problem) -> None:
     demands = list({len(each.claims[0].requests): each for each in problem.demands}.values())[:2]
     assume(len(demands) == 2)
-    most = tuple(fill(problem, demand).number or 0 for demand in demands)
+    most = tuple(count_copies(problem, demand).number or 0 for demand in demands)
     fitting = {
         numbers
         for numbers in product(*(range(number + 1) for number in most))
-        if solve(crowd(problem, demands, numbers), Options(per_device=True)).tiers[0].value == sum(numbers)
+        if solve(placed(problem, demands, numbers), Options(per_device=True)).tiers[0].value == sum(numbers)
     }
-    assert [point.numbers for point in join(problem, demands, most).points] == best_of(fitting)
+    assert [point.numbers for point in pareto_front(problem, demands, most).points] == best_of(fitting)
 
 
 @settings(deadline=None)

@@ -1,4 +1,4 @@
-"""Kinds of nodes: what they are called, and which node stands for them."""
+"""Types of nodes: what they are called, and which node stands for them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dralloc.errors import DrallocError
 from dralloc.problem import Demand, Problem
 from dralloc.problem.equivalent_nodes import NodeClasses, equivalent_nodes
 
-__all__ = ["NodeKind", "find_kinds", "in_service", "parse_price", "whole_prices"]
+__all__ = ["NodeType", "find_node_types", "in_service", "parse_price", "whole_prices"]
 
 
 @dataclass(frozen=True, slots=True)
-class NodeKind:
-    """A kind of node.
+class NodeType:
+    """A type of node.
 
     Parameters
     ----------
@@ -67,19 +67,19 @@ def in_service(cluster: Cluster) -> Cluster:
     return replace(cluster, nodes=tuple(map(fresh, cluster.nodes)))
 
 
-def whole_prices(kinds: Sequence[NodeKind]) -> tuple[int, tuple[int, ...]]:
+def whole_prices(kinds: Sequence[NodeType]) -> tuple[int, tuple[int, ...]]:
     """The prices as integers, and how many of these make one of price 1."""
     unit = lcm(*(kind.price.denominator for kind in kinds))
     return unit, tuple(int(kind.price * unit) for kind in kinds)
 
 
-def find_kinds(
+def find_node_types(
     cluster: Cluster,
     problem: Problem,
     demands: Sequence[Demand],
     named: Mapping[str, str],
     prices: Mapping[str, Fraction],
-) -> tuple[NodeKind, ...]:
+) -> tuple[NodeType, ...]:
     """The kinds of nodes that may be had; one of a name for each of its parts that not the same demands may go to.
 
     Parameters
@@ -88,7 +88,7 @@ def find_kinds(
         The cluster as if nothing were allocated.
     named
         For each kind the name of a node, or ``LABEL=VALUE`` for the nodes with that label, which offer the same.
-        Without any, nodes that are alike to the demands are a kind, which is called by the first of them.
+        Without any, nodes that are equivalent to the demands are a kind, which is called by the first of them.
     prices
         By kind; 1 for all without any.
 
@@ -117,7 +117,7 @@ def find_kinds(
         if prices and kind not in prices:
             raise DrallocError(f"node kind {kind}: has no price; give all kinds one with --price, or none")
     return tuple(
-        NodeKind(kind, node, prices.get(kind, Fraction(1)), len(classes.groups[parts[node]]) if node in parts else 1)
+        NodeType(kind, node, prices.get(kind, Fraction(1)), len(classes.groups[parts[node]]) if node in parts else 1)
         for kind, nodes in chosen.items()
         for node in nodes
     )

@@ -14,11 +14,11 @@ from dralloc.solvers.first_fit import first_fit
 from dralloc.whatif.copies import copies
 from dralloc.whatif.front import Vector
 
-__all__ = ["Crowd", "Mix"]
+__all__ = ["JointPacking", "PlacedMultiset"]
 
 
 @dataclass(frozen=True)
-class Crowd:
+class PlacedMultiset:
     """For each of several demands, the placements of its copies; the number of a placement's demand means nothing."""
 
     placements: tuple[tuple[Placement, ...], ...]
@@ -30,7 +30,7 @@ class Crowd:
 
 
 @dataclass
-class Mix:
+class JointPacking:
     """Copies of several demands in an inventory.
 
     Parameters
@@ -51,7 +51,7 @@ class Mix:
     options: Options = field(default_factory=Options)
     proven: bool = True
 
-    def reach(self, least: Vector, last: int = 0) -> Crowd | None:
+    def reach(self, least: Vector, last: int = 0) -> PlacedMultiset | None:
         """Place at least so many of each, and beyond that as many as possible; None if that is too many.
 
         What has to be had outweighs all that comes beyond, and there each demand outweighs the one that comes last.
@@ -60,15 +60,15 @@ class Mix:
         beyond = [1 if place == last else extra[last] + 1 for place in range(len(least))]
         must = sum(number * weight for number, weight in zip(extra, beyond, strict=True)) + 1
         weights = [[must] * low + [weight] * more for low, more, weight in zip(least, extra, beyond, strict=True)]
-        crowd, solution = self.best(weights)
+        placed, solution = self.best(weights)
         tier = solution.tiers[0]
-        if any(number < low for number, low in zip(crowd.numbers, least, strict=True)):
+        if any(number < low for number, low in zip(placed.numbers, least, strict=True)):
             self.proven &= tier.bound < sum(least) * must
             return None
         self.proven &= tier.proven
-        return crowd
+        return placed
 
-    def best(self, weights: Sequence[Sequence[int]]) -> tuple[Crowd, Solution]:
+    def best(self, weights: Sequence[Sequence[int]]) -> tuple[PlacedMultiset, Solution]:
         """The most weight that can be placed, given the weights of the copies of each demand; checked."""
         problem = self._crowded([len(each) for each in weights])
         every = [weight for each in weights for weight in each]
@@ -90,7 +90,7 @@ class Mix:
         return replace(self.problem, demands=tuple(copy for group in groups for copy in group))
 
 
-def _sorted(solution: Solution, numbers: Sequence[int]) -> Crowd:
+def _sorted(solution: Solution, numbers: Sequence[int]) -> PlacedMultiset:
     """The placements by the demand that they are copies of."""
     spans = [range(*span) for span in pairwise(accumulate(numbers, initial=0))]
-    return Crowd(tuple(tuple(each for each in solution.placements if each.demand in span) for span in spans))
+    return PlacedMultiset(tuple(tuple(each for each in solution.placements if each.demand in span) for span in spans))

@@ -20,7 +20,7 @@ from dralloc.problem.subproblem import cut
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.whatif.copies import copies
 from dralloc.whatif.models.set_cover import CoverColumn, cover
-from dralloc.whatif.stacking import Shelf, Stack, stack
+from dralloc.whatif.node_covering import NodeCost, NodeCover, cover_demands
 from whatif_apart import apart
 
 EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "40"))
@@ -46,13 +46,13 @@ def _allowed(demand: Demand, nodes: Sequence[int]) -> tuple[int, ...]:
     return tuple(place for place, node in enumerate(nodes) if demand.nodes is None or node in demand.nodes)
 
 
-def cheaper(shelves: Sequence[Shelf], cost: int) -> Iterator[list[int]]:
+def cheaper(node_costs: Sequence[NodeCost], cost: int) -> Iterator[list[int]]:
     """Every set of nodes that costs less and cannot be extended without costing as much."""
-    cheapest = min(shelf.cost for shelf in shelves)
-    for times in product(*(range(cost // shelf.cost + 1) for shelf in shelves)):
-        total = sum(shelf.cost * number for shelf, number in zip(shelves, times, strict=True))
+    cheapest = min(node_cost.cost for node_cost in node_costs)
+    for times in product(*(range(cost // node_cost.cost + 1) for node_cost in node_costs)):
+        total = sum(node_cost.cost * number for node_cost, number in zip(node_costs, times, strict=True))
         if cost - cheapest <= total < cost and any(times):
-            yield [shelf.node for shelf, number in zip(shelves, times, strict=True) for _ in range(number)]
+            yield [node_cost.node for node_cost, number in zip(node_costs, times, strict=True) for _ in range(number)]
 
 
 @THOROUGH
@@ -63,19 +63,19 @@ def test_small_mixes(problem: Problem, data: st.DataObject) -> None:
     classes = equivalent_nodes(problem, demands)
     assume(classes is not None and classes.groups)
     assert classes is not None
-    shelves = [Shelf(group[0], data.draw(st.integers(1, 3))) for group in classes.groups]
+    node_costs = [NodeCost(group[0], data.draw(st.integers(1, 3))) for group in classes.groups]
     needs = tuple(data.draw(st.integers(1, 2)) for _ in demands)
-    found = stack(problem, demands, needs, shelves)
+    found = cover_demands(problem, demands, needs, node_costs)
     if isinstance(found, int):
-        nodes = [shelf.node for shelf in shelves]
+        nodes = [node_cost.node for node_cost in node_costs]
         assert brute_force.best(holding(problem, [demands[found]], [1], nodes)) == (0, 0)
         return
     assert (
         found.cost
         == found.bound
-        == sum(shelf.cost * number for shelf, number in zip(shelves, found.numbers, strict=True))
+        == sum(node_cost.cost * number for node_cost, number in zip(node_costs, found.numbers, strict=True))
     )
-    for nodes in cheaper(shelves, found.cost):
+    for nodes in cheaper(node_costs, found.cost):
         assert brute_force.best(holding(problem, demands, needs, nodes))[0] < sum(needs)
 
 
@@ -87,13 +87,13 @@ def test_larger_mixes(problem: Problem, data: st.DataObject) -> None:
     classes = equivalent_nodes(problem, demands)
     assert classes is not None
     assume(classes.groups)
-    shelves = [Shelf(group[0], data.draw(st.integers(1, 3))) for group in classes.groups]
+    node_costs = [NodeCost(group[0], data.draw(st.integers(1, 3))) for group in classes.groups]
     needs = tuple(data.draw(st.integers(1, 6)) for _ in demands)
-    found = stack(problem, demands, needs, shelves)
-    assume(isinstance(found, Stack))
-    assert isinstance(found, Stack)
+    found = cover_demands(problem, demands, needs, node_costs)
+    assume(isinstance(found, NodeCover))
+    assert isinstance(found, NodeCover)
     assert found.cost == found.bound
-    for nodes in cheaper(shelves, found.cost):
+    for nodes in cheaper(node_costs, found.cost):
         best = solve(holding(problem, demands, needs, nodes), Options(per_device=True))
         assert best.tiers[0].value < sum(needs)
 

@@ -14,11 +14,11 @@ from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
 from dralloc.report import Line, Part, Table, timing_line
 from dralloc.timing import phase
-from dralloc.whatif.demanded import demanded
 from dralloc.whatif.document import FewestNodesDocument, written
-from dralloc.whatif.nodekinds import NodeKind, find_kinds, in_service, whole_prices
-from dralloc.whatif.stacking import Shelf, stack
-from dralloc.whatif.wishes import Wish
+from dralloc.whatif.mix_entries import MixEntry
+from dralloc.whatif.node_covering import NodeCost, cover_demands
+from dralloc.whatif.node_types import NodeType, find_node_types, in_service, whole_prices
+from dralloc.whatif.workload_mix import workload_mix
 
 __all__ = ["FewestNodes", "fewest_nodes"]
 
@@ -48,7 +48,7 @@ class FewestNodes(Documented):
     document = FewestNodesDocument
 
     mix: tuple[tuple[str, int], ...]
-    kinds: tuple[NodeKind, ...]
+    kinds: tuple[NodeType, ...]
     numbers: tuple[int, ...]
     cost: Fraction
     bound: Fraction
@@ -88,7 +88,7 @@ class FewestNodes(Documented):
 @without_garbage_collection()
 def fewest_nodes(
     cluster: Cluster,
-    *wishes: Wish | str,
+    *entries: MixEntry | str,
     kinds: Mapping[str, str] | None = None,
     prices: Mapping[str, Fraction | int] | None = None,
     choices: Choices | None = None,
@@ -98,12 +98,12 @@ def fewest_nodes(
 
     Parameters
     ----------
-    wishes
-        Claims, templates or pods: ``namespace/name``, ``namespace/name=number``, or a `Wish`; once each if no number
-        is given. Without any, all that is pending.
+    entries
+        Claims, templates or pods: ``namespace/name``, ``namespace/name=number``, or a `MixEntry`; once each if no
+        number is given. Without any, all that is pending.
     kinds
         The kinds of nodes by name: each a node to copy, or ``label=value`` for nodes that must offer the same; where
-        pods choose among them, by zone for example, each part is counted apart. Without any, nodes that are alike to
+        pods choose among them, by zone for example, each part is counted apart. Without any, equivalent nodes to
         the claims are a kind, which is called by the first of them.
     prices
         What a node of each kind costs; 1 each without any.
@@ -116,26 +116,26 @@ def fewest_nodes(
         There is no such claim, template, pod, node or kind; a claim fits on no kind of node; or devices are within
         reach of several nodes, so that it is not clear what a new node brings.
     """
-    asked = tuple(wish if isinstance(wish, Wish) else Wish.parse(wish) for wish in wishes)
+    asked = tuple(entry if isinstance(entry, MixEntry) else MixEntry.parse(entry) for entry in entries)
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         cluster = in_service(cluster.including(options.include))
-        mix = demanded(cluster, asked, options)
+        mix = workload_mix(cluster, asked, options)
         given = {kind: Fraction(price) for kind, price in (prices or {}).items()}
-        found = find_kinds(cluster, mix.problem, mix.demands, kinds or {}, given)
+        found = find_node_types(cluster, mix.problem, mix.demands, kinds or {}, given)
     with phase(timings, "fewest nodes"):
         unit, costs = whole_prices(found)
         places = {node.name: place for place, node in enumerate(mix.problem.nodes)}
-        shelves = [Shelf(places[kind.example], cost) for kind, cost in zip(found, costs, strict=True)]
-        best = stack(mix.problem, mix.demands, mix.numbers, shelves, options)
+        node_costs = [NodeCost(places[kind.example], cost) for kind, cost in zip(found, costs, strict=True)]
+        best = cover_demands(mix.problem, mix.demands, mix.numbers, node_costs, options)
         while isinstance(best, int):
             names = ", ".join(dict.fromkeys(kind.name for kind in found))
             reason = f"fits on no node of kind {names}" if names else "fits on no node"
             if asked:
                 raise DrallocError(f"{mix.titles[best]}: {reason}")
             mix = mix.without(best, reason)
-            best = stack(mix.problem, mix.demands, mix.numbers, shelves, options)
+            best = cover_demands(mix.problem, mix.demands, mix.numbers, node_costs, options)
     return FewestNodes(
         mix=tuple(zip(mix.titles, mix.numbers, strict=True)),
         kinds=found,

@@ -14,10 +14,10 @@ from dralloc.solution import Solution
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.whatif.copies import copies, is_for_nothing, takes_nothing
-from dralloc.whatif.naive import Estimate
-from dralloc.whatif.twins import EveryNodeCountsError
+from dralloc.whatif.per_device_bound import PerDeviceBound
+from dralloc.whatif.representatives import NotRepresentativeError
 
-__all__ = ["MOST", "Fill", "fill"]
+__all__ = ["MOST", "CopyCount", "count_copies"]
 
 MOST = 1_000_000
 """More copies are not tried."""
@@ -30,7 +30,7 @@ _ONCE: Mapping[int, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Fill:
+class CopyCount:
     """How many of a demand fit. None stands for no end.
 
     Parameters
@@ -62,7 +62,9 @@ class Fill:
         return self.number == self.bound
 
 
-def fill(problem: Problem, demand: Demand, options: Options | None = None, times: Mapping[int, int] = _ONCE) -> Fill:
+def count_copies(
+    problem: Problem, demand: Demand, options: Options | None = None, times: Mapping[int, int] = _ONCE
+) -> CopyCount:
     """Find out how many more of a demand fit into a problem, of which only the inventory is looked at.
 
     Of equal nodes one is solved for all. The independent checker has accepted both answers.
@@ -70,48 +72,48 @@ def fill(problem: Problem, demand: Demand, options: Options | None = None, times
     Parameters
     ----------
     times
-        How often nodes count, if not once (see `dralloc.whatif.twins`).
+        How often nodes count, if not once (see `dralloc.whatif.representatives`).
 
     Raises
     ------
-    EveryNodeCountsError
+    NotRepresentativeError
         An error ends first fit, so that the order of nodes matters, and some count more than once.
     """
     classes = equivalent_nodes(problem, [demand])
     part = (problem, demand, times) if classes is None else _one_of_each(problem, demand, classes, times)
-    found = _Filling(*part).run(options or Options())
+    found = _Counting(*part).run(options or Options())
     if not found.reason or found.first_fit is None:
         return found
     if any(number > 1 for number in times.values()):
-        raise EveryNodeCountsError
+        raise NotRepresentativeError
     # An error on one node ends the attempt, and leaves nothing for the nodes behind it.
-    whole = _Filling(problem, demand, {}).first_fit(found.per_device)
+    whole = _Counting(problem, demand, {}).first_fit(found.per_device)
     return replace(found, first_fit=len(whole.placements), reason=_first_error(whole))
 
 
 def _one_of_each(
     problem: Problem, demand: Demand, classes: NodeClasses, times: Mapping[int, int]
 ) -> tuple[Problem, Demand, dict[int, int]]:
-    """The problem with one node of each kind, the demand there, and how often each of these nodes counts."""
+    """The problem with one node of each class, the demand there, and how often each of these nodes counts."""
     counts = {place: sum(times.get(node, 1) for node in group) for place, group in enumerate(classes.groups)}
     return cut(problem, [group[0] for group in classes.groups]).problem, replace(demand, nodes=None), counts
 
 
 @dataclass(frozen=True)
-class _Filling:
+class _Counting:
     """Copies of a demand on nodes that count several times."""
 
     problem: Problem
     demand: Demand
     times: Mapping[int, int]
 
-    def run(self, options: Options) -> Fill:
+    def run(self, options: Options) -> CopyCount:
         """Place as many as possible."""
-        estimate = Estimate(self.problem, self.demand)
+        estimate = PerDeviceBound(self.problem, self.demand)
         per_device, most = estimate.total(self.times), estimate.total()
         if per_device is None and takes_nothing(self.problem, self.demand):
             greedy = self.first_fit(1)
-            return Fill(None, None, None if greedy.placements else 0, None, _first_error(greedy))
+            return CopyCount(None, None, None if greedy.placements else 0, None, _first_error(greedy))
         for tried in self._tries() if most is None else (most,):
             problem = self._crowded(tried)
             greedy = first_fit(problem)
@@ -123,12 +125,12 @@ class _Filling:
         if self._is_endless(problem, best):
             ends = not self._is_endless(problem, greedy)
             number = self._count(greedy) if ends else None
-            return Fill(None, None, number, None, _first_error(greedy), best.warnings)
+            return CopyCount(None, None, number, None, _first_error(greedy), best.warnings)
         number, tier = self._count(best), best.tiers[0]
-        # What is open could be open on nodes of the most frequent kind; if no copy is left, there could be more.
+        # What is open could be open on nodes of the most frequent class; if no copy is left, there could be more.
         open_ended = tier.value == len(problem.demands) != most
         bound = number + (tier.bound - tier.value) * max(self.times.values(), default=1)
-        return Fill(
+        return CopyCount(
             number=number,
             bound=per_device if open_ended else bound,
             first_fit=self._count(greedy),

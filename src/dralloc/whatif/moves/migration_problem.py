@@ -1,0 +1,101 @@
+"""The problem in which everybody stays or moves, and what its answers mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from dralloc.names import ClaimKey
+from dralloc.problem import Claim, Demand
+from dralloc.solution import Placement, Solution
+from dralloc.whatif.models.relocation import Exchange
+from dralloc.whatif.moves.migration import Migration, MoveOption
+from dralloc.whatif.moves.stay_options import StayOptions, stay_grants
+from dralloc.whatif.moves.steps import Move
+
+__all__ = ["MigrationProblem"]
+
+
+class MigrationProblem:
+    """An migration as one problem: first the demands of staying, then those of all move_options, then what is pending.
+
+    Parameters
+    ----------
+    most
+        How many claims may move; None for any number.
+    """
+
+    def __init__(self, migration: Migration, most: int | None) -> None:
+        self.migration = migration
+        stay_options = StayOptions.of(migration)
+        movable = [number for number, demand in enumerate(stay_options.demands) if demand is not None]
+        self.places = {number: place for place, number in enumerate(movable)}
+        demands = [demand for demand in stay_options.demands if demand is not None]
+        self.leads: list[int] = []
+        for number, option in enumerate(migration.move_options):
+            self.leads.append(len(demands))
+            demands += _of_option(option, number)
+        self.first_pending = len(demands)
+        problem = migration.without(movable).applied()
+        every = (*demands, *migration.problem.demands)
+        self.problem = replace(problem, demands=every, eligibility=stay_options.eligibility)
+        self.exchange = self._exchange(most)
+
+    def _exchange(self, most: int | None) -> Exchange:
+        movers = range(len(self.migration.movers))
+        mine: dict[int, list[int]] = {number: [] for number in movers}
+        groups: dict[int, list[int]] = {}
+        for lead, option in zip(self.leads, self.migration.move_options, strict=True):
+            groups.setdefault(option.group, []).append(lead)
+            for mover in option.movers:
+                mine[mover].append(lead)
+        return Exchange(
+            stay_options=tuple((self.places.get(number), tuple(mine[number])) for number in movers),
+            groups=tuple(map(tuple, groups.values())),
+            costs={
+                lead: len(option.movers) for lead, option in zip(self.leads, self.migration.move_options, strict=True)
+            },
+            most=most,
+        )
+
+    def staying(self, moving: Iterable[int] = ()) -> Iterator[Placement]:
+        """Everybody stays but those who move, by index."""
+        gone = set(moving)
+        for number, place in self.places.items():
+            if number not in gone:
+                mover = self.migration.movers[number]
+                yield Placement(place, mover.home, (stay_grants(mover),))
+
+    def admitted(self, placements: Iterable[Placement]) -> Iterator[Placement]:
+        """Placements of what is pending, in the numbers of the whole."""
+        return (replace(one, demand=one.demand + self.first_pending) for one in placements)
+
+    def demands_of(self, option: int) -> tuple[Demand, ...]:
+        """The demands of a option, under names of their own."""
+        lead = self.leads[option]
+        return self.problem.demands[lead : lead + len(self.migration.move_options[option].demands)]
+
+    def moves(self, solution: Solution) -> tuple[Move, ...]:
+        """Who moves in an answer."""
+        placed = {placement.demand: placement for placement in solution.placements}
+        return tuple(
+            Move(
+                option,
+                self.demands_of(number),
+                tuple(replace(placed[lead + place], demand=place) for place in range(len(option.demands))),
+            )
+            for number, (lead, option) in enumerate(zip(self.leads, self.migration.move_options, strict=True))
+            if lead in placed
+        )
+
+
+def _of_option(option: MoveOption, number: int) -> Iterator[Demand]:
+    """The demands of a option, apart from those of other move_options that move the same claims."""
+    gang = f"option {number}"
+    for place, demand in enumerate(option.demands):
+        claims = tuple(replace(claim, key=_renamed(claim, number)) for claim in demand.claims)
+        yield replace(demand, claims=claims, gang=gang, weight=0 if place else option.weight)
+
+
+def _renamed(claim: Claim, number: int) -> ClaimKey:
+    return ClaimKey(claim.key.namespace, f"{claim.key.name} (option {number})")
