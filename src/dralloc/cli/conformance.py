@@ -19,14 +19,14 @@ from dralloc.errors import DrallocError
 from dralloc.report import Line, Part, Table
 
 if TYPE_CHECKING:
-    from dralloc.conformance import Json, Outcome
+    from dralloc.conformance import CaseOutcome, Json
 
 __all__ = ["conformance_command"]
 
 _SHOWN = 50
 
 
-class Kind(StrEnum):
+class CaseKind(StrEnum):
     """What the cases record."""
 
     ALLOCATE = "allocate"
@@ -34,7 +34,7 @@ class Kind(StrEnum):
     SCHEDULER = "scheduler"
 
 
-_FIELDS: Final = {Kind.CEL: "expression", Kind.SCHEDULER: "attempts"}
+_FIELDS: Final = {CaseKind.CEL: "expression", CaseKind.SCHEDULER: "attempts"}
 """Fields by which cases are told apart."""
 
 
@@ -47,7 +47,7 @@ def conformance_command(  # noqa: PLR0913 - one parameter per option
             "directories of them.",
         ),
     ],
-    kind: Annotated[Kind | None, typer.Option(help="Run only cases of this kind.")] = None,
+    kind: Annotated[CaseKind | None, typer.Option(help="Run only cases of this kind.")] = None,
     only: Annotated[str, typer.Option(metavar="NAME", help="Run only the case of this name.")] = "",
     mode: Annotated[ExplainedName, typer.Option(help="Which mode answers about the allocator.")] = "first-fit",
     pruning: Pruning = True,
@@ -78,21 +78,21 @@ def _named(paths: list[Path]) -> Iterator[tuple[str, Json]]:
     for path in paths:
         for file in sorted((*path.glob("*.jsonl*"), *path.glob("*.json.gz"))) if path.is_dir() else [path]:
             for number, case in enumerate(read_lines(file), 1):
-                place = file.name if _kind(case) is Kind.SCHEDULER else f"{file.stem}:{number}"
+                place = file.name if _kind(case) is CaseKind.SCHEDULER else f"{file.stem}:{number}"
                 yield str(case.get("id") or case.get("name") or place), case
 
 
-def _kind(case: Json) -> Kind:
-    return next((kind for kind, field in _FIELDS.items() if field in case), Kind.ALLOCATE)
+def _kind(case: Json) -> CaseKind:
+    return next((kind for kind, field in _FIELDS.items() if field in case), CaseKind.ALLOCATE)
 
 
-def _run(case: Json, mode: ExplainedName, *, pruning: bool) -> Outcome:
+def _run(case: Json, mode: ExplainedName, *, pruning: bool) -> CaseOutcome:
     from dralloc.conformance import read_allocation_case, run_cel, run_first_fit, run_optimal, run_scheduler
 
     kind = _kind(case)
     try:
-        if kind is not Kind.ALLOCATE:
-            return run_cel(case) if kind is Kind.CEL else run_scheduler(case)
+        if kind is not CaseKind.ALLOCATE:
+            return run_cel(case) if kind is CaseKind.CEL else run_scheduler(case)
         read = read_allocation_case(case)
     except (AttributeError, KeyError, TypeError) as error:
         what = f"lacks {error}" if isinstance(error, KeyError) else f"has not the form of such a case ({error})"
@@ -100,7 +100,7 @@ def _run(case: Json, mode: ExplainedName, *, pruning: bool) -> Outcome:
     return run_optimal(read) if mode == "optimal" else run_first_fit(read, pruning=pruning)
 
 
-def _parts(outcomes: list[Outcome]) -> list[Part]:
+def _parts(outcomes: list[CaseOutcome]) -> list[Part]:
     total = Counter(outcome.profile for outcome in outcomes)
     passed = Counter(outcome.profile for outcome in outcomes if outcome.passed)
     failed = [outcome for outcome in outcomes if not outcome.passed]

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 from dralloc.errors import CheckError, DrallocError
 from dralloc.report import one_line
 
-__all__ = ["Commands", "Exit", "Group"]
+__all__ = ["CommandGroup", "Commands", "Exit"]
 
 
 class Exit(IntEnum):
@@ -31,7 +31,7 @@ class Exit(IntEnum):
     """A defect of dralloc; an answer that failed the independent checker is not shown."""
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """Commands that explain themselves when none of them is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -39,7 +39,7 @@ class Group(TyperGroup):
         return super().parse_args(ctx, args or ["--help"])
 
 
-class Commands(Group):
+class Commands(CommandGroup):
     """The root of all commands, which nothing leaves but an exit code."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:

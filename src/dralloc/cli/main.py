@@ -12,7 +12,7 @@ import dralloc
 from dralloc.cli.allocate import allocate_command, compare_command
 from dralloc.cli.conformance import conformance_command
 from dralloc.cli.explain import explain_command
-from dralloc.cli.guard import Commands, Group
+from dralloc.cli.guard import CommandGroup, Commands
 from dralloc.cli.options import with_options
 from dralloc.cli.plan import PLANS
 from dralloc.cli.report import report_command
@@ -49,7 +49,9 @@ app = typer.Typer(
     # Plain text: importing what draws boxes and colours takes longer than all of the help.
     rich_markup_mode=None,
 )
-plan = typer.Typer(cls=Group, help="What if: studies of a cluster that is not quite as it is.", rich_markup_mode=None)
+plan = typer.Typer(
+    cls=CommandGroup, help="What if: studies of a cluster that is not quite as it is.", rich_markup_mode=None
+)
 for group, commands in ((app, COMMANDS), (plan, PLANS)):
     for name, command in commands.items():
         group.command(name)(with_options(command))

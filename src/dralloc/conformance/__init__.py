@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dralloc.conformance.allocation import Outcome, run_first_fit, run_optimal
+from dralloc.conformance.allocation import CaseOutcome, run_first_fit, run_optimal
 from dralloc.conformance.cases import AllocationCase, Json, read_allocation_case, read_lines
 from dralloc.conformance.cel import run_cel
 from dralloc.conformance.scheduler import run_scheduler
 
 __all__ = [
     "AllocationCase",
+    "CaseOutcome",
     "Json",
-    "Outcome",
     "read_allocation_case",
     "read_lines",
     "run_cel",

@@ -19,11 +19,11 @@ from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.write import allocations
 
-__all__ = ["Outcome", "name_shares", "run_first_fit", "run_optimal", "wire_form"]
+__all__ = ["CaseOutcome", "name_shares", "run_first_fit", "run_optimal", "wire_form"]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CaseOutcome:
     """How a case went: the answer in the form of the recorded one, and the first difference (empty: it passes)."""
 
     name: str
@@ -41,7 +41,7 @@ class Outcome:
         return OutcomeDocument.of(self).to_dict()
 
 
-def run_first_fit(case: AllocationCase, *, pruning: bool = True) -> Outcome:
+def run_first_fit(case: AllocationCase, *, pruning: bool = True) -> CaseOutcome:
     """Answer the case as upstream would and compare everything, errors word by word.
 
     Only the details of syntax errors differ: upstream lists the tokens of its parser generator there.
@@ -54,10 +54,10 @@ def run_first_fit(case: AllocationCase, *, pruning: bool = True) -> Outcome:
     difference = _difference(case, actual)
     if not pruning and case.exact is not None and not difference:
         difference = _steps_difference(case, actual)
-    return Outcome(case.name, case.profile, actual, difference)
+    return CaseOutcome(case.name, case.profile, actual, difference)
 
 
-def run_optimal(case: AllocationCase) -> Outcome:
+def run_optimal(case: AllocationCase) -> CaseOutcome:
     """Answer the case with the exact model.
 
     It passes if there is a solution exactly where one was recorded; in a batch, if at least as many pods are placed.
@@ -74,7 +74,7 @@ def run_optimal(case: AllocationCase) -> Outcome:
         actual = _single_answer(compiled, solution)
         exists, recorded = actual["result"] is not None, case.expected["result"] is not None
         difference = "" if exists == recorded else f"result: expected {_some(recorded)}, got {_some(exists)}"
-    return Outcome(case.name, case.profile, actual, difference)
+    return CaseOutcome(case.name, case.profile, actual, difference)
 
 
 def _some(exists: bool) -> str:

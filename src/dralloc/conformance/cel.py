@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dralloc.conformance.allocation import Outcome
+from dralloc.conformance.allocation import CaseOutcome
 from dralloc.conformance.cases import Json
 from dralloc.conformance.words import comparable
 from dralloc.features import ALL_FEATURES
@@ -36,7 +36,7 @@ class _Answer:
     highest_cost: int | None = None
 
 
-def run_cel(case: Json) -> Outcome:
+def run_cel(case: Json) -> CaseOutcome:
     """Evaluate the case's expression and compare the answer with the recorded one.
 
     Cases are probes (``expect``: true, false, "compile-error" or "runtime-error") or rows of upstream's own table
@@ -49,7 +49,7 @@ def run_cel(case: Json) -> Outcome:
     if "expect" not in case:
         differences = (*differences, *_table_differences(case, answer))
     profile = f"cel/{case.get('category') or case.get('table') or 'other'}"
-    return Outcome(case["name"], profile, answer.value, next(iter(differences), ""))
+    return CaseOutcome(case["name"], profile, answer.value, next(iter(differences), ""))
 
 
 def _answer(case: Json) -> _Answer:

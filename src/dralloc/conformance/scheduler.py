@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from dralloc.api import Node
 from dralloc.compiler import CompiledCluster, compile_cluster
-from dralloc.conformance.allocation import Outcome, name_shares, wire_form
+from dralloc.conformance.allocation import CaseOutcome, name_shares, wire_form
 from dralloc.conformance.cases import Json
 from dralloc.conformance.difference import first_difference
 from dralloc.errors import Finding, InputError
@@ -30,7 +30,7 @@ _MOST_ORDERS: Final = 64
 _PROFILE: Final = "scheduler"
 
 
-def run_scheduler(run: Json) -> Outcome:
+def run_scheduler(run: Json) -> CaseOutcome:
     """Replay a run.
 
     In which order the scheduler heard of the nodes is not in a recording. It matters where nodes disagree on the size
@@ -53,7 +53,7 @@ def run_scheduler(run: Json) -> Outcome:
         if not replays[-1].difference:
             break
     longest = max(replays, key=lambda replay: replay.agreed)
-    return Outcome(run["name"], _PROFILE, longest.attempts, longest.difference)
+    return CaseOutcome(run["name"], _PROFILE, longest.attempts, longest.difference)
 
 
 def _orders(nodes: Sequence[Node]) -> Iterator[Sequence[int]]:
