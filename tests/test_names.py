@@ -41,25 +41,15 @@ NOT_A_NAME: Final = {
 }
 """What no module, class and function of a module is called in which rooms: words with an ordinary meaning elsewhere."""
 
-REMAINING: Final[frozenset[str]] = frozenset(
-    [
-        *(
-            f"class {one}"
-            for one in _words(
-                "Cap Cause Change Comparison Kind Model NotAsked Placed Point Quantity RequestClass "
-                "RequestClasses Stage Stays Turn Unit Units Unplaced Use Way Wish "
-            )
-        ),
-        *(f"function {one}" for one in _words("stage ")),
-        *(f"module {one}" for one in _words("others raised rooms stays turn wishes ")),
-        *(
-            f"word {one}"
-            for one in _words(
-                "crowd dive estate filling funnel lab lesser minded naive resident residents scene shelf "
-                "shelves situation stacking tenancy twins witness "
-            )
-        ),
-    ]
+REMAINING: Final = frozenset(
+    _words(
+        "class:Cap class:Cause class:Change class:Comparison class:Kind class:Model class:NotAsked class:Placed "
+        "class:Point class:Quantity class:RequestClass class:RequestClasses class:Stage class:Stays class:Turn "
+        "class:Unit class:Units class:Unplaced class:Use class:Way class:Wish function:stage module:others "
+        "module:raised module:rooms module:stays module:turn module:wishes word:crowd word:dive word:estate "
+        "word:filling word:funnel word:lab word:lesser word:minded word:naive word:resident word:residents "
+        "word:shelf word:shelves word:situation word:stacking word:tenancy word:twins word:witness"
+    )
 )
 """What is still to be renamed."""
 
@@ -109,16 +99,16 @@ def clashes() -> Iterator[str]:
     for name in names():
         if name.sort == "class" and not name.is_in("api"):
             files[name.text].append(name.file)
-    yield from (f"class {text}" for text, places in files.items() if len(places) > 1)
+    yield from (f"class:{text}" for text, places in files.items() if len(places) > 1)
 
 
 def private_words() -> Iterator[str]:
     for name in names():
         if name.file.startswith("dralloc/"):
-            yield from (f"word {word}" for word in name.words & NOT_A_WORD)
+            yield from (f"word:{word}" for word in name.words & NOT_A_WORD)
             own = name.text.lstrip("_") if name.sort == "class" else name.text
             if name.sort != "identifier" and name.is_in(*NOT_A_NAME.get(own.lower(), ())):
-                yield f"{name.sort} {own}"
+                yield f"{name.sort}:{own}"
 
 
 def test_every_class_has_a_name_of_its_own_and_no_private_word_is_used() -> None:
