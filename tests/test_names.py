@@ -43,12 +43,10 @@ NOT_A_NAME: Final = {
 
 REMAINING: Final = frozenset(
     _words(
-        "class:Cap class:Cause class:Change class:Comparison class:Kind class:Model class:NotAsked class:Placed "
-        "class:Point class:Quantity class:RequestClass class:RequestClasses class:Stage class:Stays class:Turn "
-        "class:Unit class:Units class:Unplaced class:Use class:Way class:Wish function:stage module:others "
-        "module:raised module:rooms module:stays module:turn module:wishes word:crowd word:dive word:estate "
-        "word:filling word:funnel word:lab word:lesser word:minded word:naive word:resident word:residents "
-        "word:shelf word:shelves word:situation word:stacking word:tenancy word:twins word:witness"
+        "class:Cap class:Cause class:Kind class:Model class:NotAsked class:Placed class:Quantity "
+        "class:RequestClass class:RequestClasses class:Turn class:Unplaced class:Use class:Wish module:others "
+        "module:raised module:rooms module:turn module:wishes word:dive word:funnel word:lab word:lesser "
+        "word:minded word:situation word:witness"
     )
 )
 """What is still to be renamed."""
