@@ -66,9 +66,9 @@ def allocate(
         return Plan(mode, compiled, _scheduled(compiled, profiles, choices.seed, timings), timings)
     first = _first_fit(compiled, timings, pruning=choices.pruning)
     if mode is Mode.FIRST_FIT:
-        return Plan(mode, compiled, first, timings)
+        return Plan(mode, compiled, compiled.of_devices(first), timings)
     best = _optimum(compiled, first, choices, progress, timings)
-    return Plan(Mode.OPTIMAL, compiled, best, timings)
+    return Plan(mode, compiled, compiled.of_devices(best), timings)
 
 
 def compare(
@@ -101,8 +101,8 @@ def compare(
         Plan(Mode.SCHEDULER, compiled, _scheduled(compiled, profiles, seed, timings), timings) for seed in asked
     )
     return Comparison(
-        first_fit=Plan(Mode.FIRST_FIT, compiled, first, timings),
-        optimal=Plan(Mode.OPTIMAL, compiled, best, timings),
+        first_fit=Plan(Mode.FIRST_FIT, compiled, compiled.of_devices(first), timings),
+        optimal=Plan(Mode.OPTIMAL, compiled, compiled.of_devices(best), timings),
         timings=timings,
         scheduler=Scheduled(scheduled) if scheduled else None,
     )
@@ -115,9 +115,9 @@ def _profiles(choices: Choices) -> Sequence[Profile]:
 
 def _first_fit(compiled: CompiledCluster, timings: dict[str, float], *, pruning: bool) -> Solution:
     with phase(timings, "first fit"):
-        solution = first_fit(compiled.problem, pruning=pruning)
+        solution = first_fit(compiled.whole, pruning=pruning)
     with phase(timings, "check"):
-        check(replace(compiled.problem, budgets=()), solution)
+        check(replace(compiled.whole, budgets=()), solution)
     return solution
 
 
@@ -145,11 +145,11 @@ def _optimum(
     compiled: CompiledCluster, hint: Solution, options: Options, progress: OnProgress | None, timings: dict[str, float]
 ) -> Solution:
     with phase(timings, "optimum"):
-        solution = solve(compiled.problem, options, hint=_start(compiled.problem, hint), progress=progress)
+        solution = solve(compiled.whole, options, hint=_start(compiled.whole, hint), progress=progress)
     # What makes a claim impossible was found on the way to the hint.
     placed = {placement.demand for placement in solution.placements}
     errors = {demand: error for demand, error in hint.errors.items() if demand not in placed}
     solution = replace(solution, errors=errors)
     with phase(timings, "check"):
-        check(compiled.problem, solution)
+        check(compiled.whole, solution)
     return solution

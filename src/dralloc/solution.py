@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from dralloc.errors import AllocationError
 from dralloc.problem import Charge, Problem
 from dralloc.problem.holdings import Holding
 
-__all__ = ["Grant", "Placement", "Solution", "Status", "Tier", "holdings_of", "relative_gap"]
+__all__ = ["Grant", "Placement", "Solution", "Status", "Tier", "devices_only", "holdings_of", "relative_gap"]
 
 
 class Grant(NamedTuple):
@@ -45,6 +45,15 @@ def holdings_of(problem: Problem, placement: Placement) -> Iterator[Holding]:
                 device = problem.devices[number]
                 charge = problem.eligibility.charge(alternative.index, number) or Charge()
                 yield Holding(claim.key, device.slot, device.shareable, charge)
+
+
+def devices_only(problem: Problem, placements: Iterable[Placement]) -> Iterator[Placement]:
+    """The placements without synthetic claims, for the problem without them."""
+    for placement in placements:
+        pairs = zip(problem.demands[placement.demand].claims, placement.grants, strict=True)
+        yield Placement(
+            placement.demand, placement.node, tuple([grants for claim, grants in pairs if not claim.is_synthetic])
+        )
 
 
 class Status(StrEnum):

@@ -95,23 +95,6 @@ def test_an_entry_that_names_nothing_makes_a_pod_unplaced_as_a_missing_template_
     assert len(first_fit(found.problem).errors) == 2
 
 
-def test_what_is_not_looked_at_is_said_once_where_it_occurs() -> None:
-    tainted = {**node(), "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}]}}
-    wants = [{"name": "c", "resources": {"requests": {"memory": "1Gi", "cpu": "1"}, "limits": {"cpu": "2"}}}]
-    tolerant = {"tolerations": [{"key": "team", "operator": "Exists"}]}
-    claims = [claim(name, request()) for name in ("a", "b")]
-    found = compile_cluster(
-        cluster(
-            tainted, *PLAIN[1:], claims, pod("p", "a", containers=wants), pod("q", "b", containers=wants, **tolerant)
-        )
-    )
-    assert notices(found) == [
-        "first fit and the optimum do not look at: CPU (2 pods), memory (2 pods), "
-        "taints of nodes (not tolerated by 1 pod)"
-    ]
-    assert notices(compiled(claims, pod("p", "a", **tolerant))) == []
-
-
 def test_what_binds_pods_to_each_other_is_not_looked_at() -> None:
     term = {"labelSelector": {"matchLabels": {"job": "a"}}, "topologyKey": "kubernetes.io/hostname"}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -119,18 +102,10 @@ def test_what_binds_pods_to_each_other_is_not_looked_at() -> None:
     ports = [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]
     wants = pod("p", "a", affinity=apart, topologySpreadConstraints=spread, containers=ports)
     assert notices(compiled(claim("a", request()), wants)) == [
-        "first fit and the optimum do not look at: pod affinity (1 pod), topology spread (1 pod), host ports (1 pod)"
+        "first fit and the optimum do not look at: pod affinity (1 pod), topology spread (1 pod)"
     ]
 
 
-def test_taints_of_nodes_that_a_pod_may_not_go_to_anyway_do_not_count() -> None:
-    tainted = {**node("node-1", kind="other"), "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}]}}
-    cordon = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-    cordoned = {**node("node-2"), "spec": {"taints": [cordon], "unschedulable": True}}
-    here = pod("p", "a", affinity=_not_on("other"))
-    assert notices(compiled(tainted, cordoned, claim("a", request()), here)) == []
-
-
-def _not_on(kind: str) -> Json:
-    term = {"matchExpressions": [{"key": "kind", "operator": "NotIn", "values": [kind]}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+def test_what_is_ignored_is_said() -> None:
+    found = compile_cluster(cluster(*PLAIN, claim("a", request())), ignore="taints, cpu")
+    assert notices(found) == ["first fit and the optimum ignore, as asked: cpu, taints"]

@@ -11,11 +11,13 @@ from dralloc.choices.words import (
     ExplainedName,
     Goal,
     GoalName,
+    Ignored,
     Include,
     Mode,
     ModeName,
     chosen,
     compared,
+    ignoring,
     included,
 )
 
@@ -28,6 +30,7 @@ __all__ = [
     "ExplainedName",
     "Goal",
     "GoalName",
+    "Ignored",
     "Include",
     "Mode",
     "ModeName",
@@ -35,5 +38,6 @@ __all__ = [
     "Options",
     "chosen",
     "compared",
+    "ignoring",
     "included",
 ]

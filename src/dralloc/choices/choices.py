@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from dralloc.budget import Cap, parsed
 from dralloc.choices.options import Options
-from dralloc.choices.words import Goal, GoalName, included
+from dralloc.choices.words import Goal, GoalName, ignoring, included
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 
@@ -51,6 +51,9 @@ class Choices(Options):
     include
         Pods that Kubernetes does not schedule yet and that are to be placed all the same: ``"gated"``, ``"suspended"``
         or both (see `dralloc.Cluster.including`).
+    ignore
+        What does not count of that which binds pods to nodes beside devices, e.g. ``"cpu,memory"``: see
+        `dralloc.choices.Ignored`. The scheduler looks at all of it, as its configuration says.
     pruning
         Whether first fit leaves out what cannot change its answer.
     scheduler_config
@@ -71,6 +74,7 @@ class Choices(Options):
     caps: Sequence[Cap | str] = ()
     fair: str = ""
     include: str | Iterable[str] = ()
+    ignore: str | Iterable[str] = ()
     pruning: bool = True
     scheduler_config: str | PathLike[str] | None = None
 
@@ -80,6 +84,7 @@ class Choices(Options):
             ("nodes", tuple(self.nodes)),
             ("caps", parsed(self.caps)),
             ("include", tuple(sorted(included(self.include)))),
+            ("ignore", tuple(sorted(ignoring(self.ignore)))),
         ):
             object.__setattr__(self, name, value)
 
@@ -128,6 +133,7 @@ class NodelessWords(TypedDict, total=False):
     caps: Sequence[Cap | str]
     fair: str
     include: str | Iterable[str]
+    ignore: str | Iterable[str]
     pruning: bool
     scheduler_config: str | PathLike[str] | None
 

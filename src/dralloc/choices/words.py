@@ -15,11 +15,13 @@ __all__ = [
     "ExplainedName",
     "Goal",
     "GoalName",
+    "Ignored",
     "Include",
     "Mode",
     "ModeName",
     "chosen",
     "compared",
+    "ignoring",
     "included",
 ]
 
@@ -84,6 +86,31 @@ class Include(StrEnum):
     SUSPENDED = "suspended"
 
 
+class Ignored(StrEnum):
+    """What binds pods to nodes beside devices, and may be left out: resources, or rules of pods and nodes.
+
+    ``EXTENDED``: what device plugins offer. ``AFFINITY``: required affinity and anti-affinity to other pods.
+    """
+
+    CPU = "cpu"
+    MEMORY = "memory"
+    STORAGE = "ephemeral-storage"
+    PODS = "pods"
+    HUGEPAGES = "hugepages"
+    EXTENDED = "extended"
+    PORTS = "ports"
+    AFFINITY = "affinity"
+    SPREAD = "spread"
+    TAINTS = "taints"
+
+    @classmethod
+    def of_resource(cls, name: str) -> Ignored:
+        """What a resource of nodes belongs to."""
+        if name.startswith("hugepages-"):
+            return cls.HUGEPAGES
+        return cls(name) if name in (cls.CPU, cls.MEMORY, cls.STORAGE, cls.PODS) else cls.EXTENDED
+
+
 class Backend(StrEnum):
     """What does the work.
 
@@ -121,8 +148,7 @@ def compared(given: str | Iterable[str]) -> frozenset[Mode]:
     DrallocError
         First fit or the optimum is missing.
     """
-    words = (word.strip() for text in ([given] if isinstance(given, str) else given) for word in text.split(","))
-    modes = frozenset(chosen(Mode, "mode", word) for word in words if word)
+    modes = _several(Mode, "mode", given)
     missing = {Mode.FIRST_FIT, Mode.OPTIMAL} - modes
     if missing:
         raise DrallocError(f"modes to compare: {', '.join(sorted(missing))} cannot be left out")
@@ -137,5 +163,20 @@ def included(given: str | Iterable[str]) -> frozenset[Include]:
     ChoiceError
         A word stands for nothing.
     """
+    return _several(Include, "inclusion", given)
+
+
+def ignoring(given: str | Iterable[str]) -> frozenset[Ignored]:
+    """The rules that one or several words stand for; one of them may be several, with commas.
+
+    Raises
+    ------
+    ChoiceError
+        A word stands for nothing.
+    """
+    return _several(Ignored, "rule to ignore", given)
+
+
+def _several(choices: type[E], what: str, given: str | Iterable[str]) -> frozenset[E]:
     words = (word.strip() for text in ([given] if isinstance(given, str) else given) for word in text.split(","))
-    return frozenset(chosen(Include, "inclusion", word) for word in words if word)
+    return frozenset(chosen(choices, what, word) for word in words if word)

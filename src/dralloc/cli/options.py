@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 import typer
 
 import dralloc
-from dralloc.choices import MAX_SEED, MAX_WORKERS, Backend, Goal
+from dralloc.choices import MAX_SEED, MAX_WORKERS, Backend, Goal, Ignored
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 
@@ -147,6 +147,14 @@ class ReadOptions(GateOptions):
         typer.Option(
             metavar="gated,suspended",
             help="Plan for pods with scheduling gates, or of suspended owners, as if they were to be scheduled.",
+        ),
+    ] = None
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="cpu,memory,...",
+            help=f"Leave out what binds pods to nodes beside devices: {', '.join(Ignored)}. The answer says so.",
+            show_default=False,
         ),
     ] = None
     strict: Annotated[

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Unpack
 
 from dralloc.api import Node as ApiNode
 from dralloc.brief import Brief
 from dralloc.budget import parsed
-from dralloc.choices import Choices, ChoiceWords
+from dralloc.choices import Choices, ChoiceWords, ignoring
 from dralloc.cluster import Cluster
 from dralloc.compiler.budgets import find_budgets
 from dralloc.compiler.demands import Demands
 from dralloc.compiler.device_plugins import DevicePlugins
 from dralloc.compiler.extended import with_extended_resources
 from dralloc.compiler.gangs import find_gangs
+from dralloc.compiler.pod_rules import PodRules
 from dralloc.compiler.quota import check_quotas
 from dralloc.compiler.remarks import cap_remarks, drift_remarks, eviction_remarks, group_remarks
 from dralloc.compiler.unmodelled import unmodelled_remarks
@@ -27,6 +28,7 @@ from dralloc.match import MatchTable, TaintRules
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
 from dralloc.problem.holdings import Holding
+from dralloc.solution import Solution, devices_only
 from dralloc.unasked import Unasked
 
 __all__ = ["CompiledCluster", "compile_cluster"]
@@ -36,14 +38,25 @@ __all__ = ["CompiledCluster", "compile_cluster"]
 class CompiledCluster(Brief):
     """A problem with the objects behind its numbers, which the writer needs.
 
-    ``cluster`` also has the claims for extended resources. ``findings`` are remarks about what does not fit together,
-    beside those of the cluster itself. ``unasked``: the pods that are not to be placed, and why.
+    Parameters
+    ----------
+    problem
+        Demands for devices.
+    cluster
+        Also with the claims for extended resources.
+    pods
+        What pods take of nodes beside devices.
+    findings
+        Remarks about what does not fit together, beside those of the cluster itself.
+    unasked
+        The pods that are not to be placed, and why.
     """
 
     problem: Problem
     inventory: Inventory
     table: MatchTable
     cluster: Cluster
+    pods: PodRules
     findings: tuple[Finding, ...] = ()
     unasked: Mapping[ClaimKey, Unasked] = field(default_factory=dict)
 
@@ -51,6 +64,15 @@ class CompiledCluster(Brief):
     def holdings(self) -> tuple[Holding, ...]:
         """What the allocated claims hold of published devices."""
         return tuple(self.inventory.reader.read(self.cluster.claims))
+
+    @cached_property
+    def whole(self) -> Problem:
+        """The problem with everything else that binds pods to nodes; its demands have the same numbers."""
+        return self.pods.applied(self.problem)
+
+    def of_devices(self, solution: Solution) -> Solution:
+        """An answer to the whole problem as one to the problem of devices."""
+        return replace(solution, placements=tuple(devices_only(self.whole, solution.placements)))
 
     def is_claim(self, demand: Demand) -> bool:
         """Whether a demand is a claim that no pod uses, and not a pod (which may have the same name)."""
@@ -90,7 +112,8 @@ def compile_cluster(cluster: Cluster, choices: Choices | None = None, **words: U
         else inventory
     )
     plugins = DevicePlugins(cluster, chosen, features)
-    demands = Demands(cluster, chosen, table, extended.elsewhere, quotas.defects, gangs, plugins)
+    pods = PodRules(cluster, chosen, plugins.backed, ignoring(choices.ignore))
+    demands = Demands(cluster, chosen, table, extended.elsewhere, quotas.defects, gangs, plugins, pods.ignored)
     wanted = demands.in_order()
     problem = Problem(
         demands=wanted,
@@ -111,9 +134,9 @@ def compile_cluster(cluster: Cluster, choices: Choices | None = None, **words: U
         *quotas.findings,
         *gangs.findings,
         *demands.findings,
-        *unmodelled_remarks(cluster.pods, chosen, wanted, plugins),
+        *unmodelled_remarks(cluster.pods, wanted, pods.ignored),
     )
-    return CompiledCluster(problem, inventory, table, cluster, findings, demands.unasked)
+    return CompiledCluster(problem, inventory, table, cluster, pods, findings, demands.unasked)
 
 
 def _choose(nodes: Sequence[ApiNode], names: Sequence[str]) -> tuple[ApiNode, ...]:

@@ -14,6 +14,7 @@ from typing import Final
 from dralloc.api import Node as ApiNode
 from dralloc.api import Pod, ResourceClaim
 from dralloc.api.expansion import generated_name
+from dralloc.choices import Ignored
 from dralloc.cluster import Cluster
 from dralloc.compiler.device_plugins import DevicePlugins
 from dralloc.compiler.gangs import Gangs
@@ -41,6 +42,8 @@ class Demands:
         Names of nodes that are not for a pod, by pod.
     refused
         Why a claim cannot be made, by claim.
+    ignored
+        What of that which binds pods to nodes does not count.
     unasked
         The pods that are no part of any demand, and why, once the demands are there.
     findings
@@ -54,6 +57,7 @@ class Demands:
     refused: Mapping[ClaimKey, str]
     gangs: Gangs
     plugins: DevicePlugins
+    ignored: frozenset[Ignored] = frozenset()
     unasked: dict[ClaimKey, Unasked] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
@@ -113,7 +117,7 @@ class Demands:
 
     @cached_property
     def _where(self) -> Where:
-        return Where(self.nodes)
+        return Where(self.nodes, tainted=Ignored.TAINTS not in self.ignored)
 
     def _demand(self, pod: Pod, claims: Sequence[Claim], allocated: Sequence[ResourceClaim]) -> Demand:
         obstacles = ((claim, self._obstacle(claim, pod)) for claim in allocated)

@@ -25,7 +25,7 @@ class DevicePlugins:
 
     def __init__(self, cluster: Cluster, nodes: Sequence[Node], features: Features) -> None:
         self._nodes = nodes
-        self._backed = classes_by_resource(cluster.classes.values()) if features.ExtendedResource else {}
+        self.backed = frozenset(classes_by_resource(cluster.classes.values()) if features.ExtendedResource else ())
 
     def asked(self, pod: Pod) -> frozenset[str]:
         """The extended resources that a pod asks for, whoever offers them (upstream's ``IsExtendedResourceName``)."""
@@ -33,11 +33,11 @@ class DevicePlugins:
 
     def missing(self, pod: Pod) -> list[str]:
         """Those that neither a class nor a node has, by name. A node that says nothing may have everything."""
-        return sorted(name for name in self.asked(pod) - self._backed.keys() if name not in self._on_nodes)
+        return sorted(name for name in self.asked(pod) - self.backed if name not in self._on_nodes)
 
     def beside_devices(self, pod: Pod) -> frozenset[str]:
         """Everything that a pod asks its node for and that is no device: CPU, memory, what device plugins have."""
-        return pod.requested - self._backed.keys()
+        return pod.requested - self.backed
 
     @cached_property
     def _on_nodes(self) -> _Offered:

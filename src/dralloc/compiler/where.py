@@ -7,16 +7,23 @@ from collections.abc import Hashable, Iterable, Sequence
 from dralloc.api import Node as ApiNode
 from dralloc.api import NodeSelector, Pod
 from dralloc.api.node_selectors import selector_matches
-from dralloc.api.tolerating import goes_to_cordoned
+from dralloc.api.tolerating import all_tolerated, goes_to_cordoned
 
 __all__ = ["Where"]
 
 
 class Where:
-    """Finds nodes. Pods with equal rules, as most pods have, get the same answer at once."""
+    """Finds nodes. Pods with equal rules, as most pods have, get the same answer at once.
 
-    def __init__(self, nodes: Sequence[ApiNode]) -> None:
+    Parameters
+    ----------
+    tainted
+        Whether taints of nodes keep pods away that do not tolerate them.
+    """
+
+    def __init__(self, nodes: Sequence[ApiNode], *, tainted: bool = True) -> None:
         self._nodes = nodes
+        self._tainted = tainted and any(node.spec.taints for node in nodes)
         self._by_name = {node.metadata.name: index for index, node in enumerate(nodes)}
         self._known: dict[Hashable, tuple[int, ...] | None] = {}
 
@@ -37,7 +44,8 @@ class Where:
         every = [*selectors, affinity] if affinity else selectors
         wanted = pod.spec.node_selector
         hardy = goes_to_cordoned(pod)
-        key = tuple(wanted.items()), repr(every) if every else "", elsewhere, hardy
+        tolerations = pod.spec.tolerations if self._tainted else ()
+        key = tuple(wanted.items()), repr(every) if every else "", elsewhere, hardy, tolerations
         if key not in self._known:
             homes = (
                 index
@@ -45,6 +53,7 @@ class Where:
                 if wanted.items() <= node.metadata.labels.items()
                 and node.metadata.name not in elsewhere
                 and all(selector_matches(selector, node) for selector in every)
+                and (not self._tainted or all_tolerated(node.spec.taints, tolerations))
             )
             self._known[key] = self._all_or(homes) if hardy else self._schedulable(homes)
         return self._known[key]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from dralloc.api import Node, NodeSelector, NodeSelectorTerm, Pod
 from dralloc.api.node_selectors import selector_matches
-from dralloc.api.tolerating import goes_to_cordoned
+from dralloc.api.tolerating import CORDON_TAINT, all_tolerated, goes_to_cordoned
+from dralloc.choices import Ignored
 from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster
 from dralloc.names import ClaimKey
@@ -45,7 +46,7 @@ class Exclusions:
         pod = self._pod(demand)
         if self.compiled is None or pod is None:
             return ()
-        return tuple(_of_pod(self.compiled.cluster, pod, node))
+        return tuple(_of_pod(self.compiled, pod, node))
 
     def of_running(self, demand: Demand, node: Node) -> tuple[str, ...]:
         """As `of_node`, for a pod that would be started again elsewhere: it may leave the node it is on."""
@@ -53,7 +54,7 @@ class Exclusions:
         if self.compiled is None or pod is None:
             return ()
         again = pod.model_copy(update={"spec": pod.spec.model_copy(update={"node_name": None})})
-        return tuple(_of_pod(self.compiled.cluster, again, node, allocated=False))
+        return tuple(_of_pod(self.compiled, again, node, allocated=False))
 
     def _rules(self, demand: Demand, node: int) -> Iterator[str]:
         if demand.nodes is None or node in demand.nodes:
@@ -64,11 +65,10 @@ class Exclusions:
     def _named(self, demand: Demand, number: int) -> Iterator[str]:
         if self.compiled is None:
             return
-        cluster = self.compiled.cluster
         node = self._nodes[self.compiled.problem.nodes[number].name]
         pod = self._pod(demand)
         if pod is not None:
-            yield from _of_pod(cluster, pod, node)
+            yield from _of_pod(self.compiled, pod, node)
         if node.spec.unschedulable and not (pod and (pod.spec.node_name or goes_to_cordoned(pod))):
             yield CORDONED
 
@@ -87,8 +87,8 @@ class Exclusions:
     _by_key: dict[ClaimKey, Pod | None] = field(default_factory=dict)
 
 
-def _of_pod(cluster: Cluster, pod: Pod, node: Node, *, allocated: bool = True) -> Iterator[str]:
-    spec = pod.spec
+def _of_pod(compiled: CompiledCluster, pod: Pod, node: Node, *, allocated: bool = True) -> Iterator[str]:
+    cluster, spec = compiled.cluster, pod.spec
     if spec.node_name:
         if spec.node_name != node.metadata.name:
             yield f"pod spec.nodeName is {spec.node_name}"
@@ -99,6 +99,10 @@ def _of_pod(cluster: Cluster, pod: Pod, node: Node, *, allocated: bool = True) -
     affinity = spec.required_nodes
     if affinity and not selector_matches(affinity, node):
         yield f"pod spec.affinity.nodeAffinity: {selector_text(affinity)}"
+    for taint in node.spec.taints if Ignored.TAINTS not in compiled.pods.ignored else ():
+        is_cordon = node.spec.unschedulable and taint.key == CORDON_TAINT.key
+        if not is_cordon and not all_tolerated((taint,), spec.tolerations):
+            yield f"node taint {taint.key}{taint.value and '='}{taint.value}:{taint.effect} is not tolerated"
     for key in cluster.pod_claims(pod) if allocated else ():
         claim = cluster.claim(key)
         allocation = claim.status.allocation if claim is not None else None

@@ -86,13 +86,22 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim without allocation. ``defect`` is a fatal error of the claim as a whole, found after its requests."""
+    """A claim without allocation.
+
+    Parameters
+    ----------
+    defect
+        A fatal error of the claim as a whole, found after its requests.
+    is_synthetic
+        Whether it stands for what a pod takes of its node beside devices (see `dralloc.problem.node_claims`).
+    """
 
     key: ClaimKey
     uid: str
     requests: tuple[Request, ...]
     constraints: tuple[Constraint, ...] = ()
     defect: str = ""
+    is_synthetic: bool = False
 
     def alternatives(self) -> Iterator[Alternative]:
         """Every alternative, in order."""

@@ -1,0 +1,130 @@
+"""What binds pods to nodes beside devices: what they take of their nodes, in the terms of the problem.
+
+- `dralloc.compiler.node_resources`: CPU, memory, room for pods and whatever else nodes list;
+- `dralloc.compiler.host_ports`: ports of nodes;
+- `dralloc.compiler.host_exclusion`: anti-affinity by node.
+
+Pods that are on nodes count as what is used there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Protocol
+
+from dralloc.api import Node
+from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
+from dralloc.api.node_names import HOSTNAME_LABEL
+from dralloc.choices import Ignored
+from dralloc.cluster import Cluster
+from dralloc.compiler.host_exclusion import HostExclusion
+from dralloc.compiler.host_ports import HostPorts
+from dralloc.compiler.node_resources import NodeResources
+from dralloc.names import ClaimKey
+from dralloc.pods.kinds import PodInfo, PodKind, PodKinds
+from dralloc.pods.selectors import Term
+from dralloc.problem import Demand, Problem
+from dralloc.problem.node_claims import NodeStock, with_node_claims
+
+__all__ = ["PodRules"]
+
+
+class _Sort(Protocol):
+    """Something that pods take of nodes, by name and in nanos."""
+
+    def asked(self, kind: PodKind) -> dict[str, int]: ...
+
+    def there(self, node: Node) -> dict[str, int]: ...
+
+
+class PodRules:
+    """What the pods of a cluster take of its nodes.
+
+    Parameters
+    ----------
+    nodes
+        In the order of the problem.
+    backed
+        The extended resources that classes of devices stand for.
+    ignored
+        What does not count.
+    """
+
+    def __init__(
+        self, cluster: Cluster, nodes: Sequence[Node], backed: frozenset[str], ignored: frozenset[Ignored]
+    ) -> None:
+        self._cluster = cluster
+        self._nodes = nodes
+        self._backed = backed
+        self.ignored = ignored
+
+    @cached_property
+    def infos(self) -> Mapping[ClaimKey, PodInfo]:
+        """The pods by key."""
+        return {info.key: info for info in PodKinds(self._cluster.namespaces).infos(self._cluster.pods)}
+
+    @cached_property
+    def running(self) -> Mapping[str, Sequence[PodInfo]]:
+        """The pods that have a node, by its name."""
+        found: dict[str, list[PodInfo]] = defaultdict(list)
+        for pod in self._cluster.pods:
+            if pod.spec.node_name:
+                found[pod.spec.node_name].append(self.infos[pod.key])
+        return found
+
+    def applied(self, problem: Problem) -> Problem:
+        """A problem of devices with what its pods take of nodes."""
+        wanting = dict(self._wanting(problem.demands))
+        kinds = {info.kind for info in wanting.values()}
+        running = {pod.kind for pods in self.running.values() for pod in pods}
+        sorts = tuple(self._sorts(kinds, running, len(wanting)))
+        asked = {kind: _of_all(sort.asked(kind) for sort in sorts) for kind in kinds | running}
+        stocks = [
+            NodeStock(
+                _of_all(sort.there(node) for sort in sorts),
+                {pod.key: asked[pod.kind] for pod in self.running.get(node.name, ())},
+            )
+            for node in self._nodes
+        ]
+        taken = {number: self._beside_devices(info, asked[info.kind]) for number, info in wanting.items()}
+        return with_node_claims(problem, stocks, taken)
+
+    def _wanting(self, demands: Sequence[Demand]) -> Iterator[tuple[int, PodInfo]]:
+        """The pods to be placed that have no node yet, by the number of their demand."""
+        settled = {pod.key for pods in self.running.values() for pod in pods}
+        for number, demand in enumerate(demands):
+            is_pod = demand.key in self.infos and [claim.key for claim in demand.claims] != [demand.key]
+            if is_pod and demand.key not in settled:
+                yield number, self.infos[demand.key]
+
+    def _sorts(self, wanting: Collection[PodKind], running: Collection[PodKind], pods: int) -> Iterator[_Sort]:
+        yield NodeResources(wanting, self.ignored)
+        if Ignored.PORTS not in self.ignored and any(kind.host_ports for kind in wanting):
+            yield HostPorts((*wanting, *running))
+        terms = () if Ignored.AFFINITY in self.ignored else self._by_host(wanting, running)
+        if terms:
+            yield HostExclusion(terms, pods)
+
+    def _by_host(self, wanting: Collection[PodKind], running: Collection[PodKind]) -> Collection[Term]:
+        """The terms of anti-affinity for which a node is a place of its own, and whom they mean among who has them."""
+        names = [node.metadata.labels[HOSTNAME_LABEL] for node in self._nodes if HOSTNAME_LABEL in node.metadata.labels]
+        if len(set(names)) < len(names):
+            return ()
+        having = [(term, kind) for kind in wanting for term in kind.required_anti_affinity]
+        strict = {term for term, kind in having if not kind.is_meant_by(term)}
+        every = (term for kind in (*wanting, *running) for term in kind.required_anti_affinity)
+        return dict.fromkeys(term for term in every if term.topology_key == HOSTNAME_LABEL and term not in strict)
+
+    def _beside_devices(self, pod: PodInfo, asked: Mapping[str, int]) -> Mapping[str, int]:
+        """What a pod takes of its node itself: extended resources may be claimed as devices (KEP-5004)."""
+        if self._backed.isdisjoint(asked):
+            return asked
+        claims = (self._cluster.claim(key) for key in self._cluster.claims_of_pods[pod.key])
+        claimed = any(one and one.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) == "true" for one in claims)
+        return {name: amount for name, amount in asked.items() if not (claimed and name in self._backed)}
+
+
+def _of_all(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    return {name: amount for part in parts for name, amount in part.items()}
