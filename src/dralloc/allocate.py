@@ -62,12 +62,13 @@ def allocate(
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         compiled = compile_cluster(cluster, choices)
+        problem = compiled.whole
     if mode is Mode.SCHEDULER:
         return Plan(mode, compiled, _scheduled(compiled, profiles, choices.seed, timings), timings)
-    first = _first_fit(compiled, timings, pruning=choices.pruning)
+    first = _first_fit(problem, timings, pruning=choices.pruning)
     if mode is Mode.FIRST_FIT:
         return Plan(mode, compiled, compiled.of_devices(first), timings)
-    best = _optimum(compiled, first, choices, progress, timings)
+    best = _optimum(problem, first, choices, progress, timings)
     return Plan(mode, compiled, compiled.of_devices(best), timings)
 
 
@@ -94,8 +95,9 @@ def compare(
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         compiled = compile_cluster(cluster, choices)
-    first = _first_fit(compiled, timings, pruning=choices.pruning)
-    best = _optimum(compiled, first, choices, progress, timings)
+        problem = compiled.whole
+    first = _first_fit(problem, timings, pruning=choices.pruning)
+    best = _optimum(problem, first, choices, progress, timings)
     asked = range(choices.seed, choices.seed + seeds) if Mode.SCHEDULER in wanted else ()
     scheduled = tuple(
         Plan(Mode.SCHEDULER, compiled, _scheduled(compiled, profiles, seed, timings), timings) for seed in asked
@@ -113,11 +115,11 @@ def _profiles(choices: Choices) -> Sequence[Profile]:
     return (Profile(),) if config is None else read_profiles(Path(config))
 
 
-def _first_fit(compiled: CompiledCluster, timings: dict[str, float], *, pruning: bool) -> Solution:
+def _first_fit(problem: Problem, timings: dict[str, float], *, pruning: bool) -> Solution:
     with phase(timings, "first fit"):
-        solution = first_fit(compiled.whole, pruning=pruning)
+        solution = first_fit(problem, pruning=pruning)
     with phase(timings, "check"):
-        check(replace(compiled.whole, budgets=()), solution)
+        check(replace(problem, budgets=()), solution)
     return solution
 
 
@@ -142,14 +144,14 @@ def _start(problem: Problem, hint: Solution) -> Solution | None:
 
 
 def _optimum(
-    compiled: CompiledCluster, hint: Solution, options: Options, progress: OnProgress | None, timings: dict[str, float]
+    problem: Problem, hint: Solution, options: Options, progress: OnProgress | None, timings: dict[str, float]
 ) -> Solution:
     with phase(timings, "optimum"):
-        solution = solve(compiled.whole, options, hint=_start(compiled.whole, hint), progress=progress)
+        solution = solve(problem, options, hint=_start(problem, hint), progress=progress)
     # What makes a claim impossible was found on the way to the hint.
     placed = {placement.demand for placement in solution.placements}
     errors = {demand: error for demand, error in hint.errors.items() if demand not in placed}
     solution = replace(solution, errors=errors)
     with phase(timings, "check"):
-        check(compiled.whole, solution)
+        check(problem, solution)
     return solution
