@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dralloc.cluster import Cluster
     from dralloc.comparison import Comparison
     from dralloc.errors import ChoiceError, DrallocError, InputError
+    from dralloc.example import example
     from dralloc.explain import Explanation, explain
     from dralloc.features import Features
     from dralloc.limits import Limits
@@ -51,6 +52,7 @@ __all__ = [
     "compare",
     "defragment",
     "drain",
+    "example",
     "explain",
     "fewest_nodes",
     "headroom",
@@ -70,6 +72,7 @@ _NAMES: Final = {
     "cluster": ("Cluster",),
     "comparison": ("Comparison",),
     "errors": ("ChoiceError", "DrallocError", "InputError"),
+    "example": ("example",),
     "explain": ("Explanation", "explain"),
     "features": ("Features",),
     "limits": ("Limits",),
