@@ -1,8 +1,9 @@
 """Allocates devices to Kubernetes ResourceClaims, many at once, and proves how good the answer is.
 
 >>> import dralloc
->>> cluster = dralloc.load("models/h100-mig")
->>> print(dralloc.compare(cluster))  # doctest: +SKIP
+>>> cluster = dralloc.example()
+>>> dralloc.compare(cluster)
+<Comparison: 2 claims: first fit places 1, the optimum 2 (proven optimal)>
 """
 
 from __future__ import annotations

@@ -56,6 +56,15 @@ def allocate(
     DrallocError
         A named node does not exist; the model cannot be built; `ChoiceError` if there is no such mode or goal;
         `CheckError` if the answer breaks a rule.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> cluster = dralloc.example()
+    >>> dralloc.allocate(cluster, mode="first-fit")
+    <Plan: first-fit: 1 of 2 placed, nothing proven>
+    >>> dralloc.allocate(cluster, goal="fewest-nodes", time_limit=60)
+    <Plan: optimal: 2 of 2 placed, proven optimal>
     """
     mode, choices = chosen(Mode, "mode", mode), Choices.of(choices, words)
     profiles = _profiles(choices)
@@ -89,6 +98,12 @@ def compare(
         First fit and the optimum are always compared; ``"scheduler"`` adds what kube-scheduler does.
     seeds
         Over how many seeds that is asked, from ``seed`` on.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.compare(dralloc.example())
+    <Comparison: 2 claims: first fit places 1, the optimum 2 (proven optimal)>
     """
     wanted, choices = compared(modes), Choices.of(choices, words)
     profiles = _profiles(choices)

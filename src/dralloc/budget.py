@@ -13,7 +13,15 @@ __all__ = ["Budget", "Cap", "parsed"]
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """At most this much of a counter or capacity for the claims of a namespace, those allocated before included."""
+    """At most this much of a counter or capacity for the claims of a namespace, those allocated before included.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> cap = dralloc.Cap.parse("team-a=memory:80Gi")
+    >>> cap.namespace, cap.resource, str(cap.most)
+    ('team-a', 'memory', '80Gi')
+    """
 
     namespace: str
     resource: str

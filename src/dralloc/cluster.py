@@ -82,6 +82,13 @@ class Cluster(Answer):
         Pods that suspended owners would make; no claims are made for them.
     gone
         Pods that have run to their end or are being deleted, and why they are not among the others.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> cluster = dralloc.example()
+    >>> [str(claim.key) for claim in cluster.claims if claim.status.allocation is None]
+    ['default/any', 'default/large']
     """
 
     slices: tuple[ResourceSlice, ...] = ()

@@ -49,6 +49,13 @@ class Comparison(Documented):
     """Both answers to one problem. ``print(comparison)`` is a readable report.
 
     ``scheduler``: what kube-scheduler places beside them, if that was asked.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> found = dralloc.compare(dralloc.example())
+    >>> [str(key) for key in found.only_optimal]
+    ['default/large']
     """
 
     document = ComparisonDocument

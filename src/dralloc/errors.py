@@ -43,7 +43,17 @@ __all__ = [
 
 
 class DrallocError(Exception):
-    """Base of every error that dralloc raises on purpose."""
+    """Base of every error that dralloc raises on purpose.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> try:
+    ...     dralloc.allocate(dralloc.example(), nodes=["node-9"])
+    ... except dralloc.DrallocError as error:
+    ...     print(error)
+    node "node-9" does not exist: neither a Node object nor a slice names it
+    """
 
 
 class Level(StrEnum):
@@ -92,7 +102,18 @@ class Finding:
 
 
 class InputError(DrallocError):
-    """The given objects cannot be used. `findings` holds one entry per defect."""
+    """The given objects cannot be used. `findings` holds one entry per defect.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> from dralloc.load import load_documents
+    >>> try:
+    ...     load_documents([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": 5}}], source="nodes.yaml")
+    ... except dralloc.InputError as error:
+    ...     print(error)
+    nodes.yaml: Node 5: metadata.name: must be a string, not 5
+    """
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         self.findings = tuple(findings)
@@ -100,7 +121,15 @@ class InputError(DrallocError):
 
 
 class ChoiceError(DrallocError, ValueError):
-    """A word is none of those known: ``there is no goal 'fast'; known goals: ...``."""
+    """A word is none of those known: ``there is no goal 'fast'; known goals: ...``.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.allocate(dralloc.example(), goal="fast")
+    Traceback (most recent call last):
+    dralloc.errors.ChoiceError: there is no goal 'fast'; known goals: fewest-nodes, fewest-devices, ...
+    """
 
     def __init__(self, what: str, word: str, known: Iterable[str]) -> None:
         super().__init__(f"there is no {what} {word!r}; known {_several(what)}: {', '.join(known)}")

@@ -31,6 +31,13 @@ class Features:
     ``GenericWorkload``: PodGroups and Workloads make no gangs (KEP-4671).
     ``DeviceCompatibilityGroups``: devices with compatibility groups are left alone, and others beside them
     (KEP-5963).
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> old = dralloc.Features.of_kubernetes("1.34")
+    >>> old.ConsumableCapacity, old.switched({"ConsumableCapacity": True}).ConsumableCapacity
+    (False, True)
     """
 
     AdminAccess: bool = True

@@ -24,6 +24,12 @@ class Limits:
         Bytes that a compressed file may become.
     aliases
         Characters that the aliases of a YAML text may stand for (``*base``, also after ``<<:``).
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.Limits.of(["pods=1M"]).pods
+    1000000
     """
 
     pods: int = 200_000

@@ -71,6 +71,15 @@ class Plan(Documented):
         The answer in the problem's numbers.
     timings
         Seconds by phase.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> plan = dralloc.allocate(dralloc.example())
+    >>> plan
+    <Plan: optimal: 2 of 2 placed, proven optimal>
+    >>> {str(claim): allocation.devices.results[0].device for claim, allocation in plan.allocations.items()}
+    {'default/any': 'small', 'default/large': 'large'}
     """
 
     document = PlanDocument

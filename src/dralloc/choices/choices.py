@@ -26,11 +26,6 @@ class Choices(Options):
 
     Every question takes them as one object, as keywords, or as both: then the keywords count.
 
-    >>> import dralloc
-    >>> choices = dralloc.Choices(gang="job", goal="spread")
-    >>> print(choices.goal)
-    spread
-
     Parameters
     ----------
     nodes
@@ -65,6 +60,13 @@ class Choices(Options):
     ------
     DrallocError
         A value is out of its range, or a cap has another form; `ChoiceError` if a word is none of those known.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> choices = dralloc.Choices(goal="spread", nodes=["node-0"])
+    >>> dralloc.allocate(dralloc.example(), choices=choices, seed=7)
+    <Plan: optimal: 2 of 2 placed, proven optimal>
     """
 
     nodes: Sequence[str] = ()

@@ -40,6 +40,15 @@ class Options:
     ------
     DrallocError
         A value is out of its range (`ModelError`), or there is no such goal or backend (`ChoiceError`).
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> from dralloc.compiler import compile_cluster
+    >>> from dralloc.solvers.cpsat import solve
+    >>> problem = compile_cluster(dralloc.example()).problem
+    >>> print(solve(problem, dralloc.Options(time_limit=60, goal="fewest-nodes")).status)
+    OPTIMAL
     """
 
     time_limit: float | None = None

@@ -39,6 +39,12 @@ class Mode(StrEnum):
 
     ``FIRST_FIT``: upstream's allocator on the nodes in order. ``SCHEDULER``: kube-scheduler, which filters and scores
     nodes around the same allocator. ``OPTIMAL``: as well as possible.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.allocate(dralloc.example(), dralloc.Mode.FIRST_FIT)
+    <Plan: first-fit: 1 of 2 placed, nothing proven>
     """
 
     FIRST_FIT = "first-fit"
@@ -66,6 +72,12 @@ class Goal(StrEnum):
     ``SPREAD``: the smallest largest number of demands on one node, so that the loss of any node costs as few demands
     as possible. (The number of used nodes would not tell 10 + 10 from 19 + 1.)
     ``NONE``: no preference.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.allocate(dralloc.example(), goal=dralloc.Goal.FEWEST_NODES).metrics.nodes
+    1
     """
 
     FEWEST_NODES = "fewest-nodes"

@@ -71,6 +71,14 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
     DrallocError
         There is no such claim or pod, nothing of it is pending, a named node does not exist, or nothing has the name
         that a cap or fairness is about.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.explain(dralloc.example(), claim="default/large")
+    <Explanation: first-fit: default/large is not placed>
+    >>> dralloc.explain(dralloc.example(), claim="default/large", mode="optimal").node
+    'node-0'
     """
     timings: dict[str, float] = {}
     mode, choices = chosen(Mode, "mode", mode), Choices.of(choices, words)

@@ -52,6 +52,13 @@ class Explanation(Documented):
         What else is to be known, e.g. about the demand's gang.
     timings
         Seconds by phase.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> found = dralloc.explain(dralloc.example(), claim="default/large")
+    >>> [str(reason.node) for reason in found.reasons if not reason.fits]
+    ['node-0', 'node-1']
     """
 
     document = ExplanationDocument

@@ -36,6 +36,14 @@ def load(*paths: Paths, strict: bool = False, stdin: IO[bytes] | None = None, li
     ------
     InputError
         Something cannot be read or is not valid. It holds a finding for every defect in all of the input.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> from importlib.resources import files
+    >>> cluster = dralloc.load(str(files("dralloc") / "example.yaml"))
+    >>> [node.name for node in cluster.nodes]
+    ['node-0', 'node-1']
     """
     loading = Loading(ObjectReader(strict=strict), limits)
     loading.add_all(paths, stdin)

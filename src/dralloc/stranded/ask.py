@@ -64,6 +64,12 @@ def stranded(
     ------
     DrallocError
         A named claim or template does not exist, or there is nothing to make a mix of.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.stranded(dralloc.example(), ["default/large"])
+    <Stranding: 1 of 2 pools have free capacity that no claim of the mix can use>
     """
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
     cluster = cluster.including(options.include)

@@ -80,6 +80,15 @@ class Stranding(Documented):
         What was left out, and why.
     timings
         Seconds by phase.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> found = dralloc.stranded(dralloc.example(), ["default/large"])
+    >>> found.headline
+    '1 of 2 pools have free capacity that no claim of the mix can use'
+    >>> [(row.pool, row.free // 10**9, row.stranded // 10**9) for row in found.pools]
+    [('node-0', 2, 1), ('node-1', 0, 0)]
     """
 
     document = StrandingDocument

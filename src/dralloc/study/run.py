@@ -91,6 +91,15 @@ def study(  # noqa: PLR0913 - what a table has rows for, and how it is kept
     DrallocError
         A mode is not known, an option is out of its range, a backend is not installed, the store cannot be used; and
         what `dralloc.load` and `dralloc.allocate` raise.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> table = dralloc.study(dralloc.example(), modes=["first-fit", "optimal"])
+    >>> print(table[["mode", "placed", "total"]])
+            mode  placed  total
+    0  first-fit       1      2
+    1    optimal       2      2
     """
     pd = _pandas()
     choices = Choices.of(choices, words, unused=("caps", "fair", "seed"))

@@ -28,6 +28,16 @@ class Violation:
         The id of the rule, e.g. ``slice-device-limit``.
     finding
         Where it was found and what is wrong there, as for findings of the loader.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> from dataclasses import replace
+    >>> cluster = dralloc.example()
+    >>> for violation in dralloc.validate(replace(cluster, classes={})):
+    ...     print(violation.level, violation.rule)
+    info request-class-unknown
+    info request-class-unknown
     """
 
     level: Level
@@ -66,7 +76,15 @@ _NAMES: Final = {
 
 
 class Validation(Documented, tuple[Violation, ...]):
-    """All violations, by object. ``print(validation)`` is a readable report."""
+    """All violations, by object. ``print(validation)`` is a readable report.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> found = dralloc.validate(dralloc.example())
+    >>> print(found.headline)
+    0 errors, 0 warnings, 0 remarks
+    """
 
     document = ValidationDocument
 

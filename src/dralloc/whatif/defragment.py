@@ -118,6 +118,12 @@ def defragment(
     ------
     DrallocError
         The number of moves is negative, or a named node does not exist.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.defragment(dralloc.example(), moves=1)
+    <Defragmentation: 2 of 2 admitted with 0 moves of at most 1, proven optimal>
     """
     if moves < 0:
         raise DrallocError(f"--moves {moves}: expected a number of at least 0")

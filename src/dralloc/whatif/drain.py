@@ -137,6 +137,12 @@ def drain(
     ------
     DrallocError
         There is no such node, or no node is given.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.drain(dralloc.example(), "node-1")
+    <Drain: node-1: the claim fits on another node>
     """
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
     timings: dict[str, float] = {}

@@ -115,6 +115,12 @@ def fewest_nodes(
     DrallocError
         There is no such claim, template, pod, node or kind; a claim fits on no kind of node; or devices are within
         reach of several nodes, so that it is not clear what a new node brings.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.fewest_nodes(dralloc.example(), "default/any=5")
+    <FewestNodes: Cost 3: proven to be the lowest>
     """
     asked = tuple(entry if isinstance(entry, MixEntry) else MixEntry.parse(entry) for entry in entries)
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))

@@ -124,6 +124,12 @@ def headroom(
     ------
     DrallocError
         There is no such claim, template, pod or node, or more than three of them are to be had together.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.headroom(dralloc.example(), "default/any", "default/large")
+    <Headroom: how many more fit: 2 of default/any, 1 of default/large>
     """
     asked = tuple(entry if isinstance(entry, MixEntry) else MixEntry.parse(entry) for entry in entries)
     if len(asked) > MOST_ENTRIES:

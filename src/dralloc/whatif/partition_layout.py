@@ -97,6 +97,12 @@ def partition_layout(
     ------
     DrallocError
         There is no such claim, template or pod; it asks for more than one device, or for one that can be shared.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.partition_layout(dralloc.example())
+    <PartitionLayout: fixed layouts serve 2, partitions on demand 2>
     """
     asked = tuple(entry if isinstance(entry, MixEntry) else MixEntry.parse(entry) for entry in entries)
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
