@@ -17,8 +17,7 @@ class Options:
     Parameters
     ----------
     time_limit
-        Seconds for the whole solve; None for as long as the proof takes. Reading the problem and building the model
-        count, but are not interrupted.
+        Seconds for the whole solve, building models included; None for as long as the proof takes.
     seed
         Seed of the search. The same problem, options and hint give the same answer, unless the time limit or an
         interrupt ends the search: where a wall clock stops it is never repeatable.

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from dralloc.errors import AllocationError
 from dralloc.problem import MAX_RESULTS, Alternative, Charge, Claim, Demand, PoolState, Problem
 from dralloc.problem.ledger import Ledger
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["Candidate", "CandidateSite", "CandidateSurvey", "ServingChoice", "survey"]
 
@@ -87,15 +88,19 @@ class CandidateSurvey:
     warnings: tuple[str, ...]
 
 
-def survey(problem: Problem, demands: Iterable[int] | None = None, *, strict_cel: bool = False) -> CandidateSurvey:
+def survey(
+    problem: Problem, demands: Iterable[int] | None = None, *, strict_cel: bool = False, stop: Stop | None = None
+) -> CandidateSurvey:
     """Work out every candidate of some demands; of all if None.
 
     Raises
     ------
     AllocationError
         A selector failed on a device, and ``strict_cel`` is set. Otherwise the device is left out with a warning.
+    Stopped
+        It is time to stop.
     """
-    surveyor = _Surveyor(problem, strict_cel)
+    surveyor = _Surveyor(problem, strict_cel, stop or Stop())
     chosen = range(len(problem.demands)) if demands is None else demands
     sites = {index: surveyor.sites(problem.demands[index]) for index in chosen}
     halted = {problem.demands[index].gang for index, found in sites.items() if not found} - {""}
@@ -104,9 +109,10 @@ def survey(problem: Problem, demands: Iterable[int] | None = None, *, strict_cel
 
 
 class _Surveyor:
-    def __init__(self, problem: Problem, strict_cel: bool) -> None:
+    def __init__(self, problem: Problem, strict_cel: bool, stop: Stop) -> None:
         self.problem = problem
         self.strict_cel = strict_cel
+        self.stop = stop
         self.warnings: dict[str, None] = {}
         self.devices: dict[int, list[int]] = {}
         listed = Tally(claim.key for demand in problem.demands for claim in demand.claims if claim.requests)
@@ -117,7 +123,7 @@ class _Surveyor:
         """The nodes that can serve every request, looked at alone. A defect anywhere is fatal for the demand."""
         if demand.is_defective:
             return ()
-        found = (self._site(demand, node) for node in self.problem.candidate_nodes(demand))
+        found = (self._site(demand, node) for node in self.stop.each(self.problem.candidate_nodes(demand)))
         return tuple(site for site in found if site)
 
     def _site(self, demand: Demand, node: int) -> CandidateSite | None:

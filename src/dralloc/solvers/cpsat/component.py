@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
+from math import inf
 from typing import Final, Protocol
 
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.assemble import build_for
-from dralloc.solvers.cpsat.interrupt import asked_to_stop
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import fix_cost
 from dralloc.solvers.cpsat.search import Watch, minimise
+from dralloc.solvers.cpsat.stopping import Stop, Stopped
 from dralloc.solvers.cpsat.symmetry import equal_demands, in_order
 
 __all__ = ["Answered", "Component", "Solvable", "improve_all", "is_next"]
@@ -42,8 +44,8 @@ class Solvable(Answered, Protocol):
     def is_proven(self, level: int) -> bool:
         """Whether no answer is better in this tier, given the tiers before it."""
 
-    def improve(self, level: int, options: Options, limit: float | None, watch: Watch | None) -> bool:
-        """Solve a tier with the tiers before it, which must be proven, fixed. True if interrupted."""
+    def improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
+        """Solve a tier with the tiers before it, which must be proven, fixed."""
 
 
 class Component:
@@ -87,21 +89,24 @@ class Component:
         """Whether no answer is better in this tier, given the tiers before it."""
         return self.cost(level) == self.bounds[level]
 
-    def improve(self, level: int, options: Options, limit: float | None, watch: Watch | None) -> bool:
-        """Solve a tier with the tiers before it, which must be proven, fixed. True if interrupted."""
-        model = self._model = self._model or self._build()
+    def improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
+        """Solve a tier with the tiers before it, which must be proven, fixed."""
+        with suppress(Stopped):
+            self._improve(level, options, stop, watch)
+
+    def _improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
+        model = self._model = self._model or self._build(stop)
         for fixed in range(self._fixed, level):
             fix_cost(model.cp, self.tiers[fixed].terms(model), self.cost(fixed), f"tier {self.tiers[fixed].name}")
         self._fixed = level
-        model.hint(in_order(equal_demands(self.subset.problem, self.subset.sites), self.placements))
-        outcome = minimise(model.cp, self.tiers[level].terms(model), options, limit, watch)
+        model.hint(in_order(equal_demands(self.subset.problem, self.subset.sites, stop), self.placements))
+        outcome = minimise(model.cp, self.tiers[level].terms(model), options, stop, watch)
         values = outcome.values
         found = None if values is None else model.placements(lambda variable: values[variable.index])
         self._learn(level, outcome.bound, found)
-        return outcome.interrupted
 
-    def _build(self) -> Model:
-        model = build_for(self.subset.problem, self.subset.sites)
+    def _build(self, stop: Stop) -> Model:
+        model = build_for(self.subset.problem, self.subset.sites, stop)
         if self.rules:
             self.rules(model)
         return model
@@ -122,36 +127,27 @@ def improve_all(
     level: int,
     components: Sequence[Solvable],
     options: Options,
-    left: Callable[[], float | None],
+    stop: Stop,
     watch: Callable[[Solvable, int, int], None] | None = None,
-) -> bool:
+) -> None:
     """Solve one tier of all components, the small ones first: what they leave of the time is for the large ones.
 
     Parameters
     ----------
-    left
-        Tells the seconds that are left; None if there is no end.
+    stop
+        When to stop with all of them.
     watch
         As `Watch`, with the component before.
-
-    Returns
-    -------
-    Whether it was interrupted.
     """
     todo = [component for component in components if is_next(component, level)]
     todo.sort(key=lambda component: component.size)
     to_come = sum(component.size for component in todo)
     for component in todo:
-        seconds = left()
-        limit = None if seconds is None else seconds * (component.size / to_come if to_come else 1.0)
+        seconds = stop.seconds()
+        share = seconds * (component.size / to_come if to_come else 1.0) if seconds < inf else inf
         to_come -= component.size
-        if asked_to_stop():
-            return True
-        if limit is not None and limit < _LEAST_SECONDS:
-            continue
-        if component.improve(level, options, limit, partial(watch, component) if watch else None):
-            return True
-    return False
+        if share >= _LEAST_SECONDS:
+            component.improve(level, options, stop.within(share), partial(watch, component) if watch else None)
 
 
 def is_next(component: Solvable, level: int) -> bool:

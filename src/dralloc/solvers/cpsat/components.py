@@ -10,24 +10,33 @@ from dralloc.choices import Goal
 from dralloc.problem import Problem
 from dralloc.solvers.cpsat.candidates import Candidate, CandidateSite, CandidateSurvey
 from dralloc.solvers.cpsat.fragmentation import units
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["components", "touched"]
 
 
-def components(problem: Problem, survey: CandidateSurvey, goal: Goal = Goal.NONE) -> list[tuple[int, ...]]:
+def components(
+    problem: Problem, survey: CandidateSurvey, goal: Goal = Goal.NONE, stop: Stop | None = None
+) -> list[tuple[int, ...]]:
     """Split the demands that have sites by what they share: slots, counters, gangs, budgets, what the goal counts.
 
     Returns
     -------
     The demands of each component in order, components by their first demand.
+
+    Raises
+    ------
+    Stopped
+        It is time to stop.
     """
+    stop = stop or Stop()
     forest: UnionFind[Hashable] = UnionFind()
     joined: set[int] = set()
     for demand, sites in survey.sites.items():
         gang = problem.demands[demand].gang
         shared = (("claim", problem.demands[demand].claims[claim].key) for claim in sites[0].shared)
         forest.union(("demand", demand), *([("gang", gang)] if gang else []), *shared, *_budgets(problem, demand))
-        for site in sites:
+        for site in stop.each(sites):
             forest.union(("demand", demand), *dict.fromkeys(_shared(problem, site, goal)))
             for slot, resources in _behind_slots(problem, site, goal, joined):
                 forest.union(("slot", slot), *resources)

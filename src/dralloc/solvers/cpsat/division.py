@@ -29,6 +29,7 @@ from dralloc.solvers.cpsat.classes.supply import PatternSupply, Supply
 from dralloc.solvers.cpsat.classes.usable import UsableDevices, usable_devices
 from dralloc.solvers.cpsat.components import touched
 from dralloc.solvers.cpsat.packing.instance import PackingInstance, as_packing_instance
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["Counted", "Division", "divide"]
 
@@ -73,7 +74,11 @@ class Division:
 
 
 def divide(
-    problem: Problem, survey: Callable[[Sequence[int]], CandidateSurvey], *, strict_cel: bool = False
+    problem: Problem,
+    survey: Callable[[Sequence[int]], CandidateSurvey],
+    *,
+    strict_cel: bool = False,
+    stop: Stop | None = None,
 ) -> Division:
     """Divide a problem.
 
@@ -86,14 +91,17 @@ def divide(
     ------
     AllocationError
         A selector failed on a device, and ``strict_cel`` is set.
+    Stopped
+        It is time to stop.
     """
-    demand_classes = classify_demands(problem)
+    stop = stop or Stop()
+    demand_classes = classify_demands(problem, stop)
     if not demand_classes.classes:
         return Division((), (), tuple(demand_classes.unclassified), ())
-    usable = usable_devices(problem, demand_classes, strict_cel=strict_cel)
+    usable = usable_devices(problem, demand_classes, stop, strict_cel=strict_cel)
     bins = find_bins(problem, demand_classes, usable)
     classifier = BinClassifier(problem, demand_classes, usable)
-    class_of = [classifier.enter(bin_) for bin_ in bins.bins]
+    class_of = [classifier.enter(bin_) for bin_ in stop.each(bins.bins)]
     spaces = {
         id(each): StateSpace(each, usable.profiles, tuple(classifier.regions)) for each in classifier.classes.values()
     }
@@ -101,7 +109,7 @@ def divide(
     counted: list[Counted] = []
     packed: list[PackingInstance] = []
     left = [*demand_classes.unclassified]
-    for component in _components(demand_classes, list(spaces.values())):
+    for component in stop.each(_components(demand_classes, list(spaces.values()))):
         found = None
         if not any(id(space.bin_class) in unfit for space in component.spaces):
             found = component.formulate(demand_classes)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from dralloc.problem import Claim, Constraint, Problem
 from dralloc.solvers.cpsat.candidates import CandidateSite, ServingChoice
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["InterchangeableDevices", "binding_constraints", "every_choice", "interchangeable_devices"]
 
@@ -45,17 +46,17 @@ def binding_constraints(
 
 
 def interchangeable_devices(
-    problem: Problem, sites: Mapping[int, Sequence[CandidateSite]]
+    problem: Problem, sites: Mapping[int, Sequence[CandidateSite]], stop: Stop
 ) -> list[InterchangeableDevices]:
     """Group devices by the choices that they are candidates for, among choices that every candidate serves equally.
 
     Those are choices of dedicated devices, without anything that is charged by request, that no constraint compares,
     no request with admin access in the same claim could get too, and no other demand has to reach.
     """
-    told_apart = _told_apart(problem, sites)
+    told_apart = _told_apart(problem, sites, stop)
     users: dict[int, list[int]] = defaultdict(list)
     nodes: list[int] = []
-    for number, (demand, site, choice) in enumerate(every_choice(sites)):
+    for number, (demand, site, choice) in enumerate(stop.each(every_choice(sites))):
         nodes.append(site.node)
         if (demand, choice.claim, choice.request, choice.alternative) not in told_apart and _is_plain(problem, choice):
             for device, _ in choice.candidates:
@@ -77,10 +78,12 @@ def every_choice(sites: Mapping[int, Sequence[CandidateSite]]) -> Iterator[tuple
                 yield demand, site, choice
 
 
-def _told_apart(problem: Problem, sites: Mapping[int, Sequence[CandidateSite]]) -> set[tuple[int, int, int, int]]:
+def _told_apart(
+    problem: Problem, sites: Mapping[int, Sequence[CandidateSite]], stop: Stop
+) -> set[tuple[int, int, int, int]]:
     """The (demand, claim, request, alternative) whose devices matter to the rest of their claim."""
     found: set[tuple[int, int, int, int]] = set()
-    for demand, each in sites.items():
+    for demand, each in stop.each(sites.items()):
         for number, claim in enumerate(problem.demands[demand].claims):
             choices = [choice for site in each for choice in site.choices() if choice.claim == number]
             pairs = {which for _, covered in binding_constraints(claim, choices) for which in covered}

@@ -10,6 +10,7 @@ from ortools.linear_solver.python import model_builder
 from ortools.sat.python import cp_model
 
 from dralloc.solvers.cpsat.rows import Term
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["LinearSolution", "solve_linear"]
 
@@ -29,8 +30,8 @@ class LinearSolution(NamedTuple):
     duals: Sequence[float]
 
 
-def solve_linear(cp: cp_model.CpModel, cost: Sequence[Term], limit: float | None = None) -> LinearSolution | None:
-    """Minimise a cost over a model of linear rows, with fractions allowed. None if that takes too long."""
+def solve_linear(cp: cp_model.CpModel, cost: Sequence[Term], stop: Stop) -> LinearSolution | None:
+    """Minimise a cost over a model of linear rows, with fractions allowed. None if it has to stop before the end."""
     model = model_builder.Model()  # type: ignore[no-untyped-call]
     variables = [model.new_num_var(*_range(each), "") for each in cp.proto.variables]
     rows = []
@@ -44,8 +45,8 @@ def solve_linear(cp: cp_model.CpModel, cost: Sequence[Term], limit: float | None
         )
     )
     solver = model_builder.Solver("GLOP")
-    if limit is not None:
-        solver.set_time_limit_in_seconds(limit)
+    if (seconds := stop.seconds()) < inf:
+        solver.set_time_limit_in_seconds(seconds)
     if solver.solve(model) != model_builder.SolveStatus.OPTIMAL:
         return None
     return LinearSolution([solver.value(variable) for variable in variables], [solver.dual_value(row) for row in rows])

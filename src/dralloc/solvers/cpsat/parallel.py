@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
@@ -26,10 +27,10 @@ from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.component import CountedComponent
 from dralloc.solvers.cpsat.component import Component, Solvable, improve_all
 from dralloc.solvers.cpsat.excerpt import Excerpt, Excerpts
-from dralloc.solvers.cpsat.interrupt import asked_to_stop, stopping_when
 from dralloc.solvers.cpsat.objective import DemandSubset
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.component import PackedComponent
+from dralloc.solvers.cpsat.stopping import Cancelled, Deadline, Stop
 
 __all__ = ["ReceivedAnswer", "work_out"]
 
@@ -64,7 +65,7 @@ class ReceivedAnswer:
 
 
 def work_out(
-    problem: Problem, components: Sequence[Solvable], options: Options, left: float | None
+    problem: Problem, components: Sequence[Solvable], options: Options, levels: int, stop: Stop
 ) -> Generator[tuple[int, ReceivedAnswer], None, None]:
     """Work out components in other processes, and give out each one's number and answer, in any order.
 
@@ -72,22 +73,23 @@ def work_out(
 
     Parameters
     ----------
-    left
-        Seconds for all; None for no limit.
+    levels
+        How many tiers are solved.
+    stop
+        When to stop with all of them.
 
     Raises
     ------
     DrallocError
         As `dralloc.backends.run_all`, and what solving raises.
     """
-    groups = _groups(components, options.jobs * (_BATCHES if left is None else 1))
+    groups = _groups(components, options.jobs * (_BATCHES if stop.seconds() == inf else 1))
     excerpts = Excerpts(problem)
     sent = [[_sent(excerpts, components[number], options) for number in group] for group in groups]
     with TemporaryDirectory(prefix="dralloc-") as directory:
-        deadline = None if left is None else time.time() + left
-        stop = Path(directory) / "stop"
-        batches = [_Batch([component for _, component in each], options, deadline, stop) for each in sent]
-        for batch, results in _listen(batches, options, stop):
+        end, sign = time.time() + stop.seconds(), Path(directory) / "stop"
+        batches = [_Batch([component for _, component in each], options, levels, end, sign) for each in sent]
+        for batch, results in _listen(batches, options, stop, sign):
             for number, (excerpt, _), result in zip(groups[batch], sent[batch], results, strict=True):
                 placements = tuple(excerpt.outward(result.placements))
                 yield number, ReceivedAnswer(components[number].subset, result.bounds, result.costs, placements)
@@ -128,39 +130,43 @@ class _Batch:
 
     Parameters
     ----------
-    deadline
+    levels
+        How many tiers are solved.
+    end
         When to stop, in seconds since the epoch: it may have to wait for its turn.
-    stop
+    sign
         As soon as there is such a file, it should come to an end.
     """
 
     components: Sequence[Solvable]
     options: Options
-    deadline: float | None
-    stop: Path
+    levels: int
+    end: float
+    sign: Path
 
     @without_garbage_collection()
     def run(self) -> list[_WorkerResult]:
-        end = None if self.deadline is None else perf_counter() + self.deadline - time.time()
+        stop = Stop(Deadline(self.end - time.time()), Cancelled(self._asked()))
         tiers = range(len(self.components[0].bounds))
-        with stopping_when(self._asked()):
-            for component in self.components:
-                if isinstance(component, PackedComponent):
-                    component.begin()
-            for level in tiers:
-                improve_all(level, self.components, self.options, lambda: None if end is None else end - perf_counter())
+        for component in self.components:
+            if isinstance(component, PackedComponent):
+                component.begin(stop)
+        for level in range(self.levels):
+            improve_all(level, self.components, self.options, stop)
         return [
             _WorkerResult(component.bounds, [component.cost(level) for level in tiers], component.placements)
             for component in self.components
         ]
 
     def _asked(self) -> Callable[[], bool]:
-        """Whether to stop: as the file says, or because who wants to know is gone."""
+        """Whether to stop: as the sign says, or because who wants to know is gone."""
         parent = os.getppid()
-        return lambda: self.stop.exists() or os.getppid() != parent
+        return lambda: self.sign.exists() or os.getppid() != parent
 
 
-def _listen(batches: Sequence[_Batch], options: Options, stop: Path) -> Iterator[tuple[int, list[_WorkerResult]]]:
+def _listen(
+    batches: Sequence[_Batch], options: Options, stop: Stop, sign: Path
+) -> Iterator[tuple[int, list[_WorkerResult]]]:
     """What comes from the batches, until they are done, or for a little longer if it is asked to stop."""
     events: SimpleQueue[tuple[int, list[_WorkerResult]] | BaseException | None] = SimpleQueue()
     backend = backend_named(options.backend)
@@ -179,24 +185,24 @@ def _listen(batches: Sequence[_Batch], options: Options, stop: Path) -> Iterator
     feeder.start()
     patience = _PATIENCE
     try:
-        yield from _until_done(events, stop)
+        yield from _until_done(events, stop, sign)
     except KeyboardInterrupt:
         patience = 0.0
         raise
     finally:
-        stop.touch()
+        sign.touch()
         feeder.join(patience)
         if feeder.is_alive():
             stop_processes(backend)
 
 
 def _until_done(
-    events: SimpleQueue[tuple[int, list[_WorkerResult]] | BaseException | None], stop: Path
+    events: SimpleQueue[tuple[int, list[_WorkerResult]] | BaseException | None], stop: Stop, sign: Path
 ) -> Iterator[tuple[int, list[_WorkerResult]]]:
     end: float | None = None
     while end is None or perf_counter() < end:
-        if end is None and asked_to_stop():
-            stop.touch()
+        if end is None and stop.reached():
+            sign.touch()
             end = perf_counter() + _PATIENCE
         with suppress(Empty):
             event = events.get(timeout=_LISTEN)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from operator import attrgetter
 from time import perf_counter
 from typing import Final
 
@@ -20,11 +22,11 @@ from dralloc.solvers.cpsat.classes.component import CountedComponent
 from dralloc.solvers.cpsat.component import Answered, Component, Solvable, improve_all, is_next
 from dralloc.solvers.cpsat.components import components
 from dralloc.solvers.cpsat.division import divide
-from dralloc.solvers.cpsat.interrupt import asked_to_stop, heeding_interrupts
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective, objectives
 from dralloc.solvers.cpsat.options import Options, Progress
 from dralloc.solvers.cpsat.packing.component import PackedComponent
 from dralloc.solvers.cpsat.parallel import work_out
+from dralloc.solvers.cpsat.stopping import Stop, Stopped, heeding_interrupts
 from dralloc.timing import phase
 
 __all__ = ["solve"]
@@ -34,6 +36,9 @@ _FEWEST: Final = 2
 
 _START: Final = 5.0
 """With less seconds than these, starting processes would take too many of them."""
+
+
+_demand_of = attrgetter("demand")
 
 
 def solve(
@@ -47,7 +52,8 @@ def solve(
     The tiers of the objective, most important first: ``weight``, the weight of the placed demands; fairness between
     namespaces, if the problem has budgets that say so; ``alternatives``, the ranks of the picked alternatives
     (KEP-4816); and the goal, if there is one. Each is solved with those before it
-    fixed. A tier that could not be proven leaves those after it with the bounds that are known without solving.
+    fixed at what was found without it. A tier that could not be proven leaves those after it with the bounds that are
+    known without solving.
 
     Parameters
     ----------
@@ -77,42 +83,90 @@ def solve(
     return _Solve(problem, options or Options(), progress).run(hint)
 
 
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Some of the tiers, most important first, and the problem that they are solved for.
+
+    Parameters
+    ----------
+    tiers
+        What components count.
+    levels
+        How many of these tiers are solved.
+    goal
+        What joins components beyond the rules.
+    """
+
+    problem: Problem
+    tiers: tuple[Objective, ...]
+    levels: int
+    goal: Goal = Goal.NONE
+
+
 class _Solve:
     def __init__(self, problem: Problem, options: Options, progress: Callable[[Progress], None] | None) -> None:
         self.problem = problem
         self.options = options
         self.progress = progress
         self.started = perf_counter()
-        weight, *others = objectives(Goal(options.goal))
+        self.stop = Stop.after(options.time_limit)
+        self.goal = Goal(options.goal)
+        weight, *others = objectives(self.goal)
         self.tiers = (weight, *fairness(problem), *others)
+        self.stage = _Stage(problem, self.tiers, 0)
         self.components: list[Solvable] = []
-        self.answers: list[Answered] = []
+        self.answers: list[Answered] = [Component(self._everything, self.tiers, ())]
         self.warnings: list[str] = []
         self.timings: dict[str, float] = {}
 
+    @cached_property
+    def _everything(self) -> DemandSubset:
+        return DemandSubset(self.problem, range(len(self.problem.demands)))
+
     @without_garbage_collection()
     def run(self, hint: Solution | None) -> Solution:
-        with heeding_interrupts():
-            self._split(hint.placements if hint else ())
-            self.answers = list(self.components)
+        with heeding_interrupts() as cancelled:
+            self.stop = replace(self.stop, cancelled=cancelled)
+            if hint:
+                self.answers = [Component(self._everything, self.tiers, hint.placements)]
             try:
-                self._work()
+                for stage in self._stages():
+                    if all(tier.proven for tier in self._tiers()[: self.stage.levels]):
+                        self._begin(stage)
+                        self._work()
             except KeyboardInterrupt:
-                if asked_to_stop():
+                if cancelled:
                     raise
             return self._solution()
+
+    def _stages(self) -> Iterator[_Stage]:
+        """Tiers that need the per-device model come after those before them are solved without, and fixed."""
+        weight, *others = objectives(Goal.NONE)
+        if self.problem.budgets and all(budget.most is None for budget in self.problem.budgets):
+            yield _Stage(replace(self.problem, budgets=()), (weight, *others), 1)
+        plain = (weight, *fairness(self.problem), *others)
+        yield _Stage(self.problem, plain, len(plain))
+        if self.goal is not Goal.NONE:
+            yield _Stage(self.problem, self.tiers, len(self.tiers), self.goal)
+
+    def _begin(self, stage: _Stage) -> None:
+        """Split the problem; what is proven stays so, part by part."""
+        self.components = []
+        self._split(stage)
+        for component in self.components:
+            component.bounds[: self.stage.levels] = [component.cost(level) for level in range(self.stage.levels)]
+        self.answers, self.stage = list(self.components), stage
 
     def _work(self) -> None:
         """Here, or in other processes if there is something for more than one."""
         if is_elsewhere(backend_named(self.options.backend), self.options.jobs):
-            levels = range(len(self.tiers))
+            levels = range(self.stage.levels)
             todo = [
                 place
                 for place, component in enumerate(self.components)
                 if any(is_next(component, each) for each in levels)
             ]
-            left = self._left()
-            if len(todo) >= _FEWEST and (left is None or left >= _START):
+            if len(todo) >= _FEWEST and self.stop.seconds() >= _START:
                 with phase(self.timings, "components"):
                     return self._work_elsewhere(todo)
         return self._work_here()
@@ -121,63 +175,61 @@ class _Solve:
         for component in self.components:
             if isinstance(component, PackedComponent):
                 with phase(self.timings, "classes"):
-                    component.begin()
-        for level, tier in enumerate(self.tiers):
+                    component.begin(self.stop)
+        for level in range(self.stage.levels):
+            tier = self.tiers[level]
             watch = partial(self._report, level) if self.progress else None
             with phase(self.timings, tier.name):
-                if improve_all(level, self.components, self.options, self._left, watch):
-                    return
+                improve_all(level, self.components, self.options, self.stop, watch)
 
     def _work_elsewhere(self, todo: Sequence[int]) -> None:
         self._tell()
         sent = [self.components[place] for place in todo]
-        with closing(work_out(self.problem, sent, self.options, self._left())) as answers:
+        with closing(work_out(self.stage.problem, sent, self.options, self.stage.levels, self.stop)) as answers:
             for number, answer in answers:
                 self.answers[todo[number]] = answer
                 self._tell()
 
-    def _split(self, placements: Sequence[Placement]) -> None:
-        """Count what can be counted; the rest is for the per-device model."""
-        placed = {placement.demand: placement for placement in placements}
-        left: Sequence[int] | None = None
-        if not self.options.per_device and self.options.goal is Goal.NONE and not self.problem.budgets:
-            with phase(self.timings, "classes"):
-                left = self._split_by_class(placed)
-        with phase(self.timings, "survey"):
-            self._split_by_device(placed, left)
+    def _split(self, stage: _Stage) -> None:
+        """Count what can be counted; the rest is for the per-device model. What there is no time for stays as it is."""
+        placed = {placement.demand: placement for answer in self.answers for placement in answer.placements}
+        demands: Sequence[int] = sorted(demand for answer in self.answers for demand in answer.subset.demands)
+        try:
+            if not (self.options.per_device or stage.goal is not Goal.NONE or stage.problem.budgets):
+                with phase(self.timings, "classes"):
+                    demands = self._split_by_class(stage, placed)
+            with phase(self.timings, "survey"):
+                self._split_by_device(stage, placed, demands)
+        except Stopped:
+            subset = DemandSubset(stage.problem, demands)
+            self.components.append(Component(subset, stage.tiers, sorted(placed.values(), key=_demand_of)))
 
-    def _split_by_class(self, placed: dict[int, Placement]) -> Sequence[int]:
+    def _split_by_class(self, stage: _Stage, placed: dict[int, Placement]) -> Sequence[int]:
         """Returns the demands that are left."""
-        division = divide(self.problem, self._survey, strict_cel=self.options.strict_cel)
+        problem, strict = stage.problem, self.options.strict_cel
+        division = divide(problem, partial(self._survey, problem), strict_cel=strict, stop=self.stop)
         self.warnings += division.warnings
         for counted in division.counted:
-            subset, hint = self._subset(counted.demands, placed)
-            self.components.append(CountedComponent(subset, self.tiers, counted.classes, counted.supplies, hint))
+            subset, hint = _subset(problem, counted.demands, placed)
+            self.components.append(CountedComponent(subset, stage.tiers, counted.classes, counted.supplies, hint))
         for instance in division.packed:
-            subset, hint = self._subset(instance.demands, placed)
-            self.components.append(PackedComponent(subset, self.tiers, instance, hint, self.options))
+            subset, hint = _subset(problem, instance.demands, placed)
+            self.components.append(PackedComponent(subset, stage.tiers, instance, hint, self.options))
         return division.left
 
-    def _subset(self, demands: Sequence[int], placed: dict[int, Placement]) -> tuple[DemandSubset, list[Placement]]:
-        """The demands, and the hint's placements of them, which are taken out."""
-        return DemandSubset(self.problem, demands), [placed.pop(demand) for demand in demands if demand in placed]
-
-    def _split_by_device(self, placed: Mapping[int, Placement], demands: Sequence[int] | None) -> None:
-        found = self._survey(demands)
-        self.warnings += found.warnings
+    def _split_by_device(self, stage: _Stage, placed: Mapping[int, Placement], demands: Sequence[int]) -> None:
+        found = self._survey(stage.problem, demands)
         for demand in placed.keys() - found.sites.keys():
             raise ModelError(f"hint: demand {self.problem.demands[demand].key} is placed, but nothing can serve it")
-        for members in components(self.problem, found, Goal(self.options.goal)):
-            subset = DemandSubset(self.problem, members, {demand: found.sites[demand] for demand in members})
+        parts = components(stage.problem, found, stage.goal, self.stop)
+        self.warnings += found.warnings
+        for members in parts:
+            subset = DemandSubset(stage.problem, members, {demand: found.sites[demand] for demand in members})
             hint = [placed[demand] for demand in members if demand in placed]
-            self.components.append(Component(subset, self.tiers, hint))
+            self.components.append(Component(subset, stage.tiers, hint))
 
-    def _survey(self, demands: Sequence[int] | None) -> CandidateSurvey:
-        return survey(self.problem, demands, strict_cel=self.options.strict_cel)
-
-    def _left(self) -> float | None:
-        limit = self.options.time_limit
-        return None if limit is None else max(0.0, limit - self._elapsed())
+    def _survey(self, problem: Problem, demands: Sequence[int]) -> CandidateSurvey:
+        return survey(problem, demands, strict_cel=self.options.strict_cel, stop=self.stop)
 
     def _elapsed(self) -> float:
         return perf_counter() - self.started
@@ -210,23 +262,40 @@ class _Solve:
         return Tier(tier.name, weight - cost, weight - bound, sense=1)
 
     def _tiers(self) -> tuple[Tier, ...]:
-        return tuple(
+        """All tiers; those that are not looked at yet as the answer as a whole has them."""
+        solved = [
             self._summary(
                 tier,
                 [component.cost(level) for component in self.answers],
                 [component.bounds[level] for component in self.answers],
             )
-            for level, tier in enumerate(self.tiers)
-        )
+            for level, tier in enumerate(self.tiers[: self.stage.levels])
+        ]
+        placed = self._placements()
+        others = [
+            self._summary(tier, [tier.cost(self._everything, placed)], [tier.floor(self._everything, placed)])
+            for tier in self.tiers[self.stage.levels :]
+        ]
+        return (*solved, *others)
+
+    def _placements(self) -> tuple[Placement, ...]:
+        """The best answer so far."""
+        return tuple(sorted((one for component in self.answers for one in component.placements), key=_demand_of))
 
     def _solution(self) -> Solution:
-        placements = [placement for component in self.answers for placement in component.placements]
         tiers = self._tiers()
         proven = all(tier.proven for tier in tiers)
         return Solution(
-            placements=tuple(sorted(placements, key=lambda placement: placement.demand)),
+            placements=self._placements(),
             status=Status.OPTIMAL if proven else Status.FEASIBLE,
             tiers=tiers,
             warnings=tuple(dict.fromkeys(self.warnings)),
             timings={**self.timings, "total": self._elapsed()},
         )
+
+
+def _subset(
+    problem: Problem, demands: Sequence[int], placed: dict[int, Placement]
+) -> tuple[DemandSubset, list[Placement]]:
+    """The demands, and the placements of them, which are taken out."""
+    return DemandSubset(problem, demands), [placed.pop(demand) for demand in demands if demand in placed]

@@ -1,23 +1,23 @@
-"""One run of CP-SAT that can be watched and interrupted."""
+"""One run of CP-SAT that can be watched and stopped."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from math import ceil, gcd, isfinite
+from math import ceil, gcd, inf, isfinite
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Final, NamedTuple
+from typing import Final
 
 from ortools.sat.python import cp_model
 
 from dralloc.errors import ModelError
-from dralloc.solvers.cpsat.interrupt import asked_to_stop
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import Term
+from dralloc.solvers.cpsat.stopping import Stop
 
-__all__ = ["EXACT_FLOAT", "Limit", "SolverOutcome", "Watch", "as_one", "limit_cost", "minimise", "most_of"]
+__all__ = ["EXACT_FLOAT", "SolverOutcome", "Watch", "as_one", "limit_cost", "minimise", "most_of"]
 
 EXACT_FLOAT: Final = 2**53
 """CP-SAT reports objective values as floats, which are exact up to here."""
@@ -29,35 +29,27 @@ Watch = Callable[[int, int], None]
 """Called with the best cost so far and its lower bound."""
 
 
-class Limit(NamedTuple):
-    """When to stop: after seconds; and after as much work as takes about a second, always at the same point."""
-
-    seconds: float | None
-    effort: float | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class SolverOutcome:
     """What a run found: the values of all variables in the best answer, if any, and a lower bound of the cost."""
 
     values: Sequence[int] | None
     bound: int
-    interrupted: bool
 
 
 def minimise(
     cp: cp_model.CpModel,
     terms: Sequence[Term],
     options: Options,
-    limit: float | Limit | None,
+    stop: Stop,
     watch: Watch | None = None,
 ) -> SolverOutcome:
     """Minimise the cost, starting from the model's hint. The objective stays in the model.
 
     Parameters
     ----------
-    limit
-        Seconds, if that is all; None for no limit.
+    stop
+        When to stop, with what there is by then.
 
     Raises
     ------
@@ -69,9 +61,9 @@ def minimise(
         raise ModelError("weights of the demands: their sum after removing common factors is beyond 2**53")
     literals = [literal for literal, _ in terms]
     cp.minimize(cp_model.LinearExpr.weighted_sum(literals, [coefficient // unit for _, coefficient in terms]))
-    run = _SolverRun(cp, _solver(options, limit if isinstance(limit, Limit) else Limit(limit)), unit)
-    interrupted = run.wait(watch)
-    return _outcome(run, unit, interrupted)
+    run = _SolverRun(cp, _solver(options, stop), unit)
+    run.wait(stop, watch)
+    return _outcome(run, unit)
 
 
 def limit_cost(cp: cp_model.CpModel, terms: Sequence[Term], most: int) -> None:
@@ -92,7 +84,7 @@ def most_of(terms: Sequence[Term]) -> int:
     return sum(coefficient * variable.domain.max() for variable, coefficient in terms)
 
 
-def _solver(options: Options, limit: Limit) -> cp_model.CpSolver:
+def _solver(options: Options, stop: Stop) -> cp_model.CpSolver:
     solver = cp_model.CpSolver()
     parameters = solver.parameters
     parameters.random_seed = options.seed
@@ -100,10 +92,10 @@ def _solver(options: Options, limit: Limit) -> cp_model.CpSolver:
     parameters.interleave_search = options.workers > 1
     parameters.linearization_level = 2
     parameters.catch_sigint_signal = False
-    if limit.seconds is not None:
-        parameters.max_time_in_seconds = limit.seconds
-    if limit.effort is not None:
-        parameters.max_deterministic_time = limit.effort
+    if (seconds := stop.seconds()) < inf:
+        parameters.max_time_in_seconds = seconds
+    if stop.effort < inf:
+        parameters.max_deterministic_time = stop.effort
     return solver
 
 
@@ -131,18 +123,17 @@ class _SolverRun(cp_model.CpSolverSolutionCallback):
         finally:
             self.events.put(None)
 
-    def wait(self, watch: Watch | None) -> bool:
-        """Run to the end, or until it is asked to stop: True."""
+    def wait(self, stop: Stop, watch: Watch | None) -> None:
+        """Run to the end, or until it is time to stop."""
         self.thread.start()
         try:
-            for event in self._news():
+            for event in self._news(stop):
                 if watch:
                     watch(*event)
-            return asked_to_stop()
         except KeyboardInterrupt:
-            if asked_to_stop():
+            if stop.cancelled:
                 raise
-            return True
+            stop.cancelled.cancel()
         finally:
             while self.thread.is_alive():
                 self.solver.stop_search()
@@ -150,9 +141,9 @@ class _SolverRun(cp_model.CpSolverSolutionCallback):
             if self.failure:
                 raise self.failure
 
-    def _news(self) -> Iterator[tuple[int, int]]:
-        """What is found, until the end or until it is asked to stop."""
-        while not asked_to_stop():
+    def _news(self, stop: Stop) -> Iterator[tuple[int, int]]:
+        """What is found, until the end or until it is time to stop."""
+        while not stop.reached():
             with suppress(Empty):
                 event = self.events.get(timeout=_LISTEN)
                 if event is None:
@@ -167,14 +158,14 @@ def _lower_bound(value: float) -> int:
     return max(0, ceil(value - 1e-6 - value * 2**-50))
 
 
-def _outcome(run: _SolverRun, unit: int, interrupted: bool) -> SolverOutcome:
+def _outcome(run: _SolverRun, unit: int) -> SolverOutcome:
     response = run.solver.response_proto
     if response.status == cp_model.MODEL_INVALID:
         raise ModelError(f"the solver rejects the model: {run.cp.validate()}")
     if response.status == cp_model.INFEASIBLE:
         raise ModelError("no answer is as good as the one to start from: the hint breaks a rule")
     if response.status == cp_model.UNKNOWN:
-        return SolverOutcome(None, _lower_bound(response.best_objective_bound) * unit, interrupted)
+        return SolverOutcome(None, _lower_bound(response.best_objective_bound) * unit)
     best = round(response.objective_value)
     bound = best if response.status == cp_model.OPTIMAL else _lower_bound(response.best_objective_bound)
-    return SolverOutcome(list(response.solution), min(bound, best) * unit, interrupted)
+    return SolverOutcome(list(response.solution), min(bound, best) * unit)

@@ -14,14 +14,17 @@ from dralloc.problem import Problem
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.candidates import CandidateSite, ServingChoice
 from dralloc.solvers.cpsat.model import Model
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["equal_demands", "equal_demands_in_order", "in_order"]
 
 
-def equal_demands(problem: Problem, sites: Mapping[int, tuple[CandidateSite, ...]]) -> list[tuple[int, ...]]:
+def equal_demands(
+    problem: Problem, sites: Mapping[int, tuple[CandidateSite, ...]], stop: Stop
+) -> list[tuple[int, ...]]:
     """Classes of two or more demands that can stand in for each other: same weight, candidates and constraints."""
     classes: dict[Hashable, list[int]] = {}
-    for demand, found in sites.items():
+    for demand, found in stop.each(sites.items()):
         if not problem.demands[demand].gang and not found[0].shared:
             classes.setdefault(_key(problem, demand, found), []).append(demand)
     return [tuple(members) for members in classes.values() if len(members) > 1]
@@ -50,7 +53,7 @@ def _choice(choice: ServingChoice) -> Hashable:
 
 def equal_demands_in_order(model: Model, sites: Mapping[int, tuple[CandidateSite, ...]]) -> None:
     """Of equal demands, an earlier one is missed only if the later ones are."""
-    for members in equal_demands(model.problem, sites):
+    for members in equal_demands(model.problem, sites, model.variables.stop):
         for earlier, later in pairwise(members):
             model.cp.add_implication(model.variables.miss[earlier], model.variables.miss[later])
 

@@ -14,6 +14,7 @@ from dralloc.problem import Charge, Problem
 from dralloc.solvers.cpsat.candidates import CandidateSite, ServingChoice
 from dralloc.solvers.cpsat.interchangeable import InterchangeableDevices, every_choice, interchangeable_devices
 from dralloc.solvers.cpsat.rows import Literal
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["DeviceGroup", "GroupCount", "Serving", "Take", "Variables", "create"]
 
@@ -87,8 +88,11 @@ class Variables:
     in_force
         By shareable device that nobody uses yet, in each version that can be taken: what this version
         consumes and excludes is in force.
+    stop
+        When to give up, for whoever goes over all of them.
     """
 
+    stop: Stop
     miss: dict[int, Literal] = field(default_factory=dict)
     on: dict[tuple[int, int], Literal] = field(default_factory=dict)
     servings: dict[tuple[int, int], tuple[tuple[Serving, ...], ...]] = field(default_factory=dict)
@@ -100,7 +104,7 @@ class Variables:
 
     def every_serving(self) -> Iterator[Serving]:
         """Each serving, in the order of creation."""
-        for requests in self.servings.values():
+        for requests in self.stop.each(self.servings.values()):
             for servings in requests:
                 yield from servings
 
@@ -113,10 +117,16 @@ class Variables:
 
 
 def create(
-    model: cp_model.CpModel, problem: Problem, sites: Mapping[int, tuple[CandidateSite, ...]], *, named: bool = False
+    model: cp_model.CpModel,
+    problem: Problem,
+    sites: Mapping[int, tuple[CandidateSite, ...]],
+    stop: Stop,
+    *,
+    named: bool = False,
 ) -> Variables:
     """Create the variables for some demands; ``named``: without groups, so that each serving has its own devices."""
-    return _Creator(model, problem, sites, [] if named else interchangeable_devices(problem, sites)).variables
+    device_groups = [] if named else interchangeable_devices(problem, sites, stop)
+    return _Creator(model, problem, sites, stop, device_groups).variables
 
 
 class _Creator:
@@ -125,11 +135,12 @@ class _Creator:
         model: cp_model.CpModel,
         problem: Problem,
         sites: Mapping[int, tuple[CandidateSite, ...]],
+        stop: Stop,
         device_groups: Sequence[InterchangeableDevices],
     ) -> None:
         self.model = model
         self.problem = problem
-        self.variables = Variables()
+        self.variables = Variables(stop)
         self.named = sum(len(choice.candidates) for _, _, choice in every_choice(sites)) <= _MOST_NAMES
         self.numbers = count()
         self.groups_of_choice: dict[int, list[int]] = defaultdict(list)
@@ -153,7 +164,7 @@ class _Creator:
         self.variables.miss[demand] = self._boolean("miss", demand, key)
         if sites[0].shared:
             self.variables.shared[demand] = sites[0].shared
-        for site in sites:
+        for site in self.variables.stop.each(sites):
             here = demand, site.node
             on = self.variables.on[here] = self._boolean("on", demand, key, self.problem.nodes[site.node].name)
             gates = [on] * len(self.problem.demands[demand].claims)

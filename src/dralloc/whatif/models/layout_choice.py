@@ -21,6 +21,7 @@ from ortools.sat.python import cp_model
 
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.search import minimise
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["Choice", "UnitLayouts", "choose_layouts"]
 
@@ -99,7 +100,7 @@ def choose_layouts(
             >= cp_model.LinearExpr.sum(taken)
         )
     chosen = options or Options()
-    outcome = minimise(model, [(misses, 1) for misses in missed], chosen, chosen.time_limit)
+    outcome = minimise(model, [(misses, 1) for misses in missed], chosen, Stop.after(chosen.time_limit))
     if outcome.values is None:
         return None
     values = outcome.values

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
 
 from ortools.sat.python import cp_model
 
@@ -30,6 +29,7 @@ from dralloc.solvers.cpsat.objective import DemandSubset, Objective, objectives
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import Literal, SignedTerm, Term, add_at_most
 from dralloc.solvers.cpsat.search import minimise
+from dralloc.solvers.cpsat.stopping import Stop, Stopped
 from dralloc.solvers.cpsat.variables import Take
 
 __all__ = ["Exchange", "Relocation"]
@@ -138,7 +138,7 @@ class Relocation:
         self.problem = problem
         self.exchange = exchange
         self.options = options
-        self.started = perf_counter()
+        self.stop = Stop.after(options.time_limit)
         found = survey(problem, strict_cel=options.strict_cel)
         self.warnings = found.warnings
         weight, alternatives = objectives(Goal.NONE)
@@ -152,22 +152,16 @@ class Relocation:
     def solve(self) -> Solution:
         """The best exchange, tier by tier, as far as the time limit allows."""
         for level in range(len(self.tiers)):
+            if not self.component.is_proven(level) and not self.stop.reached():
+                self.component.improve(level, self.options, self.stop, None)
             if not self.component.is_proven(level):
-                limit = self._left()
-                if limit is not None and limit <= 0:
-                    break
-                if self.component.improve(level, self.options, limit, None) or not self.component.is_proven(level):
-                    break
+                break
         return self._solution(self.component.placements)
 
     @property
     def size(self) -> int:
         """How many candidates all demands have together."""
         return self.component.size
-
-    def _left(self) -> float | None:
-        limit = self.options.time_limit
-        return None if limit is None else limit - (perf_counter() - self.started)
 
     def _solution(self, placements: Sequence[Placement]) -> Solution:
         tiers = []
@@ -188,12 +182,13 @@ class Relocation:
 
         None if there is no other, or no time left to find one.
         """
-        model, give_up = self._for_others()
-        self._exclude(model, than.placements, give_up)
-        limit = self._left()
-        if limit is not None and limit <= 0:
+        try:
+            self.stop.check()
+            model, give_up = self._for_others()
+            self._exclude(model, than.placements, give_up)
+        except Stopped:
             return None
-        outcome = minimise(model.cp, [(give_up, 1)], self.options, limit)
+        outcome = minimise(model.cp, [(give_up, 1)], self.options, self.stop)
         values = outcome.values
         self.exhausted = outcome.bound > 0
         if values is None or values[give_up.index]:
@@ -205,7 +200,7 @@ class Relocation:
         """A model of the best answers, in which it is decided who gets which device."""
         if self._named is None or self._give_up is None:
             subset = self.component.subset
-            self._named = build_for(self.problem, subset.sites, named=True)
+            self._named = build_for(self.problem, subset.sites, self.stop, named=True)
             self.exchange.add_to(self._named)
             for level, tier in enumerate(self.tiers):
                 add_at_most(self._named.cp, tier.terms(self._named), self.component.cost(level), tier.name)

@@ -21,6 +21,7 @@ from dralloc.solvers.cpsat.linear import solve_linear
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import Term
 from dralloc.solvers.cpsat.search import minimise
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["Cover", "CoverColumn", "cover", "prices"]
 
@@ -61,7 +62,7 @@ def cover(columns: Sequence[CoverColumn], needs: Sequence[int], options: Options
         return None
     model, terms = _model(columns, needs)
     chosen = options or Options()
-    outcome = minimise(model, terms, chosen, chosen.time_limit)
+    outcome = minimise(model, terms, chosen, Stop.after(chosen.time_limit))
     if outcome.values is None:
         return None
     found = tuple(outcome.values[variable.index] for variable, _ in terms)
@@ -77,7 +78,7 @@ def prices(columns: Sequence[CoverColumn], needs: Sequence[int]) -> tuple[int, .
     ModelError
         Some need is brought by no column.
     """
-    found = solve_linear(*_model(columns, needs))
+    found = solve_linear(*_model(columns, needs), Stop())
     if found is None:
         raise ModelError("cover: no choice of columns brings what is needed")
     return tuple(max(0, int(price * _SCALE)) for price in found.duals)

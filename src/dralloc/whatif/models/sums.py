@@ -16,6 +16,7 @@ from ortools.sat.python import cp_model
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import Term
 from dralloc.solvers.cpsat.search import minimise
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["Summands", "best_sum"]
 
@@ -62,7 +63,7 @@ def best_sum(
     lost = _lost(sets, worth, taken)
     most = sum(max((cost for _, cost in terms), default=0) * each.times for terms, each in zip(lost, sets, strict=True))
     cost = [(short, most + 1), *(term for terms in lost for term in terms)]
-    outcome = minimise(model, cost, options, options.time_limit)
+    outcome = minimise(model, cost, options, Stop.after(options.time_limit))
     if outcome.values is None:
         return None, False
     values = outcome.values

@@ -20,7 +20,7 @@ from dralloc.solvers.cpsat.packing.diving import DivingHeuristic, DivingTarget
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.packing.pricing import Pricer
 from dralloc.solvers.cpsat.packing.relaxation import guide
-from dralloc.solvers.cpsat.packing.search import Clock
+from dralloc.solvers.cpsat.stopping import Stop
 
 BRIEF = settings(
     max_examples=40,
@@ -54,7 +54,7 @@ def test_no_packing_is_worth_more_than_what_is_priced(problem: Problem, data: st
     columns = Columns(instance)
     columns.add(ConstructiveHeuristic(instance, automaton).construct_densely(np.random.default_rng(0)))
     for bin_type, known in enumerate(columns.of_bin_type):
-        best = Pricer(instance, Options()).best(bin_type, prices, None)
+        best = Pricer(instance, Options()).best(bin_type, prices, Stop())
         assert best
         worth = np.dot(best.counts, prices)
         assert all(np.dot(column.counts, prices) <= worth for column in known.values())
@@ -69,5 +69,5 @@ def test_dives_from_nothing_reach_the_optimum_of_small_problems(problem: Problem
     dive = DivingHeuristic(
         Columns(instance), Pricer(instance, Options()), Options(), DivingTarget(0, least, lambda: weight + 1, weight)
     )
-    found = [costs_of(instance, answer)[0] for answer in dive.run(range(len(instance.bin_types)), Clock(None))]
+    found = [costs_of(instance, answer)[0] for answer in dive.run(range(len(instance.bin_types)), Stop())]
     assert min(found) == least

@@ -12,6 +12,7 @@ from dralloc.solvers.cpsat.classes.supply import Supply
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.search import Watch, limit_cost, minimise
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["CountedComponent"]
 
@@ -41,17 +42,16 @@ class CountedComponent(BestOfClasses):
         self._counts: CountModel | None = None
         self._fixed = 0
 
-    def improve(self, level: int, options: Options, limit: float | None, watch: Watch | None) -> bool:
-        """Solve a tier with the tiers before it, which must be proven, fixed. True if interrupted."""
+    def improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
+        """Solve a tier with the tiers before it, which must be proven, fixed."""
         counts = self._counts = self._counts or CountModel(self.classes, self.supplies)
         terms = counts.missed_weight(), counts.ranks()
         if level > self._fixed:
             limit_cost(counts.cp, terms[0], self.cost(0))
             self._fixed = level
-        outcome = minimise(counts.cp, terms[level], options, limit, watch)
+        outcome = minimise(counts.cp, terms[level], options, stop, watch)
         self._raise_bound(level, outcome.bound)
         if outcome.values is not None:
             values = outcome.values
             costs = [sum(factor * values[variable.index] for variable, factor in each) for each in terms]
             self._learn(costs, lambda: counts.placements(self.subset.problem, values))
-        return outcome.interrupted

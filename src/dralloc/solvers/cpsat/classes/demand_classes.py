@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from dralloc.problem import MAX_RESULTS, Alternative, ConstraintKind, Demand, Problem, Request
 from dralloc.problem.equivalence import claim_key
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = [
     "AttributeRule",
@@ -113,13 +114,13 @@ class DemandClasses:
     unclassified: list[int] = field(default_factory=list)
 
 
-def classify_demands(problem: Problem) -> DemandClasses:
+def classify_demands(problem: Problem, stop: Stop) -> DemandClasses:
     """Sort the demands into classes. Demands that can never be placed are left out."""
-    return _DemandClassifier(problem).demand_classes
+    return _DemandClassifier(problem, stop).demand_classes
 
 
 class _DemandClassifier:
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, stop: Stop) -> None:
         self.problem = problem
         self.demand_classes = DemandClasses()
         self.classes: dict[Hashable, DemandClass | None] = {}
@@ -130,7 +131,7 @@ class _DemandClassifier:
         self.known_tuples: dict[tuple[int, ...], int] = {}
         listed = Tally(claim.key for demand in problem.demands for claim in demand.claims if claim.requests)
         self.shared = {key for key, times in listed.items() if times > 1}
-        for index, demand in enumerate(problem.demands):
+        for index, demand in enumerate(stop.each(problem.demands)):
             self._enter(index, demand)
 
     def _enter(self, index: int, demand: Demand) -> None:

@@ -9,6 +9,7 @@ from dralloc.errors import AllocationError
 from dralloc.problem import Charge, Problem
 from dralloc.problem.ledger import Ledger
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses, Requirement
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["Profile", "UsableDevices", "usable_devices"]
 
@@ -43,7 +44,9 @@ class UsableDevices:
     warnings: dict[str, None] = field(default_factory=dict)
 
 
-def usable_devices(problem: Problem, demand_classes: DemandClasses, *, strict_cel: bool = False) -> UsableDevices:
+def usable_devices(
+    problem: Problem, demand_classes: DemandClasses, stop: Stop, *, strict_cel: bool = False
+) -> UsableDevices:
     """Find the usable devices.
 
     Raises
@@ -51,11 +54,11 @@ def usable_devices(problem: Problem, demand_classes: DemandClasses, *, strict_ce
     AllocationError
         A selector failed on a device, and ``strict_cel`` is set. Otherwise the device does not match.
     """
-    return _UsabilityCheck(problem, demand_classes, strict_cel).usable
+    return _UsabilityCheck(problem, demand_classes, strict_cel, stop).usable
 
 
 class _UsabilityCheck:
-    def __init__(self, problem: Problem, demand_classes: DemandClasses, strict_cel: bool) -> None:
+    def __init__(self, problem: Problem, demand_classes: DemandClasses, strict_cel: bool, stop: Stop) -> None:
         self.problem = problem
         self.demand_classes = demand_classes
         self.types = demand_classes.types
@@ -67,7 +70,7 @@ class _UsabilityCheck:
         self.numbers: dict[Profile, int] = {}
         self.charges: list[bool] = []
         self.usable = UsableDevices(profile_of=[-1] * len(problem.devices), nodes_of=[()] * len(problem.devices))
-        for device in self._seen():
+        for device in stop.each(self._seen()):
             profile = self._profile(device)
             if profile >= 0:
                 self.usable.profile_of[device] = profile

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from functools import cached_property
+from math import inf
 from typing import Final
 
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.best import BestOfClasses
-from dralloc.solvers.cpsat.interrupt import Interrupted
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.automaton import Automaton
@@ -20,8 +18,9 @@ from dralloc.solvers.cpsat.packing.expand import placements as expand
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.packing.pricing import Pricer
 from dralloc.solvers.cpsat.packing.relaxation import Prices, Relaxation, guide
-from dralloc.solvers.cpsat.packing.search import Clock, PackingSearch
-from dralloc.solvers.cpsat.search import Limit, Watch, limit_cost, minimise
+from dralloc.solvers.cpsat.packing.search import PackingSearch
+from dralloc.solvers.cpsat.search import Watch, limit_cost, minimise
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["PackedComponent"]
 
@@ -29,7 +28,7 @@ _ROUNDS: Final = 6
 """Without a better answer in so many rounds the search gives up."""
 
 _BEGIN: Final = 1.0
-"""What the bound that guides the first packings may cost (see `Limit.effort`)."""
+"""What the bound that guides the first packings may cost (see `Stop.effort`)."""
 
 _ALWAYS: Final = 4
 """Packings that are made however short the time is."""
@@ -76,16 +75,8 @@ class PackedComponent(BestOfClasses):
         self.options = options
         self._targets: Targets = {}
         self._bins = sum(len(bin_type.instances) for bin_type in instance.bin_types)
-
-    @cached_property
-    def _search(self) -> PackingSearch:
-        shadow = Relaxation(self.instance).prices()
-        heuristics = [self._heuristic(guide(self.instance, prices)) for prices in ({}, shadow)]
-        return PackingSearch(self.instance, heuristics, self.options)
-
-    @cached_property
-    def _pricer(self) -> Pricer:
-        return Pricer(self.instance, self.options)
+        self._search = PackingSearch(instance, options)
+        self._pricer = Pricer(instance, options)
 
     def _heuristic(self, prices: Prices) -> ConstructiveHeuristic:
         return ConstructiveHeuristic(
@@ -93,94 +84,88 @@ class PackedComponent(BestOfClasses):
             Automaton(self.instance.unit_types, len(self.instance.areas), self.instance.types[-1] + 1, prices),
         )
 
-    def begin(self) -> None:
+    def begin(self, stop: Stop) -> None:
         """Find the answer that is there in no time: the best of few heuristic packings."""
-        with suppress(Interrupted):
-            self._relax(0, self.options, Limit(None, _BEGIN))
-            if not self._targets:
-                self._search.construct_densely()
-            for _ in range(_ALWAYS):
-                self._search.construct(self._targets)
-            self._search.combine(None, Clock(None))
-        self._learn_best()
-
-    def improve(self, level: int, options: Options, limit: float | None, watch: Watch | None) -> bool:
-        """Solve a tier with the tiers before it, which must be proven, fixed. True if interrupted."""
-        try:
-            self._solve(level, options, Clock(limit), watch)
-        except Interrupted:
-            return True
-        finally:
+        for _ in self._beginnings(stop):
             self._learn_best()
-        return False
+            if stop.reached():
+                return
 
-    def _solve(self, level: int, options: Options, clock: Clock, watch: Watch | None) -> None:
-        self._relax(level, options, Limit(clock.left()))
+    def _beginnings(self, stop: Stop) -> Iterator[bool]:
+        self._relax(0, self.options, stop.limited(_BEGIN))
+        shadow = Relaxation(self.instance).prices(stop)
+        self._search.heuristics = [self._heuristic(guide(self.instance, prices)) for prices in ({}, shadow)]
+        if not self._targets:
+            yield from self._search.construct_densely()
+        for _ in range(_ALWAYS):
+            yield self._search.construct(self._targets)
+        yield self._search.combine(None, stop)
+
+    def improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
+        """Solve a tier with the tiers before it, which must be proven, fixed."""
+        self._relax(level, options, stop)
         if watch:
             watch(self.cost(level), self.bounds[level])
-        for _ in self._rounds(level, clock):
+        for _ in self._rounds(level, stop):
             if self._learn_best() and watch:
                 watch(self.cost(level), self.bounds[level])
-            if self.is_proven(level) or clock.over():
+            if self.is_proven(level) or stop.reached():
                 return
-        self._prove(level, options, clock, watch)
+        self._prove(level, options, stop, watch)
+        self._learn_best()
 
-    def _relax(self, level: int, options: Options, limit: Limit) -> None:
+    def _relax(self, level: int, options: Options, stop: Stop) -> None:
         """Bound the tier, and find out how often each option should be served."""
         relaxation = Relaxation(self.instance)
         if level:
             limit_cost(relaxation.cp, relaxation.missed_weight(), self.cost(0))
         cost = relaxation.ranks() if level else relaxation.missed_weight()
-        outcome = minimise(relaxation.cp, cost, options, limit)
+        outcome = minimise(relaxation.cp, cost, options, stop)
         self._raise_bound(level, outcome.bound)
         if outcome.values is not None:
             self._targets = relaxation.targets(outcome.values)
-        if outcome.interrupted:
-            raise Interrupted
 
-    def _rounds(self, level: int, clock: Clock) -> Iterator[bool]:
+    def _rounds(self, level: int, stop: Stop) -> Iterator[bool]:
         """Whether each step found a better answer; ends when that becomes too rare for what the exact model can do."""
         in_vain, packings = 0, _FIRST
-        while in_vain < _ROUNDS or not (clock.end is None or self._bins <= _SMALL):
+        while in_vain < _ROUNDS or not (stop.seconds() == inf or self._bins <= _SMALL):
             better = False
             dive = self._bins <= _MANY or in_vain > 0
-            for step in self._steps(level, clock, packings, dive=dive):
+            for step in self._steps(level, stop, packings, dive=dive):
                 better |= step
                 yield step
             packings = min(2 * packings, _MOST)
             in_vain = 0 if better else in_vain + 1
 
-    def _steps(self, level: int, clock: Clock, packings: int, *, dive: bool) -> Iterator[bool]:
+    def _steps(self, level: int, stop: Stop, packings: int, *, dive: bool) -> Iterator[bool]:
         """A round: packings, the restricted master problem, and the diving heuristic or large-neighbourhood search."""
         for _ in range(packings):
             yield self._search.construct(self._targets)
-        yield self._search.combine(self.cost(0) if level else None, clock)
+        yield self._search.combine(self.cost(0) if level else None, stop)
         if dive:
-            yield from self._dive(level, clock)
+            yield from self._dive(level, stop)
         else:
             for _ in range(_POLISHED):
-                yield self._search.polish(clock)
+                yield self._search.polish(stop)
 
-    def _dive(self, level: int, clock: Clock) -> Iterator[bool]:
+    def _dive(self, level: int, stop: Stop) -> Iterator[bool]:
         """The answers of the diving heuristic."""
         target = DivingTarget(level, self.bounds[level], lambda: self.cost(level), self.cost(0))
         dive = DivingHeuristic(self._search.columns, self._pricer, self.options, target)
         order = self._search.random.permutation(len(self.instance.bin_types)).tolist()
-        yield from map(self._search.consider, dive.run(order, clock))
+        yield from map(self._search.consider, dive.run(order, stop))
 
-    def _prove(self, level: int, options: Options, clock: Clock, watch: Watch | None) -> None:
+    def _prove(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
         """Let the exact model decide."""
         model = ExactModel(self.instance)
         if level:
             limit_cost(model.cp, model.missed_weight(), self.cost(0))
         model.hint(self._search.best)
         cost = model.ranks() if level else model.missed_weight()
-        outcome = minimise(model.cp, cost, options, clock.left(), watch)
+        outcome = minimise(model.cp, cost, options, stop, watch)
         self._raise_bound(level, outcome.bound)
         if outcome.values is not None:
             self._search.learn(model.read(outcome.values))
-        if outcome.interrupted:
-            raise Interrupted
 
     def _learn_best(self) -> bool:
         """Keep the best answer of the search if it is better than what was known."""

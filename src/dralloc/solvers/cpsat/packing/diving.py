@@ -12,15 +12,14 @@ from itertools import cycle, islice
 from math import floor
 from typing import Final, NamedTuple
 
-from dralloc.solvers.cpsat.interrupt import Interrupted
 from dralloc.solvers.cpsat.linear import LinearSolution
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.columns import Column, Columns, PackingSolution, costs_of, left_of
 from dralloc.solvers.cpsat.packing.exact import ExactModel
 from dralloc.solvers.cpsat.packing.pricing import Pricer, is_better, restricted
 from dralloc.solvers.cpsat.packing.restricted_master import ColumnChoice, RestrictedMaster
-from dralloc.solvers.cpsat.packing.search import Clock
-from dralloc.solvers.cpsat.search import Limit, limit_cost, minimise
+from dralloc.solvers.cpsat.search import limit_cost, minimise
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["DivingHeuristic", "DivingTarget"]
 
@@ -69,10 +68,10 @@ class DivingHeuristic:
         self.target = target
         self.answer: PackingSolution = [[] for _ in self.instance.bin_types]
 
-    def run(self, order: Sequence[int], clock: Clock) -> Iterator[PackingSolution]:
+    def run(self, order: Sequence[int], stop: Stop) -> Iterator[PackingSolution]:
         """The answers that the dive leads to. Bin types are priced in the given order."""
         while bins := self._free(order):
-            found = self._solve(bins, clock)
+            found = self._solve(bins, stop)
             if found is None:
                 return
             if not any(found.values()):  # nothing fits any more
@@ -80,7 +79,7 @@ class DivingHeuristic:
                 return
             self._keep(found)
             if sum((bins := self._free(order)).values()) <= _FEW:
-                yield self._decided(bins, clock)
+                yield self._decided(bins, stop)
 
     def _free(self, order: Sequence[int]) -> dict[int, int]:
         """By bin type, the bins that have no column yet."""
@@ -90,38 +89,38 @@ class DivingHeuristic:
         }
         return {bin_type: number for bin_type, number in free.items() if number}
 
-    def _solve(self, bins: Mapping[int, int], clock: Clock) -> dict[int, list[tuple[Column, float]]] | None:
+    def _solve(self, bins: Mapping[int, int], stop: Stop) -> dict[int, list[tuple[Column, float]]] | None:
         """By column generation: the columns with copies of each bin type, when none is better or the cost is low."""
         bin_types, idle = cycle(bins), 0
-        while not clock.over():
+        while not stop.reached():
             choices = {
                 bin_type: ColumnChoice(list(self.columns.of_bin_type[bin_type].values()), number)
                 for bin_type, number in bins.items()
             }
             master = RestrictedMaster(self.instance, choices, left_of(self.instance, self.answer))
-            found, cost = self._fractional(master, clock)
+            found, cost = self._fractional(master, stop)
             if found is None:
                 return None
             if cost <= self.target.bound + _WHOLE or idle >= len(bins):
                 return master.read(found.values) if cost <= self.target.best() - 1 + _WHOLE else None
             prices = [abs(found.duals[row]) for row in master.rows_of_options]
             for bin_type in islice(bin_types, -(-len(bins) // _TURNS)):
-                idle = 0 if self._price(bin_type, prices, clock) else idle + 1
+                idle = 0 if self._price(bin_type, prices, stop) else idle + 1
         return None
 
-    def _fractional(self, master: RestrictedMaster, clock: Clock) -> tuple[LinearSolution | None, float]:
+    def _fractional(self, master: RestrictedMaster, stop: Stop) -> tuple[LinearSolution | None, float]:
         """The best copies with fractions allowed, and the cost of all bins with them."""
         cost, spent = master.missed_weight(), 0
         if self.target.level:
             limit_cost(master.cp, cost, self.target.missed)
             cost, spent = master.ranks(), costs_of(self.instance, self.answer)[1]
-        found = master.fractional(cost, clock.left())
+        found = master.fractional(cost, stop)
         values = found.values if found else []
         return found, spent + sum(factor * values[variable.index] for variable, factor in cost if values)
 
-    def _price(self, bin_type: int, prices: Sequence[float], clock: Clock) -> bool:
+    def _price(self, bin_type: int, prices: Sequence[float], stop: Stop) -> bool:
         """Add the best column of a bin type, if its reduced cost is negative: True."""
-        column = self.pricer.best(bin_type, prices, clock.left())
+        column = self.pricer.best(bin_type, prices, stop)
         if column is None or not is_better(column, list(self.columns.of_bin_type[bin_type].values()), prices):
             return False
         return self.columns.add_column(bin_type, column)
@@ -136,13 +135,11 @@ class DivingHeuristic:
         for bin_type, column, number in whole:
             self.answer[bin_type] = [*self.answer[bin_type], (column, number)]
 
-    def _decided(self, bins: Mapping[int, int], clock: Clock) -> PackingSolution:
+    def _decided(self, bins: Mapping[int, int], stop: Stop) -> PackingSolution:
         """The answer with the bins that are left decided by the exact model."""
         model = ExactModel(restricted(self.instance, bins, left_of(self.instance, self.answer)))
         model.miss_at_least(self.target.missed if self.target.level else self.target.bound)
-        outcome = minimise(model.cp, model.both(), self.options, Limit(clock.left(), _EFFORT))
-        if outcome.interrupted:
-            raise Interrupted
+        outcome = minimise(model.cp, model.both(), self.options, stop.limited(_EFFORT))
         answer = list(self.answer)
         if outcome.values is not None:
             packing = model.read(outcome.values)

@@ -8,12 +8,12 @@ from typing import Final
 
 import numpy as np
 
-from dralloc.solvers.cpsat.interrupt import Interrupted
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.columns import Column, left_of
 from dralloc.solvers.cpsat.packing.exact import ExactModel
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.search import minimise
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["Pricer", "is_better", "restricted"]
 
@@ -40,16 +40,14 @@ class Pricer:
         self.options = options
         self._models: dict[int, ExactModel] = {}
 
-    def best(self, bin_type: int, prices: Sequence[float], limit: float | None) -> Column | None:
+    def best(self, bin_type: int, prices: Sequence[float], stop: Stop) -> Column | None:
         """The column of most worth at the prices (the dual values) of the options; None if the time is over."""
         if bin_type not in self._models:
             self._models[bin_type] = ExactModel(restricted(self.instance, {bin_type: 1}, left_of(self.instance, [])))
         model = self._models[bin_type]
         unit = _UNIT / (max(prices) or 1.0)
         cost = [(variable, -round(unit * prices[option])) for option, variable in model.bins[0].placed.items()]
-        outcome = minimise(model.cp, cost, self.options, limit)
-        if outcome.interrupted:
-            raise Interrupted
+        outcome = minimise(model.cp, cost, self.options, stop)
         if outcome.values is None:
             return None
         packing = model.read(outcome.values)

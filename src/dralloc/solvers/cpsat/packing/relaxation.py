@@ -22,6 +22,7 @@ from ortools.sat.python import cp_model
 from dralloc.solvers.cpsat.linear import solve_linear
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.rows import Term
+from dralloc.solvers.cpsat.stopping import Stop
 
 _SIZE: Final = 0.001
 """What size weighs beside prices."""
@@ -89,9 +90,9 @@ class Relaxation:
         """By option and area, how many are placed, given the values of all variables."""
         return {place: values[variable.index] for place, variable in self.placed.items()}
 
-    def prices(self) -> Prices:
+    def prices(self, stop: Stop) -> Prices:
         """What one more item would be worth in the first tier, with fractions allowed."""
-        found = solve_linear(self.cp, self.missed_weight())
+        found = solve_linear(self.cp, self.missed_weight(), stop)
         return {place: abs(found.duals[row.index]) for place, row in self._rows.items()} if found else {}
 
 

@@ -23,6 +23,7 @@ from dralloc.solvers.cpsat.packing.columns import Column
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.rows import Term
 from dralloc.solvers.cpsat.search import as_one
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["ColumnChoice", "RestrictedMaster"]
 
@@ -99,9 +100,9 @@ class RestrictedMaster:
         """Both tiers as one cost."""
         return as_one(self.missed_weight(), self.ranks())
 
-    def fractional(self, cost: Sequence[Term], limit: float | None) -> LinearSolution | None:
+    def fractional(self, cost: Sequence[Term], stop: Stop) -> LinearSolution | None:
         """The best copies with fractions allowed."""
-        return solve_linear(self.cp, cost, limit)
+        return solve_linear(self.cp, cost, stop)
 
     def read(self, values: Sequence[float]) -> dict[int, list[tuple[Column, float]]]:
         """By bin type, the columns with copies, given the values of all variables."""

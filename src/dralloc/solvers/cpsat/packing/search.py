@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import floor
-from time import perf_counter
 from typing import Final
 
 import numpy as np
 
-from dralloc.solvers.cpsat.interrupt import Interrupted, asked_to_stop
 from dralloc.solvers.cpsat.linear import LinearSolution
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.columns import Column, Columns, Costs, PackingSolution, costs_of, left_of
 from dralloc.solvers.cpsat.packing.construction import ConstructiveHeuristic, Packing, Targets
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.packing.restricted_master import ColumnChoice, RestrictedMaster
-from dralloc.solvers.cpsat.search import Limit, limit_cost, minimise
+from dralloc.solvers.cpsat.search import limit_cost, minimise
+from dralloc.solvers.cpsat.stopping import Stop
 
-__all__ = ["Clock", "PackingSearch"]
+__all__ = ["PackingSearch"]
 
 _NOISES: Final = (0.2, 0.1, 0.4, 0.0)
 """By how much packings differ, in turn."""
@@ -35,21 +34,6 @@ _WHOLE: Final = 1e-6
 """What a value may lack to be an integer."""
 
 
-class Clock:
-    """The time that is left."""
-
-    def __init__(self, limit: float | None) -> None:
-        self.end = None if limit is None else perf_counter() + limit
-
-    def left(self) -> float | None:
-        """Seconds; None for no limit."""
-        return None if self.end is None else max(0.0, self.end - perf_counter())
-
-    def over(self) -> bool:
-        """Whether it has run out, or the search was asked to stop."""
-        return asked_to_stop() or (self.end is not None and perf_counter() >= self.end)
-
-
 class PackingSearch:
     """Looks for answers, as long as it is asked to.
 
@@ -57,17 +41,18 @@ class PackingSearch:
     ----------
     instance
         What is to be packed.
-    heuristics
-        Constructive heuristics that take turns.
     options
         The seed.
+
+    Attributes
+    ----------
+    heuristics
+        Constructive heuristics that take turns.
     """
 
-    def __init__(
-        self, instance: PackingInstance, heuristics: Sequence[ConstructiveHeuristic], options: Options
-    ) -> None:
+    def __init__(self, instance: PackingInstance, options: Options) -> None:
         self.instance = instance
-        self.heuristics = heuristics
+        self.heuristics: Sequence[ConstructiveHeuristic] = ()
         self.options = replace(options, time_limit=None)
         self.random = np.random.default_rng(options.seed)
         self.columns = Columns(instance)
@@ -93,12 +78,11 @@ class PackingSearch:
         self.number += 1
         return self.learn(self.heuristics[place].construct(targets, self.random, _NOISES[turn % len(_NOISES)]))
 
-    def construct_densely(self) -> None:
+    def construct_densely(self) -> Iterator[bool]:
         """Construct packings that take the most weight per price first, whatever the relaxation places."""
-        for heuristic in self.heuristics:
-            self.learn(heuristic.construct_densely(self.random))
+        return (self.learn(heuristic.construct_densely(self.random)) for heuristic in self.heuristics)
 
-    def combine(self, missed: int | None, clock: Clock) -> bool:
+    def combine(self, missed: int | None, stop: Stop) -> bool:
         """Solve the restricted master problem: with fractions, then in integers where there are any.
 
         If the weight that is missed at most is given, what counts is the second tier.
@@ -114,16 +98,16 @@ class PackingSearch:
         if missed is not None:
             limit_cost(master.cp, cost, missed)
             cost = master.ranks()
-        found = master.fractional(cost, clock.left())
+        found = master.fractional(cost, stop)
         if found is None:
             return False
         whole: PackingSolution = [[] for _ in self.instance.bin_types]
         for bin_type, columns in master.read(found.values).items():
             whole[bin_type] = [(column, number) for column, value in columns if (number := floor(value + _WHOLE))]
         self._rank_columns(master, found)
-        return self._complete(whole, clock)
+        return self._complete(whole, stop)
 
-    def polish(self, clock: Clock) -> bool:
+    def polish(self, stop: Stop) -> bool:
         """A step of large-neighbourhood search: some bins of the best answer get new columns."""
         used = [
             (bin_type, place) for bin_type, chosen in enumerate(self.best) for place in range(sum(n for _, n in chosen))
@@ -135,9 +119,9 @@ class PackingSearch:
         kept = list(self.best)
         for bin_type, places in freed.items():
             kept[bin_type] = _without(self.best[bin_type], set(places))
-        return self._complete(kept, clock)
+        return self._complete(kept, stop)
 
-    def _complete(self, whole: PackingSolution, clock: Clock) -> bool:
+    def _complete(self, whole: PackingSolution, stop: Stop) -> bool:
         """Choose columns for the bins that have none, for the demand that is left."""
         left = [
             len(bin_type.instances) - sum(n for _, n in chosen)
@@ -151,15 +135,12 @@ class PackingSearch:
         if not choices:
             return self.consider(whole)
         master = RestrictedMaster(self.instance, choices, left_of(self.instance, whole))
-        outcome = minimise(master.cp, master.both(), self.options, Limit(clock.left(), 1.0 + sum(left) / 100))
+        outcome = minimise(master.cp, master.both(), self.options, stop.limited(1.0 + sum(left) / 100))
         answer = list(whole)
         if outcome.values is not None:
             for bin_type, chosen in master.read(outcome.values).items():
                 answer[bin_type] = [*whole[bin_type], *((column, int(number)) for column, number in chosen)]
-        better = self.consider(answer)
-        if outcome.interrupted:
-            raise Interrupted
-        return better
+        return self.consider(answer)
 
     def _choice(self, bin_type: int) -> list[Column]:
         """The columns of least reduced cost, and those of the best answer."""

@@ -1,0 +1,129 @@
+"""When a solve comes to an end, and what it has by then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+
+import pytest
+
+from dralloc.check import check
+from dralloc.choices import Goal
+from dralloc.problem import Problem
+from dralloc.solution import Status
+from dralloc.solvers.cpsat import Options, run, solve
+from dralloc.solvers.cpsat.assemble import build_for
+from dralloc.solvers.cpsat.candidates import survey
+from dralloc.solvers.cpsat.component import Component
+from dralloc.solvers.cpsat.components import components
+from dralloc.solvers.cpsat.division import divide
+from dralloc.solvers.cpsat.stopping import Cancelled, Deadline, Stop, Stopped
+from dralloc.solvers.first_fit import first_fit
+from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder
+from solvers.cpsat.test_cpsat_solve import hard, in_order
+
+
+def nodes_with_room() -> Problem:
+    """Three nodes of four devices, and five pods: two nodes would do."""
+    builder = ProblemBuilder(nodes=3)
+    for node in (0, 1, 2) * 4:
+        builder.device(node)
+    for _ in range(5):
+        builder.pod(builder.claim(AlternativeSpec()))
+    return builder.problem()
+
+
+def test_without_a_reason_nothing_stops() -> None:
+    stop = Stop()
+    assert stop.seconds() == inf
+    assert list(stop.each("abc")) == ["a", "b", "c"]
+
+
+def test_a_deadline_that_is_over_stops() -> None:
+    with pytest.raises(Stopped):
+        Stop(Deadline(0.0)).check()
+
+
+def test_the_earlier_deadline_counts() -> None:
+    stop = Stop.after(50.0)
+    assert stop.within(inf) is stop
+    assert stop.within(100.0) is stop
+    assert stop.within(10.0).seconds() <= 10.0
+    assert stop.within(0.0).reached()
+
+
+def test_what_is_cancelled_is_cancelled_for_all_that_was_made_of_it() -> None:
+    stop = Stop.after(50.0)
+    part = stop.within(10.0).limited(1.0)
+    assert part.effort == 1.0
+    stop.cancelled.cancel()
+    assert part.reached()
+
+
+def test_somebody_else_can_say_so() -> None:
+    answers = iter([False, False, True])
+    stop = Stop(cancelled=Cancelled(lambda: next(answers)))
+    assert [stop.reached() for _ in range(3)] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda problem, stop: survey(problem, stop=stop),
+        lambda problem, stop: components(problem, survey(problem), stop=stop),
+        lambda problem, stop: build_for(problem, survey(problem).sites, stop),
+        lambda problem, stop: build_for(problem, survey(problem).sites, stop, named=True),
+        lambda problem, stop: divide(problem, lambda demands: survey(problem, demands), stop=stop),
+    ],
+    ids=["survey", "components", "model", "named model", "classes"],
+)
+@pytest.mark.parametrize("questions", [0, 1, 5, 10])
+def test_every_phase_stops_on_the_way(step: Callable[[Problem, Stop], object], questions: int) -> None:
+    left = iter([False] * questions)
+    with pytest.raises(Stopped):
+        step(nodes_with_room(), Stop(cancelled=Cancelled(lambda: next(left, True))))
+
+
+@pytest.mark.parametrize("goal", list(Goal))
+@pytest.mark.parametrize("per_device", [False, True])
+def test_without_time_the_answer_in_hand_is_given_back(goal: Goal, per_device: bool) -> None:
+    problem = hard()
+    hint = in_order(problem)
+    solution = solve(problem, Options(time_limit=1e-9, goal=goal, per_device=per_device), hint)
+    check(problem, solution)
+    assert solution.placements == hint.placements
+    assert solution.status is Status.FEASIBLE
+
+
+@pytest.mark.parametrize("goal", [goal for goal in Goal if goal is not Goal.NONE])
+def test_a_goal_is_looked_at_when_all_else_is_known(goal: Goal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiers before the goal are solved as without it: by classes, if these can express them."""
+    solved: list[int] = []
+    improve = Component.improve
+
+    def record(self: Component, level: int, *rest: object) -> None:
+        solved.append(level)
+        improve(self, level, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Component, "improve", record)
+    problem = nodes_with_room()
+    solution = solve(problem, Options(goal=goal), first_fit(problem))
+    assert [tier.name for tier in solution.tiers] == ["weight", "alternatives", goal.value]
+    assert solution.status is Status.OPTIMAL
+    assert set(solved) <= {2}
+
+
+def test_without_time_for_the_goal_the_tiers_before_it_are_as_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "components", stopped)
+    problem = nodes_with_room()
+    plain, solution = solve(problem), solve(problem, Options(goal=Goal.FEWEST_NODES))
+    assert solution.tiers[:2] == plain.tiers
+    assert solution.placements == plain.placements
+    assert not solution.tiers[2].proven
+
+
+def stopped(problem: Problem, _found: object, goal: Goal, _stop: Stop) -> list[tuple[int, ...]]:
+    """No components: as if the time was over if there is a goal."""
+    if goal is not Goal.NONE:
+        raise Stopped
+    return components(problem, survey(problem), goal)
