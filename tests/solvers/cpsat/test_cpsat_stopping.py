@@ -13,7 +13,7 @@ from dralloc.problem import Problem
 from dralloc.solution import Status
 from dralloc.solvers.cpsat import Options, run, solve
 from dralloc.solvers.cpsat.assemble import build_for
-from dralloc.solvers.cpsat.candidates import survey
+from dralloc.solvers.cpsat.candidates import CandidateSurvey, survey
 from dralloc.solvers.cpsat.component import Component
 from dralloc.solvers.cpsat.components import components
 from dralloc.solvers.cpsat.division import divide
@@ -122,8 +122,8 @@ def test_without_time_for_the_goal_the_tiers_before_it_are_as_without_it(monkeyp
     assert not solution.tiers[2].proven
 
 
-def stopped(problem: Problem, _found: object, goal: Goal, _stop: Stop) -> list[tuple[int, ...]]:
+def stopped(problem: Problem, found: CandidateSurvey, goal: Goal, _stop: Stop) -> list[tuple[int, ...]]:
     """No components: as if the time was over if there is a goal."""
     if goal is not Goal.NONE:
         raise Stopped
-    return components(problem, survey(problem), goal)
+    return components(problem, found, goal)
