@@ -44,7 +44,7 @@ NOT_A_NAME: Final = {
 REMAINING: Final = frozenset(
     _words(
         "class:Cap class:Cause class:Kind class:Model class:NotAsked class:Placed class:Quantity "
-        "class:RequestClass class:RequestClasses class:Turn class:Unplaced class:Use class:Wish module:others "
+        "class:Turn class:Unplaced class:Use class:Wish module:others "
         "module:raised module:rooms module:turn module:wishes word:dive word:funnel word:lab word:lesser "
         "word:minded word:situation word:witness"
     )

@@ -1,4 +1,4 @@
-"""What pictures are made of: classes and their colours, places to scale, texts that fit, SVG."""
+"""What pictures are made of: profiles and their colours, places to scale, texts that fit, SVG."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dralloc.plot import device_map
 from dralloc.plot.blocks import Box, blocks
 from dralloc.plot.canvas import fitted, off_screen, text_width
 from dralloc.plot.held_devices import held_devices
-from dralloc.plot.palette import CLASS_COLOURS, DARK, LIGHT, Palette, Theme
+from dralloc.plot.palette import DARK, LIGHT, PROFILE_COLOURS, Palette, Theme
 from dralloc.plot.physical_devices import rows
-from dralloc.plot.request_classes import UNKNOWN, RequestClass, RequestClasses, clean
+from dralloc.plot.request_profiles import UNKNOWN, RequestProfile, RequestProfiles, clean
 from dralloc.plot.svg import svg
 from wire import allocated, claim, cluster, device_class, gpus, node, request, resource_slice
 
@@ -36,14 +36,14 @@ from wire import allocated, claim, cluster, device_class, gpus, node, request, r
     ],
 )
 def test_kinds_are_named_by_what_they_compare(expression: str, short: str) -> None:
-    found = RequestClass("gpu.example.com", (expression,)).short
+    found = RequestProfile("gpu.example.com", (expression,)).short
     assert found == short or (len(short) > 20 and found.endswith(short[-4:]))
 
 
 def test_kinds_without_selectors_are_named_by_class_and_amounts() -> None:
-    assert RequestClass("gpu.example.com").short == "gpu"
-    assert RequestClass("gpu.example.com").label == "gpu.example.com"
-    assert RequestClass("gpu.example.com", amounts=(("memory", "10Gi"),)).label == "gpu.example.com 10Gi memory"
+    assert RequestProfile("gpu.example.com").short == "gpu"
+    assert RequestProfile("gpu.example.com").label == "gpu.example.com"
+    assert RequestProfile("gpu.example.com", amounts=(("memory", "10Gi"),)).label == "gpu.example.com 10Gi memory"
 
 
 def test_what_fonts_lack_is_replaced() -> None:
@@ -52,20 +52,20 @@ def test_what_fonts_lack_is_replaced() -> None:
 
 def test_a_kind_looks_the_same_in_every_plan() -> None:
     both = dralloc.compare(dralloc.load(ROOT / "models" / "h100-mig"))
-    palettes = [Palette(RequestClasses(plan.compiled.cluster)) for plan in (both.first_fit, both.optimal)]
-    classes = RequestClasses(both.optimal.compiled.cluster)
-    assert len(classes.all) == 7
-    first, best = ([palette.style(one) for one in classes.all] for palette in palettes)
+    palettes = [Palette(RequestProfiles(plan.compiled.cluster)) for plan in (both.first_fit, both.optimal)]
+    profiles = RequestProfiles(both.optimal.compiled.cluster)
+    assert len(profiles.all) == 7
+    first, best = ([palette.style(one) for one in profiles.all] for palette in palettes)
     assert first == best
     assert len(set(first)) == 7
 
 
 def test_more_kinds_than_colours_are_told_apart_by_hatches() -> None:
     wanted = [request(f"r{index}", f"device.attributes['x'].index == {index}") for index in range(20)]
-    classes = RequestClasses(cluster(device_class(), claim("many", *wanted)))
-    styles = {Palette(classes).style(request_class) for request_class in classes.all}
+    profiles = RequestProfiles(cluster(device_class(), claim("many", *wanted)))
+    styles = {Palette(profiles).style(profile) for profile in profiles.all}
     assert len(styles) == 20
-    assert classes.of(cluster(claim("x")).claims[0].key, "missing") is UNKNOWN
+    assert profiles.of(cluster(claim("x")).claims[0].key, "missing") is UNKNOWN
 
 
 def contrast(one: str, other: str) -> float:
@@ -85,7 +85,7 @@ def test_contrast_suffices(theme: Theme) -> None:
         assert contrast(text, theme.surface) >= 4.5
     for shape in (theme.first_fit, theme.optimum, theme.bound, theme.muted):  # what is grey has an outline
         assert contrast(shape, theme.surface) >= 3
-    for colour in (*CLASS_COLOURS, theme.used):
+    for colour in (*PROFILE_COLOURS, theme.used):
         assert contrast(theme.label, colour) >= 4.5
 
 
@@ -93,7 +93,7 @@ def boxes(source: Cluster, mode: ModeName = "optimal") -> dict[str, Box]:
     """The place of every device that is held, by ``unit: device``; of the last holder if there are several."""
     plan = dralloc.allocate(source, mode)
     problem = plan.compiled.problem
-    held = held_devices(plan, RequestClasses(source))
+    held = held_devices(plan, RequestProfiles(source))
     return {
         f"{unit.title}: {problem.devices[block.holding.device].id.device}": block.box
         for row in rows(problem)
@@ -116,7 +116,7 @@ def test_shares_are_stacked_to_scale() -> None:
     source = dralloc.load(ROOT / "models" / "keps" / "5075-eight-shares")
     plan = dralloc.allocate(source)
     (row,) = rows(plan.compiled.problem)
-    found = blocks(plan.compiled.problem, row.units[0], held_devices(plan, RequestClasses(source)))
+    found = blocks(plan.compiled.problem, row.units[0], held_devices(plan, RequestProfiles(source)))
     assert [block.box for block in found] == [Box(0, index / 8, 1, 1 / 8) for index in range(8)]
 
 
@@ -127,7 +127,7 @@ def test_partitions_without_places_are_stacked_to_scale() -> None:
 
 def test_what_was_allocated_before_is_held() -> None:
     source = cluster(node(), device_class(), resource_slice(gpus(2)), allocated("old", {"device": "gpu-1"}))
-    (one,) = held_devices(dralloc.allocate(source), RequestClasses(source))
+    (one,) = held_devices(dralloc.allocate(source), RequestProfiles(source))
     assert (one.claim.name, one.new, one.device) == ("old", False, 1)
 
 

@@ -1,4 +1,4 @@
-"""MinkowskiSum that can be taken, against trying all of them."""
+"""Sums that can be taken, against trying all of them."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from dralloc.problem import Demand, Problem
 from dralloc.solvers.cpsat import Options
 from dralloc.whatif.copy_count import count_copies
 from dralloc.whatif.divide import divide
-from dralloc.whatif.front import Vector, find_front
+from dralloc.whatif.front import find_front
 from dralloc.whatif.isolated_first_fit import isolated_first_fit
 from dralloc.whatif.joint_packing import JointPacking
 from dralloc.whatif.minkowski import minkowski_sum
@@ -102,28 +102,20 @@ def test_equal_cards_are_solved_once() -> None:
     assert [(each.times, each.vectors) for each in sums.sets] == [(8, ((2, 0), (0, 1)))]
 
 
-def front_of_the_whole(mix: JointPacking) -> tuple[Vector, ...]:
-    def reach(least: Vector, last: int) -> Vector | None:
-        placed = mix.reach(least, last)
-        return None if placed is None else placed.numbers
-
-    return find_front(mix.most, reach).points
-
-
 def agree(problem: Problem, demands: Sequence[Demand]) -> None:
-    """MinkowskiSum over nodes give what the whole gives, in the best case and by first fit."""
+    """Sums over nodes give what the whole gives, in the best case and by first fit."""
     alone = [count_copies(problem, demand).bound for demand in demands]
     most = tuple(number for number in alone if number is not None)
     assume(len(most) == len(demands) > 1 and sum(most) <= MANY)
-    mix, sums = JointPacking(problem, demands, most), minkowski_sum(problem, demands, most, Options())
+    packing, sums = JointPacking(problem, demands, most), minkowski_sum(problem, demands, most, Options())
     assume(sums is not None)
     assert sums is not None
     points = find_front(most, sums.reach).points
-    assert points == front_of_the_whole(mix)
+    assert points == find_front(most, packing.reach).points
     isolated = isolated_first_fit(problem, demands, most)
     for numbers in points if isolated is not None else ():
         greedy = isolated.first_fit(numbers) if isolated is not None else None
-        assert greedy is None or greedy == mix.first_fit(numbers)
+        assert greedy is None or greedy == packing.first_fit(numbers)
 
 
 @THOROUGH

@@ -25,12 +25,12 @@ THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, supp
 
 @st.composite
 def workloads(draw: st.DrawFn) -> tuple[Problem, list[Demand], list[int]]:
-    """An empty placed without devices that are shared, and demands for one device each, with numbers."""
-    placed = draw(crowds())
-    assume(not any(device.shareable for device in placed.devices))
-    counters = tuple(replace(counter, free=counter.total) for counter in placed.counters)
-    problem = replace(placed, usage=Usage(frozenset(), {}, {}), counters=counters)
-    demands = [single(demand) for demand in placed.demands[:3]]
+    """An empty problem without devices that are shared, and demands for one device each, with numbers."""
+    problem = draw(crowds())
+    assume(not any(device.shareable for device in problem.devices))
+    counters = tuple(replace(counter, free=counter.total) for counter in problem.counters)
+    problem = replace(problem, usage=Usage(frozenset(), {}, {}), counters=counters)
+    demands = [single(demand) for demand in problem.demands[:3]]
     return problem, demands, [draw(st.integers(1, 5)) for _ in demands]
 
 
@@ -54,8 +54,8 @@ def test_the_best_layouts_serve_as_many_as_partitions_on_demand(
     problem, demands, needs = workload
     found = compared(problem, demands, needs)
     few = [1 for _ in needs]
-    placed = replace(problem, demands=tuple(one for demand in demands for one in copies(demand, 1)))
-    assert sum(compared(problem, demands, few).on_demand) == brute_force.best(placed)[0]
+    once = replace(problem, demands=tuple(one for demand in demands for one in copies(demand, 1)))
+    assert sum(compared(problem, demands, few).on_demand) == brute_force.best(once)[0]
     assert sum(found.on_demand) == found.bound == found.plans[-1].total
     totals = [plan.total for plan in found.plans]
     assert totals == sorted(totals)

@@ -1,6 +1,6 @@
 """Pictures of answers, with matplotlib (extra ``plot``).
 
-Every function draws onto the axes that it is given, or onto a new figure, and returns the axes. Equal classes of
+Every function draws onto the axes that it is given, or onto a new figure, and returns the axes. Equal profiles of
 requests have equal colours in all pictures of a cluster. Under a dark matplotlib style the pictures are dark.
 
 >>> from dralloc.plot import device_map

@@ -10,7 +10,7 @@ from matplotlib.ticker import PercentFormatter
 from dralloc.plot.canvas import WIDTH, axes
 from dralloc.plot.descriptions import of_demand
 from dralloc.plot.palette import Theme, theme
-from dralloc.plot.request_classes import clean
+from dralloc.plot.request_profiles import clean
 from dralloc.plot.styling import TEXT, tidy
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from dralloc.plot.map_layout import MapLayout, held_in, lay_out, most_telling
 from dralloc.plot.map_legend import Entry, Legend
 from dralloc.plot.palette import Palette, theme
 from dralloc.plot.physical_devices import rows
-from dralloc.plot.request_classes import RequestClass, RequestClasses
+from dralloc.plot.request_profiles import RequestProfile, RequestProfiles
 
 __all__ = ["device_map"]
 
@@ -55,19 +55,19 @@ def device_map(
         One unit of its data is one point.
     """
     problem = plan.compiled.problem
-    classes = RequestClasses(plan.compiled.cluster)
-    held = held_devices(plan, classes)
+    profiles = RequestProfiles(plan.compiled.cluster)
+    held = held_devices(plan, profiles)
     only_here = _only_here(plan, beside)
     every = rows(problem)
-    others = () if beside is None else held_devices(beside, classes)
+    others = () if beside is None else held_devices(beside, profiles)
     either = only_here if beside is None else only_here | _only_here(beside, plan)
     shown = most_telling(every, _tellings((*held, *others), either), max_nodes)
     heading = _heading(plan) if title is None else title
     top = _TITLE_HEIGHT if heading else 0.0
-    legend = Legend.of(_entries(held, classes, Palette(classes), starred=bool(only_here)), top)
+    legend = Legend.of(_entries(held, profiles, Palette(profiles), starred=bool(only_here)), top)
     layout = lay_out(problem, shown, held_in(problem, held), len(every) - len(shown), legend.bottom)
     drawing = Drawing.on(
-        _prepared(ax, layout, of_map(plan, sorted(map(str, only_here)))), layout.height, theme(), Palette(classes)
+        _prepared(ax, layout, of_map(plan, sorted(map(str, only_here)))), layout.height, theme(), Palette(profiles)
     )
     drawing.heading(heading)
     drawing.legend(legend)
@@ -107,12 +107,12 @@ def _tellings(held: tuple[HeldDevice, ...], in_one_only: frozenset[ClaimKey]) ->
 
 
 def _entries(
-    held: tuple[HeldDevice, ...], classes: RequestClasses, palette: Palette, *, starred: bool
+    held: tuple[HeldDevice, ...], profiles: RequestProfiles, palette: Palette, *, starred: bool
 ) -> Iterator[Entry]:
-    drawn: dict[RequestClass, None] = {one.request_class: None for one in held if one.new}
-    for request_class in classes.all:
-        if request_class in drawn:
-            yield Entry(request_class.label, palette.style(request_class))
+    drawn: dict[RequestProfile, None] = {one.profile: None for one in held if one.new}
+    for profile in profiles.all:
+        if profile in drawn:
+            yield Entry(profile.label, palette.style(profile))
     if any(not one.new for one in held):
         yield Entry("allocated before", None)
     if starred:
@@ -124,4 +124,4 @@ def _tip(plan: Plan, one: HeldDevice) -> str:
     device = plan.compiled.problem.devices[one.device].id
     what = "admin access" if one.admin else "placed" if one.new else "allocated before"
     owner = str(one.claim) if one.owner == one.claim else f"{one.owner}, claim {one.claim.name}"
-    return f"{owner}: {one.request_class.label} on {device} ({what})"
+    return f"{owner}: {one.profile.label} on {device} ({what})"

@@ -14,7 +14,7 @@ from dralloc.plot.canvas import axes, fitted
 from dralloc.plot.descriptions import of_gains
 from dralloc.plot.gains import Gain, gains
 from dralloc.plot.palette import Palette, Style, Theme, theme
-from dralloc.plot.request_classes import RequestClasses, clean
+from dralloc.plot.request_profiles import RequestProfiles, clean
 from dralloc.plot.styling import SMALL, TEXT, name_rows, tidy
 
 __all__ = ["gained"]
@@ -45,20 +45,20 @@ _SIGNS: Final = {"only_optimum": "\N{BLACK STAR}", "only_first_fit": "\N{WHITE C
 def gained(
     comparison: Comparison, ax: Axes | None = None, *, most: int = 16, title: str = "What only the optimum places"
 ) -> Axes:
-    """Draw how many demands of each request class both answers place, only one of them, or none.
+    """Draw how many demands of each request profile both answers place, only one of them, or none.
 
     Parameters
     ----------
     most
-        The most classes of demands to draw: those with most that only the optimum places, then those with most demands.
+        The most rows to draw: those with most that only the optimum places, then those with most demands.
     """
-    colours, palette = theme(), Palette(RequestClasses(comparison.optimal.compiled.cluster))
+    colours, palette = theme(), Palette(RequestProfiles(comparison.optimal.compiled.cluster))
     found = gains(comparison)
     order = sorted(range(len(found)), key=lambda place: (-found[place].only_optimum, -found[place].total))
     shown = [found[place] for place in sorted(order[:most])]
     ax = axes(ax, _MARGINS + _ROW * max(len(shown), 1), says=of_gains(found))
     for place, gain in enumerate(shown):
-        _bar(ax, colours, place, gain, palette.style(gain.request_class))
+        _bar(ax, colours, place, gain, palette.style(gain.profile))
     name_rows(ax, colours, [fitted(clean(gain.wants), TEXT, _LABEL) for gain in shown])
     ax.set_xlim(0, max((gain.total for gain in shown), default=1) * 1.01)
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dralloc.api import DeviceRequestAllocationResult, ResourceClaim
 from dralloc.names import ClaimKey, DeviceID
 from dralloc.plan import Plan
-from dralloc.plot.request_classes import RequestClass, RequestClasses
+from dralloc.plot.request_profiles import RequestProfile, RequestProfiles
 from dralloc.problem import Claim, Problem
 from dralloc.solution import Grant, Placement
 
@@ -23,8 +23,8 @@ class HeldDevice:
     ----------
     owner
         The demand that it was placed with; the claim itself if it was allocated before.
-    claim, request_class
-        The claim, and the request class of the request that is served.
+    claim, profile
+        The claim, and the request profile of the request that is served.
     device
         Index of the device.
     new
@@ -39,7 +39,7 @@ class HeldDevice:
 
     owner: ClaimKey
     claim: ClaimKey
-    request_class: RequestClass
+    profile: RequestProfile
     device: int
     new: bool
     amounts: tuple[tuple[str, int], ...] = ()
@@ -47,7 +47,7 @@ class HeldDevice:
     admin: bool = False
 
 
-def held_devices(plan: Plan, classes: RequestClasses) -> tuple[HeldDevice, ...]:
+def held_devices(plan: Plan, profiles: RequestProfiles) -> tuple[HeldDevice, ...]:
     """Everything that is held once the plan is carried out: first what was held before, both in order."""
     problem = plan.compiled.problem
     devices = {device.id: index for index, device in enumerate(problem.devices)}
@@ -55,13 +55,13 @@ def held_devices(plan: Plan, classes: RequestClasses) -> tuple[HeldDevice, ...]:
         holding
         for claim in plan.compiled.cluster.claims
         if claim.status.allocation is not None
-        for holding in _before(claim, problem, devices, classes)
+        for holding in _before(claim, problem, devices, profiles)
     )
-    return (*before, *(_new(plan, *grant, classes) for grant in plan.grants()))
+    return (*before, *(_new(plan, *grant, profiles) for grant in plan.grants()))
 
 
 def _before(
-    claim: ResourceClaim, problem: Problem, devices: Mapping[DeviceID, int], classes: RequestClasses
+    claim: ResourceClaim, problem: Problem, devices: Mapping[DeviceID, int], profiles: RequestProfiles
 ) -> Iterator[HeldDevice]:
     results: tuple[DeviceRequestAllocationResult, ...] = ()
     if claim.status.allocation is not None:
@@ -70,19 +70,19 @@ def _before(
         device = devices.get(result.device_id)
         if device is not None:
             amounts = tuple((name, amount.nanos) for name, amount in result.consumed_capacity.items())
-            request_class = classes.of(claim.key, result.request)
+            profile = profiles.of(claim.key, result.request)
             counters = problem.devices[device].consumes
-            yield HeldDevice(claim.key, claim.key, request_class, device, False, amounts, counters, result.admin_access)
+            yield HeldDevice(claim.key, claim.key, profile, device, False, amounts, counters, result.admin_access)
 
 
-def _new(plan: Plan, placement: Placement, claim: Claim, grant: Grant, classes: RequestClasses) -> HeldDevice:
+def _new(plan: Plan, placement: Placement, claim: Claim, grant: Grant, profiles: RequestProfiles) -> HeldDevice:
     problem = plan.compiled.problem
     alternative = claim.requests[grant.request].alternatives[grant.alternative]
     charge = problem.eligibility.charge(alternative.index, grant.device)
     return HeldDevice(
         owner=plan.demands[placement.demand].key,
         claim=claim.key,
-        request_class=classes.of(claim.key, str(alternative.name)),
+        profile=profiles.of(claim.key, str(alternative.name)),
         device=grant.device,
         new=True,
         amounts=charge.capacity if charge else (),

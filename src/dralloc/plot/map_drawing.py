@@ -17,7 +17,7 @@ from dralloc.plot.held_devices import HeldDevice
 from dralloc.plot.map_layout import MapLayout, MapText, Spot
 from dralloc.plot.map_legend import SWATCH, TEXT, Legend
 from dralloc.plot.palette import Palette, Style, Theme
-from dralloc.plot.request_classes import clean
+from dralloc.plot.request_profiles import clean
 
 __all__ = ["Drawing"]
 
@@ -100,7 +100,7 @@ class Drawing:
         width, height = box.width * spot.width - 1.6, box.height * spot.height - 1.6
         if width <= 0 or height <= 0:
             return
-        style = self.palette.style(holding.request_class) if holding.new else self._used()
+        style = self.palette.style(holding.profile) if holding.new else self._used()
         patch = self._filled(left, top, width, height, style)
         patch.set_gid(gid)
         patch.set_label("_" + clean(tips.get(holding, "")))
@@ -112,14 +112,14 @@ class Drawing:
         room, name = width - 2 * _PADDING, clean(holding.owner.name)
         if height < TEXT + 2:
             return
-        request_class = fitted(mark + holding.request_class.short, TEXT, room, bold=True, least=2)
+        profile = fitted(mark + holding.profile.short, TEXT, room, bold=True, least=2)
         middle, plain = top + height / 2, Font(self.theme.label)
         two = height >= 2 * TEXT + 6
-        self._write(request_class, left + _PADDING, middle - 5.5 if two else middle, plain._replace(bold=True))
+        self._write(profile, left + _PADDING, middle - 5.5 if two else middle, plain._replace(bold=True))
         if two:
             self._write(fitted(name, TEXT, room), left + _PADDING, middle + 5.5, plain)
         else:
-            name = fitted(name, TEXT, room - text_width(request_class, TEXT, bold=True) - _PADDING, least=6)
+            name = fitted(name, TEXT, room - text_width(profile, TEXT, bold=True) - _PADDING, least=6)
             self._write(name, left + width - _PADDING, middle, plain._replace(align="right"))
 
     def _used(self) -> Style:

@@ -2,7 +2,7 @@
 
 Classes of requests have the colours of Paul Tol's "light" scheme (Colour Schemes, SRON/EPS/TN/09-002): it is made for
 filling labelled cells, its colours differ under colour vision deficiency too, and black labels stay readable on them.
-Where there are more classes than colours, hatches tell them apart. No colour is the only carrier of what it says:
+Where there are more profiles than colours, hatches tell them apart. No colour is the only carrier of what it says:
 labels, hatches and outlines say it as well.
 """
 
@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 import matplotlib as mpl
 from matplotlib.colors import to_rgb
 
-from dralloc.plot.request_classes import RequestClass, RequestClasses
+from dralloc.plot.request_profiles import RequestProfile, RequestProfiles
 
-__all__ = ["CLASS_COLOURS", "DARK", "LIGHT", "Palette", "Style", "Theme", "theme"]
+__all__ = ["DARK", "LIGHT", "PROFILE_COLOURS", "Palette", "Style", "Theme", "theme"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Theme:
     first_fit, optimum, bound
         The two modes, and what is proven.
     label, edge
-        Text on the colours of classes, and outlines.
+        Text on the colours of profiles, and outlines.
     """
 
     surface: str
@@ -74,7 +74,7 @@ DARK: Final = Theme(
     edge="#0b0e11",
 )
 
-CLASS_COLOURS: Final = ("#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33", "#aaaa00")
+PROFILE_COLOURS: Final = ("#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33", "#aaaa00")
 _HATCHES: Final = ("", "\\\\\\\\", "xxx", "---", "|||", "+++")
 """No dots and circles: in SVG they are as long as everything else together."""
 
@@ -86,19 +86,19 @@ def theme() -> Theme:
 
 
 class Style(NamedTuple):
-    """How a request class is drawn."""
+    """How a request profile is drawn."""
 
     colour: str
     hatch: str
 
 
 class Palette:
-    """How every request class of a cluster is drawn; the same for all plans of the cluster."""
+    """How every request profile of a cluster is drawn; the same for all plans of the cluster."""
 
-    def __init__(self, classes: RequestClasses) -> None:
-        styles = [Style(colour, hatch) for hatch in _HATCHES for colour in CLASS_COLOURS]
-        self._styles: Mapping[RequestClass, Style] = dict(zip(classes.all, cycle(styles)))
+    def __init__(self, profiles: RequestProfiles) -> None:
+        styles = [Style(colour, hatch) for hatch in _HATCHES for colour in PROFILE_COLOURS]
+        self._styles: Mapping[RequestProfile, Style] = dict(zip(profiles.all, cycle(styles)))
 
-    def style(self, request_class: RequestClass) -> Style:
-        """Colour and hatch of a request class."""
-        return self._styles.get(request_class, Style(LIGHT.used, ""))
+    def style(self, profile: RequestProfile) -> Style:
+        """Colour and hatch of a request profile."""
+        return self._styles.get(profile, Style(LIGHT.used, ""))

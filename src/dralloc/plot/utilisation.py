@@ -12,7 +12,7 @@ from dralloc.metrics import Utilisation
 from dralloc.plot.canvas import axes, fitted
 from dralloc.plot.descriptions import of_utilisation
 from dralloc.plot.palette import Theme, theme
-from dralloc.plot.request_classes import clean
+from dralloc.plot.request_profiles import clean
 from dralloc.plot.styling import BEFORE, FIRST_FIT, OPTIMUM, SMALL, TEXT, Bars, bars, name_rows, swatch, tidy
 from dralloc.report import percent
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, chain, pairwise
 
 from dralloc.names import ClaimKey
 from dralloc.problem import Charge, Claim, Demand, Problem
@@ -11,7 +12,7 @@ from dralloc.problem.eligibility import Overlay
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat import solve
 
-__all__ = ["copies", "is_for_nothing", "takes_nothing"]
+__all__ = ["by_demand", "copies", "is_for_nothing", "replicated", "takes_nothing"]
 
 
 def copies(demand: Demand, number: int) -> Iterator[Demand]:
@@ -22,6 +23,18 @@ def copies(demand: Demand, number: int) -> Iterator[Demand]:
     for place in range(number):
         claims = tuple(replace(claim, key=_numbered(claim.key, place)) for claim in pattern.claims)
         yield replace(pattern, key=_numbered(demand.key, place), claims=claims)
+
+
+def replicated(problem: Problem, demands: Sequence[Demand], numbers: Sequence[int]) -> Problem:
+    """The problem with so many copies of each demand, one demand after the other."""
+    groups = map(copies, demands, numbers)
+    return replace(problem, demands=tuple(chain.from_iterable(groups)))
+
+
+def by_demand(placements: Sequence[Placement], numbers: Sequence[int]) -> tuple[tuple[Placement, ...], ...]:
+    """Placements in a problem with so many copies of each demand, by what they are copies of."""
+    spans = [range(*span) for span in pairwise(accumulate(numbers, initial=0))]
+    return tuple(tuple(one for one in placements if one.demand in span) for span in spans)
 
 
 def _without_ranks(claim: Claim) -> Claim:

@@ -13,7 +13,7 @@ from dralloc.problem.subproblem import cut
 from dralloc.solution import Solution
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
-from dralloc.whatif.copies import copies, is_for_nothing, takes_nothing
+from dralloc.whatif.copies import is_for_nothing, replicated, takes_nothing
 from dralloc.whatif.per_device_bound import PerDeviceBound
 from dralloc.whatif.representatives import NotRepresentativeError
 
@@ -115,7 +115,7 @@ class _Counting:
             greedy = self.first_fit(1)
             return CopyCount(None, None, None if greedy.placements else 0, None, _first_error(greedy))
         for tried in self._tries() if most is None else (most,):
-            problem = self._crowded(tried)
+            problem = self._replicated(tried)
             greedy = first_fit(problem)
             best = solve(problem, options, hint=greedy)
             if best.tiers[0].value < tried or self._is_endless(problem, best):
@@ -151,11 +151,11 @@ class _Counting:
 
     def first_fit(self, most: int | None) -> Solution:
         """What first fit makes of so many copies."""
-        return first_fit(self._crowded(most))
+        return first_fit(self._replicated(most))
 
-    def _crowded(self, most: int | None) -> Problem:
+    def _replicated(self, most: int | None) -> Problem:
         number = min(_TRIES[-1] if most is None else most, MOST)
-        return replace(self.problem, demands=tuple(copies(self.demand, max(number, 1))))
+        return replicated(self.problem, [self.demand], [max(number, 1)])
 
     def _count(self, solution: Solution) -> int:
         return sum(self.times.get(placement.node, 1) for placement in solution.placements)

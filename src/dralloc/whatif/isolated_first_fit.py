@@ -7,7 +7,7 @@ class is asked for all (see `dralloc.problem.equivalent_nodes`), and once for ea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from dralloc.check import check
 from dralloc.errors import FatalError
@@ -15,7 +15,7 @@ from dralloc.problem import Demand, Problem
 from dralloc.problem.equivalent_nodes import equivalent_nodes
 from dralloc.problem.subproblem import at_home, cut
 from dralloc.solvers.first_fit import first_fit
-from dralloc.whatif.copies import copies
+from dralloc.whatif.copies import replicated
 from dralloc.whatif.front import Vector
 from dralloc.whatif.per_device_bound import PerDeviceBound
 
@@ -83,8 +83,7 @@ class IsolatedFirstFit:
         if key not in self._counts:
             part, demands, most = self._part(representative)
             numbers = (*before, most[len(before)])
-            groups = (copies(demand, number) for demand, number in zip(demands, numbers, strict=False))
-            problem = replace(part, demands=tuple(copy for group in groups for copy in group))
+            problem = replicated(part, demands[: len(numbers)], numbers)
             solution = first_fit(problem)
             if any(isinstance(error, FatalError) for error in solution.errors.values()):
                 raise _EndedError

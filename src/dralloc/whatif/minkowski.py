@@ -88,13 +88,8 @@ def _points(
     part = cut(problem, [node]).problem
     here = at_home(demands, node)
     alone = [count_copies(part, demand, options) for demand in here]
-    mix = JointPacking(part, here, tuple(found.bound or 0 for found in alone), options)
-    if not any(mix.most):
-        return (mix.most,)
-
-    def reach(least: Vector, last: int) -> Vector | None:
-        placed = mix.reach(least, last)
-        return None if placed is None else placed.numbers
-
-    front = find_front(mix.most, reach, limit)
-    return front.points if front.complete and mix.proven else None
+    packing = JointPacking(part, here, tuple(found.bound or 0 for found in alone), options)
+    if not any(packing.most):
+        return (packing.most,)
+    front = find_front(packing.most, packing.reach, limit)
+    return front.points if front.complete and packing.proven else None

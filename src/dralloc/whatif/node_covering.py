@@ -1,7 +1,7 @@
 """The cheapest set of nodes that holds given numbers of some demands, with a bound that is proven.
 
 A node of a type holds some vector of numbers; the cheapest nodes are a cover of what is needed by such vectors (see
-`dralloc.whatif.models.set_cover`). Vectors are generated: those that are worth the most at the prices that the
+`dralloc.whatif.models.set_cover`). These are generated as columns: those that are worth the most at the prices that the
 relaxation over the known ones sets, until the prices prove the bound or no vector is worth more than its node costs.
 Where the cover still costs more than the bound, all vectors of which none can be raised are listed, as far as they are
 few.
@@ -9,10 +9,11 @@ few.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import chain
+from itertools import accumulate, pairwise
 from math import gcd
 from typing import Final
 
@@ -20,12 +21,12 @@ from dralloc.check import check
 from dralloc.errors import DrallocError
 from dralloc.problem import Demand, Problem
 from dralloc.problem.replicas import replicate
-from dralloc.problem.subproblem import cut
-from dralloc.solution import Grant, Placement, Solution
+from dralloc.problem.subproblem import at_home, cut
+from dralloc.solution import Placement, Solution
 from dralloc.solvers.cpsat import Options
-from dralloc.whatif.copies import copies
+from dralloc.whatif.copies import replicated
 from dralloc.whatif.front import Vector, find_front
-from dralloc.whatif.joint_packing import JointPacking, PlacedMultiset
+from dralloc.whatif.joint_packing import JointPacking, PlacedCopies
 from dralloc.whatif.models.set_cover import Cover, CoverColumn, cover, prices
 from dralloc.whatif.per_device_bound import PerDeviceBound
 
@@ -76,7 +77,7 @@ def cover_demands(
 
     Returns
     -------
-    The place of a demand of which none fits on any node_type of node, if there is one.
+    The place of a demand of which none fits on any type of node, if there is one.
 
     Raises
     ------
@@ -85,79 +86,61 @@ def cover_demands(
     """
     if not any(needs):
         return NodeCover((0,) * len(node_costs), 0, 0)
-    generation = _ColumnGeneration(
-        demands, needs, [_PricedNodeType(problem, demands, needs, each, options) for each in node_costs], options
-    )
+    chosen = options or Options()
+    node_types = [_NodeType(problem, demands, needs, each, chosen) for each in node_costs]
+    generation = _ColumnGeneration(demands, needs, node_types, chosen)
     homeless = generation.homeless()
     return generation.run() if homeless is None else homeless
 
 
-class _PricedNodeType:
+class _NodeType:
     """A type of node, and the vectors that are known to fit on one."""
 
     def __init__(
-        self, problem: Problem, demands: Sequence[Demand], needs: Vector, node_cost: NodeCost, options: Options | None
+        self, problem: Problem, demands: Sequence[Demand], needs: Vector, node_cost: NodeCost, options: Options
     ) -> None:
         self.cost = node_cost.cost
         self.part = cut(problem, [node_cost.node]).problem
-        allowed = [demand.nodes is None or node_cost.node in demand.nodes for demand in demands]
-        here = [replace(demand, nodes=None) for demand in demands]
-        most = tuple(
-            self._most(demand, need, options) if fits else 0
-            for demand, need, fits in zip(here, needs, allowed, strict=True)
-        )
-        self.mix = JointPacking(self.part, here, most, options or Options())
-        self.known: dict[Vector, PlacedMultiset] = {}
+        here = at_home(demands, node_cost.node)
+        most = tuple(self._most(demand, need, options) for demand, need in zip(here, needs, strict=True))
+        self.packing = JointPacking(self.part, here, most, options)
         for place, number in enumerate(most):
             if number:
-                self.price(tuple(int(place == each) for each in range(len(most))))
+                self.price([int(place == each) for each in range(len(most))])
 
-    def _most(self, demand: Demand, need: int, options: Options | None) -> int:
+    def _most(self, demand: Demand, need: int, options: Options) -> int:
         """How many of a demand fit on a node, but not more than are needed."""
-        estimate = PerDeviceBound(self.part, demand).total()
-        number = need if estimate is None else min(need, estimate)
-        _, solution = JointPacking(self.part, [demand], (number,), options or Options()).best([[1] * number])
+        bound = PerDeviceBound(self.part, demand).total()
+        number = need if bound is None else min(need, bound)
+        _, solution = JointPacking(self.part, [demand], (number,), options).best([[1] * number])
         return solution.tiers[0].bound
 
     def price(self, values: Sequence[int]) -> int:
-        """Add the vector that is worth the most at these values; returns what none is worth more than."""
-        numbers = tuple(most if value else 0 for most, value in zip(self.mix.most, values, strict=True))
-        placed, solution = self.mix.best([[value] * number for value, number in zip(values, numbers, strict=True)])
-        if any(placed.numbers):
-            self.known.setdefault(placed.numbers, placed)
+        """Find the vector that is worth the most at these values; returns what none is worth more than."""
+        weights = [[value] * most if value else [] for value, most in zip(values, self.packing.most, strict=True)]
+        _, solution = self.packing.best(weights)
         return solution.tiers[0].bound
 
     def list_all(self) -> bool:
-        """Add the whole front, if it is short; whether it is."""
-
-        def reach(least: Vector, last: int) -> Vector | None:
-            placed = self.mix.reach(least, last)
-            if placed is None:
-                return None
-            self.known[placed.numbers] = placed
-            return placed.numbers
-
-        return find_front(self.mix.most, reach, _POINTS).complete and self.mix.proven
+        """Find the whole front, if it is short; whether it is."""
+        return find_front(self.packing.most, self.packing.reach, _POINTS).complete and self.packing.proven
 
 
 @dataclass
 class _ColumnGeneration:
+    """The restricted master problem is the cover; a node type's pricing problem is the most that fits on one node."""
+
     demands: Sequence[Demand]
     needs: Vector
-    node_types: Sequence[_PricedNodeType]
-    options: Options | None
+    node_types: Sequence[_NodeType]
+    options: Options
     bound: int = 0
-    columns: list[tuple[int, PlacedMultiset]] = field(default_factory=list)
+    columns: list[tuple[int, PlacedCopies]] = field(default_factory=list)
 
     def homeless(self) -> int | None:
         """A demand of which none fits anywhere."""
-        tops = (
-            max((node_type.mix.most[place] for node_type in self.node_types), default=0)
-            for place in range(len(self.needs))
-        )
-        return next(
-            (place for place, (top, need) in enumerate(zip(tops, self.needs, strict=True)) if need > top == 0), None
-        )
+        fitting = [any(each.packing.most[place] for each in self.node_types) for place in range(len(self.needs))]
+        return next((place for place, need in enumerate(self.needs) if need and not fitting[place]), None)
 
     def run(self) -> NodeCover:
         """Price and cover in turn; and list all vectors if that leaves a gap."""
@@ -170,13 +153,16 @@ class _ColumnGeneration:
             if found.cost == self.bound or self._known() == before:
                 break
         if found.cost > self.bound:
-            complete = sum(node_type.list_all() for node_type in self.node_types) == len(self.node_types)
+            listed = [each.list_all() for each in self.node_types]
             found = self._cover()
-            self.bound = max(self.bound, found.bound if complete else 0)
-        return self._verified(found)
+            self.bound = max(self.bound, found.bound if all(listed) else 0)
+        chosen = [column for column, times in zip(self.columns, found.times, strict=True) for _ in range(times)]
+        self._verify(sorted(chosen, key=lambda column: column[0]))
+        numbers = Counter(number for number, _ in chosen)
+        return NodeCover(tuple(numbers[number] for number in range(len(self.node_types))), found.cost, self.bound)
 
     def _known(self) -> int:
-        return sum(len(node_type.known) for node_type in self.node_types)
+        return sum(len(each.packing.found) for each in self.node_types)
 
     def _bound(self, values: Sequence[int]) -> int:
         """No set of nodes can be cheaper: whatever it holds is worth as much as is needed, each node at most its most.
@@ -184,59 +170,47 @@ class _ColumnGeneration:
         The cost of every set is a multiple of what all costs have in common.
         """
         worth = sum(value * need for value, need in zip(values, self.needs, strict=True))
-        richest = max(Fraction(node_type.price(values), node_type.cost) for node_type in self.node_types)
-        unit = gcd(*(node_type.cost for node_type in self.node_types))
+        richest = max(Fraction(each.price(values), each.cost) for each in self.node_types)
+        unit = gcd(*(each.cost for each in self.node_types))
         return -(-Fraction(worth) // (richest * unit)) * unit if richest else 0
 
     def _columns(self) -> list[CoverColumn]:
         self.columns = [
-            (number, placed) for number, each in enumerate(self.node_types) for placed in each.known.values()
+            (number, one) for number, each in enumerate(self.node_types) for one in each.packing.found.values()
         ]
-        return [CoverColumn(self.node_types[number].cost, placed.numbers) for number, placed in self.columns]
+        return [CoverColumn(self.node_types[number].cost, tuple(map(len, placed))) for number, placed in self.columns]
 
     def _cover(self) -> Cover:
-        columns = self._columns()
-        found = cover(columns, self.needs, self.options)
+        found = cover(self._columns(), self.needs, self.options)
         if found is None:
             raise DrallocError("time limit: too short to find nodes that hold everything")
         return found
 
-    def _verified(self, found: Cover) -> NodeCover:
-        """Place everything on the nodes, and let the checker look at it."""
-        chosen = [column for column, times in zip(self.columns, found.times, strict=True) for _ in range(times)]
-        self._verify(sorted(chosen, key=lambda column: column[0]))
-        numbers = tuple(sum(node_type == number for node_type, _ in chosen) for number in range(len(self.node_types)))
-        return NodeCover(numbers, found.cost, self.bound)
-
-    def _verify(self, chosen: Sequence[tuple[int, PlacedMultiset]]) -> None:
+    def _verify(self, chosen: Sequence[tuple[int, PlacedCopies]]) -> None:
+        """Place everything on copies of the nodes, and let the checker look at it."""
         if not chosen:
             return
         problem = replicate([self.node_types[number].part for number, _ in chosen])
-        firsts = [sum(self.needs[:place]) for place in range(len(self.needs))]
-        groups = [copies(demand, need) for demand, need in zip(self._at_home(chosen), self.needs, strict=True)]
-        left = [iter(range(first, first + need)) for first, need in zip(firsts, self.needs, strict=True)]
-        placements = sorted(self._placements(chosen, left), key=lambda placement: placement.demand)
+        demands = [replace(demand, nodes=self._homes(chosen, place)) for place, demand in enumerate(self.demands)]
+        placements = sorted(self._placements(chosen), key=lambda placement: placement.demand)
         assert len(placements) == sum(self.needs), "everything is placed"
-        check(replace(problem, demands=tuple(chain.from_iterable(groups))), Solution(tuple(placements)))
+        check(replicated(problem, demands, self.needs), Solution(tuple(placements)))
 
-    def _at_home(self, chosen: Sequence[tuple[int, PlacedMultiset]]) -> Iterator[Demand]:
-        """The demands, which may go to the copies of what they may go to."""
-        for place, demand in enumerate(self.demands):
-            here = tuple(
-                node for node, (node_type, _) in enumerate(chosen) if self.node_types[node_type].mix.most[place]
-            )
-            yield replace(demand, nodes=here)
+    def _homes(self, chosen: Sequence[tuple[int, PlacedCopies]], demand: int) -> tuple[int, ...]:
+        """The copies of nodes where the demand may go."""
+        return tuple(node for node, (number, _) in enumerate(chosen) if self.node_types[number].packing.most[demand])
 
-    def _placements(
-        self, chosen: Sequence[tuple[int, PlacedMultiset]], left: Sequence[Iterator[int]]
-    ) -> Iterator[Placement]:
+    def _placements(self, chosen: Sequence[tuple[int, PlacedCopies]]) -> Iterator[Placement]:
+        left = [iter(range(*span)) for span in pairwise(accumulate(self.needs, initial=0))]
         start = 0
-        for node, (node_type, placed) in enumerate(chosen):
-            for numbers, placements in zip(left, placed.placements, strict=True):
+        for node, (number, placed) in enumerate(chosen):
+            for numbers, placements in zip(left, placed, strict=True):
                 for placement, demand in zip(placements, numbers, strict=False):
-                    grants = (
-                        tuple(Grant(one.request, one.alternative, start + one.device) for one in each)
-                        for each in placement.grants
-                    )
-                    yield Placement(demand, node, tuple(grants))
-            start += len(self.node_types[node_type].part.devices)
+                    yield _shifted(placement, demand, node, start)
+            start += len(self.node_types[number].part.devices)
+
+
+def _shifted(placement: Placement, demand: int, node: int, start: int) -> Placement:
+    """A placement on a node alone as one on a copy of the node, whose devices begin at `start`."""
+    grants = (tuple(one._replace(device=start + one.device) for one in each) for each in placement.grants)
+    return Placement(demand, node, tuple(grants))

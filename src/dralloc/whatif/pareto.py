@@ -76,24 +76,20 @@ def pareto_front(  # noqa: PLR0913 - the last ones have defaults
         Some stand for others, and have to do with each other.
     """
     chosen = options or Options()
-    mix = JointPacking(problem, demands, most, chosen)
+    packing = JointPacking(problem, demands, most, chosen)
     sums = minkowski_sum(problem, demands, most, chosen, order)
     isolated = isolated_first_fit(problem, demands, most, order)
     alone = order is None or len(order) == len(problem.nodes)
     if not alone and (sums is None or isolated is None):
         raise NotRepresentativeError
-
-    def reach(least: Vector, last: int) -> Vector | None:
-        placed = mix.reach(least, last)
-        return None if placed is None else placed.numbers
-
-    front = find_front(most, reach if sums is None else sums.reach, limit)
+    exact = packing if sums is None else sums
+    front = find_front(most, exact.reach, limit)
 
     def first_fit(numbers: Vector) -> Vector:
         found = None if isolated is None else isolated.first_fit(numbers)
         if found is None and not alone:
             raise NotRepresentativeError
-        return mix.first_fit(numbers) if found is None else found
+        return packing.first_fit(numbers) if found is None else found
 
     points = tuple(FrontPoint(numbers, first_fit(numbers)) for numbers in front.points)
-    return ParetoFront(points, front.complete, mix.proven if sums is None else sums.proven)
+    return ParetoFront(points, front.complete, exact.proven)

@@ -12,7 +12,7 @@ from dralloc.api.claims import DeviceRequest, DeviceSubRequest, ExactDeviceReque
 from dralloc.cluster import Cluster
 from dralloc.names import ClaimKey
 
-__all__ = ["UNKNOWN", "RequestClass", "RequestClasses", "clean", "shortened"]
+__all__ = ["UNKNOWN", "RequestProfile", "RequestProfiles", "clean", "shortened"]
 
 _LONGEST: Final = 28
 _COMPARED: Final = re.compile(
@@ -21,7 +21,7 @@ _COMPARED: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class RequestClass:
+class RequestProfile:
     """A class of requests: all that ask for the same class with the same selectors and amounts.
 
     Parameters
@@ -52,39 +52,39 @@ class RequestClass:
         return shortened(clean(" ".join(filter(None, (self.device_class, self.profile)))) or "any", 2 * _LONGEST)
 
 
-UNKNOWN: Final = RequestClass("unknown request")
-"""The request class of a request that its claim does not have (any more)."""
+UNKNOWN: Final = RequestProfile("unknown request")
+"""The request profile of a request that its claim does not have (any more)."""
 
 
-class RequestClasses:
-    """The classes of all requests of a cluster, in the order in which its claims show them first."""
+class RequestProfiles:
+    """The profiles of all requests of a cluster, in the order in which its claims show them first."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._of: Mapping[tuple[ClaimKey, str], RequestClass] = {
-            (claim.key, name): request_class for claim in cluster.claims for name, request_class in _classes_in(claim)
+        self._of: Mapping[tuple[ClaimKey, str], RequestProfile] = {
+            (claim.key, name): profile for claim in cluster.claims for name, profile in _profiles_in(claim)
         }
-        self.all: tuple[RequestClass, ...] = tuple(dict.fromkeys(self._of.values()))
+        self.all: tuple[RequestProfile, ...] = tuple(dict.fromkeys(self._of.values()))
 
-    def of(self, claim: ClaimKey, request: str) -> RequestClass:
-        """The request class of a request, or of the alternative ``request/sub``, of a claim."""
+    def of(self, claim: ClaimKey, request: str) -> RequestProfile:
+        """The request profile of a request, or of the alternative ``request/sub``, of a claim."""
         return self._of.get((claim, request), UNKNOWN)
 
 
-def _classes_in(claim: ResourceClaim) -> Iterator[tuple[str, RequestClass]]:
+def _profiles_in(claim: ResourceClaim) -> Iterator[tuple[str, RequestProfile]]:
     for request in claim.spec.devices.requests:
         yield from _alternatives(request)
 
 
-def _alternatives(request: DeviceRequest) -> Iterator[tuple[str, RequestClass]]:
+def _alternatives(request: DeviceRequest) -> Iterator[tuple[str, RequestProfile]]:
     if request.exactly:
-        yield request.name, _request_class(request.exactly)
+        yield request.name, _profile_of(request.exactly)
     for one in request.first_available:
-        yield f"{request.name}/{one.name}", _request_class(one)
+        yield f"{request.name}/{one.name}", _profile_of(one)
 
 
-def _request_class(request: ExactDeviceRequest | DeviceSubRequest) -> RequestClass:
+def _profile_of(request: ExactDeviceRequest | DeviceSubRequest) -> RequestProfile:
     amounts = request.capacity.requests if request.capacity else {}
-    return RequestClass(
+    return RequestProfile(
         request.device_class_name,
         tuple(selector.cel.expression for selector in request.selectors if selector.cel),
         tuple((name.rpartition("/")[2], str(amount)) for name, amount in sorted(amounts.items())),
