@@ -19,9 +19,9 @@ from dralloc.problem import Claim
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit.candidates import NodeCandidates, places
+from dralloc.solvers.first_fit.claim_classes import ClaimClass
 from dralloc.solvers.first_fit.leaky import LeakySearch
 from dralloc.solvers.first_fit.quick import QuickRun
-from dralloc.solvers.first_fit.request_classes import RequestClass
 
 __all__ = ["MOST_ALTERNATIVES", "Devices", "Found"]
 
@@ -40,8 +40,8 @@ class Devices(QuickRun):
         self._cluster = compiled.cluster
         self._demands = {demand.key: number for number, demand in enumerate(compiled.problem.demands)}
         self._untold: dict[ClaimKey, tuple[Grant, ...]] = {}
-        self._class_of_pod: dict[ClaimKey, RequestClass | None] = {}
-        self._known_candidates: dict[tuple[RequestClass, int], NodeCandidates | None] = {}
+        self._class_of_pod: dict[ClaimKey, ClaimClass | None] = {}
+        self._known_candidates: dict[tuple[ClaimClass, int], NodeCandidates | None] = {}
         self._users: Counter[ClaimKey] = Counter()
         self._uses = Counter(key for keys in self._cluster.claims_of_pods.values() for key in keys)
 
@@ -118,7 +118,7 @@ class Devices(QuickRun):
         if len(self._cluster.claims_of_pods[pod.key]) != len(claims) or self.has_shared_claims(pod):
             return None
         if pod.key not in self._class_of_pod:
-            self._class_of_pod[pod.key] = self._request_classes.of(claims)
+            self._class_of_pod[pod.key] = self._claim_classes.of(claims)
         return self._class_of_pod[pod.key]
 
     def bind(self, pod: PodInfo, node: NodeInfo) -> Set[int]:
@@ -149,17 +149,17 @@ class Devices(QuickRun):
             self._untold.update((key, grants) for key, grants in granted.items() if grants)
 
     def _search_for(self, claims: Sequence[Claim], node: NodeInfo) -> Found | None:
-        request_class = self._request_classes.of(claims)
-        candidates = None if request_class is None else self._candidates_on(request_class, claims, node.number)
-        if request_class is None or candidates is None:
+        claim_class = self._claim_classes.of(claims)
+        candidates = None if claim_class is None else self._candidates_on(claim_class, claims, node.number)
+        if claim_class is None or candidates is None:
             found = LeakySearch(self._problem, self._ledger, claims, node.number).run()
         else:
-            found = self._attempt_at(candidates, claims, request_class)
+            found = self._attempt_at(candidates, claims, claim_class)
         return None if found is None else {claim.key: grants for claim, grants in zip(claims, found, strict=True)}
 
-    def _candidates_on(self, request_class: RequestClass, claims: Sequence[Claim], node: int) -> NodeCandidates | None:
+    def _candidates_on(self, claim_class: ClaimClass, claims: Sequence[Claim], node: int) -> NodeCandidates | None:
         """What the node offers to claims of a class; None if the search there may leak."""
-        key = request_class, node
+        key = claim_class, node
         if key not in self._known_candidates:
             self._known_candidates[key] = None if self._may_leak(claims, node) else self._index.on(claims, node)
         return self._known_candidates[key]

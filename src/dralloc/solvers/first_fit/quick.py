@@ -8,10 +8,10 @@ from dralloc.errors import FatalError, NodeError
 from dralloc.problem import Claim, Demand, Problem
 from dralloc.solution import Grant
 from dralloc.solvers.first_fit.candidates import CandidateIndex, NodeCandidates
+from dralloc.solvers.first_fit.claim_classes import ClaimClass, ClaimClasses
 from dralloc.solvers.first_fit.fast_path import Undecided, take_first
 from dralloc.solvers.first_fit.plain import Found, PlainRun
 from dralloc.solvers.first_fit.pruned import PrunedSearch
-from dralloc.solvers.first_fit.request_classes import RequestClass, RequestClasses
 from dralloc.solvers.first_fit.scan_cursors import ScanCursors
 
 __all__ = ["QuickRun"]
@@ -22,7 +22,7 @@ class QuickRun(PlainRun):
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        self._request_classes = RequestClasses(problem)
+        self._claim_classes = ClaimClasses(problem)
         self._index = CandidateIndex(problem)
         self._cursors = ScanCursors(problem, self._index)
 
@@ -43,19 +43,19 @@ class QuickRun(PlainRun):
         """Place a demand on the first node that can hold it, or note why that ended with an error."""
         demand = self._problem.demands[number]
         claims = self._open_claims(demand)
-        request_class = self._request_classes.of(claims) if len(claims) == len(demand.claims) else None
-        if request_class is None:
+        claim_class = self._claim_classes.of(claims) if len(claims) == len(demand.claims) else None
+        if claim_class is None:
             super().place(number)
         else:
-            self._scan(number, demand, claims, request_class)
+            self._scan(number, demand, claims, claim_class)
 
-    def _scan(self, number: int, demand: Demand, claims: Sequence[Claim], request_class: RequestClass) -> None:
-        cursor = self._cursors.of(request_class, demand)
+    def _scan(self, number: int, demand: Demand, claims: Sequence[Claim], claim_class: ClaimClass) -> None:
+        cursor = self._cursors.of(claim_class, demand)
         for node in self._cursors.ahead(cursor):
             if cursor.candidates is None or cursor.candidates.node != node:
                 cursor.candidates = self._index.on(claims, node)
             try:
-                found = self._attempt_at(cursor.candidates, claims, request_class)
+                found = self._attempt_at(cursor.candidates, claims, claim_class)
             except FatalError as error:
                 self.errors[number] = error
                 return
@@ -71,10 +71,8 @@ class QuickRun(PlainRun):
     def _attempt(self, claims: Sequence[Claim], node: int) -> Found | None:
         return self._search(self._index.on(claims, node), claims)
 
-    def _attempt_at(
-        self, candidates: NodeCandidates, claims: Sequence[Claim], request_class: RequestClass
-    ) -> Found | None:
-        if not request_class.simple:
+    def _attempt_at(self, candidates: NodeCandidates, claims: Sequence[Claim], claim_class: ClaimClass) -> Found | None:
+        if not claim_class.simple:
             return self._search(candidates, claims)
         alternative = claims[0].requests[0].alternatives[0]
         try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from dralloc.errors import NodeError
 from dralloc.problem import MAX_RESULTS, Demand, Problem
 from dralloc.solvers.first_fit.candidates import CandidateIndex, NodeCandidates
-from dralloc.solvers.first_fit.request_classes import RequestClass
+from dralloc.solvers.first_fit.claim_classes import ClaimClass
 
 __all__ = ["ScanCursor", "ScanCursors"]
 
@@ -36,7 +36,7 @@ class ScanCursor:
         What the node at the position offers.
     """
 
-    request_class: RequestClass
+    claim_class: ClaimClass
     nodes: Sequence[int]
     position: int = 0
     again: list[int] = field(default_factory=list)
@@ -53,12 +53,12 @@ class ScanCursors:
         self._cursors: dict[Hashable, ScanCursor] = {}
         self._before: dict[Hashable, ScanCursor] | None = None
 
-    def of(self, request_class: RequestClass, demand: Demand) -> ScanCursor:
+    def of(self, claim_class: ClaimClass, demand: Demand) -> ScanCursor:
         """The cursor of a class over the demand's nodes."""
-        key = request_class, demand.nodes
+        key = claim_class, demand.nodes
         cursor = self._cursors.get(key)
         if cursor is None:
-            cursor = self._cursors[key] = ScanCursor(request_class, self._problem.candidate_nodes(demand))
+            cursor = self._cursors[key] = ScanCursor(claim_class, self._problem.candidate_nodes(demand))
         if self._before is not None and key not in self._before:
             self._before[key] = replace(cursor, again=list(cursor.again), candidates=None)
         return cursor
@@ -93,11 +93,11 @@ class ScanCursors:
         ``All`` means fewer devices once shareable ones are full, and that can fit. With more than 32 devices in sight
         the search stops early, and could come across a failing selector or a violated ``All`` later.
         """
-        request_class, index = cursor.request_class, self._index
-        if not index.shrinks(node) or (request_class.every and index.has_shareable(node)):
+        claim_class, index = cursor.claim_class, self._index
+        if not index.shrinks(node) or (claim_class.every and index.has_shareable(node)):
             return False
-        most = request_class.most + (index.size(node) if request_class.every else 0)
+        most = claim_class.most + (index.size(node) if claim_class.every else 0)
         if most <= MAX_RESULTS:
             return True
         failing = cursor.candidates is None or any(listed.failing for listed in cursor.candidates.lists.values())
-        return not failing and not request_class.every_constrained
+        return not failing and not claim_class.every_constrained

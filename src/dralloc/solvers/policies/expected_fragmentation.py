@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dralloc.problem import Alternative, Claim, Problem
-from dralloc.solvers.first_fit.request_classes import RequestClass, RequestClasses
+from dralloc.solvers.first_fit.claim_classes import ClaimClass, ClaimClasses
 from dralloc.solvers.policies.component_offers import ComponentOffers
 from dralloc.solvers.policies.component_states import ComponentStates
 from dralloc.solvers.policies.node_components import NodeComponent
@@ -25,7 +25,7 @@ from dralloc.solvers.policies.node_components import NodeComponent
 __all__ = ["ExpectedFragmentation", "typical"]
 
 _MOST: Final = 256
-"""RequestClasses of demands that are enough to know the mix; the most frequent ones."""
+"""ClaimClasses of demands that are enough to know the mix; the most frequent ones."""
 
 Mix = Sequence[tuple[Sequence[Claim], int]]
 """Claims, and how often demands ask for such."""
@@ -35,15 +35,15 @@ Integers = NDArray[np.int64]
 
 def typical(problem: Problem) -> Mix:
     """The mix of all demands of a problem."""
-    classes = RequestClasses(problem)
-    tally: Tally[RequestClass] = Tally()
-    examples: dict[RequestClass, Sequence[Claim]] = {}
+    classes = ClaimClasses(problem)
+    tally: Tally[ClaimClass] = Tally()
+    examples: dict[ClaimClass, Sequence[Claim]] = {}
     for demand in problem.demands:
-        request_class = classes.of(demand.claims)
-        if request_class is not None and all(claim.requests for claim in demand.claims):
-            tally[request_class] += 1
-            examples.setdefault(request_class, demand.claims)
-    return [(examples[request_class], count) for request_class, count in tally.most_common(_MOST)]
+        claim_class = classes.of(demand.claims)
+        if claim_class is not None and all(claim.requests for claim in demand.claims):
+            tally[claim_class] += 1
+            examples.setdefault(claim_class, demand.claims)
+    return [(examples[claim_class], count) for claim_class, count in tally.most_common(_MOST)]
 
 
 class ExpectedFragmentation:

@@ -2,7 +2,7 @@
 
 A score belongs to a class of demands and a state of nodes, so it is worked out once for all of them. What happens on a
 node changes the state of that node alone: for the next demand only the states that have come up since the last one of
-its request_class are looked at.
+its claim_class are looked at.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from heapq import heappop, heappush
 from dralloc.errors import AllocationError
 from dralloc.problem import Claim, Problem
 from dralloc.solution import Grant, Placement
+from dralloc.solvers.first_fit.claim_classes import ClaimClass
 from dralloc.solvers.first_fit.plain import Found
 from dralloc.solvers.first_fit.quick import QuickRun
-from dralloc.solvers.first_fit.request_classes import RequestClass
 from dralloc.solvers.policies.census import Census
 from dralloc.solvers.policies.component_offers import ComponentOffers
 from dralloc.solvers.policies.component_states import ComponentStates
@@ -92,8 +92,8 @@ class ScoredRun(QuickRun):
         """Place a demand on the best node that can hold it, or note the last error met."""
         demand = self._problem.demands[number]
         claims = self._open_claims(demand)
-        request_class = self._request_classes.of(claims)
-        if request_class is None:
+        claim_class = self._claim_classes.of(claims)
+        if claim_class is None:
             super().place(number)
             return
         nodes = self._nodes(demand)
@@ -101,16 +101,16 @@ class ScoredRun(QuickRun):
         own = (
             ScoreQueue()
             if len(claims) < len(demand.claims)
-            else self._queues.setdefault((request_class, demand.nodes), ScoreQueue())
+            else self._queues.setdefault((claim_class, demand.nodes), ScoreQueue())
         )
-        self._place_by(own, number, claims, request_class, None if anywhere else frozenset(nodes))
+        self._place_by(own, number, claims, claim_class, None if anywhere else frozenset(nodes))
 
     def _place_by(
         self,
         queue: ScoreQueue,
         number: int,
         claims: Sequence[Claim],
-        request_class: RequestClass,
+        claim_class: ClaimClass,
         allowed: Container[int] | None,
     ) -> None:
         self._update(queue, claims, allowed)
@@ -118,7 +118,7 @@ class ScoredRun(QuickRun):
         while (best := queue.best(lambda state: self._census.first(state, allowed))) is not None:
             node, state = best
             try:
-                found = self._attempt_at(self._offers.candidates(claims, node), claims, request_class)
+                found = self._attempt_at(self._offers.candidates(claims, node), claims, claim_class)
             except AllocationError as error:
                 # The message is about these claims: the next ones get their own.
                 self.errors[number] = error
@@ -142,10 +142,10 @@ class ScoredRun(QuickRun):
         queue.seen = len(self._census.arrivals)
 
     def _try(self, claims: Sequence[Claim], node: int) -> Found | None:
-        request_class = self._request_classes.of(claims)
-        assert request_class is not None
+        claim_class = self._claim_classes.of(claims)
+        assert claim_class is not None
         try:
-            return self._attempt_at(self._offers.candidates(claims, node), claims, request_class)
+            return self._attempt_at(self._offers.candidates(claims, node), claims, claim_class)
         except AllocationError:
             return None
 

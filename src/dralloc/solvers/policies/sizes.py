@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Final
 
 from dralloc.problem import Alternative, Charge, Claim, Demand, Problem, Request
-from dralloc.solvers.first_fit.request_classes import RequestClasses
+from dralloc.solvers.first_fit.claim_classes import ClaimClasses
 
 __all__ = ["PARTS", "Sizes"]
 
@@ -30,19 +30,19 @@ class Sizes:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._request_classes = RequestClasses(problem)
+        self._claim_classes = ClaimClasses(problem)
         self._sizes: dict[Hashable, int] = {}
         self._costs: dict[Hashable, Amounts] = {}
         self._totals = _totals(problem)
 
     def of(self, demand: Demand) -> int:
         """The size of a demand, at least 1; 1 for one that can never be allocated."""
-        request_class = self._request_classes.of(demand.claims)
-        if request_class is None:
+        claim_class = self._claim_classes.of(demand.claims)
+        if claim_class is None:
             return 1
-        if request_class not in self._sizes:
-            self._sizes[request_class] = max(1, self._share(self._taken(demand.claims)))
-        return self._sizes[request_class]
+        if claim_class not in self._sizes:
+            self._sizes[claim_class] = max(1, self._share(self._taken(demand.claims)))
+        return self._sizes[claim_class]
 
     def _taken(self, claims: Sequence[Claim]) -> Amounts:
         """The least amounts that claims take."""

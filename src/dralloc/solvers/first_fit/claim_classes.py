@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from dralloc.problem import MAX_RESULTS, Alternative, Claim, Problem
 from dralloc.problem.equivalence import claim_key
 
-__all__ = ["RequestClass", "RequestClasses"]
+__all__ = ["ClaimClass", "ClaimClasses"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RequestClass:
+class ClaimClass:
     """What equal demands have in common.
 
     Parameters
@@ -33,28 +33,28 @@ class RequestClass:
     most: int
 
 
-class RequestClasses:
-    """Tells which demands are of one request_class: equal claims, up to their names."""
+class ClaimClasses:
+    """Tells which demands have equal claims, up to their names."""
 
     def __init__(self, problem: Problem) -> None:
         self._eligibility = problem.eligibility
-        self._known: dict[Hashable, RequestClass] = {}
+        self._known: dict[Hashable, ClaimClass] = {}
 
-    def of(self, claims: Sequence[Claim]) -> RequestClass | None:
-        """The kind of these claims together; None if one of them has a defect, which is its own."""
+    def of(self, claims: Sequence[Claim]) -> ClaimClass | None:
+        """The class of these claims together; None if one of them has a defect, which is its own."""
         if any(claim.is_defective for claim in claims):
             return None
         key = tuple([claim_key(self._eligibility, claim) for claim in claims])
-        request_class = self._known.get(key)
-        if request_class is None:
-            request_class = self._known[key] = _describe(claims)
-        return request_class
+        claim_class = self._known.get(key)
+        if claim_class is None:
+            claim_class = self._known[key] = _describe(claims)
+        return claim_class
 
 
-def _describe(claims: Sequence[Claim]) -> RequestClass:
+def _describe(claims: Sequence[Claim]) -> ClaimClass:
     alternatives = [one for claim in claims for one in claim.alternatives()]
     alone = len(claims) == len(alternatives) == 1
-    return RequestClass(
+    return ClaimClass(
         simple=alone and not claims[0].constraints and 0 < (alternatives[0].count or 0) <= MAX_RESULTS,
         every=any(one.count is None for one in alternatives),
         every_constrained=any(
