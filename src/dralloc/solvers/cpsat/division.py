@@ -172,25 +172,35 @@ class _ClassComponent:
 
 
 def _components(demand_classes: DemandClasses, spaces: Sequence[StateSpace]) -> list[_ClassComponent]:
-    """Demand classes with the bins that can serve them; modes and classes that nothing can serve are left out."""
-    sets = DisjointSets(len(demand_classes.requirements) + len(spaces) + len(demand_classes.classes))
+    """Demand classes with the bins that can serve them, and gangs with each other.
+
+    Modes and classes that nothing can serve are left out, and gangs with members of such classes.
+    """
+    bins = len(demand_classes.requirements)
+    sets = DisjointSets(bins + len(spaces))
     served = set()
     for number, space in enumerate(spaces):
         for requirement, spec in enumerate(demand_classes.requirements):
             if space.serves(spec):
                 served.add(requirement)
-                sets.unite(requirement, len(demand_classes.requirements) + number)
+                sets.unite(requirement, bins + number)
+    usable = [
+        replace(each, modes=tuple(mode for mode in each.modes if mode.requirement in served))
+        for each in demand_classes.classes
+    ]
+    hopeless = {each.gang.gangs for each in usable if each.gang and not each.modes}
+    kept = [each for each in usable if each.modes and not (each.gang and each.gang.gangs in hopeless)]
+    for each in kept:
+        for mode in each.modes:
+            sets.unite(each.modes[0].requirement, mode.requirement)
+    first: dict[int, int] = {}
+    for each in kept:
+        if each.gang:
+            sets.unite(first.setdefault(each.gang.gangs, each.modes[0].requirement), each.modes[0].requirement)
     classes: dict[int, list[DemandClass]] = defaultdict(list)
-    kept = []
-    for number, each in enumerate(demand_classes.classes):
-        modes = tuple(mode for mode in each.modes if mode.requirement in served)
-        for mode in modes:
-            sets.unite(mode.requirement, len(demand_classes.requirements) + len(spaces) + number)
-        if modes:
-            kept.append(replace(each, modes=modes))
     for each in kept:
         classes[sets.find(each.modes[0].requirement)].append(each)
     found: dict[int, list[StateSpace]] = defaultdict(list)
     for number, space in enumerate(spaces):
-        found[sets.find(len(demand_classes.requirements) + number)].append(space)
+        found[sets.find(bins + number)].append(space)
     return [_ClassComponent(tuple(members), tuple(found[root])) for root, members in classes.items()]

@@ -5,6 +5,10 @@ For demand classes *c* with modes *m*, and requirements *k*::
     sum_m placed[c, m] + missed[c] = size[c]
     sum_{(c, m) with requirement k} placed[c, m] <= supply[k]
 
+For a class *c* of gangs *g*, with so many members in each of them::
+
+    sum_m placed[c, m] = members[c] * admitted[g]
+
 and the supply in the variables of the bin classes (see `dralloc.solvers.cpsat.classes.supply`). The tiers are
 ``sum weight[c] * missed[c]`` and ``sum rank[m] * placed[c, m]``. Demands of a class are interchangeable, as are bins
 of a class, so every answer has an image here, and every image can be given names again at the same cost.
@@ -49,7 +53,18 @@ class CountModel:
         ]
         for each, missed, placed in zip(classes, self.missed, self.placed, strict=True):
             self.cp.add(cp_model.LinearExpr.sum([missed, *placed]) == len(each.members))
+        self._whole_gangs()
         self._balance()
+
+    def _whole_gangs(self) -> None:
+        """All members of a gang are placed or none; in a class, those of the first gangs come first."""
+        admitted: dict[int, cp_model.IntVar] = {}
+        for each, missed in zip(self.classes, self.missed, strict=True):
+            if each.gang:
+                (gang, number), size = each.gang, len(each.members)
+                if gang not in admitted:
+                    admitted[gang] = self.cp.new_int_var(0, size // number, f"admitted {gang}")
+                self.cp.add(missed + number * admitted[gang] == size)
 
     def _balance(self) -> None:
         supplied: dict[int, list[Term]] = defaultdict(list)

@@ -5,6 +5,9 @@ request: alternatives of the same request class (`dralloc.problem.Eligibility.ki
 rank and count, and constraints of the same kind over the same attributes and positions. Exchanging two such demands in
 any answer gives an answer of the same worth, so only how many of a class are placed has to be decided.
 
+Gangs are all or none, so demands of a gang are in one class only with those of equal gangs: gangs that have as many
+demands of each class. Of equal gangs, too, only the number of placed ones has to be decided.
+
 A serving mode picks one alternative per request. What it asks of the inventory is a `Requirement`; modes of several
 classes can have the same one.
 """
@@ -12,6 +15,7 @@ classes can have the same one.
 from __future__ import annotations
 
 from collections import Counter as Tally
+from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -26,6 +30,7 @@ __all__ = [
     "AttributeRule",
     "DemandClass",
     "DemandClasses",
+    "GangShare",
     "ItemGroup",
     "ItemType",
     "Requirement",
@@ -81,13 +86,21 @@ class ServingMode(NamedTuple):
     rank: int
 
 
+class GangShare(NamedTuple):
+    """The class of equal gangs (an index) that the demands of a class belong to, and how many of them each gang has."""
+
+    gangs: int
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class DemandClass:
-    """An equivalence class of demands, in order."""
+    """An equivalence class of demands, in order; those of a gang follow each other."""
 
     weight: int
     modes: tuple[ServingMode, ...]
     members: list[int] = field(default_factory=list)
+    gang: GangShare | None = None
 
 
 @dataclass(slots=True)
@@ -103,8 +116,8 @@ class DemandClasses:
     node_sets
         The sets of nodes that requirements refer to; None for all nodes.
     unclassified
-        Demands that the classes cannot express: gangs, claims of several demands, admin access, allocation mode
-        ``All``, and demands for no device.
+        Demands that the classes cannot express: claims of several demands, admin access, allocation mode ``All``,
+        demands for no device, and gangs with such members.
     """
 
     classes: list[DemandClass] = field(default_factory=list)
@@ -131,33 +144,54 @@ class _DemandClassifier:
         self.known_tuples: dict[tuple[int, ...], int] = {}
         listed = Tally(claim.key for demand in problem.demands for claim in demand.claims if claim.requests)
         self.shared = {key for key, times in listed.items() if times > 1}
+        gangs: dict[str, list[int]] = defaultdict(list)
         for index, demand in enumerate(stop.each(problem.demands)):
-            self._enter(index, demand)
+            if demand.gang:
+                gangs[demand.gang].append(index)
+            elif not demand.is_defective:
+                self._enter(index, demand)
+        self.gang_classes: dict[Hashable, int] = {}
+        for members in gangs.values():
+            self._enter_gang(members)
 
     def _enter(self, index: int, demand: Demand) -> None:
-        if demand.is_defective and not demand.gang:
-            return
         if not self._is_plain(demand):
             self.demand_classes.unclassified.append(index)
             return
-        key = self._key(demand)
+        found = self._class(self._key(demand), demand, None)
+        if found:
+            found.members.append(index)
+
+    def _enter_gang(self, members: Sequence[int]) -> None:
+        demands = [self.problem.demands[index] for index in members]
+        if not all(self._is_plain(demand) for demand in demands):
+            self.demand_classes.unclassified += members
+            return
+        keys = [self._key(demand) for demand in demands]
+        shares = Tally(keys)
+        gang = self.gang_classes.setdefault(frozenset(shares.items()), len(self.gang_classes))
+        for index, demand, key in zip(members, demands, keys, strict=True):
+            found = self._class((key, gang), demand, GangShare(gang, shares[key]))
+            if found:
+                found.members.append(index)
+
+    def _class(self, key: Hashable, demand: Demand, gang: GangShare | None) -> DemandClass | None:
+        """The class of demands with a key; None if no mode could ever serve them."""
         if key not in self.classes:
             modes = self._modes(demand)
-            known = DemandClass(demand.weight, modes) if modes else None
+            known = DemandClass(demand.weight, modes, gang=gang) if modes or gang else None
             self.classes[key] = known
             if known:
                 self.demand_classes.classes.append(known)
-        found = self.classes[key]
-        if found:
-            found.members.append(index)
+        return self.classes[key]
 
     def _is_plain(self, demand: Demand) -> bool:
         requests = [request for claim in demand.claims for request in claim.requests]
         return (
             bool(requests)
-            and not demand.gang
             and not any(claim.key in self.shared for claim in demand.claims)
             and prod(len(request.alternatives) for request in requests) <= _MOST_MODES
+            and not demand.is_defective
             and all(spec.count and not spec.admin for request in requests for spec in request.alternatives)
         )
 
