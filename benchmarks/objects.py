@@ -20,6 +20,7 @@ __all__ = [
     "first_available",
     "node",
     "pod",
+    "pod_group",
     "resource_slice",
     "selectors",
     "template",
@@ -123,11 +124,19 @@ def allocated_claim(name: str, class_name: str, node_name: str, devices: Iterabl
     return {**claim(name, claim_spec(exactly("gpu", class_name, count=len(results)))), "status": status}
 
 
-def pod(name: str, *, templates: Sequence[str] = (), claims: Sequence[str] = ()) -> Json:
-    """A pending pod with claims from templates, or with claims that exist."""
+def pod_group(name: str, members: int) -> Json:
+    """A gang of so many pods (KEP-4671)."""
+    metadata = {"name": name, "namespace": NAMESPACE}
+    spec = {"schedulingPolicy": {"gang": {"minCount": members}}}
+    return {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+
+
+def pod(name: str, *, templates: Sequence[str] = (), claims: Sequence[str] = (), group: str = "") -> Json:
+    """A pending pod with claims from templates, or with claims that exist, alone or in a group."""
     entries = [
         *({"name": f"t{number}", "resourceClaimTemplateName": one} for number, one in enumerate(templates)),
         *({"name": f"c{number}", "resourceClaimName": one} for number, one in enumerate(claims)),
     ]
     metadata = {"name": name, "namespace": NAMESPACE}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"resourceClaims": entries}}
+    together = {"schedulingGroup": {"podGroupName": group}} if group else {}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"resourceClaims": entries, **together}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from hypothesis import strategies as st
@@ -182,8 +182,18 @@ def _pod(
 
 
 @st.composite
-def crowds(draw: st.DrawFn) -> Problem:
-    """Draw few kinds of pods and nodes, each several times."""
+def _in_gangs(draw: st.DrawFn, groups: list[list[Demand]]) -> list[list[Demand]]:
+    """Of each group of equal pods, so many for each gang as long as there are any; the rest stays alone."""
+    shares = [draw(st.integers(0, 2)) for _ in groups]
+    return [
+        [replace(pod, gang=f"gang-{place // share}") if share else pod for place, pod in enumerate(group)]
+        for group, share in zip(groups, shares, strict=True)
+    ]
+
+
+@st.composite
+def crowds(draw: st.DrawFn, *, gangs: bool = False) -> Problem:
+    """Draw few kinds of pods and nodes, each several times; with gangs, some are placed only together."""
     builder, pools = Builder(), []
     node_kinds = draw(st.lists(_node_kinds(), min_size=1, max_size=2))
     number = count()
@@ -198,7 +208,8 @@ def crowds(draw: st.DrawFn) -> Problem:
             else:
                 builder.hold(device)
     kinds: list[str] = []
-    demands = [pod for _ in range(draw(st.integers(1, 3))) for pod in draw(_pods(len(pools), kinds))]
+    groups = [draw(_pods(len(pools), kinds)) for _ in range(draw(st.integers(1, 3)))]
+    demands = [pod for group in (draw(_in_gangs(groups)) if gangs else groups) for pod in group]
     return Problem(
         tuple(draw(st.permutations(demands))),
         tuple(

@@ -11,6 +11,7 @@ from dralloc.solution import Solution, Status
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.division import divide
+from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder, placed
 
 THOROUGH = settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
@@ -29,3 +30,31 @@ def test_classes_are_as_good_as_devices(problem: Problem) -> None:
     assert not divide(problem, lambda demands: survey(problem, demands)).left
     one_by_one = answer(problem, per_device=True)
     assert [tier.value for tier in counted.tiers] == [tier.value for tier in one_by_one.tiers]
+
+
+@THOROUGH
+@given(crowds(gangs=True))
+def test_gangs_are_counted_as_well(problem: Problem) -> None:
+    counted = answer(problem, per_device=False)
+    one_by_one = answer(problem, per_device=True)
+    assert [tier.value for tier in counted.tiers] == [tier.value for tier in one_by_one.tiers]
+
+
+def test_equal_gangs_are_one_class_however_their_members_are_mixed() -> None:
+    """Three gangs of a small and a large pod, two of which fit, and one of two small pods."""
+    builder = ProblemBuilder()
+    for _ in range(2):
+        builder.device()
+        builder.device()
+    for gang in ("a", "b", "c"):
+        builder.pod(builder.claim(AlternativeSpec()), gang=gang)
+        builder.pod(builder.claim(AlternativeSpec(count=2)), gang=gang, weight=2)
+    builder.pod(builder.claim(AlternativeSpec()), gang="d")
+    builder.pod(builder.claim(AlternativeSpec()), gang="d")
+    problem = builder.problem()
+    division = divide(problem, lambda demands: survey(problem, demands))
+    assert not division.left
+    [component] = division.counted
+    shapes = {(each.gang, tuple(each.members)) for each in component.classes}
+    assert shapes == {((0, 1), (0, 2, 4)), ((0, 1), (1, 3, 5)), ((1, 2), (6, 7))}
+    assert placed(solve(problem)) == [0, 1]
