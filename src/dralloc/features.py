@@ -8,7 +8,7 @@ from typing import Final
 
 from dralloc.errors import DrallocError
 
-__all__ = ["ALL_FEATURES", "Features"]
+__all__ = ["ALL_FEATURES", "NEWEST_MINOR", "Features", "minor_version"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,7 @@ class Features:
         DrallocError
             The version is not known.
         """
-        minor = _MINORS.get(version.removeprefix("v"))
-        if minor is None:
-            raise DrallocError(f"Kubernetes {version} is not known; known versions: {', '.join(_MINORS)}")
+        minor = minor_version(version)
         return cls(**{name: _ON_SINCE.get(name, minor + 1) <= minor for name in cls.names()})
 
     def switched(self, switches: Mapping[str, bool]) -> Features:
@@ -90,12 +88,29 @@ class Features:
         return replace(self, **plain)
 
 
+def minor_version(version: str) -> int:
+    """The second number of a version of Kubernetes.
+
+    Raises
+    ------
+    DrallocError
+        The version is not known.
+    """
+    minor = _MINORS.get(version.removeprefix("v"))
+    if minor is None:
+        raise DrallocError(f"Kubernetes {version} is not known; known versions: {', '.join(_MINORS)}")
+    return minor
+
+
 def _renamed(name: str) -> str:
     """The allocator's name of a gate that the API server knows by another."""
     return "DeviceBindingAndStatus" if name == "DeviceBindingConditions" else name
 
 
 _MINORS: Final = {f"1.{minor}": minor for minor in range(34, 38)}
+
+NEWEST_MINOR: Final = max(_MINORS.values())
+"""The second number of the newest version that is known."""
 
 _ON_SINCE: Final = {
     "AdminAccess": 34,

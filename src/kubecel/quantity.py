@@ -157,15 +157,15 @@ def _decimal_text(nanos: int, format: Format) -> str:
 
 @lru_cache(maxsize=65536)
 def parse_quantity(text: str) -> Quantity:
-    """Parse the text of a quantity.
+    """Parse the text of a quantity. As in Kubernetes, one without digits is zero: ``Gi``, ``.`` and ``-`` are.
 
     Raises
     ------
     QuantitySyntaxError
         The text does not follow the grammar of Kubernetes quantities.
     """
-    match = _SHAPE.fullmatch(text) if len(text) <= _MOST_CHARACTERS else None
-    if match is None or not (match[2] or match[4]):
+    match = _SHAPE.fullmatch(text) if 0 < len(text) <= _MOST_CHARACTERS else None
+    if match is None:
         raise QuantitySyntaxError(
             f"{_shown(text)} is not a quantity: a number with an optional suffix like m, k, Mi or e3"
         )

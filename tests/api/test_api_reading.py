@@ -6,6 +6,7 @@ import pytest
 
 from dralloc.api import ObjectReader, ResourceSlice
 from dralloc.api.messages import field_path
+from dralloc.quantity import parse_quantity
 
 
 def slice_with(device: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
@@ -93,14 +94,25 @@ def test_other_groups_have_fields_that_do_not_matter() -> None:
 
 def test_all_defects_of_an_object_are_reported() -> None:
     reader = ObjectReader()
-    raw = slice_with({"name": 3, "capacity": {"m": {}}}, driver=None, allNodes="yes")
+    raw = slice_with({"name": 3, "capacity": {"m": {"value": []}}}, driver=None, allNodes="yes")
     assert reader.read(raw, "") is None
     assert sorted((finding.path, finding.rule) for finding in reader.errors) == [
         ("spec.allNodes", 'must be true or false, not "yes"'),
-        ("spec.devices[0].capacity[m].value", "is required"),
+        ("spec.devices[0].capacity[m].value", "must be a quantity"),
         ("spec.devices[0].name", "must be a string, not 3"),
         ("spec.driver", "is required"),
     ]
+
+
+def test_an_amount_that_is_left_out_is_zero() -> None:
+    """As the API server keeps it; what a counter gives by request needs no amount."""
+    by_request = {"counterSet": "s", "counters": {"a": {}, "b": {"valueFrom": {"capacityKey": "b"}}}}
+    read = ObjectReader().read(slice_with({"capacity": {"m": {}}, "consumesCounters": [by_request]}), "")
+    assert isinstance(read, ResourceSlice)
+    (device,) = read.spec.devices
+    assert device.capacity["m"].value == parse_quantity("0")
+    consumed = device.consumes_counters[0].counters
+    assert (consumed["a"].value, consumed["b"].value) == (parse_quantity("0"), None)
 
 
 def test_what_is_nested_without_end() -> None:

@@ -81,10 +81,6 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
         SLICE.replace("{string: A100}", "{string: A100, int: 1}"),
         "a.yaml: ResourceSlice s: spec.devices[0].attributes[model]: has more than one value: int, string",
     ),
-    "counter without amount": (
-        SLICE + "    consumesCounters: [{counterSet: c, counters: {m: {}}}]\n",
-        "a.yaml: ResourceSlice s: spec.devices[0].consumesCounters[0].counters[m]: needs value or valueFrom",
-    ),
     "both kinds of request": (
         "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\n"
         "spec: {devices: {requests: [{name: r, exactly: {deviceClassName: d},"

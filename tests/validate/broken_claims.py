@@ -42,6 +42,14 @@ COSTLY: Final = "[{0}].map(a, [{0}].filter(b, [{0}].exists(c, a + b + c > 0)).si
 )
 
 REQUESTS: Final = (
+    Broken(
+        "a negative generation",
+        CLAIM,
+        {"metadata.generation": -1},
+        "metadata-generation",
+        "metadata.generation",
+        {"metadata.generation": 0},
+    ),
     Broken("a claim with a name in upper case", CLAIM, {"metadata.name": "C"}, "metadata-name", "metadata.name"),
     Broken("a namespace with a dot", CLAIM, {"metadata.namespace": "a.b"}, "metadata-namespace", "metadata.namespace"),
     Broken(

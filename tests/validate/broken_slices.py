@@ -43,16 +43,6 @@ METADATA: Final = (
         "metadata.name",
         {"metadata.name": "a" * 253},
     ),
-    Broken("a slice in a namespace", SLICE, {"metadata.namespace": "a"}, "metadata-no-namespace", "metadata.namespace"),
-    Broken("a class in a namespace", CLASS, {"metadata.namespace": "a"}, "metadata-no-namespace", "metadata.namespace"),
-    Broken(
-        "a negative generation",
-        SLICE,
-        {"metadata.generation": -1},
-        "metadata-generation",
-        "metadata.generation",
-        {"metadata.generation": 0},
-    ),
     Broken(
         "a label without key",
         SLICE,
@@ -235,36 +225,6 @@ SLICES: Final = (
         "two devices of one name", SLICE, {"spec.devices[1].name": "gpu-0"}, "slice-device-unique", "spec.devices[1]"
     ),
     Broken(
-        "33 times 64 counters consumed",
-        SLICE,
-        {
-            "spec.devices": many(
-                33,
-                {
-                    **PLAIN,
-                    "consumesCounters": [
-                        *consumes("a", **{f"c{n}": "1" for n in range(32)}),
-                        *consumes("b", **{f"c{n}": "1" for n in range(32)}),
-                    ],
-                },
-            )
-        },
-        "slice-consumed-counter-limit",
-        "spec.devices",
-        {
-            "spec.devices": many(
-                32,
-                {
-                    **PLAIN,
-                    "consumesCounters": [
-                        *consumes("a", **{f"c{n}": "1" for n in range(32)}),
-                        *consumes("b", **{f"c{n}": "1" for n in range(32)}),
-                    ],
-                },
-            )
-        },
-    ),
-    Broken(
         "a partition type without domain",
         PARTITIONS,
         {"spec.partitionTypeAttribute": "profile"},
@@ -322,7 +282,14 @@ SLICES: Final = (
         "schema",
         f"{DEVICE}.attributes[model]",
     ),
-    Broken("a quantity without digits", SLICE, {f"{MEMORY}.value": "Gi"}, "schema", f"{MEMORY}.value"),
+    Broken(
+        "a quantity that is none",
+        SLICE,
+        {f"{MEMORY}.value": "1Gx"},
+        "schema",
+        f"{MEMORY}.value",
+        {f"{MEMORY}.value": "Gi"},
+    ),
     Broken(
         "a count that is text", SLICE, {"spec.pool.resourceSliceCount": "1"}, "schema", "spec.pool.resourceSliceCount"
     ),
@@ -731,13 +698,6 @@ COUNTERS_BROKEN: Final = (
         "compatibility-group-name",
         f"{DEVICE}.consumesCounters[0].compatibilityGroups[0]",
     ),
-    Broken(
-        "a consumption of neither",
-        PARTITIONS,
-        {f"{DEVICE}.consumesCounters[0].counters.memory": {}},
-        "schema",
-        f"{DEVICE}.consumesCounters[0].counters[memory]",
-    ),
 )
 
 POLICIES: Final = (
@@ -1055,3 +1015,29 @@ CLASSES: Final = (
         "spec.extendedResourceName",
     ),
 )
+
+WARNED: Final = (
+    Broken("a slice in a namespace", SLICE, {"metadata.namespace": "a"}, "metadata-no-namespace", "metadata.namespace"),
+    Broken("a class in a namespace", CLASS, {"metadata.namespace": "a"}, "metadata-no-namespace", "metadata.namespace"),
+    Broken(
+        "33 times 64 counters consumed",
+        SLICE,
+        {
+            "spec.devices": many(
+                33,
+                {
+                    **PLAIN,
+                    "consumesCounters": [
+                        *consumes("a", **{f"c{n}": "1" for n in range(32)}),
+                        *consumes("b", **{f"c{n}": "1" for n in range(32)}),
+                    ],
+                },
+            )
+        },
+        "slice-consumed-counter-limit",
+        "spec.devices",
+    ),
+    Broken("a capacity of no amount", SLICE, {MEMORY: {}}, "", ""),
+    Broken("a consumption of no amount", PARTITIONS, {f"{DEVICE}.consumesCounters[0].counters.memory": {}}, "", ""),
+)
+"""What every API server accepts, and the warning about it if there is one."""

@@ -4,14 +4,14 @@ A cluster has a million of these, so they are slotted dataclasses which pydantic
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, Self
 
 from pydantic import ConfigDict, Field, StrictBool, model_validator
-from pydantic_core import PydanticCustomError
 
 from dralloc.api.base import WIRE, QuantityField, WireModel
 from dralloc.api.texts import AttributeName, CounterName
+from dralloc.quantity import Quantity
 
 __all__ = [
     "NOT_CONSUMABLE",
@@ -25,6 +25,9 @@ __all__ = [
     "DeviceCapacity",
     "DeviceCounterConsumption",
 ]
+
+_ZERO = Quantity(0)
+"""What the API server keeps for an amount that is left out."""
 
 NOT_CONSUMABLE = "~consumable"
 """Key by which the alpha spelling of KEP-5075 marks a capacity; no field of the API can be called so."""
@@ -69,7 +72,7 @@ class DeviceCapacity:
 
     __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
-    value: QuantityField
+    value: QuantityField = _ZERO
     request_policy: CapacityRequestPolicy | None = None
     consumable: Annotated[StrictBool, Field(alias=NOT_CONSUMABLE, exclude=True)] = True
 
@@ -80,7 +83,7 @@ class Counter:
 
     __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
-    value: QuantityField
+    value: QuantityField = _ZERO
     request_policy: CapacityRequestPolicy | None = None
 
 
@@ -114,9 +117,7 @@ class ConsumedCounter:
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        if self.value is None and self.value_from is None:
-            raise PydanticCustomError("one_of", "needs value or valueFrom")
-        return self
+        return replace(self, value=_ZERO) if self.value is None and self.value_from is None else self
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def validate_command(  # noqa: PLR0913 - one parameter per option
 
     features = options.features
     with session.busy("checking"):
-        found = validate_reading(read(*paths, limits=session.limits), features)
+        found = validate_reading(read(*paths, limits=session.limits), features, options.kubernetes)
     shown = Validation(violation for violation in found if violation.level.reaches(level))
     if sarif:
         session.print_json(as_sarif(shown, RULES))

@@ -7,9 +7,9 @@ from typing import Final
 
 from dralloc.api import DeviceClaim, DeviceConstraint
 from dralloc.validate.checks import choice, distinct, form, keys, limit
-from dralloc.validate.names import dns_label, dns_subdomain, fully_qualified_name, qualified_name
+from dralloc.validate.names import Judge, before_137, dns_label, dns_subdomain, fully_qualified_name, qualified_name
 from dralloc.validate.places import DETAILS, REQUESTS, SPECS, Details
-from dralloc.validate.rule import Issue, error, warning
+from dralloc.validate.rule import Check, Issue, error, warning
 
 __all__ = ["MAX_REQUESTS", "RULES", "refers", "request_names"]
 
@@ -60,9 +60,10 @@ def _constraint_kind(constraint: DeviceConstraint, at: str) -> Iterator[Issue]:
         yield Issue(at, "exactly one of matchAttribute and distinctAttribute is required")
 
 
-def _constraint_attribute(constraint: DeviceConstraint, at: str) -> Iterable[Issue]:
-    compared = "distinctAttribute" if constraint.match_attribute is None else "matchAttribute"
-    return form(compared, fully_qualified_name)(constraint, at)
+def _compared(judge: Judge) -> Check:
+    """The attribute that counts has a form."""
+    match, distinct_ = form("matchAttribute", judge), form("distinctAttribute", judge)
+    return lambda one, at: (distinct_ if one.match_attribute is None else match)(one, at)
 
 
 def _constraint_both(constraint: DeviceConstraint, at: str) -> Iterator[Issue]:
@@ -135,7 +136,9 @@ RULES: Final = (
     error("constraint-request", SPECS, _constraint_references, "Constraints name requests of the claim."),
     error("config-request", SPECS, _config_references, "Configurations name requests of the claim."),
     error("constraint-kind", _CONSTRAINTS, _constraint_kind, "A constraint has an attribute to match or to differ."),
-    error("constraint-attribute", _CONSTRAINTS, _constraint_attribute, "A constraint's attribute has a domain."),
+    error(
+        "constraint-attribute", _CONSTRAINTS, _compared(fully_qualified_name), "A constraint's attribute has a domain."
+    ).before_137(_compared(before_137(fully_qualified_name))),
     warning(
         "constraint-both",
         _CONSTRAINTS,

@@ -7,7 +7,15 @@ from typing import Any, Final
 
 from dralloc.api import UNSET, AttributeValue, Device, ResourceSliceSpec, Version
 from dralloc.validate.checks import at_most, distinct, form, forms, keys, limit, size_of
-from dralloc.validate.names import MAX_VERSION, dns_label, dns_subdomain, label_name, qualified_name, version
+from dralloc.validate.names import (
+    MAX_VERSION,
+    before_137,
+    dns_label,
+    dns_subdomain,
+    label_name,
+    qualified_name,
+    version,
+)
 from dralloc.validate.places import DEVICES, RESULTS, SLICES
 from dralloc.validate.rule import Issue, error, warning
 
@@ -118,8 +126,12 @@ RULES: Final = (
     error("device-name", DEVICES, form("name", dns_label), "A device's name is a DNS label."),
     error("device-attribute-limit", DEVICES, _attribute_limit, "A device has at most 32 attributes and capacities."),
     error("device-value-limit", DEVICES, _value_limit, "The attributes of a device have at most 48 values together."),
-    error("attribute-name", DEVICES, keys("attributes", qualified_name), f"An attribute's name is {_NAME}."),
-    error("capacity-name", DEVICES, keys("capacity", qualified_name), f"A capacity's name is {_NAME}."),
+    error("attribute-name", DEVICES, keys("attributes", qualified_name), f"An attribute's name is {_NAME}.").before_137(
+        keys("attributes", before_137(qualified_name))
+    ),
+    error("capacity-name", DEVICES, keys("capacity", qualified_name), f"A capacity's name is {_NAME}.").before_137(
+        keys("capacity", before_137(qualified_name))
+    ),
     error("attribute-value", DEVICES, _attribute_value, "An attribute has one value, or a list of at least one."),
     error("attribute-length", DEVICES, _text_length, "Strings and versions have at most 64 bytes."),
     error("attribute-version", DEVICES, _versions, "Versions follow semver.org 2.0.0."),

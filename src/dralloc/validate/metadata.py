@@ -11,7 +11,7 @@ from typing import Final
 from dralloc.api import ApiObject, ObjectMeta, ResourceClaimTemplate
 from dralloc.validate.checks import form, keys, named, not_negative
 from dralloc.validate.names import annotation_key, dns_label, dns_subdomain, label_name, label_value
-from dralloc.validate.places import METADATA, OF_CLUSTER, RESOURCES, TEMPLATES
+from dralloc.validate.places import CLAIMS, METADATA, OF_CLUSTER, RESOURCES, TEMPLATES
 from dralloc.validate.rule import Issue, error, warning
 
 __all__ = ["RULES"]
@@ -27,7 +27,7 @@ def _namespace(one: ApiObject, _at: str) -> Iterator[Issue]:
 
 def _no_namespace(one: ApiObject, _at: str) -> Iterator[Issue]:
     if one.metadata.namespace:
-        yield Issue("metadata.namespace", f"is not allowed: a {one.kind} belongs to the whole cluster")
+        yield Issue("metadata.namespace", f"is dropped by the API server: a {one.kind} belongs to the whole cluster")
 
 
 def _labels(meta: ObjectMeta, at: str) -> Iterator[Issue]:
@@ -69,6 +69,9 @@ def _template_fields(template: ResourceClaimTemplate, _at: str) -> Iterator[Issu
 
 _TEMPLATE: Final = "core validation, ValidateTemplateObjectMeta"
 
+_NAMESPACE: Final = "apiserver registry, EnsureObjectNamespaceMatchesRequestNamespace"
+_GENERATIONS: Final = (CLAIMS | TEMPLATES) / "metadata"
+
 RULES: Final = (
     error(
         "metadata-name",
@@ -78,8 +81,20 @@ RULES: Final = (
         _ORIGIN,
     ),
     error("metadata-namespace", RESOURCES, _namespace, "A namespace is a DNS label.", _ORIGIN),
-    error("metadata-no-namespace", OF_CLUSTER, _no_namespace, "Slices and classes have no namespace.", _ORIGIN),
-    error("metadata-generation", METADATA, not_negative("generation"), "A generation is not negative.", _ORIGIN),
+    warning(
+        "metadata-no-namespace",
+        OF_CLUSTER,
+        _no_namespace,
+        "Slices and classes have no namespace; the API server drops it.",
+        _NAMESPACE,
+    ),
+    error(
+        "metadata-generation",
+        _GENERATIONS,
+        not_negative("generation"),
+        "A generation is not negative; of slices and classes the API server sets it.",
+        _ORIGIN,
+    ),
     error("metadata-labels", METADATA, _labels, "Labels have keys and values of the form that labels have.", _ORIGIN),
     error(
         "metadata-annotations",

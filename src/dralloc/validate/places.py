@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from pydantic.alias_generators import to_snake
 
@@ -35,6 +35,7 @@ __all__ = [
     "TAINT_RULES",
     "TEMPLATES",
     "Details",
+    "Place",
     "Places",
 ]
 
@@ -44,7 +45,7 @@ Details: TypeAlias = ExactDeviceRequest | DeviceSubRequest
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Paths into objects of some kinds: ``[]`` stands for all items of a list, ``a|b`` for both fields.
+    """Paths into objects of some kinds: ``[]`` stands for all items of a list or map, ``a|b`` for both fields.
 
     What is absent is passed over.
     """
@@ -54,9 +55,12 @@ class Places:
     def __call__(self, context: ValidationContext) -> Iterator[Part[Any]]:
         """The parts at these places, object by object."""
         for kind, path in self.paths:
-            steps = _steps(path)
             for owner in context.view(_objects)[kind]:
-                yield from _walk(owner, owner, "", steps)
+                yield from _walk(owner, owner, "", _place(path))
+
+    def of(self, kind: str) -> Iterator[Place]:
+        """The paths into objects of one kind."""
+        return (_place(path) for one, path in self.paths if one == kind)
 
     def __truediv__(self, below: str) -> Places:
         return Places(tuple((kind, f"{path}.{below}".removeprefix(".")) for kind, path in self.paths))
@@ -65,30 +69,40 @@ class Places:
         return Places(self.paths + other.paths)
 
 
-_Steps: TypeAlias = tuple[tuple[tuple[str, str, bool], ...], ...]
-"""For each step of a path, the fields to go to: name on the wire, name here, whether all items are meant."""
+class Step(NamedTuple):
+    """A field to go to, by its names on the wire and here, and whether all items in it are meant."""
+
+    wire: str
+    python: str
+    every: bool
+
+
+Place: TypeAlias = tuple[tuple[Step, ...], ...]
+"""The steps of a path, each with the fields to go to."""
 
 
 @lru_cache
-def _steps(path: str) -> _Steps:
-    return tuple(
-        tuple((field.removesuffix("[]"), to_snake(field.removesuffix("[]")), field.endswith("[]")) for field in step)
-        for step in (text.split("|") for text in path.split(".") if text)
-    )
+def _place(path: str) -> Place:
+    return tuple(tuple(map(_step, text.split("|"))) for text in path.split(".") if text)
 
 
-def _walk(owner: ApiObject, value: Any, at: str, steps: _Steps) -> Iterator[Part[Any]]:
-    if not steps:
+def _step(text: str) -> Step:
+    wire = text.removesuffix("[]")
+    return Step(wire, to_snake(wire), every=wire != text)
+
+
+def _walk(owner: ApiObject, value: Any, at: str, place: Place) -> Iterator[Part[Any]]:
+    if not place:
         yield Part(owner, at, value)
         return
-    fields, *rest = steps
-    for wire, python, every in fields:
-        below, path = getattr(value, python), f"{at}.{wire}" if at else wire
-        if every:
-            for index, item in enumerate(below):
-                yield from _walk(owner, item, f"{path}[{index}]", tuple(rest))
+    rest = place[1:]
+    for step in place[0]:
+        below, path = getattr(value, step.python), f"{at}.{step.wire}" if at else step.wire
+        if step.every:
+            for key, item in below.items() if isinstance(below, Mapping) else enumerate(below):
+                yield from _walk(owner, item, f"{path}[{key}]", rest)
         elif below is not None:
-            yield from _walk(owner, below, path, tuple(rest))
+            yield from _walk(owner, below, path, rest)
 
 
 def _objects(context: ValidationContext) -> dict[str, list[Any]]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from dralloc.api import CapacityRequestPolicy, CapacityRequestPolicyRange, Device
 from dralloc.quantity import NANOS, Quantity
 from dralloc.validate.checks import at_most, unique
 from dralloc.validate.places import COUNTER_SETS, DEVICES
-from dralloc.validate.rule import Issue, Part, ValidationContext, error
+from dralloc.validate.rule import Check, Issue, Part, ValidationContext, error, nothing
 
 __all__ = ["RULES"]
 
@@ -128,13 +129,18 @@ def _min_max(one: _Range, at: str) -> Iterator[Issue]:
         yield Issue(f"{at}.max", f"{one.range.max} is less than min {one.range.min}")
 
 
-def _range_default(one: _Range, at: str) -> Iterator[Issue]:
-    if any(_min_max(one, at)):
-        return
-    if one.default < one.range.min:
-        yield Issue(f"{at}.default", f"the default {one.default} is less than min {one.range.min}")
-    if one.range.max is not None and one.default > one.range.max:
-        yield Issue(f"{at}.default", f"the default {one.default} is more than max {one.range.max}")
+def _range_default(below: str, above: str) -> Check:
+    """The default is in the range; else the issue is with the fields of these names."""
+
+    def check(one: _Range, at: str) -> Iterator[Issue]:
+        if any(_min_max(one, at)):
+            return
+        if one.default < one.range.min:
+            yield Issue(f"{at}.{below}", f"the default {one.default} is less than min {one.range.min}")
+        if one.range.max is not None and one.default > one.range.max:
+            yield Issue(f"{at}.{above}", f"the default {one.default} is more than max {one.range.max}")
+
+    return check
 
 
 def _precision(one: _Range, at: str) -> Iterator[Issue]:
@@ -158,6 +164,11 @@ def _step_positive(one: _Range, at: str) -> Iterator[Issue]:
         yield Issue(f"{at}.step", f"{one.range.step} is not greater than zero")
 
 
+def _step_zero(one: _Range, at: str) -> Iterator[Issue]:
+    if one.range.step is not None and not one.range.step.nanos:
+        yield Issue(f"{at}.step", "is zero, which makes API servers before Kubernetes 1.37 panic")
+
+
 def _step_size(one: _Range, at: str) -> Iterator[Issue]:
     step = one.range.step
     if step is not None and step.nanos > 0 and one.range.min + step > one.total:
@@ -166,14 +177,23 @@ def _step_size(one: _Range, at: str) -> Iterator[Issue]:
         )
 
 
-def _step_multiple(one: _Range, at: str) -> Iterator[Issue]:
-    step = one.range.step
-    if step is None or step.nanos <= 0:
-        return
-    for field in ("default", "max"):
-        value = one.bounds.get(field)
-        if value is not None and (value.nanos - one.range.min.nanos) % step.nanos:
-            yield Issue(f"{at}.step", f"{field} {value} is not min {one.range.min} and a multiple of step {step}")
+def _step_multiple(amount: Callable[[Quantity], int]) -> Check:
+    """Default and maximum are whole steps from the minimum, in amounts that count so."""
+
+    def check(one: _Range, at: str) -> Iterator[Issue]:
+        step = one.range.step
+        if step is None or step.nanos <= 0:
+            return
+        for field in ("default", "max"):
+            value = one.bounds.get(field)
+            if value is not None and (amount(value) - amount(one.range.min)) % amount(step):
+                yield Issue(f"{at}.step", f"{field} {value} is not min {one.range.min} and a multiple of step {step}")
+
+    return check
+
+
+def _whole(quantity: Quantity) -> int:
+    return -(-quantity.nanos // NANOS)
 
 
 RULES: Final = (
@@ -196,10 +216,28 @@ RULES: Final = (
     error("policy-min-size", _ranges, _min_size, "The minimum is at most the whole value.", _ORIGIN),
     error("policy-max-size", _ranges, _max_size, "The maximum is at most the whole value.", _ORIGIN),
     error("policy-min-max", _ranges, _min_max, "The minimum is at most the maximum.", _ORIGIN),
-    error("policy-range-default", _ranges, _range_default, "The default is in the range.", _ORIGIN),
-    error("policy-precision", _ranges, _precision, "Amounts have at most three decimal places.", _ORIGIN),
-    error("policy-bounds", _ranges, _bounds, "With a step, amounts are from 0 to 2^63 - 1.", _ORIGIN),
-    error("policy-step-positive", _ranges, _step_positive, "The step is greater than zero.", _ORIGIN),
+    error(
+        "policy-range-default", _ranges, _range_default("default", "default"), "The default is in the range.", _ORIGIN
+    ).before_137(_range_default("min", "max")),
+    error("policy-precision", _ranges, _precision, "Amounts have at most three decimal places.", _ORIGIN).before_137(
+        nothing
+    ),
+    error("policy-bounds", _ranges, _bounds, "With a step, amounts are from 0 to 2^63 - 1.", _ORIGIN).before_137(
+        nothing
+    ),
+    error(
+        "policy-step-positive",
+        _ranges,
+        _step_positive,
+        "The step is greater than zero; zero makes API servers before Kubernetes 1.37 panic.",
+        _ORIGIN,
+    ).before_137(_step_zero),
     error("policy-step-size", _ranges, _step_size, "The minimum and one step are at most the whole value.", _ORIGIN),
-    error("policy-step-multiple", _ranges, _step_multiple, "Default and maximum are whole steps from min.", _ORIGIN),
+    error(
+        "policy-step-multiple",
+        _ranges,
+        _step_multiple(attrgetter("nanos")),
+        "Default and maximum are whole steps from min.",
+        _ORIGIN,
+    ).before_137(_step_multiple(_whole)),
 )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from dralloc.api import ApiObject
 from dralloc.cluster import Cluster
 from dralloc.errors import Level
-from dralloc.features import Features
+from dralloc.features import NEWEST_MINOR, Features
 
-__all__ = ["Check", "Issue", "Part", "Parts", "Rule", "ValidationContext", "error", "info", "warning"]
+__all__ = ["Check", "Issue", "Part", "Parts", "Rule", "ValidationContext", "error", "info", "nothing", "warning"]
 
 T = TypeVar("T")
 
@@ -38,6 +38,7 @@ class ValidationContext:
 
     cluster: Cluster
     features: Features
+    minor: int = NEWEST_MINOR
 
     @cached_property
     def _views(self) -> dict[Hashable, Any]:
@@ -80,6 +81,8 @@ class Rule:
         The rule in one sentence.
     origin
         Where the rule comes from.
+    earlier
+        What API servers before Kubernetes 1.37 check in its place; None if that is the same.
     """
 
     id: str
@@ -88,11 +91,25 @@ class Rule:
     check: Check
     help: str
     origin: str
+    earlier: Check | None = None
+
+    def before_137(self, check: Check) -> Rule:
+        """The rule with another check for API servers before Kubernetes 1.37."""
+        return replace(self, earlier=check)
+
+    def check_of(self, minor: int) -> Check:
+        """What API servers of a minor version check."""
+        return self.check if minor >= 37 or self.earlier is None else self.earlier
 
 
 def error(id: str, parts: Parts, check: Check, help: str, origin: str = "resource.k8s.io validation") -> Rule:
     """A rule of the API server; by default one of ``pkg/apis/resource/validation``, Kubernetes 1.37."""
     return Rule(id, Level.ERROR, parts, check, help, origin)
+
+
+def nothing(_part: Any, _at: str) -> Iterator[Issue]:
+    """The check of a version that has none."""
+    return iter(())
 
 
 def warning(id: str, parts: Parts, check: Check, help: str, origin: str) -> Rule:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
 from dralloc.api import ApiObject
 from dralloc.cluster import Cluster
 from dralloc.errors import Finding, Level
-from dralloc.features import ALL_FEATURES, Features
+from dralloc.features import ALL_FEATURES, NEWEST_MINOR, Features, minor_version
 from dralloc.garbage import without_garbage_collection
 from dralloc.load import Reading
 from dralloc.validate import (
@@ -33,22 +33,19 @@ from dralloc.validate import (
     taints,
     wishes,
 )
-from dralloc.validate.rule import Issue, Part, Rule, ValidationContext
+from dralloc.validate.rule import Issue, Part, Parts, Rule, ValidationContext, nothing
+from dralloc.validate.stored import Stored
 from dralloc.validate.violation import Validation, Violation
 
-__all__ = ["REPEATED", "RULES", "SCHEMA", "UNKNOWN_FIELD", "validate", "validate_reading"]
+__all__ = ["DROPPED", "REPEATED", "RULES", "SCHEMA", "UNKNOWN_FIELD", "validate", "validate_reading"]
 
 
 def _nothing(_context: ValidationContext) -> Iterator[Part[Finding]]:
     return iter(())
 
 
-def _no_issue(_finding: Finding, _at: str) -> Iterator[Issue]:
-    return iter(())
-
-
 SCHEMA: Final = Rule(
-    "schema", Level.ERROR, _nothing, _no_issue, "The object has the fields and types of its kind.", "the API's types"
+    "schema", Level.ERROR, _nothing, nothing, "The object has the fields and types of its kind.", "the API's types"
 )
 """What the loader refuses."""
 
@@ -56,7 +53,7 @@ UNKNOWN_FIELD: Final = Rule(
     "unknown-field",
     Level.WARNING,
     _nothing,
-    _no_issue,
+    nothing,
     "Every field is one that the API knows; others are dropped, or refused if the client asks for that.",
     "the API's types; fieldValidation",
 )
@@ -66,16 +63,27 @@ REPEATED: Final = Rule(
     "repeated-object",
     Level.WARNING,
     _nothing,
-    _no_issue,
+    nothing,
     "An object is given once: a later one of its name would replace it on the server, and is not checked here.",
     "kubectl apply",
 )
 """What the loader takes the first of."""
 
+DROPPED: Final = Rule(
+    "dropped-field",
+    Level.WARNING,
+    _nothing,
+    nothing,
+    "Every field is one that the asked version has and keeps, by its feature gates.",
+    "pkg/registry/resource, dropDisabledFields",
+)
+"""What the API server drops without a word."""
+
 RULES: Final[tuple[Rule, ...]] = (
     SCHEMA,
     UNKNOWN_FIELD,
     REPEATED,
+    DROPPED,
     *metadata.RULES,
     *slices.RULES,
     *devices.RULES,
@@ -100,18 +108,25 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 @without_garbage_collection()
-def validate(cluster: Cluster, features: Features = ALL_FEATURES) -> Validation:
+def validate(cluster: Cluster, features: Features = ALL_FEATURES, kubernetes: str | None = None) -> Validation:
     """What the API server would refuse in a cluster's objects, and what it accepts and will hurt.
 
     Parameters
     ----------
     features
-        Which feature gates are on; expressions can only use what these allow.
+        Which feature gates are on; fields of those that are off are dropped, and expressions cannot use them.
+    kubernetes
+        The version of the API server that is asked, ``1.34`` to ``1.37``; None for the newest, with all of its fields.
 
     Returns
     -------
     Validation
         A tuple of violations by object, in the order in which they were read, the worst first for each.
+
+    Raises
+    ------
+    DrallocError
+        The version is not known.
 
     Examples
     --------
@@ -119,14 +134,18 @@ def validate(cluster: Cluster, features: Features = ALL_FEATURES) -> Validation:
     >>> dralloc.validate(dralloc.example())
     <Validation: 0 errors, 0 warnings, 0 remarks>
     """
-    context = ValidationContext(cluster, features)
+    stored = Stored(features, minor_version(kubernetes) if kubernetes else None)
+    context = ValidationContext(stored.cluster(cluster), features, stored.minor or NEWEST_MINOR)
     position = {identity: number for number, identity in enumerate(cluster.sources)}
-    found = list(_found(context))
-    found.sort(key=lambda entry: (position.get(_identity(entry[0]), len(position)), entry[1].level.rank))
-    return Validation(violation for _, violation in found)
+    found = [*((owner, DROPPED, issue) for owner, issue in stored.dropped), *_broken(context)]
+    found.sort(key=lambda one: (position.get(_identity(one[0]), len(position)), one[1].level.rank))
+    return Validation(
+        Violation(rule.level, rule.id, Finding(cluster.sources.get(_identity(owner), ""), owner.title, *issue))
+        for owner, rule, issue in found
+    )
 
 
-def validate_reading(reading: Reading, features: Features = ALL_FEATURES) -> Validation:
+def validate_reading(reading: Reading, features: Features = ALL_FEATURES, kubernetes: str | None = None) -> Validation:
     """As `validate`, with what the loader could not use or did not know."""
     said = {
         SCHEMA: reading.refused,
@@ -137,25 +156,25 @@ def validate_reading(reading: Reading, features: Features = ALL_FEATURES) -> Val
         ],
     }
     loaded = (Violation(rule.level, rule.id, one) for rule, findings in said.items() for one in findings)
-    return Validation((*loaded, *validate(reading.cluster, features)))
+    return Validation((*loaded, *validate(reading.cluster, features, kubernetes)))
 
 
 def _identity(one: ApiObject) -> tuple[str, Any]:
     return one.kind, one.key
 
 
-def _found(context: ValidationContext) -> Iterator[tuple[ApiObject, Violation]]:
+def _broken(context: ValidationContext) -> Iterator[tuple[ApiObject, Rule, Issue]]:
     for parts, rules in _by_parts(RULES):
+        checks = [(rule, rule.check_of(context.minor)) for rule in rules]
         for owner, path, value in parts(context):
-            for rule in rules:
-                for issue in rule.check(value, path):
-                    source = context.cluster.sources.get(_identity(owner), "")
-                    yield owner, Violation(rule.level, rule.id, Finding(source, owner.title, *issue))
+            for rule, check in checks:
+                for issue in check(value, path):
+                    yield owner, rule, issue
 
 
-def _by_parts(rules: Iterable[Rule]) -> list[tuple[Callable[[ValidationContext], Iterable[Part[Any]]], list[Rule]]]:
+def _by_parts(rules: Iterable[Rule]) -> Iterable[tuple[Parts, list[Rule]]]:
     """Rules about the same parts together, so that these are visited once."""
-    together: dict[Callable[[ValidationContext], Iterable[Part[Any]]], list[Rule]] = {}
+    together: dict[Parts, list[Rule]] = {}
     for rule in rules:
         together.setdefault(rule.parts, []).append(rule)
-    return list(together.items())
+    return together.items()

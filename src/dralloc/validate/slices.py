@@ -9,7 +9,7 @@ from dralloc.api import AttributeValue, Device, ResourceSliceSpec
 from dralloc.validate.checks import at_most, choices, distinct, form, not_false, not_negative, on, positive
 from dralloc.validate.names import dns_subdomain, driver_name, fully_qualified_name, pool_name
 from dralloc.validate.places import RESULTS, SLICES
-from dralloc.validate.rule import Issue, error
+from dralloc.validate.rule import Issue, error, warning
 
 __all__ = ["RULES", "partition_type"]
 
@@ -125,11 +125,11 @@ RULES: Final = (
         "A slice has at most 128 devices, or 64 if any of them has taints or lists or consumes counters.",
     ),
     error("slice-device-unique", SLICES, distinct("devices", "name"), "The names of a slice's devices differ."),
-    error(
+    warning(
         "slice-consumed-counter-limit",
         SLICES,
         _consumed,
-        "The devices of a slice consume at most 2048 counters together.",
+        "The devices of a slice consume at most 2048 counters together, as documented; no API server checks it.",
         "KEP-4815, limits of a ResourceSlice",
     ),
     error(

@@ -9,7 +9,7 @@ from dralloc.api import DeviceTaint, DeviceToleration
 from dralloc.validate.checks import choice, form, limit, named, required
 from dralloc.validate.names import label_name, label_value
 from dralloc.validate.places import DETAILS, DEVICES, RESULTS, TAINT_RULES
-from dralloc.validate.rule import Issue, error, warning
+from dralloc.validate.rule import Check, Issue, error, warning
 
 __all__ = ["RULES"]
 
@@ -53,15 +53,26 @@ def _no_key(toleration: DeviceToleration, at: str) -> Iterator[Issue]:
         yield Issue(f"{at}.operator", "must be Exists if there is no key: no taint has an empty key")
 
 
+def _asked(check: Check) -> Check:
+    """A check of what requests say, and not of the results that repeat it."""
+    return lambda one, at: () if at.startswith("status.") else check(one, at)
+
+
 RULES: Final = (
     error("taint-limit", DEVICES, limit(MAX_TAINTS, "taints", "taints"), "A device has at most 16 taints."),
     error("taint-key", _TAINTS, form("key", label_name), "A taint's key has the form of a label key."),
     error("taint-value", _TAINTS, _value, "A taint's value has the form of a label value."),
     error("taint-effect", _TAINTS, _effect, "A taint's effect is None, NoSchedule or NoExecute."),
-    error("toleration-key", _TOLERATIONS, _toleration_key, "A toleration's key has the form of a label key."),
-    error("toleration-value", _TOLERATIONS, _toleration_value, "A toleration's value has the form of a label value."),
-    error("toleration-exists", _TOLERATIONS, _exists, "With Exists there is no value."),
-    error("toleration-effect", _TOLERATIONS, _KNOWN_EFFECT, "An effect is None, NoSchedule or NoExecute, or absent."),
+    error(
+        "toleration-key", _TOLERATIONS, _toleration_key, "A toleration's key has the form of a label key."
+    ).before_137(_asked(_toleration_key)),
+    error(
+        "toleration-value", _TOLERATIONS, _toleration_value, "A toleration's value has the form of a label value."
+    ).before_137(_asked(_toleration_value)),
+    error("toleration-exists", _TOLERATIONS, _exists, "With Exists there is no value.").before_137(_asked(_exists)),
+    error(
+        "toleration-effect", _TOLERATIONS, _KNOWN_EFFECT, "An effect is None, NoSchedule or NoExecute, or absent."
+    ).before_137(_asked(_KNOWN_EFFECT)),
     warning(
         "toleration-limit",
         DETAILS,
