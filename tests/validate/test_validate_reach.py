@@ -329,6 +329,6 @@ def test_the_worst_comes_first_for_each_object() -> None:
 
 
 def test_every_warning_and_remark_is_told_in_some_test() -> None:
-    texts = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    texts = "".join(path.read_text() for path in Path(__file__).parent.glob("*.py"))
     missing = [rule.id for rule in RULES if rule.level is not Level.ERROR and f'"{rule.id}"' not in texts]
     assert missing == []
