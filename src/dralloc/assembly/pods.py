@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
@@ -68,22 +68,22 @@ class Population:
         for one in self.objects:
             if isinstance(one, Pod):
                 self._put(one, _leaving(one))
-            elif isinstance(one, PodOwner) and one not in spoken_for and self._may_expand(one):
-                for pod in pods_of(one, self.nodes):
+            elif isinstance(one, PodOwner) and one not in spoken_for:
+                for pod in self._expanded(one):
                     made = _renamed(pod, one.kind) if pod.key in taken else pod
                     taken.add(made.key)
                     self.objects.sources[identity(made)] = self.objects.sources[identity(one)]
                     self._put(made, _resting(one))
 
-    def _may_expand(self, owner: PodOwner) -> bool:
-        """Whether its pods are within what is left of the limit."""
+    def _expanded(self, owner: PodOwner) -> Iterable[Pod]:
+        """The pods that its controller makes; none, and a remark, if they are beyond what is left of the limit."""
         pods = owner.pods_on(len(self.nodes))
         if pods > self.limit:
             rule = f"asks for {pods} pods when {self.limit} more may be made; --limit pods=AMOUNT allows more"
             self.excesses.append((owner, "spec", rule))
-            return False
+            return ()
         self.limit -= pods
-        return True
+        return pods_of(owner, self.nodes)
 
     def _put(self, pod: Pod, why: Unasked | None) -> None:
         if why is None:

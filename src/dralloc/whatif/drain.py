@@ -129,7 +129,7 @@ def drain(
     Parameters
     ----------
     nodes
-        Names of the nodes.
+        Names of the nodes that nobody is to use any more.
     choices, words
         As in `dralloc.allocate`, without nodes, gangs, caps and fairness.
 

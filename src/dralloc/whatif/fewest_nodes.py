@@ -16,7 +16,7 @@ from dralloc.report import Line, Part, Table, timing_line
 from dralloc.timing import phase
 from dralloc.whatif.document import FewestNodesDocument, written
 from dralloc.whatif.mix_entries import MixEntry
-from dralloc.whatif.node_covering import NodeCost, cover_demands
+from dralloc.whatif.node_covering import FitsNowhereError, NodeCost, cover_demands
 from dralloc.whatif.node_types import NodeType, find_node_types, in_service, whole_prices
 from dralloc.whatif.workload_mix import workload_mix
 
@@ -134,14 +134,16 @@ def fewest_nodes(
         unit, costs = whole_prices(found)
         places = {node.name: place for place, node in enumerate(mix.problem.nodes)}
         node_costs = [NodeCost(places[kind.example], cost) for kind, cost in zip(found, costs, strict=True)]
-        best = cover_demands(mix.problem, mix.demands, mix.numbers, node_costs, options)
-        while isinstance(best, int):
-            names = ", ".join(dict.fromkeys(kind.name for kind in found))
-            reason = f"fits on no node of kind {names}" if names else "fits on no node"
-            if asked:
-                raise DrallocError(f"{mix.titles[best]}: {reason}")
-            mix = mix.without(best, reason)
-            best = cover_demands(mix.problem, mix.demands, mix.numbers, node_costs, options)
+        names = ", ".join(dict.fromkeys(kind.name for kind in found))
+        reason = f"fits on no node of kind {names}" if names else "fits on no node"
+        best = None
+        while best is None:
+            try:
+                best = cover_demands(mix.problem, mix.demands, mix.numbers, node_costs, options)
+            except FitsNowhereError as error:
+                if asked:
+                    raise DrallocError(f"{mix.titles[error.place]}: {reason}") from None
+                mix = mix.without(error.place, reason)
     return FewestNodes(
         mix=tuple(zip(mix.titles, mix.numbers, strict=True)),
         kinds=found,

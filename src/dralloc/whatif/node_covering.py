@@ -30,7 +30,7 @@ from dralloc.whatif.joint_packing import JointPacking, PlacedCopies
 from dralloc.whatif.models.set_cover import Cover, CoverColumn, cover, prices
 from dralloc.whatif.per_device_bound import PerDeviceBound
 
-__all__ = ["NodeCost", "NodeCover", "cover_demands"]
+__all__ = ["FitsNowhereError", "NodeCost", "NodeCover", "cover_demands"]
 
 _ROUNDS: Final = 200
 """So many times vectors are priced."""
@@ -66,21 +66,27 @@ class NodeCover:
     bound: int
 
 
+class FitsNowhereError(Exception):
+    """A demand, by its place, fits on no type of node."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__(place)
+        self.place = place
+
+
 def cover_demands(
     problem: Problem,
     demands: Sequence[Demand],
     needs: Vector,
     node_costs: Sequence[NodeCost],
     options: Options | None = None,
-) -> NodeCover | int:
+) -> NodeCover:
     """Find the cheapest nodes for so many of each demand.
-
-    Returns
-    -------
-    The place of a demand of which none fits on any type of node, if there is one.
 
     Raises
     ------
+    FitsNowhereError
+        One of the demands fits on no type of node.
     DrallocError
         The time limit leaves no answer.
     """
@@ -90,7 +96,9 @@ def cover_demands(
     node_types = [_NodeType(problem, demands, needs, each, chosen) for each in node_costs]
     generation = _ColumnGeneration(demands, needs, node_types, chosen)
     homeless = generation.homeless()
-    return generation.run() if homeless is None else homeless
+    if homeless is not None:
+        raise FitsNowhereError(homeless)
+    return generation.run()
 
 
 class _NodeType:

@@ -31,7 +31,7 @@ class ServingChoice:
     claim, request, alternative
         The indices inside demand, claim and request.
     spec
-        The alternative.
+        What it asks of each device, and how many.
     count
         How many devices it takes; with allocation mode ``All`` the most that it can.
     candidates

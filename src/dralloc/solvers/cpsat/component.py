@@ -54,9 +54,9 @@ class Component:
     Parameters
     ----------
     subset
-        The demands.
+        What is to be placed, and where it can go.
     tiers
-        The objective.
+        What is minimised, one after the other.
     placements
         An answer to begin with.
     rules

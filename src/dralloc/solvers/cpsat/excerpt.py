@@ -25,7 +25,7 @@ class Excerpt:
     Parameters
     ----------
     problem
-        The small problem.
+        They alone, with numbers of their own.
     demands, nodes, devices
         Their numbers in the whole problem, in order; None if they stay as they are.
     """

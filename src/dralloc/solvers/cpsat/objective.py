@@ -41,7 +41,7 @@ class Objective:
     Parameters
     ----------
     name
-        Its name in the solution.
+        What the tier is called in solutions and while it is solved.
     cost
         What an answer costs.
     floor

@@ -75,7 +75,7 @@ class BinClass:
     values
         By constrained attribute, for each device by position: its values as numbers; None if that does not matter.
     nodes
-        The nodes.
+        For each node of a bin its region, and the devices that it reaches.
     bins
         The bins, in search order.
     """

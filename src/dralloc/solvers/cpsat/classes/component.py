@@ -25,7 +25,7 @@ class CountedComponent(BestOfClasses):
     subset, tiers, placements
         See `BestOfClasses`.
     classes, supplies
-        The formulation.
+        What is to be placed, and what there is to serve it, both counted by classes of equals.
     """
 
     def __init__(

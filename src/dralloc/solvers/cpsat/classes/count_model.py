@@ -39,7 +39,7 @@ class CountModel:
     classes
         The demand classes, each with the modes that have any supply.
     supplies
-        The inventory.
+        What there is to serve them, by classes of equals.
     """
 
     def __init__(self, classes: Sequence[DemandClass], supplies: Sequence[Supply]) -> None:

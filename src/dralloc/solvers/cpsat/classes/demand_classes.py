@@ -110,7 +110,7 @@ class DemandClasses:
     Parameters
     ----------
     classes
-        The demand classes.
+        Each with its members, in the order of their first.
     requirements, types
         What the indices in modes and item groups stand for.
     node_sets

@@ -97,7 +97,7 @@ class StateSpace:
     Parameters
     ----------
     bin_class
-        The class.
+        Of which one bin stands for all.
     profiles
         What its devices' profiles stand for.
     regions

@@ -26,7 +26,7 @@ class UsableDevices:
     Parameters
     ----------
     profiles
-        The distinct profiles.
+        What devices can serve, each answer once.
     profile_of
         By device: the index of its profile; -1 if it can serve nothing.
     nodes_of

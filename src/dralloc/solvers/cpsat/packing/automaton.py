@@ -33,7 +33,7 @@ class Automaton:
     Parameters
     ----------
     unit_types
-        The unit types.
+        The sorts of equal units, by number.
     areas
         How many areas there are.
     types

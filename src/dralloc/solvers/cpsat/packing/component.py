@@ -59,7 +59,7 @@ class PackedComponent(BestOfClasses):
     instance
         The bin packing problem.
     options
-        The seed.
+        Of these the seed counts.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class DivingHeuristic:
     pricer
         It finds new columns.
     options
-        The seed.
+        Of these the seed counts.
     target
         What to reach.
     """

@@ -59,7 +59,7 @@ class PackingInstance:
     classes, options
         The demand classes, and the assignment options of each.
     unit_types
-        The unit types.
+        The sorts of equal units that bins consist of, by number.
     bin_types
         The bins.
     areas

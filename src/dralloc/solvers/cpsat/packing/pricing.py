@@ -32,7 +32,7 @@ class Pricer:
     instance
         What is to be packed.
     options
-        The seed.
+        Of these the seed counts.
     """
 
     def __init__(self, instance: PackingInstance, options: Options) -> None:

@@ -42,7 +42,7 @@ class PackingSearch:
     instance
         What is to be packed.
     options
-        The seed.
+        Of these the seed counts.
 
     Attributes
     ----------
