@@ -14,7 +14,7 @@ from dralloc.choices import Choices, ChoiceWords, Options
 from dralloc.cli.options import SchedulerOptions
 from wire import claim, cluster, device_class, gpus, node, request, resource_slice
 
-IN_PYTHON_ONLY = {"per_device"}
+IN_PYTHON_ONLY = {"per_device", "thresholds"}
 """Choices without an option of the command line: what referees need."""
 
 

@@ -179,7 +179,8 @@ def test_ties_are_decided_as_recorded(shared: Path) -> None:
             found = dralloc.scheduling.Attempt(
                 ClaimKey("", ""), feasible=names, scores={"all": np.array(list(one["totals"].values()))}
             )
-            assert not names or found.chosen == one["node"], (file.name, one["pod"])
+            if names:
+                assert found.chosen == one["node"], (file.name, one["pod"])
 
 
 def configuration(path: Path, text: str) -> Path:

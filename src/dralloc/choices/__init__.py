@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dralloc.choices.choices import Choices, ChoiceWords, NodelessWords
-from dralloc.choices.options import Options
+from dralloc.choices.options import Options, Thresholds
 from dralloc.choices.words import (
     MAX_SEED,
     MAX_WORKERS,
@@ -36,6 +36,7 @@ __all__ = [
     "ModeName",
     "NodelessWords",
     "Options",
+    "Thresholds",
     "chosen",
     "compared",
     "ignoring",

@@ -12,7 +12,7 @@ from os import PathLike
 from typing import TypedDict
 
 from dralloc.budget import Cap, parsed
-from dralloc.choices.options import Options
+from dralloc.choices.options import Options, Thresholds
 from dralloc.choices.words import Goal, GoalName, ignoring, included
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
@@ -129,6 +129,7 @@ class NodelessWords(TypedDict, total=False):
     per_device: bool
     jobs: int
     backend: str
+    thresholds: Thresholds
     features: Features
     strict: bool
     gang: str

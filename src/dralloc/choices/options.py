@@ -7,7 +7,35 @@ from dataclasses import dataclass
 from dralloc.choices.words import MAX_SEED, MAX_WORKERS, Backend, Goal, GoalName, chosen
 from dralloc.errors import ModelError
 
-__all__ = ["Options"]
+__all__ = ["Options", "Thresholds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """From where on the optimum is searched for in another way. All ways lead to answers of the same worth.
+
+    Parameters
+    ----------
+    components, seconds
+        Fewer components are not worth sending to other processes, and with less seconds left to start processes would
+        take too many of them.
+    pattern_effort
+        More devices are not looked at for the patterns of one bin: bins with more patterns are packed.
+    listed_amounts
+        A shared device that is asked for in so many different amounts, or fewer, has patterns that can be listed.
+    packings, round_packings
+        How many are made however short the time is, and in the first round of a longer search.
+    exact_bins
+        The last bins of a dive, so many or fewer, are decided by the exact model.
+    """
+
+    components: int = 2
+    seconds: float = 5.0
+    pattern_effort: int = 100_000
+    listed_amounts: int = 8
+    packings: int = 4
+    round_packings: int = 2
+    exact_bins: int = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +62,8 @@ class Options:
         How many components at a time are worked out in other processes, and where: ``loky`` (processes here), ``dask``
         or ``ray``, which need the extras ``parallel``, ``dask`` and ``ray``. With one job and ``loky`` all is done in
         this process. The answer does not depend on it, unless the time limit or an interrupt ends the search.
+    thresholds
+        From where on it is done in another way.
 
     Raises
     ------
@@ -58,6 +88,7 @@ class Options:
     per_device: bool = False
     jobs: int = 1
     backend: str = Backend.LOKY
+    thresholds: Thresholds = Thresholds()
 
     def __post_init__(self) -> None:
         if self.time_limit is not None and not self.time_limit > 0:

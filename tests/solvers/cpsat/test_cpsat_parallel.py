@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 import strategies
 from crowd_strategies import crowds
 from dralloc.check import check
-from dralloc.choices import Goal
+from dralloc.choices import Goal, Thresholds
 from dralloc.errors import DrallocError, ModelError
 from dralloc.problem import Problem
 from dralloc.solution import Solution, Status
-from dralloc.solvers.cpsat import Options, Progress, division, parallel, run, solve
+from dralloc.solvers.cpsat import Options, Progress, parallel, run, solve
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.excerpt import Excerpts
 from dralloc.solvers.first_fit import first_fit
@@ -63,27 +63,25 @@ def same(problem: Problem, options: Options, hint: Solution | None = None) -> st
     here = solve(problem, options, hint)
     there = solve(problem, replace(options, jobs=2), hint)
     check(problem, there)
-    assert "components" in there.timings or here.timings.keys() == there.timings.keys()
+    if "components" not in there.timings:
+        assert here.timings.keys() == there.timings.keys()
     text = repr(asdict(replace(here, timings={})))
     assert text == repr(asdict(replace(there, timings={})))
     return text
 
 
-@pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A single component is sent, too."""
-    monkeypatch.setattr(run, "_FEWEST", 1)
+AT_ONCE = Thresholds(components=1)
+"""A single component is sent, too."""
 
 
 @pytest.fixture
-def pretended(at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are only packed up and unpacked in this process."""
 
     def run_all(batches: Sequence[Any], *_: object) -> Iterator[tuple[int, Any]]:
         for number, batch in enumerate(batches):
             yield number, pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(batch)).run()))
 
-    assert at_once is None
     monkeypatch.setattr(parallel, "run_all", run_all)
 
 
@@ -91,24 +89,21 @@ def pretended(at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
 @THOROUGH
 @given(strategies.problems(), st.sampled_from(Goal), st.booleans())
 def test_an_excerpt_is_enough(problem: Problem, goal: Goal, hinted: bool) -> None:
-    same(problem, Options(goal=goal), first_fit(problem) if hinted else None)
+    same(problem, Options(goal=goal, thresholds=AT_ONCE), first_fit(problem) if hinted else None)
 
 
 @pytest.mark.usefixtures("pretended")
 @THOROUGH
 @given(crowds(), st.booleans())
 def test_an_excerpt_of_classes_is_enough(problem: Problem, packed: bool) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        if packed:
-            patch.setattr(division, "_MOST_EFFORT", 0)
-        same(problem, Options(), first_fit(problem))
+    thresholds = replace(AT_ONCE, pattern_effort=0) if packed else AT_ONCE
+    same(problem, Options(thresholds=thresholds), first_fit(problem))
 
 
-@pytest.mark.usefixtures("at_once")
 @BRIEF
 @given(strategies.problems(max_demands=8, max_devices=10), st.sampled_from(Goal))
 def test_the_same_from_processes(problem: Problem, goal: Goal) -> None:
-    same(problem, Options(goal=goal))
+    same(problem, Options(goal=goal, thresholds=AT_ONCE))
 
 
 def test_what_is_sent_is_small() -> None:
@@ -161,11 +156,12 @@ def test_with_hardly_any_time_nobody_is_sent_for(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("limit", [0.5, 3.0])
-def test_short_of_time_it_is_no_worse_than_the_hint(limit: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_START", 0.0)
+def test_short_of_time_it_is_no_worse_than_the_hint(limit: float) -> None:
     problem = islands(3, pods=40, gpus=6)
     hint = in_order(problem)
-    solution = solve(problem, Options(time_limit=limit, jobs=2, per_device=True), hint)
+    solution = solve(
+        problem, Options(time_limit=limit, jobs=2, per_device=True, thresholds=Thresholds(seconds=0)), hint
+    )
     check(problem, solution)
     first = solution.tiers[0]
     assert weight(problem, hint) <= first.value < first.bound

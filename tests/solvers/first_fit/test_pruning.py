@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from dralloc.compiler import compile_cluster
 from dralloc.problem import Problem
 from dralloc.solution import Solution
-from dralloc.solvers.first_fit import first_fit, pruned
+from dralloc.solvers.first_fit import first_fit
 from strategies import problems, repeated
 from wire import (
     Json,
@@ -51,9 +51,7 @@ def test_same_answers_and_errors(problem: Problem) -> None:
 @settings(max_examples=250, deadline=None)
 @given(problems(max_demands=2, max_devices=8))
 def test_same_answers_and_errors_if_every_search_is_pruned_from_its_start(problem: Problem) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pruned, "_FIRST", 0)
-        quick, plain = both(problem)
+    quick, plain = first_fit(problem, dead_ends=0), first_fit(problem, pruning=False)
     assert quick.placements == plain.placements
     assert errors(quick) == errors(plain)
 

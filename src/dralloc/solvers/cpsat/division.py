@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from dralloc.choices import Options, Thresholds
 from dralloc.problem import Problem
 from dralloc.solvers.cpsat.candidates import CandidateSurvey
 from dralloc.solvers.cpsat.classes.arcflow import as_flow_source, flow_supplies
@@ -35,9 +36,6 @@ __all__ = ["Counted", "Division", "divide"]
 
 _MOST_SIZES: Final = 8
 """With more sizes of one capacity a flow is smaller than patterns."""
-
-_MOST_EFFORT: Final = 100_000
-"""More devices are not looked at for the patterns of one bin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +74,7 @@ class Division:
 def divide(
     problem: Problem,
     survey: Callable[[Sequence[int]], CandidateSurvey],
-    *,
-    strict_cel: bool = False,
+    options: Options | None = None,
     stop: Stop | None = None,
 ) -> Division:
     """Divide a problem.
@@ -86,6 +83,8 @@ def divide(
     ----------
     survey
         Works out the candidates of demands that classes cannot express.
+    options
+        Of these ``strict_cel`` and the thresholds count.
 
     Raises
     ------
@@ -94,11 +93,11 @@ def divide(
     Stopped
         It is time to stop.
     """
-    stop = stop or Stop()
+    options, stop = options or Options(), stop or Stop()
     demand_classes = classify_demands(problem, stop)
     if not demand_classes.classes:
         return Division((), (), tuple(demand_classes.unclassified), ())
-    usable = usable_devices(problem, demand_classes, stop, strict_cel=strict_cel)
+    usable = usable_devices(problem, demand_classes, stop, strict_cel=options.strict_cel)
     bins = find_bins(problem, demand_classes, usable)
     classifier = BinClassifier(problem, demand_classes, usable)
     class_of = [classifier.enter(bin_) for bin_ in stop.each(bins.bins)]
@@ -112,7 +111,7 @@ def divide(
     for component in stop.each(_components(demand_classes, list(spaces.values()))):
         found = None
         if not any(id(space.bin_class) in unfit for space in component.spaces):
-            found = component.formulate(demand_classes)
+            found = component.formulate(demand_classes, options.thresholds)
         if found is None:
             left += [member for each in component.classes for member in each.members]
         elif isinstance(found, Counted):
@@ -147,7 +146,7 @@ class _ClassComponent:
     classes: tuple[DemandClass, ...]
     spaces: tuple[StateSpace, ...]
 
-    def formulate(self, demand_classes: DemandClasses) -> Counted | PackingInstance | None:
+    def formulate(self, demand_classes: DemandClasses, thresholds: Thresholds) -> Counted | PackingInstance | None:
         """The smallest formulation; None if there is none."""
         supplied: dict[int, int] = defaultdict(int)
         for each in self.classes:
@@ -161,13 +160,14 @@ class _ClassComponent:
             if source and len(set(source.sizes.values())) > _MOST_SIZES:
                 sources.append(source)
                 continue
-            patterns = maximal_patterns(space, demand_classes.requirements, supplied, _MOST_EFFORT)
+            patterns = maximal_patterns(space, demand_classes.requirements, supplied, thresholds.pattern_effort)
             if patterns is not None:
                 supplies.append(PatternSupply(space, patterns))
             elif source:
                 sources.append(source)
             else:
-                return as_packing_instance(self.classes, self.spaces, demand_classes.requirements)
+                few = thresholds.listed_amounts
+                return as_packing_instance(self.classes, self.spaces, demand_classes.requirements, few)
         return Counted(self.classes, (*supplies, *flow_supplies(sources)))
 
 

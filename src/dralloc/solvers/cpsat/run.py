@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import attrgetter
 from time import perf_counter
-from typing import Final
 
 from dralloc.backends import backend_named, is_elsewhere
 from dralloc.choices import Goal
@@ -30,13 +29,6 @@ from dralloc.solvers.cpsat.stopping import Stop, Stopped, heeding_interrupts
 from dralloc.timing import phase
 
 __all__ = ["solve"]
-
-_FEWEST: Final = 2
-"""A single component is not worth sending to another process."""
-
-_START: Final = 5.0
-"""With less seconds than these, starting processes would take too many of them."""
-
 
 _demand_of = attrgetter("demand")
 
@@ -166,7 +158,8 @@ class _Solve:
                 for place, component in enumerate(self.components)
                 if any(is_next(component, each) for each in levels)
             ]
-            if len(todo) >= _FEWEST and self.stop.seconds() >= _START:
+            thresholds = self.options.thresholds
+            if len(todo) >= thresholds.components and self.stop.seconds() >= thresholds.seconds:
                 with phase(self.timings, "components"):
                     return self._work_elsewhere(todo)
         return self._work_here()
@@ -206,8 +199,8 @@ class _Solve:
 
     def _split_by_class(self, stage: _Stage, placed: dict[int, Placement]) -> Sequence[int]:
         """Returns the demands that are left."""
-        problem, strict = stage.problem, self.options.strict_cel
-        division = divide(problem, partial(self._survey, problem), strict_cel=strict, stop=self.stop)
+        problem = stage.problem
+        division = divide(problem, partial(self._survey, problem), self.options, self.stop)
         self.warnings += division.warnings
         for counted in division.counted:
             subset, hint = _subset(problem, counted.demands, placed)

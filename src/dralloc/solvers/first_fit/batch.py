@@ -9,13 +9,14 @@ from dralloc.problem import Problem
 from dralloc.solution import Solution
 from dralloc.solvers.first_fit.gangs import gangs
 from dralloc.solvers.first_fit.plain import PlainRun
+from dralloc.solvers.first_fit.pruned import DEAD_ENDS
 from dralloc.solvers.first_fit.quick import QuickRun
 
 __all__ = ["first_fit"]
 
 
 @without_garbage_collection()
-def first_fit(problem: Problem, *, pruning: bool = True) -> Solution:
+def first_fit(problem: Problem, *, pruning: bool = True, dead_ends: int = DEAD_ENDS) -> Solution:
     """Place the demands one after the other; what one gets is in use for the next.
 
     A fatal error ends the attempt for that demand. After an error of one node the next node is tried, and the last such
@@ -27,9 +28,11 @@ def first_fit(problem: Problem, *, pruning: bool = True) -> Solution:
     pruning
         Whether to leave out what cannot change the answer: nodes that failed for an equal demand, and the hopeless
         parts of a search. Without, ``steps`` of the solution counts as upstream does.
+    dead_ends
+        After so many of them an attempt asks whether it can come to anything at all.
     """
     started = perf_counter()
-    run = QuickRun(problem) if pruning else PlainRun(problem)
+    run = QuickRun(problem, dead_ends) if pruning else PlainRun(problem)
     for members in gangs(problem.demands):
         run.place_together(members)
     timings = {"first fit": perf_counter() - started}

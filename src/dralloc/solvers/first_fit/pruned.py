@@ -37,24 +37,31 @@ from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.residual_requests import ResidualRequest
 from dralloc.solvers.first_fit.search import DepthFirstSearch
 
-__all__ = ["PrunedSearch"]
+__all__ = ["DEAD_ENDS", "PrunedSearch"]
 
-_FIRST: Final = 16
+DEAD_ENDS: Final = 16
+"""Dead ends before the bounds are asked first."""
+
 _LONGEST: Final = 256
-"""Dead ends before the bounds are asked first, and at most between two that had no effect."""
+"""Dead ends at most between two times at which the bounds had no effect."""
 
 
 class PrunedSearch(DepthFirstSearch):
     """One attempt to allocate claims together on a node with known candidates."""
 
     def __init__(
-        self, problem: Problem, ledger: SearchLedger, claims: Sequence[Claim], candidates: NodeCandidates
+        self,
+        problem: Problem,
+        ledger: SearchLedger,
+        claims: Sequence[Claim],
+        candidates: NodeCandidates,
+        dead_ends: int,
     ) -> None:
         super().__init__(problem, ledger, claims, candidates.node)
         self._node_candidates = candidates
         self._dead_ends = 0
-        self._wait = _FIRST
-        self._next_check: float = _FIRST
+        self._first = self._wait = dead_ends
+        self._next_check: float = dead_ends
 
     def _candidates(
         self, claim: int, request: int, choice: int, *, taken: int, start: int
@@ -73,7 +80,7 @@ class PrunedSearch(DepthFirstSearch):
                 continue
             if number in listed.failing:
                 raise self._failure(alternative, number)
-            if self._dead_ends >= _FIRST and self._is_safe:
+            if self._dead_ends >= self._first and self._is_safe:
                 if self._is_infeasible(claim, request, choice, taken, position):
                     return
                 equal = self._equality(number)

@@ -11,7 +11,7 @@ from dralloc.solvers.first_fit.candidates import CandidateIndex, NodeCandidates
 from dralloc.solvers.first_fit.claim_classes import ClaimClass, ClaimClasses
 from dralloc.solvers.first_fit.fast_path import Undecided, take_first
 from dralloc.solvers.first_fit.plain import Found, PlainRun
-from dralloc.solvers.first_fit.pruned import PrunedSearch
+from dralloc.solvers.first_fit.pruned import DEAD_ENDS, PrunedSearch
 from dralloc.solvers.first_fit.scan_cursors import ScanCursors
 
 __all__ = ["QuickRun"]
@@ -20,8 +20,9 @@ __all__ = ["QuickRun"]
 class QuickRun(PlainRun):
     """One pass over the demands: equal ones go on where the last of them stopped."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, dead_ends: int = DEAD_ENDS) -> None:
         super().__init__(problem)
+        self._dead_ends = dead_ends
         self._claim_classes = ClaimClasses(problem)
         self._index = CandidateIndex(problem)
         self._cursors = ScanCursors(problem, self._index)
@@ -88,7 +89,7 @@ class QuickRun(PlainRun):
         return None
 
     def _search(self, candidates: NodeCandidates, claims: Sequence[Claim]) -> Found | None:
-        search = PrunedSearch(self._problem, self._ledger, claims, candidates)
+        search = PrunedSearch(self._problem, self._ledger, claims, candidates, self._dead_ends)
         try:
             return search.run()
         finally:

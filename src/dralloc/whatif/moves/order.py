@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import count
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 __all__ = ["Order", "Phase", "shortest_order"]
-
-_MOST: Final = 6
-"""Of so many moves every order is considered; of more, one is built step by step."""
 
 
 class Phase(NamedTuple):
@@ -37,16 +34,17 @@ _Fits = Callable[[frozenset[int], frozenset[int], int], bool]
 """Whether a move can get what it will hold, once some moves are done and some are stopped."""
 
 
-def shortest_order(number: int, fits: _Fits) -> Order:
+def shortest_order(number: int, fits: _Fits, exhaustive: int = 6) -> Order:
     """The order of so many moves with the fewest restarts.
 
     A move takes what it will hold beside what it holds. If that is impossible it has to stop first. If no move can
     start by itself after all have stopped, those that are left start together: one that asks for all devices (KEP-5075)
-    can depend on who fills the others.
+    can depend on who fills the others. Of up to ``exhaustive`` moves every order is considered; of more, one is built
+    step by step.
     """
-    phases = _search(number, fits) if number <= _MOST else tuple(_greedy(number, fits))
+    phases = _search(number, fits) if number <= exhaustive else tuple(_greedy(number, fits))
     restarts = sum(len(phase.moves) for phase in phases if phase.stops)
-    proven = number <= _MOST or not restarts
+    proven = number <= exhaustive or not restarts
     return Order(_joined(phases), restarts, proven and not any(phase.as_one for phase in phases))
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from crowd_strategies import crowds
+from dralloc.choices import Thresholds
 from dralloc.problem import Problem
-from dralloc.solvers.cpsat import Options, division, solve
+from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.cpsat.candidates import survey
+from dralloc.solvers.cpsat.division import divide
 from dralloc.solvers.cpsat.packing.automaton import Automaton
 from dralloc.solvers.cpsat.packing.columns import Columns, costs_of
 from dralloc.solvers.cpsat.packing.construction import ConstructiveHeuristic
@@ -30,17 +29,13 @@ BRIEF = settings(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def too_many_patterns() -> Iterator[None]:
-    """No bin's patterns are listed, as if they were too many."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(division, "_MOST_EFFORT", 0)
-        yield
+PACKED = Options(thresholds=Thresholds(pattern_effort=0))
+"""No bin's patterns are listed, as if they were too many."""
 
 
 def instance_of(problem: Problem) -> PackingInstance:
     """All of the problem, if it is packed as a whole."""
-    packed = division.divide(problem, lambda demands: survey(problem, demands)).packed
+    packed = divide(problem, lambda demands: survey(problem, demands), PACKED).packed
     assume(len(packed) == 1 and len(packed[0].demands) == len(problem.demands))
     return packed[0]
 

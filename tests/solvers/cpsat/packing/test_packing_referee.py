@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -11,11 +11,12 @@ from hypothesis import HealthCheck, assume, given, settings
 import brute_force
 from crowd_strategies import crowds
 from dralloc.check import check
+from dralloc.choices import Thresholds
 from dralloc.problem import Problem
 from dralloc.solution import Status
-from dralloc.solvers.cpsat import Options, division, solve
+from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.cpsat.candidates import survey
-from dralloc.solvers.cpsat.packing import component, diving, unit_classes
+from dralloc.solvers.cpsat.division import divide
 
 EXAMPLES = int(os.environ.get("DRALLOC_PACKING_EXAMPLES", "40"))
 FEW = 4
@@ -29,35 +30,30 @@ THOROUGH = settings(
 )
 
 
+PACKED = Thresholds(pattern_effort=0)
+"""No bin's patterns are listed, as if they were too many."""
+
 SETTINGS = {
-    "patterns": {},
-    "amounts": {(unit_classes, "_FEW_AMOUNTS"): 0},
-    "dives": {(component, "_ALWAYS"): 0, (component, "_FIRST"): 0, (diving, "_FEW"): 1},
+    "patterns": PACKED,
+    "amounts": replace(PACKED, listed_amounts=0),  # nor are those of shared devices
+    "dives": replace(PACKED, packings=0, round_packings=0, exact_bins=1),  # columns come from pricing alone
 }
 
 
-@pytest.fixture(scope="module", autouse=True, params=list(SETTINGS))
-def too_many_patterns(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No bin's patterns are listed, as if they were too many.
-
-    In turn: nor are those of shared devices; and there are no packings, so that columns come from pricing alone.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(division, "_MOST_EFFORT", 0)
-        for (module, name), value in SETTINGS[request.param].items():
-            patch.setattr(module, name, value)
-        yield
+@pytest.fixture(scope="module", params=list(SETTINGS))
+def options(request: pytest.FixtureRequest) -> Options:
+    return Options(thresholds=SETTINGS[request.param])
 
 
-def packed(problem: Problem) -> bool:
-    return bool(division.divide(problem, lambda demands: survey(problem, demands)).packed)
+def packed(problem: Problem, options: Options) -> bool:
+    return bool(divide(problem, lambda demands: survey(problem, demands), options).packed)
 
 
 @THOROUGH
 @given(crowds())
-def test_packing_is_as_good_as_devices(problem: Problem) -> None:
-    assume(packed(problem))
-    found = solve(problem, Options())
+def test_packing_is_as_good_as_devices(options: Options, problem: Problem) -> None:
+    assume(packed(problem, options))
+    found = solve(problem, options)
     check(problem, found)
     one_by_one = solve(problem, Options(per_device=True))
     assert found.status is Status.OPTIMAL
@@ -66,16 +62,16 @@ def test_packing_is_as_good_as_devices(problem: Problem) -> None:
 
 @THOROUGH
 @given(crowds().filter(lambda problem: len(problem.demands) <= FEW))
-def test_packing_is_as_good_as_anything(problem: Problem) -> None:
-    assume(packed(problem))
-    assert tuple(tier.value for tier in solve(problem, Options()).tiers) == brute_force.best(problem)
+def test_packing_is_as_good_as_anything(options: Options, problem: Problem) -> None:
+    assume(packed(problem, options))
+    assert tuple(tier.value for tier in solve(problem, options).tiers) == brute_force.best(problem)
 
 
 @THOROUGH
 @given(crowds())
-def test_bounds_hold_when_time_is_short(problem: Problem) -> None:
-    assume(packed(problem))
-    found = solve(problem, Options(time_limit=0.001))
+def test_bounds_hold_when_time_is_short(options: Options, problem: Problem) -> None:
+    assume(packed(problem, options))
+    found = solve(problem, replace(options, time_limit=0.001))
     check(problem, found)
     weight, best = found.tiers[0], solve(problem, Options(per_device=True)).tiers[0]
     assert weight.value <= best.value <= weight.bound

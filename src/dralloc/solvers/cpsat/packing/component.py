@@ -30,12 +30,6 @@ _ROUNDS: Final = 6
 _BEGIN: Final = 1.0
 """What the bound that guides the first packings may cost (see `Stop.effort`)."""
 
-_ALWAYS: Final = 4
-"""Packings that are made however short the time is."""
-
-_FIRST: Final = 2
-"""Packings of the first round."""
-
 _MOST: Final = 64
 """Packings of a round."""
 
@@ -97,7 +91,7 @@ class PackedComponent(BestOfClasses):
         self._search.heuristics = [self._heuristic(guide(self.instance, prices)) for prices in ({}, shadow)]
         if not self._targets:
             yield from self._search.construct_densely()
-        for _ in range(_ALWAYS):
+        for _ in range(self.options.thresholds.packings):
             yield self._search.construct(self._targets)
         yield self._search.combine(None, stop)
 
@@ -127,7 +121,7 @@ class PackedComponent(BestOfClasses):
 
     def _rounds(self, level: int, stop: Stop) -> Iterator[bool]:
         """Whether each step found a better answer; ends when that becomes too rare for what the exact model can do."""
-        in_vain, packings = 0, _FIRST
+        in_vain, packings = 0, self.options.thresholds.round_packings
         while in_vain < _ROUNDS or not (stop.seconds() == inf or self._bins <= _SMALL):
             better = False
             dive = self._bins <= _MANY or in_vain > 0

@@ -26,9 +26,6 @@ __all__ = ["DivingHeuristic", "DivingTarget"]
 _TURNS: Final = 8
 """The restricted master problem is solved so often until each bin type has been priced once."""
 
-_FEW: Final = 10
-"""So many bins are decided by the exact model."""
-
 _EFFORT: Final = 0.3
 """So hard it may try. With fewer bins it is easier, but there may be nothing to be found any more."""
 
@@ -78,7 +75,7 @@ class DivingHeuristic:
                 yield self.answer
                 return
             self._keep(found)
-            if sum((bins := self._free(order)).values()) <= _FEW:
+            if sum((bins := self._free(order)).values()) <= self.options.thresholds.exact_bins:
                 yield self._decided(bins, stop)
 
     def _free(self, order: Sequence[int]) -> dict[int, int]:

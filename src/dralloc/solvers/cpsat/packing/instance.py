@@ -90,9 +90,23 @@ class PackingInstance:
 
 
 def as_packing_instance(
-    classes: Sequence[DemandClass], spaces: Sequence[StateSpace], requirements: Sequence[Requirement]
+    classes: Sequence[DemandClass],
+    spaces: Sequence[StateSpace],
+    requirements: Sequence[Requirement],
+    listed_amounts: int,
 ) -> PackingInstance | None:
     """The bin packing problem of a component.
+
+    Parameters
+    ----------
+    classes
+        The demands, in classes of equals.
+    spaces
+        Of the bins that can serve them.
+    requirements
+        What the modes of the classes refer to.
+    listed_amounts
+        See `dralloc.choices.Thresholds`.
 
     Returns
     -------
@@ -110,7 +124,7 @@ def as_packing_instance(
     for option in options:
         for item in option.items:
             wanted[item.type] += len(classes[option.cls].members)
-    classifier = UnitClassifier(spaces[0].profiles, wanted)
+    classifier = UnitClassifier(spaces[0].profiles, wanted, listed_amounts)
     areas: dict[frozenset[int], int] = {}
     bin_types: dict[tuple[tuple[int, ...], int], BinType] = {}
     for space in spaces:

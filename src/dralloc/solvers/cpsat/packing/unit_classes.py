@@ -20,9 +20,6 @@ __all__ = ["ClassifiedUnit", "UnitClassifier"]
 _MOST_EFFORT: Final = 60_000
 """More devices are not looked at for the patterns of one unit."""
 
-_FEW_AMOUNTS: Final = 8
-"""So many different amounts, or fewer, make patterns that can be listed."""
-
 
 class DevicePicker(Protocol):
     """Decides which devices of a unit serve items."""
@@ -92,10 +89,13 @@ class UnitClassifier:
         What the devices' profiles stand for.
     supply
         By type, how many items are wanted in all.
+    listed_amounts
+        See `dralloc.choices.Thresholds`.
     """
 
-    def __init__(self, profiles: Sequence[Profile], supply: Mapping[int, int]) -> None:
+    def __init__(self, profiles: Sequence[Profile], supply: Mapping[int, int], listed_amounts: int) -> None:
         self.profiles = profiles
+        self.listed_amounts = listed_amounts
         self.supply = supply
         self.items = [Requirement((ItemGroup(0, type_, 1),), (), 0) for type_ in range(max(supply, default=-1) + 1)]
         self.unit_types: list[UnitType] = []
@@ -113,7 +113,7 @@ class UnitClassifier:
         space = StateSpace(BinClass((view,), (), (everywhere,)), self.profiles, (frozenset({0}),))
         offered = {type_ for device in view.devices for type_, _ in self.profiles[device.profile]}
         supply = {type_: count for type_, count in self.supply.items() if type_ in offered}
-        capacity_units = _as_capacity_units(space, supply)
+        capacity_units = _as_capacity_units(space, supply, self.listed_amounts)
         if capacity_units is not None:
             return ClassifiedUnit(self._number(capacity_units), SharedDevicePicker())
         patterns = maximal_patterns(space, self.items, supply, _MOST_EFFORT)
@@ -132,7 +132,7 @@ class UnitClassifier:
         return self._numbers[unit_type]
 
 
-def _as_capacity_units(space: StateSpace, wanted: Collection[int]) -> CapacityUnitType | None:
+def _as_capacity_units(space: StateSpace, wanted: Collection[int], few: int) -> CapacityUnitType | None:
     """See a unit as one shared device with many amounts; None if it is not."""
     [layout] = space.layouts
     group, *others = layout.groups
@@ -146,6 +146,6 @@ def _as_capacity_units(space: StateSpace, wanted: Collection[int]) -> CapacityUn
             amounts[at - 1] += amount
         if all(map(int.__le__, amounts, left)):
             uses[type_] = tuple(amounts)
-    if len(set(uses.values())) <= _FEW_AMOUNTS or not all(map(any, uses.values())):
+    if len(set(uses.values())) <= few or not all(map(any, uses.values())):
         return None
     return CapacityUnitType(tuple(uses), tuple(uses.values()), left)
