@@ -29,8 +29,7 @@ class Features:
     ``ExtendedResource``: pods get no claim for the extended resources they ask for (KEP-5004).
     ``SharedConsumableCapacity``: ``valueFrom`` consumes nothing and its key is no capacity of the device (KEP-5941).
     ``GenericWorkload``: PodGroups and Workloads make no gangs (KEP-4671).
-    ``DeviceCompatibilityGroups``: devices with compatibility groups are left alone, and others beside them
-    (KEP-5963).
+    ``DeviceCompatibilityGroups``: devices that declare such groups are left alone, and others beside them (KEP-5963).
 
     Examples
     --------

@@ -41,7 +41,7 @@ RULES: tuple[Rule, ...] = (
     shared.capacities_suffice,
     shared.counters_suffice,
     shared.overdrawn_groups_are_closed,
-    shared.counter_sets_are_compatible,
+    shared.counter_sets_have_a_common_group,
     budgets.caps_are_kept,
     budgets.fairness_is_true,
     objective.values_are_true,

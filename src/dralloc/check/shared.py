@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dralloc.check.view import Use, View, amount
 from dralloc.names import DeviceID
 
 __all__ = [
     "capacities_suffice",
-    "counter_sets_are_compatible",
+    "counter_sets_have_a_common_group",
     "counters_suffice",
     "dedicated_devices_have_one_owner",
     "overdrawn_groups_are_closed",
@@ -108,16 +108,28 @@ def overdrawn_groups_are_closed(view: View) -> Iterator[str]:
                 yield f"{use}: its counters are closed: counter {counter.id} is overdrawn, {amount(counter.free)} free"
 
 
-def counter_sets_are_compatible(view: View) -> Iterator[str]:
+def counter_sets_have_a_common_group(view: View) -> Iterator[str]:
     """What is in use on a counter set has a compatibility group in common (KEP-5963)."""
+    common = _common_groups(view)
     members: dict[int, list[tuple[frozenset[str], DeviceID]]] = defaultdict(list)
     for version in view.minded:
         device = view.problem.devices[version]
         for number, groups in device.compatibility:
             members[number].append((groups, device.id))
     for number, joined in members.items():
-        before = view.groups_before.get(number)
+        before = common.get(number)
         if not frozenset.intersection(*(groups for groups, _ in joined), *([] if before is None else [before])):
             devices = ", ".join(dict.fromkeys(str(name) for _, name in joined))
             beside = "" if before is None else " beside allocated devices"
             yield f"no compatibility group in common on a counter set{beside}: {devices}"
+
+
+def _common_groups(view: View) -> Mapping[int, frozenset[str]]:
+    """By counter set, the groups that allocated devices there have in common."""
+    usage = view.problem.usage
+    found = dict(usage.compatibility)
+    for device in () if view.problem.is_additive else view.problem.devices:
+        if device.slot in usage.held or device.slot in usage.shares:
+            for number, groups in device.compatibility:
+                found[number] = found.get(number, groups) & groups
+    return found

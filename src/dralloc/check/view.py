@@ -124,17 +124,6 @@ class View:
         )
 
     @cached_property
-    def groups_before(self) -> Mapping[int, frozenset[str]]:
-        """By counter set, the compatibility groups that allocated devices there have in common (KEP-5963)."""
-        usage = self.problem.usage
-        found = dict(usage.compatibility)
-        for device in () if self.problem.is_additive else self.problem.devices:
-            if device.slot in usage.held or device.slot in usage.shares:
-                for number, groups in device.compatibility:
-                    found[number] = found.get(number, groups) & groups
-        return found
-
-    @cached_property
     def minded(self) -> tuple[int, ...]:
         """Devices that come into use, by index: each in the versions that some node sees, which are those it minds.
 

@@ -87,9 +87,6 @@ class _Offers:
 
     def _keys(self, device: int) -> Iterator[Hashable]:
         """What the device has in common with those that it is not apart from."""
-        known = self.problem.devices[device]
-        yield "slot", known.slot
-        yield from (("counter", number) for number, _ in known.consumes)
-        yield from (("set", number) for number, _ in known.compatibility)
+        yield from self.problem.devices[device].resources
         if self._look(device)[1]:
             yield from (("counter", number) for charge in self._charges(device) for number, _ in charge.counters)

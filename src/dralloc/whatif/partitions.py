@@ -7,6 +7,7 @@ the same demands are of one type, and layouts with as many of each type are one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,7 +15,9 @@ from typing import Final
 import networkx as nx
 
 from dralloc.errors import DrallocError
-from dralloc.problem import Alternative, Demand, Device, Problem
+from dralloc.problem import Alternative, Charge, Demand, Problem, Resource
+from dralloc.problem.equivalence import device_traits
+from dralloc.problem.ledger import Ledger
 
 __all__ = ["Layout", "SingleRequest", "Unit", "Workshop", "read_single"]
 
@@ -22,6 +25,8 @@ _MOST_STATES: Final = 200_000
 """More combinations of partitions are not listed."""
 
 Numbers = tuple[int, ...]
+
+_NOTHING: Final = Charge()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,7 @@ class Workshop:
         self.homes = self._homes()
         self.types: dict[frozenset[int], int] = {}
         self.units = tuple(self._units())
+        self._ledger = Ledger(problem)
         self._layouts: dict[Hashable, tuple[Layout, ...]] = {}
 
     def _homes(self) -> dict[int, list[int]]:
@@ -131,15 +137,13 @@ class Workshop:
 
     def _units(self) -> Iterator[Unit]:
         types = {device: self._type(device) for device in self.homes}
-        graph: nx.Graph[tuple[int, str]] = nx.Graph()
-        for device, type_ in types.items():
-            if type_ is not None:
-                view = self.problem.devices[device]
-                graph.add_edges_from(((device, "device"), key) for key, _, _ in _draws(view))
-                graph.add_edges_from(((device, "device"), (number, "set")) for number, _ in view.compatibility)
+        graph: nx.Graph[Resource] = nx.Graph()
+        for device, kind in types.items():
+            if kind is not None:
+                graph.add_edges_from((("device", device), one) for one in self.problem.devices[device].resources)
         for members in nx.connected_components(graph):
-            devices = tuple(sorted(number for number, what in members if what == "device"))
-            kinds = tuple(type_ for device in devices if (type_ := types[device]) is not None)
+            devices = tuple(sorted(number for sort, number in members if sort == "device"))
+            kinds = tuple(kind for device in devices if (kind := types[device]) is not None)
             yield Unit(devices, kinds, (kinds, *self._shape(devices)))
 
     def _type(self, device: int) -> int | None:
@@ -147,21 +151,15 @@ class Workshop:
         return self.types.setdefault(serves, len(self.types)) if serves else None
 
     def _shape(self, devices: Sequence[int]) -> tuple[Hashable, ...]:
-        """What each device takes of limits that are numbered as they appear, and the limits."""
-        numbers: dict[Hashable, int] = {}
-        limits: list[int] = []
-        taken = []
-        for device in devices:
-            view, row = self.problem.devices[device], []
-            for key, amount, counter in _draws(view):
-                if key not in numbers:
-                    numbers[key] = len(numbers)
-                    limits.append(1 if counter is None else self.problem.counters[counter].free)
-                row.append((numbers[key], amount))
-            groups = tuple((numbers.setdefault(("set", one), len(numbers)), names) for one, names in view.compatibility)
-            limits += [0] * (len(numbers) - len(limits))
-            taken.append((tuple(row), groups))
-        return tuple(taken), tuple(limits)
+        """What each device takes of counters that are numbered as they appear, and what there is of them."""
+        numbers: dict[Resource, int] = {}
+
+        def number(sort: str, index: int) -> int:
+            return numbers.setdefault((sort, index), len(numbers))
+
+        views = [self.problem.devices[device] for device in devices]
+        traits = tuple([(number("slot", view.slot), device_traits(view, number)) for view in views])
+        return traits, tuple(self.problem.counters[index].free for sort, index in numbers if sort == "counter")
 
     def layouts(self, unit: Unit) -> tuple[Layout, ...]:
         """All layouts of a unit: those of equal units are found once.
@@ -176,48 +174,33 @@ class Workshop:
         return self._layouts[unit.key]
 
     def _list(self, unit: Unit) -> list[Layout]:
-        taken, limits = self._shape(unit.devices)
-        assert isinstance(taken, tuple)
-        assert isinstance(limits, tuple)
-        found: dict[tuple[Numbers, _State], tuple[int, ...]] = {((0,) * len(self.types), _State(limits)): ()}
-        for place, (draws, groups) in enumerate(taken):
-            for (numbers, state), places in list(found.items()):
-                after = state.without(draws, groups)
-                if after is not None:
-                    type_ = unit.types[place]
-                    more = (*numbers[:type_], numbers[type_] + 1, *numbers[type_ + 1 :])
-                    found.setdefault((more, after), (*places, place))
-            if len(found) > _MOST_STATES:
+        examples: dict[Numbers, tuple[int, ...]] = {}
+        for number, places in enumerate(self._sets(unit)):
+            if number >= _MOST_STATES:
                 name = self.problem.devices[unit.devices[0]].id
                 raise DrallocError(f"device {name}: more than {_MOST_STATES} sets of its partitions can exist together")
-        examples = {numbers: places for (numbers, _), places in found.items()}
+            counts = Counter(unit.types[place] for place in places)
+            examples.setdefault(tuple(counts[kind] for kind in range(len(self.types))), tuple(reversed(places)))
         return [Layout(numbers, examples[numbers]) for numbers in _largest(list(examples))]
 
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """What is left of each limit, and the compatibility groups that what is in use has in common (KEP-5963)."""
-
-    left: Numbers
-    common: tuple[tuple[int, frozenset[str]], ...] = ()
-
-    def without(self, draws: Sequence[tuple[int, int]], groups: Sequence[tuple[int, frozenset[str]]]) -> _State | None:
-        """The state with one more in use; None if that is too much."""
-        left, common = list(self.left), dict(self.common)
-        for limit, amount in draws:
-            left[limit] -= amount
-        for number, names in groups:
-            common[number] = common.get(number, names) & names
-        if min(left) < 0 or not all(common.values()):
-            return None
-        return _State(tuple(left), tuple(sorted(common.items(), key=lambda each: each[0])))
-
-
-def _draws(device: Device) -> Iterator[tuple[tuple[int, str], int, int | None]]:
-    """What a device takes, itself (of 1) and of its counters: a name for it, the amount, and the counter."""
-    yield (device.slot, "slot"), 1, None
-    for counter, amount in device.consumes:
-        yield (counter, "counter"), amount, counter
+    def _sets(self, unit: Unit) -> Iterator[Sequence[int]]:
+        """Every set of partitions of a unit, by places, that can exist together: depth first, the last ones first."""
+        devices = [self.problem.devices[device] for device in unit.devices]
+        taken: list[int] = []
+        untried = [len(devices)]
+        yield taken
+        while untried:
+            untried[-1] -= 1
+            place = untried[-1]
+            if place < 0:
+                untried.pop()
+                if taken:
+                    self._ledger.revoke(devices[taken.pop()], _NOTHING, share=False)
+            elif self._ledger.fits(devices[place], _NOTHING):
+                self._ledger.enter(devices[place], _NOTHING, share=False)
+                taken.append(place)
+                untried.append(place)
+                yield taken
 
 
 def _largest(vectors: Sequence[Numbers]) -> list[Numbers]:
