@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dralloc.inventory.catalog import PublishedDevice
 from dralloc.inventory.drift import Drift, find_drift
-from dralloc.inventory.inventory import Inventory, take_inventory
+from dralloc.inventory.inventory import Inventory, list_published, take_inventory
 from dralloc.inventory.reach import NodeIndex, find_reach
 from dralloc.inventory.usage import held_results
 from dralloc.inventory.values import compared_values
@@ -18,5 +18,6 @@ __all__ = [
     "find_drift",
     "find_reach",
     "held_results",
+    "list_published",
     "take_inventory",
 ]

@@ -19,7 +19,7 @@ from dralloc.inventory.usage import HoldingReader, allocated_devices, counters_l
 from dralloc.names import DeviceID, PoolID
 from dralloc.problem import Counter, Device, Node, PoolAccess, PoolState, Usage
 
-__all__ = ["Inventory", "take_inventory"]
+__all__ = ["Inventory", "list_published", "take_inventory"]
 
 _NONE: Mapping[PoolID, str] = {}
 
@@ -73,11 +73,14 @@ def take_inventory(  # noqa: PLR0913 - one parameter for each kind of object, an
     """
     index = NodeIndex(nodes)
     catalog = Catalog(slices, index, attributes, features, allocated_devices(claims))
-    visited = tuple(_visit_nodes(slices, nodes, index, catalog, closed))
-    reader = HoldingReader(catalog.slots, catalog.devices, catalog.sources, catalog.published, features)
+    return _inventory(tuple(_visit_nodes(slices, nodes, index, catalog, closed)), catalog, claims)
+
+
+def _inventory(nodes: tuple[Node, ...], catalog: Catalog, claims: Sequence[ResourceClaim]) -> Inventory:
+    reader = HoldingReader(catalog.slots, catalog.devices, catalog.sources, catalog.published, catalog.features)
     holdings = tuple(reader.read(claims))
     return Inventory(
-        nodes=visited,
+        nodes=nodes,
         devices=tuple(catalog.devices),
         sources=tuple(catalog.sources),
         counters=counters_left(catalog.counters, catalog.devices, holdings, reader),
@@ -86,6 +89,16 @@ def take_inventory(  # noqa: PLR0913 - one parameter for each kind of object, an
         reader=reader,
         slots=catalog.slots,
     )
+
+
+def list_published(
+    slices: Sequence[ResourceSlice], pools: Mapping[PoolID, Sequence[int]], nodes: NodeIndex, features: Features
+) -> Inventory:
+    """Everything in some slices of pools, given by index, whether a node can use it or not; nobody holds anything."""
+    catalog = Catalog(slices, nodes, frozenset(), features)
+    for pool, own in pools.items():
+        catalog.offer(pool, PoolView(PoolState.USABLE, offered=tuple(own), considered=tuple(own)))
+    return _inventory((), catalog, ())
 
 
 def _visit_nodes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dralloc.match.table import Criteria, MatchTable, cel_device
+from dralloc.match.table import Criteria, MatchTable, SelectorFailure, cel_device
 from dralloc.match.taint_rules import TaintRules
 
-__all__ = ["Criteria", "MatchTable", "TaintRules", "cel_device"]
+__all__ = ["Criteria", "MatchTable", "SelectorFailure", "TaintRules", "cel_device"]

@@ -24,7 +24,7 @@ from dralloc.problem import Charge
 from dralloc.quantity import Quantity
 from kubecel import CelCompileError, CelDevice, CelRuntimeError, compile_selector, convert_device, explain
 
-__all__ = ["Criteria", "MatchTable", "cel_device"]
+__all__ = ["Criteria", "MatchTable", "SelectorFailure", "cel_device"]
 
 Amounts = tuple[tuple[str, Quantity], ...]
 
@@ -50,19 +50,15 @@ class Criteria:
 
 
 @dataclass(frozen=True, slots=True)
-class _Failure:
-    """A selector that failed: of the class or of the request, which one, and how.
-
-    ``at_runtime``: it failed on the device; otherwise it cannot be compiled.
-    """
+class SelectorFailure:
+    """A selector that cannot be compiled, or failed on a device: of the class or of the request, which one, and how."""
 
     of_class: bool
     selector: int
-    message: str
-    at_runtime: bool
+    error: CelCompileError | CelRuntimeError
 
 
-_Verdicts = dict[Hashable, "bool | _Failure"]
+_Verdicts = dict[Hashable, "bool | SelectorFailure"]
 """By the key of a device."""
 
 _Charges = dict[Hashable, "Charge | None"]
@@ -132,12 +128,21 @@ class MatchTable(Brief):
 
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
         """Whether class and request selectors accept the device, or the fatal error that upstream raises."""
+        verdict = self.verdict(alternative, device)
+        return (
+            self._error(self.criteria[alternative], device, verdict)
+            if isinstance(verdict, SelectorFailure)
+            else verdict
+        )
+
+    def verdict(self, alternative: int, device: int) -> bool | SelectorFailure:
+        """Whether class and request selectors accept the device, or the first of them that fails on it."""
         verdicts = self._selected[alternative]
         key = self.device_key(device)
         verdict = verdicts.get(key)
         if verdict is None:
             verdict = verdicts[key] = self._evaluate(self.criteria[alternative], device)
-        return self._error(self.criteria[alternative], device, verdict) if isinstance(verdict, _Failure) else verdict
+        return verdict
 
     def admits(self, alternative: int, device: int) -> bool:
         """Whether the device's taints are tolerated, and it does not need a feature that is off."""
@@ -197,7 +202,7 @@ class MatchTable(Brief):
         source = self.inventory.sources[device]
         return charge_for(dict(criteria.amounts), source, self.inventory.published, shareable=shareable)
 
-    def _evaluate(self, criteria: Criteria, device: int) -> bool | _Failure:
+    def _evaluate(self, criteria: Criteria, device: int) -> bool | SelectorFailure:
         published = self.inventory.sources[device].device
         if published.binding_conditions and not self.features.DeviceBindingAndStatus:
             return False
@@ -207,15 +212,13 @@ class MatchTable(Brief):
                 return verdict
         return self._all_match(criteria.selectors, device, of_class=False)
 
-    def _all_match(self, expressions: Sequence[str], device: int, *, of_class: bool) -> bool | _Failure:
+    def _all_match(self, expressions: Sequence[str], device: int, *, of_class: bool) -> bool | SelectorFailure:
         for number, expression in enumerate(expressions):
             try:
                 if not compile_selector(expression).matches(self._cel_device(device)):
                     return False
-            except CelCompileError as error:
-                return _Failure(of_class, number, str(error), at_runtime=False)
-            except CelRuntimeError as error:
-                return _Failure(of_class, number, explain(error), at_runtime=True)
+            except (CelCompileError, CelRuntimeError) as error:
+                return SelectorFailure(of_class, number, error.with_traceback(None))
         return True
 
     def _cel_device(self, device: int) -> CelDevice:
@@ -224,16 +227,16 @@ class MatchTable(Brief):
             self._devices[device] = cel_device(source.slice.spec.driver, source.device)
         return self._devices[device]
 
-    def _error(self, criteria: Criteria, device: int, failure: _Failure) -> FatalError:
+    def _error(self, criteria: Criteria, device: int, failure: SelectorFailure) -> FatalError:
         device_class = criteria.device_class
         owner = (
             f"class {device_class.metadata.name}" if failure.of_class and device_class else f"claim {criteria.claim}"
         )
         selector = f"{owner}: selector #{failure.selector}"
-        if failure.at_runtime:
+        if isinstance(failure.error, CelRuntimeError):
             id_ = self.inventory.devices[device].id
-            return FatalError(f"{selector} on device {id_}: CEL runtime error: {failure.message}")
-        return FatalError(f"{selector}: CEL compile error: {failure.message}")
+            return FatalError(f"{selector} on device {id_}: CEL runtime error: {explain(failure.error)}")
+        return FatalError(f"{selector}: CEL compile error: {failure.error}")
 
 
 def _of_class(device_class: DeviceClass) -> list[str]:

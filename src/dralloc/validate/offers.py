@@ -8,18 +8,18 @@ from typing import Final, NamedTuple
 
 from dralloc.api import UNSET, AttributeValue, DeviceClass, Node, ResourceSlice, Version
 from dralloc.api.node_selectors import selector_matches
+from dralloc.validate.candidates import Candidates, Offer, find_candidates
 from dralloc.validate.places import CLASSES, SLICES
 from dralloc.validate.pools import find_pools
-from dralloc.validate.reach import Offer, Reach, find_reach
 from dralloc.validate.rule import Issue, Part, ValidationContext, info, warning
-from dralloc.validate.wishes import find_wishes
+from dralloc.validate.unsatisfiable import find_alternatives
 
 __all__ = ["RULES"]
 
 
 class _Class(NamedTuple):
     one: DeviceClass
-    reach: Reach
+    candidates: Candidates
 
 
 class _Slice(NamedTuple):
@@ -44,16 +44,16 @@ class _Typed(NamedTuple):
 
 
 def _classes(context: ValidationContext) -> Iterator[Part[_Class]]:
-    reach = context.view(find_reach)
-    return (Part(owner, "spec", _Class(one, reach)) for owner, _, one in CLASSES(context))
+    candidates = context.view(find_candidates)
+    return (Part(owner, "spec", _Class(one, candidates)) for owner, _, one in CLASSES(context))
 
 
 def _slices(context: ValidationContext) -> Iterator[Part[_Slice]]:
     given = {node.name: node for node in context.cluster.nodes if context.is_given(node)}
-    reach = context.view(find_reach)
-    reached = {offer for name in context.cluster.classes for offer in reach.of_class(name)}
+    candidates = context.view(find_candidates)
+    reached = {offer for name in context.cluster.classes for offer in candidates.of_class(name)}
     unreached: dict[str, list[Offer]] = defaultdict(list)
-    for offer in reach.offers if context.cluster.classes else ():
+    for offer in candidates.offers if context.cluster.classes else ():
         if offer not in reached:
             unreached[offer.slice.name].append(offer)
     for owner, path, _ in SLICES(context):
@@ -62,12 +62,12 @@ def _slices(context: ValidationContext) -> Iterator[Part[_Slice]]:
 
 
 def _no_device(one: _Class, at: str) -> Iterator[Issue]:
-    if one.reach.offers and not one.reach.of_class(one.one.name):
+    if one.candidates.offers and not one.candidates.of_class(one.one.name):
         yield Issue(f"{at}.selectors", "no device is in the class")
 
 
 def _fails(one: _Class, at: str) -> Iterator[Issue]:
-    for index, message in one.reach.failures(one.one.spec.selectors, one.reach.offers):
+    for index, message in one.candidates.failures_of_class(one.one.name):
         yield Issue(f"{at}.selectors[{index}].cel.expression", message)
 
 
@@ -102,24 +102,24 @@ def _orders(context: ValidationContext) -> Iterator[Part[_Order]]:
 
 def _offers_by_pool(context: ValidationContext) -> Mapping[tuple[str, str], list[Offer]]:
     found: dict[tuple[str, str], list[Offer]] = defaultdict(list)
-    for offer in context.view(find_reach).offers:
-        found[offer.pool.id].append(offer)
+    for offer in context.view(find_candidates).offers:
+        found[offer.id.pool_id].append(offer)
     return found
 
 
 def _accepting(context: ValidationContext) -> dict[Offer, list[str]]:
     """What accepts each device: requests, or classes if nothing is requested."""
     found: dict[Offer, list[str]] = defaultdict(list)
-    wishes = [wish for _, _, requests in context.view(find_wishes) for one in requests for wish in one]
+    asked = [one for _, _, requests in context.view(find_alternatives) for request in requests for one in request]
     # Equal requests share the list of their candidates.
-    different = {id(wish.candidates): wish for wish in reversed(wishes)}
-    for wish in different.values():
-        for offer in wish.candidates:
-            found[offer].append(f'request "{wish.name}" of {wish.owner.title}')
-    if not wishes:
-        reach = context.view(find_reach)
+    different = {id(one.offers): one for one in reversed(asked)}
+    for one in different.values():
+        for offer in one.offers:
+            found[offer].append(f'request "{one.name}" of {one.owner.title}')
+    if not asked:
+        candidates = context.view(find_candidates)
         for name in context.cluster.classes:
-            for offer in reach.of_class(name):
+            for offer in candidates.of_class(name):
                 found[offer].append(f'class "{name}"')
     return found
 
@@ -161,10 +161,10 @@ def _order(one: _Order, at: str) -> Iterator[Issue]:
 
 def _types(context: ValidationContext) -> Iterator[Part[_Typed]]:
     found: dict[tuple[str, str], _Typed] = {}
-    for offer in context.view(find_reach).offers:
+    for offer in context.view(find_candidates).offers:
         for name, value in offer.device.attributes.items():
-            qualified = name if "/" in name else f"{offer.pool.id.driver}/{name}"
-            typed = found.setdefault((offer.pool.id.driver, qualified), _Typed(qualified, {}))
+            qualified = name if "/" in name else f"{offer.id.pool_id.driver}/{name}"
+            typed = found.setdefault((offer.id.pool_id.driver, qualified), _Typed(qualified, {}))
             typed.types.setdefault(_type_of(value), offer)
     for typed in found.values():
         last = list(typed.types.values())[-1]

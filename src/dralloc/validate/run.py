@@ -31,7 +31,7 @@ from dralloc.validate import (
     slices,
     status,
     taints,
-    wishes,
+    unsatisfiable,
 )
 from dralloc.validate.rule import Issue, Part, Parts, Rule, ValidationContext, nothing
 from dralloc.validate.stored import Stored
@@ -101,7 +101,7 @@ RULES: Final[tuple[Rule, ...]] = (
     *status.RULES,
     *pools.RULES,
     *offers.RULES,
-    *wishes.RULES,
+    *unsatisfiable.RULES,
     *pods.RULES,
 )
 """Every rule there is."""

@@ -1,0 +1,282 @@
+"""Requests that nothing published could serve, even if nothing were in use, and the first condition that says no."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from dralloc.api import ApiObject, DeviceClaim, ResourceClaim
+from dralloc.validate.candidates import Candidates, Offer, find_candidates
+from dralloc.validate.places import SPECS, Details
+from dralloc.validate.rule import Issue, Part, ValidationContext, info, warning
+from kubecel import CelCompileError, compile_selector
+
+__all__ = ["RULES", "RequestAlternative", "find_alternatives"]
+
+
+class _Step(Enum):
+    """What a device must pass to be allocated for a request, in order."""
+
+    CLASS = auto()
+    SELECTOR = auto()
+    TAINT = auto()
+    CAPACITY = auto()
+    COUNT = auto()
+
+
+class _Stop(NamedTuple):
+    """Where a request finds no device any more: at which of its fields."""
+
+    step: _Step
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, eq=False)
+class RequestAlternative:
+    """One ``exactly`` or one entry of ``firstAvailable`` of something that is not allocated."""
+
+    owner: ApiObject
+    path: str
+    name: str
+    request: Details
+    context: ValidationContext
+
+    @property
+    def candidates(self) -> Candidates:
+        """What is known of all devices."""
+        return self.context.view(find_candidates)
+
+    @property
+    def offers(self) -> list[Offer]:
+        """The devices that class and selectors accept."""
+        return self.candidates.of_request(self.request)
+
+    @property
+    def can_be_judged(self) -> bool:
+        """Whether there are devices and the class, and all expressions compile: else there are other violations."""
+        device_class = self.candidates.classes.get(self.request.device_class_name)
+        if device_class is None or not self.candidates.offers:
+            return False
+        selectors = (*device_class.spec.selectors, *self.request.selectors)
+        return all(map(_compiles, (one.cel.expression for one in selectors if one.cel)))
+
+    @cached_property
+    def stop(self) -> _Stop | None:
+        """What cannot be passed; None if there may be devices."""
+        answers = self.context.view(_answers)
+        key = self.candidates.key(self.request)
+        if key not in answers:
+            answers[key] = _stop(self.request, self.candidates) if self.can_be_judged else None
+        return answers[key]
+
+
+def _answers(_context: ValidationContext) -> dict[Hashable, _Stop | None]:
+    """The answers so far, by what requests ask for."""
+    return {}
+
+
+def _compiles(expression: str) -> bool:
+    try:
+        compile_selector(expression)
+    except CelCompileError:
+        return False
+    return True
+
+
+def _stop(request: Details, candidates: Candidates) -> _Stop | None:
+    name, everything = request.device_class_name, len(candidates.offers)
+    if not candidates.of_class(name):
+        return _Stop(_Step.CLASS, ".deviceClassName", f'none of {_devices(everything)} is in class "{name}"')
+    return _selection(request, candidates) or _use(request, candidates)
+
+
+def _selection(request: Details, candidates: Candidates) -> _Stop | None:
+    if candidates.of_request(request):
+        return None
+    left = [len(candidates.of_selectors(request, length)) for length in range(len(request.selectors) + 1)]
+    first = left.index(0) - 1
+    before = "that the selectors before leave" if first else "of the class"
+    text = f"accepts none of {_devices(left[first])} {before}"
+    return _Stop(_Step.SELECTOR, f".selectors[{first}].cel.expression", text)
+
+
+def _use(request: Details, candidates: Candidates) -> _Stop | None:
+    tolerated = candidates.tolerated(request)
+    if not tolerated:
+        text = f"tolerates the taints of none of {_devices(len(candidates.of_request(request)))} that it could get"
+        return _Stop(_Step.TAINT, ".tolerations", text)
+    capable = candidates.capable(request)
+    if not capable:
+        text = f"none of {_devices(len(tolerated))} that it could get has this capacity, even unused"
+        return _Stop(_Step.CAPACITY, ".capacity.requests", text)
+    most = candidates.most_on_a_node(capable)
+    wanted = 1 if request.allocation_mode == "All" else request.count
+    if most < wanted:
+        text = f"asks for {_devices(wanted)}, but no node has more than {most} that it could get"
+        return _Stop(_Step.COUNT, ".count" if most else "", text)
+    return None
+
+
+class _Choice(NamedTuple):
+    """An alternative, and whether another would do."""
+
+    alternative: RequestAlternative
+    has_other: bool
+
+
+def _devices(count: int) -> str:
+    return f"{count} device{'s' if count != 1 else ''}"
+
+
+def find_alternatives(context: ValidationContext) -> list[tuple[DeviceClaim, str, list[list[RequestAlternative]]]]:
+    """For every claim and template without allocation: what it asks for, by request and alternative."""
+    return [
+        (spec, path, [list(_alternatives(owner, path, spec, number, context)) for number in range(len(spec.requests))])
+        for owner, path, spec in SPECS(context)
+        if not (isinstance(owner, ResourceClaim) and owner.status.allocation is not None)
+    ]
+
+
+def _alternatives(
+    owner: ApiObject, path: str, spec: DeviceClaim, number: int, context: ValidationContext
+) -> Iterator[RequestAlternative]:
+    request, at = spec.requests[number], f"{path}.requests[{number}]"
+    if request.exactly is not None:
+        yield RequestAlternative(owner, f"{at}.exactly", request.name, request.exactly, context)
+    for index, sub in enumerate(request.first_available):
+        yield RequestAlternative(owner, f"{at}.firstAvailable[{index}]", f"{request.name}/{sub.name}", sub, context)
+
+
+def _choices(context: ValidationContext) -> Iterator[Part[_Choice]]:
+    for _, _, requests in context.view(find_alternatives):
+        for alternatives in requests:
+            for one in alternatives:
+                has_other = any(not other.stop for other in alternatives if other is not one)
+                yield Part(one.owner, one.path, _Choice(one, has_other))
+
+
+def _stopped_by(*steps: _Step) -> Callable[[_Choice, str], Iterator[Issue]]:
+    """A check for requests that one of the steps stops and that have no other alternative."""
+
+    def check(choice: _Choice, at: str) -> Iterator[Issue]:
+        stop = choice.alternative.stop
+        if stop is not None and stop.step in steps and not choice.has_other:
+            yield Issue(at + stop.field, stop.message)
+
+    return check
+
+
+def _never_taken(choice: _Choice, at: str) -> Iterator[Issue]:
+    stop = choice.alternative.stop
+    if stop is not None and choice.has_other:
+        yield Issue(at + stop.field, f"{stop.message}: the alternative is never taken")
+
+
+def _class_exists(choice: _Choice, at: str) -> Iterator[Issue]:
+    classes, name = choice.alternative.context.cluster.classes, choice.alternative.request.device_class_name
+    if classes and name and name not in classes:
+        yield Issue(f"{at}.deviceClassName", f'class "{name}" does not exist')
+
+
+def _class_known(choice: _Choice, at: str) -> Iterator[Issue]:
+    if not choice.alternative.context.cluster.classes:
+        name = choice.alternative.request.device_class_name
+        yield Issue(f"{at}.deviceClassName", f'class "{name}" cannot be looked up, as no class was given')
+
+
+def _selector_fails(choice: _Choice, at: str) -> Iterator[Issue]:
+    for index, message in choice.alternative.candidates.failures_of_request(choice.alternative.request):
+        yield Issue(f"{at}.selectors[{index}].cel.expression", message)
+
+
+class _ComparedAttribute(NamedTuple):
+    """An attribute that a constraint compares, with the alternatives that it covers."""
+
+    name: str
+    field: str
+    covered: list[RequestAlternative]
+
+
+def _compared(context: ValidationContext) -> Iterator[Part[_ComparedAttribute]]:
+    for spec, path, requests in context.view(find_alternatives):
+        every = [one for alternatives in requests for one in alternatives]
+        for index, constraint in enumerate(spec.constraints):
+            attribute = constraint.match_attribute or constraint.distinct_attribute
+            covered = [one for one in every if _covers(constraint.requests, one) and one.offers]
+            if attribute and covered and all(one.can_be_judged for one in covered):
+                field = "matchAttribute" if constraint.match_attribute else "distinctAttribute"
+                at = f"{path}.constraints[{index}]"
+                yield Part(covered[0].owner, at, _ComparedAttribute(attribute, field, covered))
+
+
+def _covers(names: tuple[str, ...], one: RequestAlternative) -> bool:
+    return not names or one.name in names or one.name.partition("/")[0] in names
+
+
+def _attribute_exists(compared: _ComparedAttribute, at: str) -> Iterator[Issue]:
+    for one in compared.covered:
+        derived = any(each.name == compared.name for each in one.request.derived_attributes)
+        if not derived and all(offer.attribute(compared.name) is None for offer in one.offers):
+            text = f'none of {_devices(len(one.offers))} for request "{one.name}" has the attribute'
+            yield Issue(f"{at}.{compared.field}", f'{text} "{compared.name}": the constraint never holds')
+
+
+_ORIGIN: Final = "KEP-4381, KEP-4815, KEP-5075: what a device must pass"
+
+RULES: Final = (
+    warning("request-class-missing", _choices, _class_exists, "The class of a request exists.", "KEP-4381"),
+    info("request-class-unknown", _choices, _class_known, "Without classes nobody can tell what matches.", "KEP-4381"),
+    warning(
+        "request-no-device",
+        _choices,
+        _stopped_by(_Step.CLASS, _Step.SELECTOR),
+        "Some device is in the class of a request and accepted by all of its selectors.",
+        _ORIGIN,
+    ),
+    warning(
+        "request-untolerated",
+        _choices,
+        _stopped_by(_Step.TAINT),
+        "A request tolerates the taints of some device that it selects.",
+        "KEP-5055",
+    ),
+    warning(
+        "request-capacity",
+        _choices,
+        _stopped_by(_Step.CAPACITY),
+        "Some selected device has the capacity that a request asks for, and its policy allows the amount.",
+        "KEP-5075",
+    ),
+    warning(
+        "request-too-many",
+        _choices,
+        _stopped_by(_Step.COUNT),
+        "Some node has as many devices as a request asks for.",
+        _ORIGIN,
+    ),
+    info(
+        "alternative-no-device",
+        _choices,
+        _never_taken,
+        "Every alternative of a request can be taken.",
+        "KEP-4816",
+    ),
+    warning(
+        "selector-fails",
+        _choices,
+        _selector_fails,
+        "A selector gives an answer for every device that it meets.",
+        "KEP-4381: a CEL error ends the allocation",
+    ),
+    warning(
+        "constraint-attribute-missing",
+        _compared,
+        _attribute_exists,
+        "Some device of every request that a constraint covers has its attribute.",
+        "KEP-4381",
+    ),
+)
