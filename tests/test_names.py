@@ -41,13 +41,7 @@ NOT_A_NAME: Final = {
 }
 """What no module, class and function of a module is called in which rooms: words with an ordinary meaning elsewhere."""
 
-REMAINING: Final = frozenset(
-    _words(
-        "class:Cap class:Cause class:Kind class:Model class:NotAsked class:Placed class:Quantity class:Step "
-        "class:Turn class:Unplaced class:Use class:Wish module:others module:raised module:rooms module:turn "
-        "module:wishes word:dive word:funnel word:lab word:lesser word:minded word:situation word:witness"
-    )
-)
+REMAINING: Final = frozenset(_words("class:Model class:Step class:Wish module:wishes word:dive"))
 """What is still to be renamed."""
 
 

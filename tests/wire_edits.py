@@ -27,14 +27,14 @@ from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.context.clauses import Clause, clauses_of
 from dralloc.context.node_rules import CORDONED, SHARED
 from dralloc.context.offers import Variation
-from dralloc.explain.change import Cap as Named
 from dralloc.explain.change import Change, Place
-from dralloc.explain.turn import Turn
+from dralloc.explain.snapshot import DemandSnapshot
 from dralloc.features import Features
 from dralloc.match import Criteria
 from dralloc.names import ClaimKey
 from dralloc.problem import Device as KnownDevice
 from dralloc.problem import Problem
+from dralloc.problem.ledger import Scarcity
 from dralloc.quantity import Quantity
 from dralloc.solution import Placement, Solution
 from dralloc.write import allocated_claims
@@ -45,16 +45,21 @@ NOTHING = ResourceClaim.model_validate({"metadata": {"name": "nothing", "namespa
 """Keeps a demand a demand when nothing else is asked of it any more."""
 
 
+def lifted(change: Change, scarcity: Scarcity) -> frozenset[tuple[str, str]]:
+    """The limits of one kind that do not count any more, by driver and name."""
+    return frozenset((one.driver, one.name) for one in change.limits if one.scarcity is scarcity)
+
+
 def changed(model: M, **update: object) -> M:
     return model.model_copy(update=update)
 
 
 @dataclass
 class Editor:
-    """Edits the cluster behind a demand's turn."""
+    """Edits the cluster that a demand meets."""
 
     compiled: CompiledCluster
-    turn: Turn
+    snapshot: DemandSnapshot
     placements: Sequence[Placement]
 
     def problem(self, change: Change, also: Sequence[ClaimKey] = (), node_like: str = "") -> Problem:
@@ -66,10 +71,12 @@ class Editor:
             cluster, features=self.compiled.problem.features, caps=list(self.caps(change))
         ).problem
         counters = (
-            replace(one, free=MUCH) if (one.id.driver, one.id.counter) in change.counters else one
+            replace(one, free=MUCH) if (one.id.driver, one.id.counter) in lifted(change, Scarcity.COUNTER) else one
             for one in problem.counters
         )
-        devices = (unlimited(one, change.capacities) if one.shareable else one for one in problem.devices)
+        devices = (
+            unlimited(one, lifted(change, Scarcity.CAPACITY)) if one.shareable else one for one in problem.devices
+        )
         return replace(problem, counters=tuple(counters), devices=tuple(devices))
 
     def problem_of(self, pods: Sequence[ClaimKey], change: Change) -> Problem:
@@ -88,14 +95,13 @@ class Editor:
 
     def caps(self, change: Change) -> Iterator[Cap]:
         for one in self.compiled.problem.budgets:
-            name = Named(one.namespace, one.resource)
-            if name not in change.caps:
-                yield Cap(*name, Quantity(change.raised.get(name, one.most or 0)))
+            if one.key not in change.caps:
+                yield Cap(*one.key, Quantity(change.raised.get(one.key, one.most or 0)))
 
     def cluster(self, change: Change, also: Sequence[ClaimKey]) -> Cluster:
         cluster = self.compiled.cluster
         self.classes: dict[str, DeviceClass] = dict(cluster.classes)
-        own = {claim.key: place for place, claim in enumerate(self.turn.demand.claims)}
+        own = {claim.key: place for place, claim in enumerate(self.snapshot.demand.claims)}
         placed = {claim.key: claim for claim in allocated_claims(self.compiled, Solution(tuple(self.placements)))}
         claims = []
         for claim in cluster.claims:
@@ -105,7 +111,7 @@ class Editor:
                 claims.append(changed(claim, status=type(claim.status)()))
             elif claim.key not in change.released and (claim.key in placed or claim.status.allocation is not None):
                 claims.append(self.held(placed.get(claim.key, claim), change))
-        key = self.compiled.problem.demands[self.turn.number].key
+        key = self.compiled.problem.demands[self.snapshot.number].key
         pods = [self.pod(pod, change) for pod in cluster.pods if pod.key == key]
         if pods or (key in own and own[key] in change.claims):
             claims.append(NOTHING)
@@ -138,7 +144,7 @@ class Editor:
         return changed(pod, spec=changed(pod.spec, node_selector=selector, affinity=affinity))
 
     def slice(self, one: ResourceSlice, change: Change) -> ResourceSlice:
-        free, features = one.spec.driver in change.groups, self.compiled.problem.features
+        free, features = (one.spec.driver, "") in lifted(change, Scarcity.GROUPS), self.compiled.problem.features
         unasked = {name for variation in change.variations.values() for name in variation.unasked}
         devices = []
         for device in one.spec.devices:

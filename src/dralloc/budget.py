@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dralloc.errors import DrallocError, QuantityError
 from dralloc.quantity import Quantity, parse_quantity
 
-__all__ = ["Budget", "Cap", "parsed"]
+__all__ = ["Budget", "BudgetKey", "Cap", "parsed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,13 @@ def parsed(caps: Iterable[Cap | str]) -> tuple[Cap, ...]:
     return tuple(Cap.parse(one) if isinstance(one, str) else one for one in caps)
 
 
+class BudgetKey(NamedTuple):
+    """What tells budgets apart."""
+
+    namespace: str
+    resource: str
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """A namespace and something that it uses: a counter or a capacity, by name. Amounts in nanos.
@@ -76,6 +84,11 @@ class Budget:
     total: int
     most: int | None = None
     fair: bool = False
+
+    @property
+    def key(self) -> BudgetKey:
+        """The namespace and what it uses."""
+        return BudgetKey(self.namespace, self.resource)
 
     @property
     def left(self) -> int | None:

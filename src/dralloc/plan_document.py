@@ -60,7 +60,7 @@ def _unit(tier: Any) -> str:
 Tier = Annotated[Annotated[CountTier, Tag("count")] | Annotated[AmountTier, Tag("amount")], Discriminator(_unit)]
 
 
-class Placed(Model):
+class PlacedFields(Model):
     """A pod, or a claim that no pod uses, with what it gets."""
 
     demand: Key
@@ -69,7 +69,7 @@ class Placed(Model):
     """Each of its claims with its ``status.allocation``."""
 
 
-class Unplaced(Model):
+class UnplacedFields(Model):
     """A pod, or a claim that no pod uses, that gets nothing."""
 
     demand: Key = Field(validation_alias="key")
@@ -78,7 +78,7 @@ class Unplaced(Model):
     """What ended the attempt, if it was an error."""
 
 
-class Use(Model):
+class UseFields(Model):
     """How much is in use of all counters, or of all capacities, of one name that a driver publishes."""
 
     kind: str
@@ -91,7 +91,7 @@ class Use(Model):
     share: float
 
 
-class NamespaceUse(Model):
+class NamespaceUseFields(Model):
     """What a namespace uses of a counter or capacity that a cap or fairness is about."""
 
     namespace: str
@@ -103,7 +103,7 @@ class NamespaceUse(Model):
     exceeded: bool
 
 
-class Figures(Model):
+class FigureFields(Model):
     """Figures of an answer."""
 
     placed: int
@@ -115,11 +115,11 @@ class Figures(Model):
     """Nodes with at least one placement."""
     ranks: list[int]
     """How many requests got their first alternative, their second, and so on."""
-    utilisation: list[Use]
-    namespaces: list[NamespaceUse] = Field(validation_alias="spending")
+    utilisation: list[UseFields]
+    namespaces: list[NamespaceUseFields] = Field(validation_alias="spending")
 
 
-class NotAsked(Model):
+class NotAskedFields(Model):
     """Pods of the input that are not to be placed."""
 
     reason: Unasked
@@ -143,10 +143,10 @@ class PlanFields(Model):
     """The objective, the most important tier first."""
     demands: Count
     """How many pods, and claims that no pod uses, were to be placed."""
-    placed: list[Placed]
-    unplaced: list[Unplaced]
-    not_asked: list[NotAsked]
-    metrics: Figures
+    placed: list[PlacedFields]
+    unplaced: list[UnplacedFields]
+    not_asked: list[NotAskedFields]
+    metrics: FigureFields
     warnings: list[str]
     """What is to be known, e.g. devices that are left out because a selector fails on them."""
     timings: Timings

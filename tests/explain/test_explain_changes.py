@@ -12,7 +12,9 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import count
+from operator import or_
 
 import pytest
 
@@ -23,16 +25,15 @@ from dralloc.budget import Cap
 from dralloc.check import violations
 from dralloc.choices import Mode
 from dralloc.cluster import Cluster
-from dralloc.context.node_rules import Exclusions
 from dralloc.explain.change import Change
 from dralloc.explain.conflict import find_conflict
 from dralloc.explain.gang import Gathering, gather
-from dralloc.explain.lab import Lab
 from dralloc.explain.members import Member, members_of
 from dralloc.explain.nodes import Diagnosis
-from dralloc.explain.situation import Situation
-from dralloc.explain.suggestions import Cost, Suggestion, find_suggestions
-from dralloc.explain.turn import placed_before, take_turn
+from dralloc.explain.oracle import FeasibilityOracle
+from dralloc.explain.snapshot import placed_before, snapshot_of
+from dralloc.explain.suggestion import Cost, Suggestion
+from dralloc.explain.suggestions import find_suggestions
 from dralloc.explain.wording import Wording
 from dralloc.problem import Problem
 from dralloc.solvers.cpsat import Options
@@ -85,19 +86,20 @@ class Case:
         problem = compiled.problem
         self.exact = mode is Mode.OPTIMAL
         found = placements if self.exact else placed_before(problem, number)
-        turn = take_turn(problem, number, found, compiled)
-        exclusions, wording = Exclusions(compiled), Wording(turn.placed, compiled)
-        model = Lab(turn, problem, exclusions, Mode.OPTIMAL)
-        self.members = members_of(model, problem, wording, compiled)
+        snapshot = snapshot_of(compiled, number, found)
+        model = FeasibilityOracle(snapshot, compiled, Mode.OPTIMAL)
+        self.members = members_of(model)
         self.conflict = find_conflict(model, self.members)
         rules = self.members if self.conflict is None else self.conflict.members
-        lab = model if self.exact else Lab(turn, problem, exclusions, mode)
-        self.makes_room = lab.admit(Change(released=frozenset(turn.context.ledger.by_claim) - turn.own)) is not None
-        self.suggestions = find_suggestions(Situation(lab, problem, wording, compiled), rules)
+        oracle = model if self.exact else FeasibilityOracle(snapshot, compiled, mode)
+        self.makes_room = (
+            oracle.admit(Change(released=frozenset(snapshot.context.ledger.by_claim) - snapshot.own)) is not None
+        )
+        self.suggestions = find_suggestions(oracle, rules)
         gang = self.exact and self.conflict is None and problem.demands[number].gang
-        self.gathered = gather(turn, problem, Options()) if gang else None
-        self.editor = Editor(compiled, turn, found)
-        self.diagnosis = Diagnosis(turn, problem, exclusions, wording)
+        self.gathered = gather(snapshot, Options()) if gang else None
+        self.editor = Editor(compiled, snapshot, found)
+        self.diagnosis = Diagnosis(snapshot, Wording(snapshot.placed, compiled))
 
     def verify(self) -> Counter[str]:
         seen = Counter(demands=1, conflicts=self.conflict is not None, suggestions=len(self.suggestions))
@@ -143,7 +145,7 @@ class Case:
 
     def _feasible_with(self, in_force: Sequence[Member]) -> bool:
         left_out = (member.without for member in self.members if not any(member is one for one in in_force))
-        return self._feasible(Change.union(left_out))
+        return self._feasible(reduce(or_, left_out, Change()))
 
     def _feasible(self, change: Change) -> bool:
         return most(self.editor.problem(change)) > 0

@@ -8,7 +8,7 @@ from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.explain import Explanation, explain
 from dralloc.explain.advice import ADVICE
-from dralloc.explain.reasons import Cause, Code
+from dralloc.explain.reasons import Code, FilterReason
 from dralloc.features import ALL_FEATURES
 from wire import (
     DRIVER,
@@ -36,7 +36,7 @@ def reasons(found: Cluster, name: str = "wanted") -> Explanation:
     return explain(found, claim=f"default/{name}", suggest=False)
 
 
-def cause(found: Cluster, place: int = 0) -> Cause:
+def cause(found: Cluster, place: int = 0) -> FilterReason:
     """The cause on the only node."""
     (group,) = reasons(found).groups
     return group.causes[place]
@@ -336,7 +336,7 @@ def map_nodes() -> list[Json]:
     return [node(name) for name in ("n-0", "n-1", "n-2")]
 
 
-def test_a_member_of_a_gang_is_explained_as_of_its_turn() -> None:
+def test_a_member_of_a_gang_is_explained_beside_those_before_it() -> None:
     found = explain(
         one_node(
             [claim(name, request()) for name in ("a", "b", "c")],
@@ -361,7 +361,7 @@ def test_a_gang_fails_because_of_another_member() -> None:
         gang="job",
     )
     assert not found.placed
-    assert "default/pod-b of the gang fits on no node at its turn: explain that one." in found.remarks
+    assert "default/pod-b of the gang fits on no node at its snapshot: explain that one." in found.remarks
 
 
 def labelled(wire: Json) -> Json:

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
-from dralloc.context.node_rules import Exclusions
+from dralloc.context.offers import Offers
 from dralloc.errors import AllocationError
 from dralloc.explain.nodes import Diagnosis
-from dralloc.explain.turn import placed_before, take_turn
+from dralloc.explain.snapshot import DemandSnapshot, placed_before
 from dralloc.explain.wording import Wording
 from dralloc.names import ClaimKey
 from dralloc.problem import Problem
@@ -58,8 +58,8 @@ def searched(problem: Problem, number: int, placements: tuple[Placement, ...], n
 def test_a_node_fits_exactly_if_the_search_finds_something_there(problem: Problem) -> None:
     for number in range(len(problem.demands)):
         placements = placed_before(problem, number)
-        turn = take_turn(problem, number, placements)
-        diagnosis = Diagnosis(turn, problem, Exclusions(), Wording(turn.placed))
+        snapshot = DemandSnapshot.after(placements, problem, number, Offers(problem.eligibility))
+        diagnosis = Diagnosis(snapshot, Wording(snapshot.placed))
         for node in range(len(problem.nodes)):
             reason, found = diagnosis.reason(node), searched(problem, number, placements, node)
             assert reason.fits is (found is True)
@@ -70,7 +70,7 @@ def test_a_node_fits_exactly_if_the_search_finds_something_there(problem: Proble
 
 @settings(max_examples=PROBLEMS // 2)
 @given(problems())
-def test_the_turn_of_a_demand_is_that_of_the_batch(problem: Problem) -> None:
+def test_what_is_placed_before_a_demand_is_that_of_the_batch(problem: Problem) -> None:
     alone = replace(problem, demands=tuple(replace(demand, gang="") for demand in problem.demands))
     solution = first_fit(alone)
     for number in range(len(alone.demands)):

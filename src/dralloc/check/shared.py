@@ -48,16 +48,16 @@ def capacities_suffice(view: View) -> Iterator[str]:
 def _capacities(view: View, slot: int, uses: list[Use], within: str = "") -> Iterator[str]:
     """What these grants take together of one device.
 
-    While its pool is updated, versions of the device can have different totals, and a grant minds only the version
-    that its node sees (upstream behaviour). There is an order in which every grant finds room if those on the versions
-    with no more than a total stay within that total.
+    While its pool is updated, versions of the device can have different totals, and for a grant only the version is
+    in force that its node sees (upstream behaviour). There is an order in which every grant fits if those on the
+    versions with no more than a total stay within that total.
     """
     for use in {use.device_index: use for use in uses if use.device.shareable}.values():
         same = [one for one in uses if one.device_index == use.device_index]
         for name in _charged(same):
             known = use.device.capacity.get(name)
-            minding = [one for one in uses if _total(one, name) <= known.total] if known else same
-            taken = view.capacity_taken(slot, name, minding)
+            counted = [one for one in uses if _total(one, name) <= known.total] if known else same
+            taken = view.capacity_taken(slot, name, counted)
             if known is None:
                 yield f"device {use.device.id}: charged {amount(taken)} of a capacity {name} that it lacks{within}"
             elif taken > known.total:
@@ -82,7 +82,7 @@ def counters_suffice(view: View) -> Iterator[str]:
     grant (KEP-5941). Admin access charges nothing.
     """
     charges: dict[int, list[tuple[int, DeviceID]]] = defaultdict(list)
-    for version in view.minded:
+    for version in view.in_force:
         device = view.problem.devices[version]
         for counter, nanos in device.consumes:
             charges[counter].append((nanos, device.id))
@@ -112,7 +112,7 @@ def counter_sets_have_a_common_group(view: View) -> Iterator[str]:
     """What is in use on a counter set has a compatibility group in common (KEP-5963)."""
     common = _common_groups(view)
     members: dict[int, list[tuple[frozenset[str], DeviceID]]] = defaultdict(list)
-    for version in view.minded:
+    for version in view.in_force:
         device = view.problem.devices[version]
         for number, groups in device.compatibility:
             members[number].append((groups, device.id))

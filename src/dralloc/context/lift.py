@@ -1,4 +1,4 @@
-"""Rules that do not count: what there would be without some counters, capacities or compatibility groups."""
+"""Rules that do not count: what there would be without some counters, capacities or groups of devices."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dralloc.errors import AllocationError
 from dralloc.problem import Capacity, Charge, Device, Problem
 from dralloc.problem.eligibility import Overlay
 from dralloc.problem.ledger import Ledger, Scarcity, Shortage
+from dralloc.problem.limits import Limit, limit_behind, without_groups
 
 __all__ = ["NO_LIFT", "Lift", "lifted"]
 
@@ -18,38 +19,18 @@ _MUCH = 10**30
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """What does not count: counters and capacities, by driver and name, and compatibility groups, by driver.
+    """The limits that do not count.
 
     ``lenient``: whether a selector that fails on a device leaves it out, as in the optimal mode, instead of ending the
     attempt.
     """
 
-    counters: frozenset[tuple[str, str]] = frozenset()
-    capacities: frozenset[tuple[str, str]] = frozenset()
-    groups: frozenset[str] = frozenset()
+    limits: frozenset[Limit] = frozenset()
     lenient: bool = False
-
-    @property
-    def lifts_any(self) -> bool:
-        """Whether any rule does not count."""
-        return bool(self.counters or self.capacities or self.groups)
-
-    def lifts(self, problem: Problem, counter: int) -> bool:
-        """Whether a counter does not count."""
-        id_ = problem.counters[counter].id
-        return (id_.driver, id_.counter) in self.counters
 
     def covers(self, problem: Problem, device: Device, shortage: Shortage) -> bool:
         """Whether a shortage of a device does not count."""
-        match shortage.scarcity, shortage.what:
-            case Scarcity.COUNTER, int(counter):
-                return self.lifts(problem, counter)
-            case Scarcity.CAPACITY, str(name):
-                return (device.id.driver, name) in self.capacities
-            case Scarcity.GROUPS, _:
-                return device.id.driver in self.groups
-            case _:
-                return False
+        return limit_behind(problem, device, shortage) in self.limits
 
 
 NO_LIFT = Lift()
@@ -61,7 +42,7 @@ def lifted(problem: Problem, lift: Lift) -> Problem:
     What does not count is drawn by nobody. Only where a cap is about it, or whoever draws on it must not come into use
     anyway because another counter is overdrawn, there is much of it instead.
     """
-    return _Lifting(problem, lift).problem() if lift.lifts_any or lift.lenient else problem
+    return _Lifting(problem, lift).problem() if lift.limits or lift.lenient else problem
 
 
 class _Lifting:
@@ -69,40 +50,44 @@ class _Lifting:
         self.whole = problem
         self.lift = lift
         self.capped = {budget.resource for budget in problem.budgets}
-        ledger = Ledger(problem)
-        self.gone = frozenset(
+        self.names = {
+            scarcity: {(one.driver, one.name) for one in lift.limits if one.scarcity is scarcity}
+            for scarcity in Scarcity
+        }
+        ids = (counter.id for counter in problem.counters)
+        counters = self.names[Scarcity.COUNTER]
+        self.lifted = {number for number, id_ in enumerate(ids) if (id_.driver, id_.counter) in counters}
+        self.gone = self._gone(Ledger(problem)) if self.lifted else set()
+
+    def _gone(self, ledger: Ledger) -> set[int]:
+        """The counters that nobody draws on any more."""
+        return {
             number
-            for number, counter in enumerate(problem.counters)
-            if lift.lifts(problem, number)
-            and counter.id.counter not in self.capped
-            and all(lift.lifts(problem, other) for other in ledger.overdrawn(counter.group))
-        )
+            for number in self.lifted
+            if self.whole.counters[number].id.counter not in self.capped
+            and self.lifted.issuperset(ledger.overdrawn(self.whole.counters[number].group))
+        }
 
     def problem(self) -> Problem:
         offers = _Lifted(self.whole.eligibility, self)
-        if not self.lift.lifts_any:
+        if not self.lift.limits:
             return replace(self.whole, eligibility=offers)
         counters = tuple(
-            replace(counter, free=_MUCH) if self.lift.lifts(self.whole, number) else counter
+            replace(counter, free=_MUCH) if number in self.lifted else counter
             for number, counter in enumerate(self.whole.counters)
         )
-        return replace(
-            self.whole,
-            devices=tuple(map(self._device, self.whole.devices)),
-            counters=counters,
-            eligibility=offers,
-        )
+        devices = tuple(map(self._device, self.whole.devices))
+        return replace(self.whole, devices=devices, counters=counters, eligibility=offers)
 
     def _device(self, device: Device) -> Device:
-        return replace(
-            device,
-            consumes=self.drawn(device.consumes),
-            capacity=self._capacity(device),
-            compatibility=() if device.id.driver in self.lift.groups else device.compatibility,
-        )
+        consumes, capacity = self.drawn(device.consumes), self._capacity(device)
+        if consumes != device.consumes or capacity is not device.capacity:
+            device = replace(device, consumes=consumes, capacity=capacity)
+        return without_groups(device, self.lift.limits)
 
     def _capacity(self, device: Device) -> Mapping[str, Capacity]:
-        names = {name for driver, name in self.lift.capacities if driver == device.id.driver and name in self.capped}
+        lifted = self.names[Scarcity.CAPACITY]
+        names = {name for name in self.capped if (device.id.driver, name) in lifted}
         if not device.shareable or not names:
             return device.capacity
         return {
@@ -111,18 +96,14 @@ class _Lifting:
 
     def drawn(self, draws: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
         """What counts of what is drawn from counters."""
-        return tuple((number, amount) for number, amount in draws if number not in self.gone)
+        return tuple(pair for pair in draws if pair[0] not in self.gone) if self.gone else draws
 
     def consumed(self, device: int, charge: Charge) -> Charge:
         """What counts of what an allocation takes."""
         if not charge.capacity and not charge.counters:
             return charge
-        driver = self.whole.devices[device].id.driver
-        capacity = tuple(
-            (name, amount)
-            for name, amount in charge.capacity
-            if name in self.capped or (driver, name) not in self.lift.capacities
-        )
+        driver, lifted = self.whole.devices[device].id.driver, self.names[Scarcity.CAPACITY]
+        capacity = tuple(pair for pair in charge.capacity if pair[0] in self.capped or (driver, pair[0]) not in lifted)
         return replace(charge, capacity=capacity, counters=self.drawn(charge.counters))
 
 

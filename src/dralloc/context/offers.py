@@ -67,6 +67,14 @@ class Offers(Overlay):
             found = self._device_keys[devices] = tuple(map(self.device_key, devices))
         return found
 
+    def could_serve(self, alternative: int, device: int) -> bool:
+        """Whether a device could serve an alternative, whoever holds what: the same for all devices of one class."""
+        return (
+            self.selects(alternative, device) is True
+            and self.charge(alternative, device) is not None
+            and self.admits(alternative, device)
+        )
+
     def clauses(self, alternative: int) -> tuple[Clause, ...]:  # noqa: ARG002 - nothing is known here
         """What class and request demand, clause by clause."""
         return ()

@@ -1,4 +1,4 @@
-"""A glance at a node: whether each request of a demand would find enough devices if it were alone."""
+"""Screening of a node: whether each request of a demand would find enough devices if it were alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Screening:
         self._context = context
         self._lift = lift
         self._requests = [request for claim in demand.claims for request in claim.requests]
-        self._by_look: dict[int, dict[Hashable, bool]] = defaultdict(dict)
+        self._by_key: dict[int, dict[Hashable, bool]] = defaultdict(dict)
 
     def on(self, node: int) -> bool:
         """Whether the node might serve every request."""
@@ -38,26 +38,17 @@ class Screening:
 
     def _found(self, alternative: Alternative, node: int) -> Iterator[int]:
         """The devices on a node that could be had for an alternative."""
-        fits = self._by_look[alternative.index]
+        fits, offers = self._by_key[alternative.index], self._context.offers
         for pool in self._context.problem.nodes[node].pools:
-            for device, key in zip(pool.devices, self._context.offers.device_keys(pool.devices), strict=True):
+            for device, key in zip(pool.devices, offers.device_keys(pool.devices), strict=True):
                 if key not in fits:
-                    fits[key] = self._fits(alternative, device)
+                    fits[key] = offers.could_serve(alternative.index, device)
                 if fits[key] and self._is_left(alternative, device, node):
                     yield device
 
     def serves(self, alternative: Alternative, number: int, node: int) -> bool:
         """Whether a device on a node could be had for an alternative that asks for nothing else."""
-        return self._fits(alternative, number) and self._is_left(alternative, number, node)
-
-    def _fits(self, alternative: Alternative, number: int) -> bool:
-        """What does not depend on who holds what, and is the same for all devices of one key."""
-        offers = self._context.offers
-        return (
-            offers.selects(alternative.index, number) is True
-            and offers.charge(alternative.index, number) is not None
-            and offers.admits(alternative.index, number)
-        )
+        return self._context.offers.could_serve(alternative.index, number) and self._is_left(alternative, number, node)
 
     def _is_left(self, alternative: Alternative, number: int, node: int) -> bool:
         if not self._context.problem.on_node(number, node):
@@ -66,7 +57,7 @@ class Screening:
         charge = self._context.offers.charge(alternative.index, number) or Charge()
         if ledger.fits(device, charge, admin=alternative.admin):
             return True
-        if not self._lift.lifts_any:
+        if not self._lift.limits:
             return False
         short = ledger.shortages(device, charge, admin=alternative.admin)
         return all(self._lift.covers(self._context.problem, device, one) for one in short)

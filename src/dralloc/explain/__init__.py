@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dralloc.explain.ask import explain
+from dralloc.explain.explainer import explain
 from dralloc.explain.explanation import Explanation
 
 __all__ = ["Explanation", "explain"]

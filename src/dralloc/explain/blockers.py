@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from dralloc.budget import Budget
 from dralloc.explain.change import Change
-from dralloc.explain.situation import Situation
+from dralloc.explain.oracle import FeasibilityOracle
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Charge
-from dralloc.problem.ledger import counter_consumption
 from dralloc.spending import amount_used
 
 __all__ = ["Blockers"]
@@ -19,16 +19,16 @@ __all__ = ["Blockers"]
 class Blockers:
     """Finds the claims that hold what the demand could use."""
 
-    def __init__(self, situation: Situation) -> None:
-        self._situation = situation
-        self._context = situation.lab.turn.context
-        self._requests = [request for claim in situation.lab.turn.demand.claims for request in claim.requests]
-        self._priorities = self._read_priorities()
+    def __init__(self, oracle: FeasibilityOracle) -> None:
+        self._oracle = oracle
+        self._snapshot = oracle.snapshot
+        self._context = oracle.snapshot.context
+        self._requests = [request for claim in oracle.snapshot.demand.claims for request in claim.requests]
         self._known: dict[int, set[ClaimKey] | None] = {}
 
     def order(self) -> list[int]:
         """The nodes where releasing claims could help, those with the fewest claims in the way first."""
-        nodes = self._situation.lab.allowed(Change())
+        nodes = self._oracle.allowed(Change())
         costs = {node: len(found) for node in nodes if (found := self._cheapest(node)) is not None}
         return sorted(costs, key=lambda node: (costs[node], node))
 
@@ -65,7 +65,11 @@ class Blockers:
 
     def users(self, node: int) -> set[ClaimKey]:
         """The claims that use anything of what the demand could use, even if enough of it is left for one device."""
-        return self.every(node).union(*(self._beside(each, device) for each, device in self._options(node)))
+        devices, ledger = self._context.problem.devices, self._context.ledger
+        neighbours = (
+            ledger.neighbours(devices[device], self._charge(each, device)) for each, device in self._options(node)
+        )
+        return self.every(node).union(*neighbours) - self._snapshot.own
 
     def _options(self, node: int) -> Iterator[tuple[Alternative, int]]:
         for request in self._requests:
@@ -73,70 +77,51 @@ class Blockers:
                 for device in self._devices(each, node):
                     yield each, device
 
-    def _beside(self, alternative: Alternative, number: int) -> set[ClaimKey]:
-        """The claims that share a device, or what it draws on."""
-        device, ledger = self._context.problem.devices[number], self._context.ledger
-        charge = self._context.offers.charge(alternative.index, number) or Charge()
-        users: list[Iterable[ClaimKey]] = [ledger.holders_of_device(device.slot)]
-        users += (
-            ledger.holders_of_counter(counter) for counter, _ in counter_consumption(device, charge, opening=True)
-        )
-        users += (ledger.users_of_set(counter_set) for counter_set, _ in device.compatibility)
-        return set().union(*users) - self._situation.lab.turn.own
-
     def _devices(self, alternative: Alternative, node: int) -> list[int]:
         offers, problem = self._context.offers, self._context.problem
         return [
             device
             for device in problem.nodes[node].devices()
-            if offers.selects(alternative.index, device) is True
-            and offers.charge(alternative.index, device) is not None
-            and offers.admits(alternative.index, device)
-            and problem.on_node(device, node)
+            if offers.could_serve(alternative.index, device) and problem.on_node(device, node)
         ]
+
+    def _charge(self, alternative: Alternative, device: int) -> Charge:
+        return self._context.offers.charge(alternative.index, device) or Charge()
 
     def _of_device(self, alternative: Alternative, number: int) -> set[ClaimKey]:
         device, ledger = self._context.problem.devices[number], self._context.ledger
-        charge = self._context.offers.charge(alternative.index, number) or Charge()
-        found = {
-            claim
-            for shortage in ledger.shortages(device, charge, admin=alternative.admin)
-            for claim in ledger.holders(device, shortage)
-        }
-        return (found | self._over_cap(number, charge)) - self._situation.lab.turn.own
-
-    def _over_cap(self, number: int, charge: Charge) -> set[ClaimKey]:
-        """Who uses what is capped, if the device alone would take more than the cap leaves."""
-        device, counters, caps = self._context.problem.devices[number], self._context.problem.counters, self._caps
-        short = (one for one in caps if amount_used(one.resource, device, charge, counters) > (one.left or 0))
-        return {claim for budget in short for claim in self._situation.lab.turn.caps.users(budget)}
+        charge = self._charge(alternative, number)
+        shortages = ledger.shortages(device, charge, admin=alternative.admin)
+        found = {claim for shortage in shortages for claim in ledger.holders(device, shortage)}
+        # Who uses what is capped, if the device alone would take more than the cap leaves.
+        counters = self._context.problem.counters
+        short = (one for one in self._caps if amount_used(one.resource, device, charge, counters) > (one.left or 0))
+        return found.union(*map(self._snapshot.caps.users, short)) - self._snapshot.own
 
     @cached_property
     def _caps(self) -> tuple[Budget, ...]:
-        """The caps of the demand's namespace."""
-        namespaces = {claim.key.namespace for claim in self._situation.lab.turn.demand.claims}
-        return tuple(one for one in self._situation.lab.turn.caps.budgets if one.namespace in namespaces)
+        return self._snapshot.caps.of(self._snapshot.demand)
 
     @cached_property
     def _under_caps(self) -> set[ClaimKey]:
         """Who uses what is capped for the demand."""
-        turn = self._situation.lab.turn
-        return {claim for budget in self._caps for claim in turn.caps.users(budget)} - turn.own
+        return set().union(*map(self._snapshot.caps.users, self._caps)) - self._snapshot.own
 
     # Priorities.
 
     def priority(self, claim: ClaimKey) -> int:
         """The highest priority of the pods that use a claim; 0 if nobody does."""
-        return self._priorities.get(claim, 0)
+        return max(self._priorities.get(claim, (0,)))
 
     def by_priority(self, claims: Iterable[ClaimKey]) -> list[ClaimKey]:
         """The claims, those of the highest priority first."""
         return sorted(claims, key=lambda claim: (-self.priority(claim), claim))
 
-    def _read_priorities(self) -> dict[ClaimKey, int]:
-        found: dict[ClaimKey, int] = {}
-        compiled = self._situation.compiled
-        for pod in compiled.cluster.pods if compiled is not None else ():
-            for key in compiled.cluster.pod_claims(pod) if compiled is not None else ():
-                found[key] = max(pod.spec.priority or 0, found.get(key, pod.spec.priority or 0))
+    @cached_property
+    def _priorities(self) -> Mapping[ClaimKey, list[int]]:
+        cluster = self._oracle.compiled.cluster
+        found: dict[ClaimKey, list[int]] = defaultdict(list)
+        for pod in cluster.pods:
+            for key in cluster.pod_claims(pod):
+                found[key].append(pod.spec.priority or 0)
         return found

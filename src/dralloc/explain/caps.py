@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dralloc.budget import Budget
-from dralloc.explain.change import Cap, Change
+from dralloc.budget import Budget, BudgetKey
+from dralloc.explain.change import Change
 from dralloc.names import ClaimKey
-from dralloc.problem import Charge, Problem
+from dralloc.problem import Charge, Demand, Problem
 from dralloc.problem.holdings import Holding
 from dralloc.solution import Placement
 from dralloc.spending import amount_used, spending, spent
@@ -19,7 +19,7 @@ __all__ = ["Caps", "charged"]
 
 @dataclass(frozen=True)
 class Caps:
-    """The caps at a demand's turn.
+    """What caps leave to a demand.
 
     Parameters
     ----------
@@ -59,11 +59,21 @@ class Caps:
             replace(
                 one,
                 used=one.used - sum(amount for key, amount in self.users(one).items() if key in change.released),
-                most=change.raised.get(Cap(one.namespace, one.resource), one.most),
+                most=change.raised.get(one.key, one.most),
             )
             for one in self.budgets
-            if Cap(one.namespace, one.resource) not in change.caps
+            if one.key not in change.caps
         )
+
+    @property
+    def most(self) -> Mapping[BudgetKey, int]:
+        """What each of them allows, in nanos."""
+        return {one.key: one.most or 0 for one in self.budgets}
+
+    def of(self, demand: Demand) -> tuple[Budget, ...]:
+        """The caps of a demand's namespace."""
+        namespaces = {claim.key.namespace for claim in demand.claims}
+        return tuple(one for one in self.budgets if one.namespace in namespaces)
 
     def users(self, budget: Budget) -> Mapping[ClaimKey, int]:
         """The claims of a namespace that use what is capped, with the amounts."""

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 
+from dralloc.budget import BudgetKey
 from dralloc.context.offers import Offers, Variation
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Claim, Demand, Request
+from dralloc.problem.limits import Limit
 
-__all__ = ["Cap", "Change", "Place"]
+__all__ = ["Change", "Place"]
 
 Place = tuple[int, int, int]
 """An alternative of a demand: index of the claim, of the request in it, of the alternative in that."""
-
-
-class Cap(NamedTuple):
-    """A cap by its name."""
-
-    namespace: str
-    resource: str
 
 
 @dataclass(frozen=True)
@@ -33,10 +27,8 @@ class Change:
         What is left out, by index: claims, requests of claims, constraints of claims.
     variations, counts
         Alternatives that ask for something else, or for fewer devices.
-    counters, capacities
-        What does not count, by driver and name.
-    groups
-        Drivers whose compatibility groups do not count.
+    limits
+        Limits that do not count.
     released
         Claims that give back what they hold.
     rules
@@ -52,13 +44,11 @@ class Change:
     constraints: frozenset[tuple[int, int]] = frozenset()
     variations: Mapping[Place, Variation] = field(default_factory=dict)
     counts: Mapping[Place, int] = field(default_factory=dict)
-    counters: frozenset[tuple[str, str]] = frozenset()
-    capacities: frozenset[tuple[str, str]] = frozenset()
-    groups: frozenset[str] = frozenset()
+    limits: frozenset[Limit] = frozenset()
     released: frozenset[ClaimKey] = frozenset()
     rules: frozenset[str] = frozenset()
-    caps: frozenset[Cap] = frozenset()
-    raised: Mapping[Cap, int] = field(default_factory=dict)
+    caps: frozenset[BudgetKey] = frozenset()
+    raised: Mapping[BudgetKey, int] = field(default_factory=dict)
 
     def of(self, demand: Demand, offers: Offers) -> Demand:
         """The changed demand, free to go to any node and without its gang."""
@@ -93,26 +83,10 @@ class Change:
         index = offers.vary(alternative.index, self.variations.get(place, Variation()))
         return replace(alternative, index=index, count=self.counts.get(place, alternative.count))
 
-    @classmethod
-    def union(cls, changes: Iterable[Change]) -> Change:
-        """All of the changes together; variations of one alternative are put together."""
-        total = cls()
-        for one in changes:
-            total = cls(
-                claims=total.claims | one.claims,
-                requests=total.requests | one.requests,
-                constraints=total.constraints | one.constraints,
-                variations=_merged(total.variations, one.variations),
-                counts={**total.counts, **one.counts},
-                counters=total.counters | one.counters,
-                capacities=total.capacities | one.capacities,
-                groups=total.groups | one.groups,
-                released=total.released | one.released,
-                rules=total.rules | one.rules,
-                caps=total.caps | one.caps,
-                raised={**total.raised, **one.raised},
-            )
-        return total
+    def __or__(self, other: Change) -> Change:
+        """Both changes together; variations of one alternative are put together."""
+        joined = {each.name: getattr(self, each.name) | getattr(other, each.name) for each in fields(self)}
+        return replace(self, **{**joined, "variations": _merged(self.variations, other.variations)})
 
 
 def _merged(first: Mapping[Place, Variation], second: Mapping[Place, Variation]) -> Mapping[Place, Variation]:

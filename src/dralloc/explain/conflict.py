@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import groupby
+from operator import or_
 
 from dralloc.explain.change import Change
-from dralloc.explain.lab import Lab
 from dralloc.explain.members import Member
+from dralloc.explain.oracle import FeasibilityOracle
 from dralloc.report import Line, Part, Table
 
 __all__ = ["Conflict", "find_conflict"]
@@ -42,16 +44,16 @@ class Conflict:
         return [Table(title, ("kind", "rule"), rows)]
 
 
-def find_conflict(lab: Lab, members: Sequence[Member]) -> Conflict | None:
+def find_conflict(oracle: FeasibilityOracle, members: Sequence[Member]) -> Conflict | None:
     """Find a minimal conflict among the members; None if the demand can be placed with all of them in force."""
-    if lab.admit(Change()) is not None:
+    if oracle.admit(Change()) is not None:
         return None
-    return _Filter(lab, members).run()
+    return _Filter(oracle, members).run()
 
 
 class _Filter:
-    def __init__(self, lab: Lab, members: Sequence[Member]) -> None:
-        self.lab = lab
+    def __init__(self, oracle: FeasibilityOracle, members: Sequence[Member]) -> None:
+        self.oracle = oracle
         self.members = list(members)
         self.kept = list(members)
 
@@ -77,17 +79,18 @@ class _Filter:
 
     def _feasible_without(self, left_out: Sequence[Member]) -> bool:
         in_force = [member for member in self.kept if not _among(member, left_out)]
-        return self.lab.admit(self._relaxed(in_force)) is not None
+        return self.oracle.admit(self._relaxed(in_force)) is not None
 
     def _relaxed(self, in_force: Sequence[Member]) -> Change:
-        return Change.union(member.without for member in self.members if not _among(member, in_force))
+        left_out = (member.without for member in self.members if not _among(member, in_force))
+        return reduce(or_, left_out, Change())
 
     def _verify(self) -> int:
         """Ask the model about every node with all members in force; returns the number of nodes."""
         change = self._relaxed(self.kept)
-        if self.lab.admit(change, every=True) is not None:
+        if self.oracle.admit(change, every=True) is not None:
             raise AssertionError("a conflict turned out to be feasible")
-        return len(self.lab.allowed(change))
+        return len(self.oracle.allowed(change))
 
 
 def _among(member: Member, members: Sequence[Member]) -> bool:

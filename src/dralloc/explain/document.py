@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AliasPath, BeforeValidator, Field
 
 from dralloc.choices import Mode
-from dralloc.explain.members import Kind
+from dralloc.explain.members import MemberKind
 from dralloc.explain.reasons import Code
 from dralloc.schema import Document, Key, Model, Timings, Word
 
@@ -47,7 +47,7 @@ class NodeFields(Model):
 class MemberFields(Model):
     """A rule that is part of a conflict."""
 
-    kind: Kind
+    kind: MemberKind
     title: str
     detail: str
 

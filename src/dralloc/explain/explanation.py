@@ -13,8 +13,8 @@ from dralloc.explain.competition import Competition
 from dralloc.explain.conflict import Conflict
 from dralloc.explain.document import ExplanationDocument
 from dralloc.explain.gang import Gathering
-from dralloc.explain.reasons import Group, NodeReason, grouped
-from dralloc.explain.suggestions import Suggestion
+from dralloc.explain.reasons import NodeGroup, NodeReason, grouped
+from dralloc.explain.suggestion import Suggestion
 from dralloc.names import ClaimKey
 from dralloc.report import Line, Part, Table, timing_line
 
@@ -39,7 +39,7 @@ class Explanation(Documented):
     node
         The node that the demand is placed on; empty if it is not placed.
     reasons
-        For each node what first fit finds there at the demand's turn (mode first-fit).
+        For each node what first fit finds there when it comes to the demand (mode first-fit).
     conflict
         A minimal set of rules that cannot hold together; None if the demand is placed, or was not asked for.
     gathering
@@ -81,7 +81,7 @@ class Explanation(Documented):
         return bool(self.node)
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[NodeGroup, ...]:
         """The nodes that are ruled out, by cause."""
         return grouped(self.reasons)
 
@@ -91,7 +91,7 @@ class Explanation(Documented):
         found += (Line(remark) for remark in self.remarks)
         by_node = (">nodes", "reason, and what helps", "where")
         found.append(Table("Nodes by first reason", by_node, list(self._group_rows())))
-        found.append(Table("Devices filtered out", (">devices", "why"), self._funnel_rows()))
+        found.append(Table("Devices filtered out", (">devices", "why"), self._trace_rows()))
         found.append(Table("On the first of these nodes", ("node", "what is in the way"), list(self._detail_rows())))
         if self.conflict is not None:
             found += self.conflict.parts()
@@ -132,7 +132,7 @@ class Explanation(Documented):
         if fitting:
             yield str(len(fitting)), "fits", _named(fitting)
 
-    def _funnel_rows(self) -> list[tuple[str, str]]:
+    def _trace_rows(self) -> list[tuple[str, str]]:
         rows: dict[str, int] = {}
         for group in self.groups:
             for cause in group.causes:

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from dralloc.context.context import Context
 from dralloc.context.lift import Lift
-from dralloc.explain.reasons import Cause, Code
+from dralloc.explain.reasons import Code, FilterReason
 from dralloc.problem import MAX_RESULTS, Claim, Constraint, ConstraintKind, Demand, Problem, Request
+from dralloc.problem.ledger import Scarcity
+from dralloc.problem.limits import Limit, limits_of
 from dralloc.problem.subproblem import Subproblem
 from dralloc.solvers.first_fit import first_fit
 
-__all__ = ["joint_cause"]
+__all__ = ["joint_reason"]
 
 _Wanted = tuple[Claim, ...]
 
+_CODES: Final = {
+    Scarcity.COUNTER: Code.COUNTER,
+    Scarcity.CAPACITY: Code.CAPACITY,
+    Scarcity.GROUPS: Code.GROUPS,
+}
+"""Limits in the order in which they are lifted, with what a request is then rejected for."""
 
-def joint_cause(context: Context, node: int, demand: Demand, part: Subproblem) -> Cause:
+
+def joint_reason(context: Context, node: int, demand: Demand, part: Subproblem) -> FilterReason:
     """The first rule without which the fewest of the demand's requests that do not fit together would."""
-    return _Joint(context, node, demand, part).cause()
+    return _Joint(context, node, demand, part).reason()
 
 
 class _Joint:
@@ -29,7 +39,7 @@ class _Joint:
         self.demand = demand
         self.part = part
 
-    def cause(self) -> Cause:
+    def reason(self) -> FilterReason:
         """Requests are left out until what is left fits; then rules are."""
         wanted = next(wanted for wanted in self._narrowed() if not self._fits(wanted))
         about = ", ".join(f"claim {claim.key}, request {each.name}" for claim in wanted for each in claim.requests)
@@ -52,18 +62,18 @@ class _Joint:
         demand = replace(self.demand, claims=wanted, nodes=None, gang="")
         return bool(first_fit(replace(problem or self.part.problem, demands=(demand,))).placements)
 
-    def _rule(self, wanted: _Wanted) -> Cause:
+    def _rule(self, wanted: _Wanted) -> FilterReason:
         if self._fits(tuple(replace(claim, constraints=()) for claim in wanted)):
             return self._constraint(wanted)
-        return self._amounts(wanted) or self._groups(wanted) or self._too_many(wanted) or self._devices(wanted)
+        return self._limits(wanted) or self._too_many(wanted) or self._devices(wanted)
 
-    def _constraint(self, wanted: _Wanted) -> Cause:
+    def _constraint(self, wanted: _Wanted) -> FilterReason:
         named = [(place, number) for place, claim in enumerate(wanted) for number in range(len(claim.constraints))]
         single = [one for one in named if self._fits(_without(wanted, [one]))]
         blamed = single[:1] or named
         texts = [self._words(wanted[place].constraints[number], number) for place, number in blamed]
         details = [self._values(wanted[place].constraints[number]) for place, number in blamed]
-        return Cause(Code.CONSTRAINT, "; ".join(texts), details=tuple(details))
+        return FilterReason(Code.CONSTRAINT, "; ".join(texts), details=tuple(details))
 
     def _words(self, constraint: Constraint, number: int) -> str:
         missing = "no common value" if constraint.kind is ConstraintKind.MATCH else "not enough distinct values"
@@ -81,54 +91,37 @@ class _Joint:
         listed = "; ".join(f"{text} ({count})" for text, count in counts.items())
         return f"values of {constraint.attribute} on the selected devices: {listed}"
 
-    def _amounts(self, wanted: _Wanted) -> Cause | None:
-        problem = self.part.problem
-        ids = [counter.id for counter in problem.counters]
-        counters = dict.fromkeys((one.driver, one.counter) for one in ids)
-        cause = self._lifted(wanted, Code.COUNTER, "counter", tuple(counters))
-        if cause is not None:
-            return cause
-        names = dict.fromkeys(
-            (device.id.driver, name) for device in problem.devices if device.shareable for name in device.capacity
-        )
-        return self._lifted(wanted, Code.CAPACITY, "capacity", tuple(names))
+    def _limits(self, wanted: _Wanted) -> FilterReason | None:
+        """What is short, if everything of one kind without limit would do."""
+        limits = list(limits_of(self.part.problem))
+        for scarcity, code in _CODES.items():
+            known = [limit for limit in limits if limit.scarcity is scarcity]
+            if known and self._fits_without(wanted, known):
+                single = [limit for limit in known if limit.name and self._fits_without(wanted, [limit])]
+                names = ", ".join(f"{scarcity.value} {limit.name}" for limit in single or known)
+                exclude = f"together they need devices whose {scarcity.value} exclude each other"
+                return FilterReason(code, exclude if code is Code.GROUPS else f"together more than is free of {names}")
+        return None
 
-    def _lifted(self, wanted: _Wanted, code: Code, kind: str, names: Sequence[tuple[str, str]]) -> Cause | None:
-        """What is short, if everything of that kind without limit would do."""
-        if not names or not self._fits_with(wanted, code, names):
-            return None
-        single = [one for one in names if self._fits_with(wanted, code, [one])]
-        blamed = ", ".join(f"{kind} {name}" for _, name in single or names)
-        return Cause(code, f"together more than is free of {blamed}")
-
-    def _fits_with(self, wanted: _Wanted, code: Code, names: Sequence[tuple[str, str]]) -> bool:
-        lifted = frozenset(names)
-        lift = Lift(counters=lifted) if code is Code.COUNTER else Lift(capacities=lifted)
-        part = self.context.part([self.node], [self.demand], lift)
+    def _fits_without(self, wanted: _Wanted, limits: Iterable[Limit]) -> bool:
+        part = self.context.part([self.node], [self.demand], Lift(frozenset(limits)))
         return self._fits(tuple(replace(claim, constraints=()) for claim in wanted), part.problem)
 
-    def _groups(self, wanted: _Wanted) -> Cause | None:
-        drivers = frozenset(device.id.driver for device in self.part.problem.devices if device.compatibility)
-        if not drivers:
-            return None
-        part = self.context.part([self.node], [self.demand], Lift(groups=drivers))
-        if not self._fits(tuple(replace(claim, constraints=()) for claim in wanted), part.problem):
-            return None
-        return Cause(Code.GROUPS, "together they need devices whose compatibility groups exclude each other")
-
-    def _too_many(self, wanted: _Wanted) -> Cause | None:
+    def _too_many(self, wanted: _Wanted) -> FilterReason | None:
         for claim in wanted:
             counts = [[one.count or 1 for one in request.alternatives] for request in claim.requests]
             if sum(map(max, counts)) > MAX_RESULTS:
-                return Cause(Code.TOO_MANY, f"more than {MAX_RESULTS} results for one claim")
+                return FilterReason(Code.TOO_MANY, f"more than {MAX_RESULTS} results for one claim")
         return None
 
-    def _devices(self, wanted: _Wanted) -> Cause:
+    def _devices(self, wanted: _Wanted) -> FilterReason:
         requests = [request for claim in wanted for request in claim.requests]
         asked = sum(min(one.count or 1 for one in request.alternatives) for request in requests)
         there = sum(1 for _ in self.part.problem.nodes[0].devices())
         text = "together they need more devices than can be had"
-        return Cause(Code.TOGETHER, text, details=(f"{asked} asked, selectors accept {there}, some of them in use",))
+        return FilterReason(
+            Code.TOGETHER, text, details=(f"{asked} asked, selectors accept {there}, some of them in use",)
+        )
 
 
 def _without(wanted: _Wanted, left_out: Sequence[tuple[int, int]]) -> _Wanted:

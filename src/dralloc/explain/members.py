@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 
 from dralloc.api import DeviceTaint
-from dralloc.compiler import CompiledCluster
 from dralloc.context.offers import Variation
-from dralloc.explain.change import Cap, Change, Place
-from dralloc.explain.lab import Lab
+from dralloc.explain.change import Change, Place
+from dralloc.explain.oracle import FeasibilityOracle
 from dralloc.explain.wording import Wording, devices_text, taint_text
 from dralloc.names import ClaimKey
-from dralloc.problem import Alternative, Claim, Problem
+from dralloc.problem import Alternative, Claim
+from dralloc.problem.ledger import Scarcity
+from dralloc.problem.limits import Limit, limits_of, used_by_limit
 from dralloc.report import amount
 
-__all__ = ["Kind", "Member", "alternatives_of", "members_of"]
+__all__ = ["Member", "MemberKind", "alternatives_of", "members_of"]
 
 _SINGLE_HOLDERS = 24
 _MOST_GROUPS = 32
 _DEVICES_NAMED = 2
 
 
-class Kind(StrEnum):
+class MemberKind(StrEnum):
     """Kinds of members, in the order in which a conflict tries to do without them."""
 
     HOLDER = "holder"
-    COUNTER = "counter"
-    GROUPS = "compatibility groups"
-    CAPACITY = "capacity"
+    COUNTER = Scarcity.COUNTER.value
+    GROUPS = Scarcity.GROUPS.value
+    CAPACITY = Scarcity.CAPACITY.value
     CAP = "cap"
     TAINT = "taint"
     NODES = "nodes"
@@ -54,18 +57,17 @@ class Member:
         Who holds it, and how much is left, where that applies.
     """
 
-    kind: Kind
+    kind: MemberKind
     title: str
     without: Change = field(repr=False, compare=False)
     detail: str = ""
 
 
-def members_of(lab: Lab, problem: Problem, wording: Wording, compiled: CompiledCluster | None) -> list[Member]:
-    """Every rule that could be part of a conflict about the lab's demand."""
-    found = _Members(lab, problem, wording, compiled)
-    amounts = (*found.counters(), *found.groups(), *found.capacities(), *found.caps())
-    members = [*found.holders(), *amounts, *found.taints(), *found.nodes(), *found.own()]
-    return sorted(members, key=lambda member: list(Kind).index(member.kind))
+def members_of(oracle: FeasibilityOracle) -> list[Member]:
+    """Every rule that could be part of a conflict about the oracle's demand."""
+    found = _Members(oracle)
+    members = chain(found.holders(), found.limits(), found.caps(), found.taints(), found.nodes(), found.own())
+    return sorted(members, key=lambda member: list(MemberKind).index(member.kind))
 
 
 def alternatives_of(claims: tuple[Claim, ...]) -> Iterator[tuple[Place, Claim, Alternative]]:
@@ -77,156 +79,117 @@ def alternatives_of(claims: tuple[Claim, ...]) -> Iterator[tuple[Place, Claim, A
 
 
 class _Members:
-    def __init__(self, lab: Lab, problem: Problem, wording: Wording, compiled: CompiledCluster | None) -> None:
-        self.lab = lab
-        self.problem = problem
-        self.wording = wording
-        self.compiled = compiled
-        self.context = lab.turn.context
-        self.claims = lab.turn.demand.claims
+    def __init__(self, oracle: FeasibilityOracle) -> None:
+        self.cluster = oracle.compiled.cluster
+        self.snapshot = oracle.snapshot
+        self.problem = oracle.snapshot.problem
+        self.offers = oracle.snapshot.context.offers
+        self.ledger = oracle.snapshot.context.ledger
+        self.claims = oracle.snapshot.demand.claims
+        self.wording = Wording(oracle.snapshot.placed, oracle.compiled)
 
     def own(self) -> Iterator[Member]:
         """What the demand itself asks for."""
-        offers = self.context.offers
         for number, claim in enumerate(self.claims):
             if claim.defect and not claim.requests:
-                yield Member(Kind.REQUEST, claim.defect, Change(claims=frozenset({number})))
+                yield Member(MemberKind.REQUEST, claim.defect, Change(claims=frozenset({number})))
             for index, constraint in enumerate(claim.constraints):
                 title = f"claim {claim.key}, constraint #{index}: {constraint.kind.value} {constraint.attribute}"
-                yield Member(Kind.CONSTRAINT, title, Change(constraints=frozenset({(number, index)})))
+                yield Member(MemberKind.CONSTRAINT, title, Change(constraints=frozenset({(number, index)})))
             for index, request in enumerate(claim.requests):
                 title = f"claim {claim.key}, request {request.name}"
                 asked = " or ".join(one.defect or self._asked(one) for one in request.alternatives)
-                yield Member(Kind.REQUEST, title, Change(requests=frozenset({(number, index)})), f"asks for {asked}")
+                change = Change(requests=frozenset({(number, index)}))
+                yield Member(MemberKind.REQUEST, title, change, f"asks for {asked}")
         for place, claim, alternative in alternatives_of(self.claims):
             about = f"claim {claim.key}, request {alternative.name}"
-            for index, clause in enumerate(offers.clauses(alternative.index)):
+            for index, clause in enumerate(self.offers.clauses(alternative.index)):
                 change = Change(variations={place: Variation(without=frozenset({index}))})
-                yield Member(Kind.CLASS if clause.of_class else Kind.SELECTOR, f"{about}, {clause}", change)
-            for name, quantity in offers.amounts(alternative.index).items():
+                kind = MemberKind.CLASS if clause.of_class else MemberKind.SELECTOR
+                yield Member(kind, f"{about}, {clause}", change)
+            for name, quantity in self.offers.amounts(alternative.index).items():
                 change = Change(variations={place: Variation(unasked=frozenset({name}))})
-                yield Member(Kind.AMOUNT, f"{about}, capacity {name}: {quantity}", change)
+                yield Member(MemberKind.AMOUNT, f"{about}, capacity {name}: {quantity}", change)
 
     def _asked(self, alternative: Alternative) -> str:
-        of_class = self.context.offers.class_name(alternative.index)
+        of_class = self.offers.class_name(alternative.index)
         return f"{devices_text(alternative.count)}{f' of class {of_class}' if of_class else ''}"
 
     def taints(self) -> Iterator[Member]:
         """The taints that are not tolerated."""
-        places: dict[DeviceTaint, set[Place]] = {}
+        places: dict[DeviceTaint, set[Place]] = defaultdict(set)
+        one_of_each = {self.offers.device_key(device): device for device in range(len(self.problem.devices))}
         for place, _, alternative in alternatives_of(self.claims):
-            for device in self._representatives:
-                for taint in self.context.offers.taints(alternative.index, device):
-                    places.setdefault(taint, set()).add(place)
+            for device in one_of_each.values():
+                for taint in self.offers.taints(alternative.index, device):
+                    places[taint].add(place)
         for taint, concerned in sorted(places.items(), key=lambda item: taint_text(item[0])):
             variations = {place: Variation(tolerated=frozenset({taint})) for place in concerned}
-            yield Member(Kind.TAINT, f"taint {taint_text(taint)}", Change(variations=variations))
-
-    @property
-    def _representatives(self) -> list[int]:
-        """One device of each key."""
-        keys: dict[object, int] = {}
-        for device in range(len(self.problem.devices)):
-            keys.setdefault(self.context.offers.device_key(device), device)
-        return list(keys.values())
+            yield Member(MemberKind.TAINT, f"taint {taint_text(taint)}", Change(variations=variations))
 
     def nodes(self) -> Iterator[Member]:
         """The rules that leave nodes out."""
-        counts: dict[str, int] = {}
-        for node in range(len(self.problem.nodes)):
-            for rule in self.lab.rules(node):
-                counts[rule] = counts.get(rule, 0) + 1
+        counts = Counter(rule for node in self.problem.all_nodes for rule in self.snapshot.rules(node))
         for rule, number in counts.items():
             nodes = "1 node" if number == 1 else f"{number} nodes"
-            yield Member(Kind.NODES, rule, Change(rules=frozenset({rule})), f"leaves out {nodes}")
+            yield Member(MemberKind.NODES, rule, Change(rules=frozenset({rule})), f"leaves out {nodes}")
 
-    def counters(self) -> Iterator[Member]:
-        """The counters, by driver and name."""
-        sums: dict[tuple[str, str], list[int]] = {}
+    def limits(self) -> Iterator[Member]:
+        """The limits on what devices share or have each, with who uses them."""
+        left, used = self._left(), used_by_limit(self.ledger)
+        for limit in limits_of(self.problem):
+            holders = [self.wording.holders(used[limit])] if limit in used else []
+            detail = ", ".join((*left.get(limit, ()), *holders))
+            yield Member(MemberKind(limit.scarcity.value), str(limit), Change(limits=frozenset({limit})), detail)
+
+    def _left(self) -> dict[Limit, list[str]]:
+        """What is left of all counters of one name."""
+        sums: dict[Limit, list[int]] = defaultdict(lambda: [0, 0, 0])
         for number, counter in enumerate(self.problem.counters):
-            entry = sums.setdefault((counter.id.driver, counter.id.counter), [0, 0, 0])
-            entry[0] += counter.total
-            entry[1] += self.context.ledger.free[number]
-            entry[2] += 1
-        held = self._drawn()
-        for (driver, name), (total, free, sets) in sums.items():
-            holders = self.wording.holders(held.get((driver, name), {}))
-            together = f" in {sets} counter sets" if sets > 1 else ""
-            detail = f"{amount(free)} free of {amount(total)}{together}, {holders}"
-            change = Change(counters=frozenset({(driver, name)}))
-            yield Member(Kind.COUNTER, f"counter {name} of {driver}", change, detail)
-
-    def _drawn(self) -> Mapping[tuple[str, str], Mapping[ClaimKey, int]]:
-        drawn: dict[tuple[str, str], dict[ClaimKey, int]] = {}
-        for number, counter in enumerate(self.problem.counters):
-            entry = drawn.setdefault((counter.id.driver, counter.id.counter), {})
-            for claim, nanos in self.context.ledger.holders_of_counter(number).items():
-                entry[claim] = entry.get(claim, 0) + nanos
-        return drawn
-
-    def groups(self) -> Iterator[Member]:
-        """The compatibility groups (KEP-5963), by driver."""
-        drivers = dict.fromkeys(device.id.driver for device in self.problem.devices if device.compatibility)
-        for driver in drivers:
-            yield Member(
-                Kind.GROUPS, f"compatibility groups of devices of {driver}", Change(groups=frozenset({driver}))
-            )
-
-    def capacities(self) -> Iterator[Member]:
-        """The capacities of shareable devices, by driver and name."""
-        consumed: dict[tuple[str, str], dict[ClaimKey, int]] = {}
-        for device in self.problem.devices:
-            for name in device.capacity if device.shareable else ():
-                entry = consumed.setdefault((device.id.driver, name), {})
-                for claim, nanos in self.context.ledger.holders_of_capacity(device.slot, name).items():
-                    entry[claim] = entry.get(claim, 0) + nanos
-        for (driver, name), held in consumed.items():
-            change = Change(capacities=frozenset({(driver, name)}))
-            yield Member(Kind.CAPACITY, f"capacity {name} of {driver}", change, self.wording.holders(held))
+            parts = self.ledger.free[number], counter.total, 1
+            limit = Limit(Scarcity.COUNTER, counter.id.driver, counter.id.counter)
+            sums[limit] = [total + part for total, part in zip(sums[limit], parts, strict=True)]
+        return {
+            limit: [f"{amount(free)} free of {amount(total)}{f' in {sets} counter sets' if sets > 1 else ''}"]
+            for limit, (free, total, sets) in sums.items()
+        }
 
     def caps(self) -> Iterator[Member]:
         """The caps of the demand's namespace, with who uses how much."""
-        caps, namespaces = self.lab.turn.caps, {claim.key.namespace for claim in self.claims}
-        for budget in caps.budgets:
-            if budget.namespace in namespaces:
-                users = caps.users(budget)
-                who = f", {self.wording.holders(users)}" if users else ""
-                yield Member(
-                    Kind.CAP,
-                    f"cap {budget.namespace}={budget.resource}:{amount(budget.most or 0)}",
-                    Change(caps=frozenset({Cap(budget.namespace, budget.resource)})),
-                    f"{amount(budget.used)} used{who}",
-                )
+        for budget in self.snapshot.caps.of(self.snapshot.demand):
+            users = self.snapshot.caps.users(budget)
+            who = f", {self.wording.holders(users)}" if users else ""
+            title = f"cap {budget.namespace}={budget.resource}:{amount(budget.most or 0)}"
+            change = Change(caps=frozenset({budget.key}))
+            yield Member(MemberKind.CAP, title, change, f"{amount(budget.used)} used{who}")
 
     def holders(self) -> Iterator[Member]:
         """The claims that hold something; many are told apart by what they ask for."""
-        ledger = self.context.ledger
-        keys = [key for key, held in ledger.by_claim.items() if held and key not in self.lab.turn.own]
-        if len(keys) <= _SINGLE_HOLDERS:
-            groups: list[list[ClaimKey]] = [[key] for key in keys]
-        else:
-            by_kind: dict[object, list[ClaimKey]] = {}
-            for key in keys:
-                by_kind.setdefault(self._kind(key), []).append(key)
-            groups = sorted(by_kind.values(), key=len, reverse=True)
+        keys = [key for key, held in self.ledger.by_claim.items() if held and key not in self.snapshot.own]
+        alike: dict[Hashable, list[ClaimKey]] = defaultdict(list)
+        for key in keys:
+            alike[key if len(keys) <= _SINGLE_HOLDERS else self._request_class(key)].append(key)
+        groups = list(alike.values())
+        if len(keys) > _SINGLE_HOLDERS:
+            groups.sort(key=len, reverse=True)
             rest = [key for group in groups[_MOST_GROUPS:] for key in group]
             groups = groups[:_MOST_GROUPS] + ([rest] if rest else [])
         for group in groups:
-            yield Member(Kind.HOLDER, self._title(group), Change(released=frozenset(group)), self._held(group))
+            yield Member(MemberKind.HOLDER, self._title(group), Change(released=frozenset(group)), self._held(group))
 
     def _held(self, group: list[ClaimKey]) -> str:
         """What some claims hold."""
-        slots = dict.fromkeys(holding.slot for key in group for holding in self.context.ledger.by_claim[key])
-        named = [str(self.problem.devices[self.problem.versions[slot][-1]].id) for slot in list(slots)[:_DEVICES_NAMED]]
+        slots = list(dict.fromkeys(holding.slot for key in group for holding in self.ledger.by_claim[key]))
+        named = [str(self.problem.devices[self.problem.versions[slot][-1]].id) for slot in slots[:_DEVICES_NAMED]]
         more = f" and {len(slots) - _DEVICES_NAMED} more" if len(slots) > _DEVICES_NAMED else ""
         return f"holds {', '.join(named)}{more}"
 
-    def _kind(self, key: ClaimKey) -> object:
-        claim = self.compiled.cluster.claim(key) if self.compiled is not None else None
-        return key in self.lab.turn.placed, "" if claim is None else repr(claim.spec.devices.requests)
+    def _request_class(self, key: ClaimKey) -> Hashable:
+        claim = self.cluster.claim(key)
+        return key in self.snapshot.placed, "" if claim is None else repr(claim.spec.devices.requests)
 
     def _title(self, group: list[ClaimKey]) -> str:
-        state = "placed claim" if group[0] in self.lab.turn.placed else "allocated claim"
+        state = "placed claim" if group[0] in self.snapshot.placed else "allocated claim"
         if len(group) == 1:
             return f"{state} {group[0]}"
         return f"{len(group)} {state.replace('claim', 'claims', 1)} like {group[0]}"

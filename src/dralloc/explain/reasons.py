@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Cause", "Code", "Group", "NodeReason", "grouped"]
+from dralloc.problem.ledger import Scarcity
+
+__all__ = ["Code", "FilterReason", "NodeGroup", "NodeReason", "grouped"]
 
 
 class Code(StrEnum):
@@ -25,7 +27,7 @@ class Code(StrEnum):
     IN_USE = "in use"
     TAINT = "taint"
     COUNTER = "counter short"
-    GROUPS = "compatibility groups"
+    GROUPS = Scarcity.GROUPS.value
     CAPACITY = "capacity short"
     CONSTRAINT = "constraint"
     TOO_MANY = "too many results"
@@ -33,7 +35,7 @@ class Code(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class FilterReason:
     """What rules out one request, or the demand as a whole.
 
     Parameters
@@ -45,7 +47,7 @@ class Cause:
     devices
         How many devices of the node it excludes; 0 if it is not about single devices.
     excluded
-        All exclusions of the request's funnel with the number of devices, this one included.
+        All exclusions in the filter trace of the request with the number of devices, this one included.
     details
         What is particular to the node: amounts, what is free, who holds it.
     """
@@ -71,7 +73,7 @@ class NodeReason:
     """What holds for one node: the demand fits, or the causes why not (one for each alternative that is looked at)."""
 
     node: str
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[FilterReason, ...] = ()
 
     @property
     def fits(self) -> bool:
@@ -80,26 +82,26 @@ class NodeReason:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class NodeGroup:
     """Nodes that are ruled out by the same causes. ``causes`` sums up the devices, with the first node's details."""
 
     nodes: tuple[str, ...]
-    causes: tuple[Cause, ...]
+    causes: tuple[FilterReason, ...]
 
 
-def grouped(reasons: Iterable[NodeReason]) -> tuple[Group, ...]:
+def grouped(reasons: Iterable[NodeReason]) -> tuple[NodeGroup, ...]:
     """The nodes that do not fit, by cause, most nodes first."""
     groups: dict[tuple[tuple[Code, str], ...], list[NodeReason]] = {}
     for reason in reasons:
         if not reason.fits:
             groups.setdefault(tuple((cause.code, str(cause)) for cause in reason.causes), []).append(reason)
-    found = [Group(tuple(one.node for one in members), _summed(members)) for members in groups.values()]
+    found = [NodeGroup(tuple(one.node for one in members), _summed(members)) for members in groups.values()]
     return tuple(sorted(found, key=lambda group: -len(group.nodes)))
 
 
-def _summed(members: list[NodeReason]) -> tuple[Cause, ...]:
+def _summed(members: list[NodeReason]) -> tuple[FilterReason, ...]:
     return tuple(
-        Cause(
+        FilterReason(
             code=cause.code,
             text=cause.text,
             subject=cause.subject,

@@ -1,115 +1,105 @@
-"""Which claims would have to give back what they hold, or move, for the demand to fit."""
+"""Suggestions to release or move claims: who would have to give back what they hold for the demand to fit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 from itertools import combinations
 from math import comb
+from typing import NamedTuple
 
 from dralloc.explain.blockers import Blockers
 from dralloc.explain.change import Change
 from dralloc.explain.move import Mover
-from dralloc.explain.situation import Situation
+from dralloc.explain.oracle import FeasibilityOracle
+from dralloc.explain.suggestion import Cost, Suggestion
 from dralloc.names import ClaimKey
 
-__all__ = ["Release", "releases"]
+__all__ = ["releases"]
 
 _NODES_TRIED = 8
 _NAMED = 6
 _COMBINATIONS = 64
+_MOST_MOVES = 2
 
 
-@dataclass(frozen=True)
-class Release:
-    """Claims that make room on a node, by moving elsewhere or for good."""
+class _Candidate(NamedTuple):
+    """Claims of which none can stay if the demand is to fit on a node, and the highest priority of their pods."""
 
-    text: str
-    node: int
-    amount: int
-    change: Change
-    moved: bool = False
-    remark: str = ""
-
-
-@dataclass(frozen=True)
-class _Room:
     node: int
     claims: tuple[ClaimKey, ...]
     priority: int
 
+    @property
+    def change(self) -> Change:
+        return Change(released=frozenset(self.claims))
 
-def releases(situation: Situation) -> Iterator[Release]:
+    def __str__(self) -> str:
+        named = ", ".join(map(str, self.claims[:_NAMED]))
+        more = f" and {len(self.claims) - _NAMED} more" if len(self.claims) > _NAMED else ""
+        return f"claim {named}" if len(self.claims) == 1 else f"{len(self.claims)} claims: {named}{more}"
+
+
+def releases(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
     """The cheapest move, the release of the fewest claims, and the release that costs the least priority."""
-    rooms = list(_rooms(situation))
-    if not rooms:
+    candidates = list(_candidates(oracle))
+    if not candidates:
         return
-    moved = _moved(situation, sorted(rooms, key=lambda room: len(room.claims)))
-    if moved is not None:
-        yield moved
-    fewest = min(rooms, key=lambda room: (len(room.claims), room.priority))
-    lowest = min(rooms, key=lambda room: (room.priority, len(room.claims)))
-    for place, room in enumerate([fewest] if lowest.priority == fewest.priority else [fewest, lowest]):
-        highest = "highest " if len(room.claims) > 1 else ""
-        text = f"release {_listed(room.claims)} ({highest}priority {room.priority})"
-        change = Change(released=frozenset(room.claims))
-        yield Release(text, room.node, len(room.claims) + place, change)
+    yield from _moved(oracle, sorted(candidates, key=lambda one: len(one.claims)))
+    fewest = min(candidates, key=lambda one: (len(one.claims), one.priority))
+    lowest = min(candidates, key=lambda one: (one.priority, len(one.claims)))
+    for rank, one in enumerate([fewest] if lowest.priority == fewest.priority else [fewest, lowest]):
+        highest = "highest " if len(one.claims) > 1 else ""
+        text = f"release {one} ({highest}priority {one.priority})"
+        yield Suggestion(text, oracle.fits_on(one.node), Cost.RELEASE, len(one.claims) + rank, one.change)
 
 
-def _rooms(situation: Situation) -> Iterator[_Room]:
+def _candidates(oracle: FeasibilityOracle) -> Iterator[_Candidate]:
     """For the nodes where the least seems to be in the way, claims of which none can stay."""
-    blockers = Blockers(situation)
+    blockers = Blockers(oracle)
     for node in blockers.order()[:_NODES_TRIED]:
-        for candidates in (blockers.cheapest, blockers.every, blockers.users):
-            tried = candidates(node)
-            if tried and _admits(situation, node, tried):
-                kept = _needed(situation, node, blockers.by_priority(tried))
-                kept = _fewer(situation, node, blockers.every(node), kept) or kept
-                # First fit may stop at an error on another node, or find room on an earlier one.
-                witness = situation.lab.admit(Change(released=frozenset(kept)))
-                if witness is not None:
-                    yield _Room(witness.node, tuple(kept), max(map(blockers.priority, kept)))
+        for claims_of in (blockers.cheapest, blockers.every, blockers.users):
+            tried = claims_of(node)
+            if tried and _admits(oracle, node, tried):
+                kept = _needed(oracle, node, blockers.by_priority(tried))
+                kept = _fewer(oracle, node, blockers.every(node), kept) or kept
+                # First fit may stop at an error on another node, or find a place on an earlier one.
+                certificate = oracle.admit(Change(released=frozenset(kept)))
+                if certificate is not None:
+                    yield _Candidate(certificate.node, tuple(kept), max(map(blockers.priority, kept)))
                 break
 
 
-def _admits(situation: Situation, node: int, claims: set[ClaimKey]) -> bool:
-    return situation.lab.admit(Change(released=frozenset(claims)), nodes=[node]) is not None
+def _admits(oracle: FeasibilityOracle, node: int, claims: Collection[ClaimKey]) -> bool:
+    return oracle.admit(Change(released=frozenset(claims)), nodes=[node]) is not None
 
 
-def _needed(situation: Situation, node: int, claims: list[ClaimKey]) -> list[ClaimKey]:
+def _needed(oracle: FeasibilityOracle, node: int, claims: list[ClaimKey]) -> list[ClaimKey]:
     """Let each claim stay if the others are enough, those of the highest priority first."""
     needed = set(claims)
     for claim in claims:
-        if len(needed) > 1 and _admits(situation, node, needed - {claim}):
+        if len(needed) > 1 and _admits(oracle, node, needed - {claim}):
             needed.discard(claim)
     return sorted(needed)
 
 
-def _fewer(situation: Situation, node: int, claims: set[ClaimKey], than: list[ClaimKey]) -> list[ClaimKey] | None:
+def _fewer(oracle: FeasibilityOracle, node: int, claims: set[ClaimKey], than: list[ClaimKey]) -> list[ClaimKey] | None:
     """One or two claims that are enough, if that is fewer, and there are not too many to try."""
     for size in range(1, min(len(than), 3)):
         if comb(len(claims), size) > _COMBINATIONS:
             break
         for some in combinations(sorted(claims), size):
-            if _admits(situation, node, set(some)):
+            if _admits(oracle, node, some):
                 return list(some)
     return None
 
 
-def _moved(situation: Situation, rooms: list[_Room]) -> Release | None:
-    mover = Mover(situation)
-    for room in rooms:
-        if len(room.claims) <= situation.most_moves:
-            homes = mover.homes(room.node, room.claims)
-            if homes is not None:
-                names = situation.problem.nodes
-                remark = ", ".join(f"{claim} goes to {names[node].name}" for claim, node in homes.items())
-                change = Change(released=frozenset(room.claims))
-                return Release(f"move {_listed(room.claims)}", room.node, len(room.claims), change, True, f"; {remark}")
-    return None
-
-
-def _listed(claims: tuple[ClaimKey, ...]) -> str:
-    named = ", ".join(map(str, claims[:_NAMED]))
-    more = f" and {len(claims) - _NAMED} more" if len(claims) > _NAMED else ""
-    return f"claim {named}" if len(claims) == 1 else f"{len(claims)} claims: {named}{more}"
+def _moved(oracle: FeasibilityOracle, candidates: list[_Candidate]) -> Iterator[Suggestion]:
+    """The first candidate whose claims all find a place elsewhere."""
+    for one in candidates:
+        homes = Mover(oracle).homes(one.node, one.claims) if len(one.claims) <= _MOST_MOVES else None
+        if homes is not None:
+            names = oracle.snapshot.problem.nodes
+            goes = ", ".join(f"{claim} goes to {names[node].name}" for claim, node in homes.items())
+            outcome = f"{oracle.fits_on(one.node)}; {goes}"
+            yield Suggestion(f"move {one}", outcome, Cost.MOVE, len(one.claims), one.change)
+            return

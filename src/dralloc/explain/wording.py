@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dralloc.api import CapacityRequestPolicy, DeviceTaint, DeviceToleration
 from dralloc.compiler import CompiledCluster
-from dralloc.inventory.groups import grouped_sets
+from dralloc.inventory.groups import set_name
 from dralloc.names import ClaimKey
 from dralloc.problem import NO_GROUPS, PoolAccess, PoolState
 from dralloc.quantity import Quantity
@@ -35,7 +35,7 @@ def devices_text(count: int | None) -> str:
 
 
 def groups_text(groups: frozenset[str]) -> str:
-    """Compatibility groups as a property."""
+    """The groups that a device declares, as a property."""
     named = sorted(groups - {NO_GROUPS})
     return f"in group {', '.join(named)}" if named else "in no group"
 
@@ -69,21 +69,18 @@ class Wording:
         return f"{key} (placed in this batch)" if key in self._placed else str(key)
 
     def users(self, groups: Mapping[ClaimKey, frozenset[str]]) -> str:
-        """Who uses something, in which compatibility groups."""
+        """Who uses something, in which groups."""
         named = [f"by {self.holder(key)} {groups_text(theirs)}" for key, theirs in list(groups.items())[:_NAMED]]
         more = [f"{len(groups) - _NAMED} more"] if len(groups) > _NAMED else []
         return ", ".join((*named, *more)) or "by somebody"
 
     def counter_set(self, device: int, number: int) -> str:
-        """A counter set on which some device declares compatibility groups, by a device that draws on it."""
+        """A numbered counter set, by the name that a device has for it."""
         if self._compiled is None:
             return "its counter set"
-        problem, sources = self._compiled.problem, self._compiled.inventory.sources
-        same = (place for place, one in enumerate(problem.devices) if one.group == problem.devices[device].group)
-        grouped = grouped_sets((sources[place].device for place in same), 0)
-        names = [one.counter_set for one in sources[device].device.consumes_counters if one.counter_set in grouped]
-        numbers = [number for number, _ in problem.devices[device].compatibility]
-        return f"counter set {dict(zip(numbers, names, strict=True))[number]}"
+        devices, sources = self._compiled.problem.devices, self._compiled.inventory.sources
+        pool = (sources[place].device for place, one in enumerate(devices) if one.group == devices[device].group)
+        return f"counter set {set_name(number, devices[device], sources[device].device, pool)}"
 
     def pool(self, pool: PoolAccess) -> str:
         """What is wrong with a pool."""

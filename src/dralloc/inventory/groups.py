@@ -18,8 +18,9 @@ from typing import Final
 from dralloc.api import Device, DeviceCounterConsumption, ResourceSlice
 from dralloc.names import DeviceID
 from dralloc.problem import NO_GROUPS
+from dralloc.problem import Device as KnownDevice
 
-__all__ = ["LEFT_ALONE", "Skipped", "declares_groups", "grouped_sets", "groups_of"]
+__all__ = ["LEFT_ALONE", "Skipped", "declares_groups", "grouped_sets", "groups_of", "set_name"]
 
 
 LEFT_ALONE: Final = "DRADeviceCompatibilityGroups is off: devices with compatibility groups are not allocated"
@@ -44,6 +45,20 @@ def groups_of(device: Device, sets: Mapping[str, int]) -> tuple[tuple[int, froze
         for one in device.consumes_counters
         if one.counter_set in sets
     )
+
+
+def set_name(number: int, known: KnownDevice, device: Device, pool: Iterable[Device]) -> str:
+    """The name of a counter set that the problem numbers, for a device as the problem knows it and as it is published.
+
+    Parameters
+    ----------
+    pool
+        The devices that share counter sets with it, as they are published.
+    """
+    grouped = grouped_sets(pool, 0)
+    names = (one.counter_set for one in device.consumes_counters if one.counter_set in grouped)
+    numbers = (each for each, _ in known.compatibility)
+    return dict(zip(numbers, names, strict=True))[number]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 
 from dralloc.names import ClaimKey
-from dralloc.problem.ledger import Ledger, Scarcity, Shortage
+from dralloc.problem.ledger import Ledger, Scarcity, Shortage, counter_consumption
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Charge
 from dralloc.problem.supply import Device, Resource
@@ -115,7 +115,7 @@ class ClaimLedger(Ledger):
             case Scarcity.CAPACITY, str(name):
                 return self.holders_of_capacity(device.slot, name)
             case Scarcity.GROUPS, int(number):
-                own, users = dict(device.compatibility)[number], self.users_of_set(number)
+                own, users = device.groups_on(number), self.users_of_set(number)
                 return dict.fromkeys([claim for claim, theirs in users.items() if not own & theirs] or users, 1)
             case Scarcity.COUNTER, int(counter):
                 return self.holders_of_counter(counter)
@@ -152,6 +152,13 @@ class ClaimLedger(Ledger):
                 for counter, amount in amounts:
                     found[counter][holding.claim] = found[counter].get(holding.claim, 0) + amount
         return found
+
+    def neighbours(self, device: Device, charge: Charge) -> frozenset[ClaimKey]:
+        """The claims that share a device with whoever is charged this, or a counter or counter set behind it."""
+        users: list[Iterable[ClaimKey]] = [self.holders_of_device(device.slot)]
+        users += (self.holders_of_counter(counter) for counter, _ in counter_consumption(device, charge, opening=True))
+        users += (self.users_of_set(number) for number, _ in device.compatibility)
+        return frozenset().union(*users)
 
     def users_of_set(self, number: int) -> Mapping[ClaimKey, frozenset[str]]:
         """The claims that hold devices on a counter set, with the compatibility groups of these."""

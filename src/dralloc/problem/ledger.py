@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
-from enum import Enum
+from enum import StrEnum
 from typing import NamedTuple
 
 from dralloc.problem.problem import Problem
@@ -29,13 +29,16 @@ Amounts = Iterable[tuple[int, int]]
 """Counters by index, with amounts in nanos."""
 
 
-class Scarcity(Enum):
-    """What can be short, in the order in which a search asks."""
+class Scarcity(StrEnum):
+    """What can be short, in the order in which a search looks at it.
 
-    DEVICE = "the device is in use"
-    COUNTER = "a counter is short, or overdrawn so that it closes the device's group"
-    GROUPS = "its counter set is in use in other compatibility groups"
-    CAPACITY = "a capacity is short"
+    A counter that is overdrawn closes the device's group, and is short for whatever consumes counters there.
+    """
+
+    DEVICE = "device"
+    COUNTER = "counter"
+    GROUPS = "compatibility groups"
+    CAPACITY = "capacity"
 
 
 class Shortage(NamedTuple):
@@ -147,11 +150,12 @@ class Ledger:
         if not self.is_free(device):
             yield Shortage(Scarcity.DEVICE)
         opening = device.slot not in self.shares
-        wanted = dict(counter_consumption(device, charge, opening=opening))
-        closed = self.overdrawn(device.group) if opening and device.consumes else ()
-        for counter in dict.fromkeys((*closed, *wanted)):
-            amount, left = wanted.get(counter, 0), self.free[counter]
-            if counter in closed or amount > left:
+        wanted = counter_consumption(device, charge, opening=opening)
+        if opening and device.consumes and self._overdrawn.get(device.group):
+            wanted = (dict.fromkeys(self.overdrawn(device.group), 0) | dict(wanted)).items()
+        for counter, amount in wanted:
+            left = self.free[counter]
+            if amount > left:
                 yield Shortage(Scarcity.COUNTER, counter, amount, left)
         for number, groups in device.compatibility if opening else ():
             if not groups.intersection(*self._grouped.get(number, ())):

@@ -135,6 +135,10 @@ class Device:
             **changes,
         )
 
+    def groups_on(self, counter_set: int) -> frozenset[str]:
+        """Its compatibility groups on a counter set that it draws on."""
+        return dict(self.compatibility)[counter_set]
+
 
 class PoolState(Enum):
     """Whether a pool can be used from a node."""

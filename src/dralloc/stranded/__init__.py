@@ -10,8 +10,8 @@
 
 from __future__ import annotations
 
-from dralloc.stranded.ask import stranded
 from dralloc.stranded.lifting import Cause
+from dralloc.stranded.measure import stranded
 from dralloc.stranded.stranding import Row, Stranding
 
 __all__ = ["Cause", "Row", "Stranding", "stranded"]

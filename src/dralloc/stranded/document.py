@@ -13,7 +13,7 @@ from dralloc.stranded.lifting import Cause
 __all__ = ["StrandingDocument"]
 
 
-class KindOfClaim(Model):
+class RequestClassFields(Model):
     """Claims of a mix that ask for the same."""
 
     like: Key
@@ -21,19 +21,19 @@ class KindOfClaim(Model):
     claims: int
 
 
-class Fragmentation(Model):
+class FragmentationFields(Model):
     """The measure of Weng et al. (ATC'23), before it is divided by the number of claims."""
 
     sum: Amount
     claims: int
 
 
-def _kinds(mix: Mapping[str, int]) -> list[KindOfClaim]:
-    return [KindOfClaim(like=name, claims=count) for name, count in mix.items()]
+def _classes(mix: Mapping[str, int]) -> list[RequestClassFields]:
+    return [RequestClassFields(like=name, claims=count) for name, count in mix.items()]
 
 
-def _fragmentation(nanos: int, info: ValidationInfo) -> Fragmentation:
-    return Fragmentation(sum=nanos, claims=described(info).claims)
+def _fragmentation(nanos: int, info: ValidationInfo) -> FragmentationFields:
+    return FragmentationFields(sum=nanos, claims=described(info).claims)
 
 
 class RowFields(Model):
@@ -49,13 +49,13 @@ class RowFields(Model):
     free: Amount
     usable: Amount
     stranded: dict[Cause, Amount] = Field(validation_alias="causes")
-    fragmented: Annotated[Fragmentation, BeforeValidator(_fragmentation)]
+    fragmented: Annotated[FragmentationFields, BeforeValidator(_fragmentation)]
 
 
 class StrandingDocument(Document):
     """What ``dralloc stranded --json`` prints."""
 
-    mix: Annotated[list[KindOfClaim], BeforeValidator(_kinds)]
+    mix: Annotated[list[RequestClassFields], BeforeValidator(_classes)]
     node_kinds: list[RowFields]
     pools: list[RowFields]
     remarks: list[str]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Final
@@ -13,6 +13,8 @@ from dralloc.context.offers import Offers
 from dralloc.inventory.charges import charge_for
 from dralloc.match import MatchTable
 from dralloc.problem import Charge, Problem
+from dralloc.problem.ledger import Scarcity
+from dralloc.problem.limits import Limit, limits_of
 from dralloc.stranded.quantities import Quantities
 
 __all__ = ["LIFTED_IN_ORDER", "Cause", "LiftedOffers", "lift_of"]
@@ -22,9 +24,9 @@ class Cause(StrEnum):
     """Why free capacity is of no use to the claims of a mix.
 
     ``NODE``: its node is cordoned. ``TAINT``: a taint of its device is not tolerated (KEP-5055). ``ALIGNMENT``:
-    constraints of the claims over attributes (KEP-4381). ``GROUPS``: compatibility groups (KEP-5963). ``POLICY``:
-    amounts are rounded by request policies, or refused (KEP-5075). ``GEOMETRY``: the places that a device needs are
-    not all free (numbered counters, KEP-4815). ``COUNTER``: another counter or capacity of the same device is short.
+    constraints of the claims over attributes (KEP-4381). ``GROUPS``: devices exclude each other (KEP-5963).
+    ``POLICY``: amounts are rounded by request policies, or refused (KEP-5075). ``GEOMETRY``: the places that a device
+    needs are not all free (numbered counters, KEP-4815). ``COUNTER``: another of its counters or capacities is short.
     ``SIZE``: the amounts that are asked for do not add up to it, or no device is left to take it with. ``UNWANTED``: no
     claim of the mix selects a device that takes of it.
     """
@@ -32,7 +34,7 @@ class Cause(StrEnum):
     NODE = "cordoned node"
     TAINT = "taint"
     ALIGNMENT = "attribute alignment"
-    GROUPS = "compatibility groups"
+    GROUPS = Scarcity.GROUPS.value
     POLICY = "share policy"
     GEOMETRY = "slice geometry"
     COUNTER = "counter"
@@ -44,22 +46,19 @@ LIFTED_IN_ORDER: Final[Sequence[Cause]] = tuple(one for one in Cause if one not 
 """Rules that are lifted one after the other: each is charged with what can be used only since it does not count."""
 
 
+_CAUSES: Final[Mapping[Scarcity, Cause]] = {
+    Scarcity.COUNTER: Cause.COUNTER,
+    Scarcity.CAPACITY: Cause.COUNTER,
+    Scarcity.GROUPS: Cause.GROUPS,
+}
+
+
 def lift_of(problem: Problem, quantities: Quantities, lifted: frozenset[Cause]) -> Lift:
     """What does not count in a context any more."""
-    every = {(one.id.driver, one.id.counter) for one in problem.counters}
-    capacities = {(one.id.driver, name) for one in problem.devices if one.shareable for name in one.capacity}
-    places = {(one.pool.driver, _counter(problem, key)) for key, one in quantities.by_key.items() if one.positional}
-    counters = every if Cause.COUNTER in lifted else places if Cause.GEOMETRY in lifted else set()
-    return Lift(
-        counters=frozenset(counters),
-        capacities=frozenset(capacities if Cause.COUNTER in lifted else ()),
-        groups=frozenset({one.id.driver for one in problem.devices} if Cause.GROUPS in lifted else ()),
-        lenient=True,
-    )
-
-
-def _counter(problem: Problem, key: tuple[str, int, str]) -> str:
-    return problem.counters[key[1]].id.counter
+    ids = (problem.counters[key[1]].id for key, one in quantities.by_key.items() if one.positional)
+    places = {Limit(Scarcity.COUNTER, one.driver, one.counter) for one in ids} if Cause.GEOMETRY in lifted else set()
+    limits = (one for one in limits_of(problem) if one in places or _CAUSES[one.scarcity] in lifted)
+    return Lift(frozenset(limits), lenient=True)
 
 
 class LiftedOffers(Offers):

@@ -15,7 +15,7 @@ from dralloc.problem import Charge
 from dralloc.problem.holdings import ClaimLedger
 from dralloc.quantity import NANOS
 
-__all__ = ["Key", "Quantities", "Quantity"]
+__all__ = ["Key", "MeasuredQuantity", "Quantities"]
 
 Key = tuple[str, int, str]
 """``counter`` with its index, ``capacity`` with the device's slot and the name, or ``device`` with its slot."""
@@ -24,7 +24,7 @@ _NUMBERED: Final = re.compile(r"(.*?[^0-9])[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class MeasuredQuantity:
     """One amount that can be used up; in nanos.
 
     Parameters
@@ -62,7 +62,7 @@ class Quantities:
         self._ledger = ledger
 
     @cached_property
-    def by_key(self) -> Mapping[Key, Quantity]:
+    def by_key(self) -> Mapping[Key, MeasuredQuantity]:
         """All of them."""
         return dict((*self._counters(), *self._of_devices()))
 
@@ -97,13 +97,16 @@ class Quantities:
     def _by_request(self, device: int) -> tuple[tuple[int, str], ...]:
         return self._sources[device].requested_counters
 
-    def _counters(self) -> Iterator[tuple[Key, Quantity]]:
+    def _counters(self) -> Iterator[tuple[Key, MeasuredQuantity]]:
         for number, counter in enumerate(self._problem.counters):
             id_, family = counter.id, self._family(number)
             pool = PoolID(id_.driver, id_.pool)
             free = max(0, self._ledger.free[number])
             name = f"counter {family or id_.counter}"
-            yield ("counter", number, ""), Quantity(pool, id_.counter_set, name, counter.total, free, bool(family))
+            yield (
+                ("counter", number, ""),
+                MeasuredQuantity(pool, id_.counter_set, name, counter.total, free, bool(family)),
+            )
 
     def _family(self, number: int) -> str:
         """The name of a counter without its number if it stands for a place; empty if not."""
@@ -130,7 +133,7 @@ class Quantities:
             found.update(number for number, amount in device.consumes if amount != counters[number].total)
         return found
 
-    def _of_devices(self) -> Iterator[tuple[Key, Quantity]]:
+    def _of_devices(self) -> Iterator[tuple[Key, MeasuredQuantity]]:
         for slot, versions in self._problem.versions.items():
             device = self._problem.devices[versions[-1]]
             pool, name, held = device.id.pool_id, device.id.device, slot in self._ledger.held
@@ -140,11 +143,11 @@ class Quantities:
                         left = 0 if held else max(0, self._ledger.capacity_left(device, each.name))
                         yield (
                             ("capacity", slot, each.name),
-                            Quantity(pool, name, f"capacity {each.name}", each.total, left),
+                            MeasuredQuantity(pool, name, f"capacity {each.name}", each.total, left),
                         )
             elif self._is_plain(versions[-1]):
                 free = 0 if held or slot in self._ledger.shares else NANOS
-                yield ("device", slot, ""), Quantity(pool, name, "devices", NANOS, free)
+                yield ("device", slot, ""), MeasuredQuantity(pool, name, "devices", NANOS, free)
 
 
 def _stem(name: str) -> str:

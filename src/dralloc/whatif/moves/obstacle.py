@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 
 from dralloc.choices import Mode
 from dralloc.compiler import CompiledCluster, compile_cluster
-from dralloc.context.node_rules import Exclusions
 from dralloc.explain.conflict import Conflict, find_conflict
-from dralloc.explain.lab import Lab
 from dralloc.explain.members import members_of
+from dralloc.explain.oracle import FeasibilityOracle
+from dralloc.explain.snapshot import snapshot_of
 from dralloc.explain.subject import find_demand
-from dralloc.explain.turn import take_turn
-from dralloc.explain.wording import Wording
 from dralloc.names import ClaimKey
 from dralloc.solvers.cpsat import Options
 from dralloc.whatif.moves.claim_users import ClaimGroup
@@ -77,9 +75,8 @@ class Obstacle:
         number = find_demand(
             compiled, None if group.pods else group.claims[0], group.pods[0].key if group.pods else None
         )
-        turn = take_turn(compiled.problem, number, (), compiled)
-        lab = Lab(turn, compiled.problem, Exclusions(compiled), Mode.OPTIMAL)
-        return find_conflict(lab, members_of(lab, compiled.problem, Wording(turn.placed, compiled), compiled))
+        oracle = FeasibilityOracle(snapshot_of(compiled, number, ()), compiled, Mode.OPTIMAL)
+        return find_conflict(oracle, members_of(oracle))
 
     def _staged(self, group: ClaimGroup, moving: set[ClaimKey]) -> CompiledCluster:
         """The cluster in which a group's pod is about to ask anew for what has to go, for extended resources, too."""

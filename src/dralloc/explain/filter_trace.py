@@ -9,14 +9,14 @@ from functools import partial
 from dralloc.api import DeviceTaint
 from dralloc.context.context import Context
 from dralloc.context.offers import Variation
-from dralloc.explain.reasons import Cause, Code
+from dralloc.explain.reasons import Code, FilterReason
 from dralloc.explain.wording import Wording, groups_text, taint_text
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Charge, Claim, Device
 from dralloc.problem.ledger import Scarcity, Shortage
 from dralloc.report import amount
 
-__all__ = ["Exclusion", "Funnel"]
+__all__ = ["Exclusion", "FilterTrace"]
 
 _DETAILED = 3
 
@@ -33,7 +33,7 @@ class Exclusion:
 _ORDER = {code: place for place, code in enumerate(Code)}
 
 
-class Funnel:
+class FilterTrace:
     """Tells the devices of a node apart by what excludes them."""
 
     def __init__(self, context: Context, wording: Wording) -> None:
@@ -41,9 +41,9 @@ class Funnel:
         self._wording = wording
         self._published: dict[tuple[int, object], Exclusion | None] = {}
 
-    def shortage(self, claim: Claim, alternative: Alternative, node: int) -> Cause | None:
+    def shortage(self, claim: Claim, alternative: Alternative, node: int) -> FilterReason | None:
         """Why too few devices are left for a request alone; None if there are enough."""
-        tally = _Tally()
+        tally = _FilterCounts()
         for device, device_key in self._reached(node):
             tally.add(self._exclusion(alternative, device, device_key))
         every = alternative.count is None
@@ -134,7 +134,7 @@ class Funnel:
                 detail = partial(self._full, alternative, number, name, shortage.wanted)
                 return Exclusion(Code.CAPACITY, f"capacity {name} is short", detail)
             case Scarcity.GROUPS, int(counter_set):
-                label = "its counter set is in use in other compatibility groups"
+                label = f"its counter set is in use in other {shortage.scarcity.value}"
                 return Exclusion(Code.GROUPS, label, partial(self._clash, number, counter_set))
             case _:
                 return Exclusion(Code.IN_USE, "in use", partial(self._held, device))
@@ -161,7 +161,7 @@ class Funnel:
 
     def _clash(self, number: int, counter_set: int) -> str:
         device, ledger = self._context.problem.devices[number], self._context.ledger
-        own = groups_text(dict(device.compatibility)[counter_set])
+        own = groups_text(device.groups_on(counter_set))
         users = self._wording.users(ledger.users_of_set(counter_set))
         return f"{device.id}: {self._wording.counter_set(number, counter_set)} is used {users}; the device is {own}"
 
@@ -178,7 +178,7 @@ def subject(claim: ClaimKey, alternative: Alternative) -> str:
     return f"claim {claim}, request {alternative.name}"
 
 
-class _Tally:
+class _FilterCounts:
     """How many devices are excluded by what, and how many are not."""
 
     def __init__(self, groups: dict[Exclusion, list[Exclusion]] | None = None) -> None:
@@ -197,9 +197,9 @@ class _Tally:
         """How many devices are excluded."""
         return sum(map(len, self.groups.values()))
 
-    def behind(self, code: Code) -> _Tally:
+    def behind(self, code: Code) -> _FilterCounts:
         """Those that are excluded by a cause of that kind, or of one that is looked for later."""
-        return _Tally({one: group for one, group in self.groups.items() if _ORDER[one.code] >= _ORDER[code]})
+        return _FilterCounts({one: group for one, group in self.groups.items() if _ORDER[one.code] >= _ORDER[code]})
 
     def in_order(self) -> list[Exclusion]:
         """One exclusion of each group, in the order in which causes are looked for."""
@@ -215,14 +215,14 @@ class _Tally:
         return self.in_order()[-1]
 
 
-def _cause(claim: Claim, alternative: Alternative, tally: _Tally, least: int) -> Cause:
+def _cause(claim: Claim, alternative: Alternative, tally: _FilterCounts, least: int) -> FilterReason:
     about = subject(claim.key, alternative)
     if not tally.groups:
         text = "the node has too few devices" if tally.usable else "the node has no devices"
-        return Cause(Code.NO_DEVICE, text, about)
+        return FilterReason(Code.NO_DEVICE, text, about)
     decisive = tally.decisive(least)
     same = tally.groups[decisive]
-    return Cause(
+    return FilterReason(
         code=decisive.code,
         text=_words(decisive, alternative.count or 1, every=alternative.count is None),
         subject=about,

@@ -1,7 +1,8 @@
-"""Another request in place of one that cannot be served: what other claims of the cluster ask for."""
+"""Suggestions to substitute a request: what other claims of the cluster ask for in its place."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
@@ -10,13 +11,14 @@ from dralloc.cluster import Cluster
 from dralloc.context.offers import TableOffers, Variation
 from dralloc.explain.change import Change
 from dralloc.explain.members import alternatives_of
-from dralloc.explain.situation import Situation, Wish
+from dralloc.explain.oracle import FeasibilityOracle
+from dralloc.explain.suggestion import Cost, Suggestion
 from dralloc.explain.wording import devices_text, toleration_text
 from dralloc.match import Criteria
 from dralloc.match.requests import compile_claim
 from dralloc.problem import Alternative, Claim
 
-__all__ = ["other_wishes"]
+__all__ = ["substitutes"]
 
 _MOST: Final = 12
 
@@ -44,17 +46,17 @@ class _Other:
         return "; ".join((*of_class, *criteria.selectors, *amounts, *tolerated))
 
 
-def other_wishes(situation: Situation) -> Iterator[Wish]:
-    """The wishes of other claims that could be served in place of the demand's own, the most usual first.
+def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
+    """What other claims ask for and could be served in place of the demand's own requests, the most usual first.
 
-    A wish brings its tolerations with it. Where it could not be served with them, those of the demand are tried, and
-    the wish says so.
+    It comes with its tolerations. Where it could not be served with them, those of the demand are tried, and the
+    suggestion says so.
     """
-    offers = situation.lab.turn.context.offers
-    if situation.compiled is None or not isinstance(offers, TableOffers):
+    offers = oracle.snapshot.context.offers
+    if not isinstance(offers, TableOffers):
         return
-    usual = _usual(situation.compiled.cluster, offers)
-    for place, claim, alternative in alternatives_of(situation.lab.turn.demand.claims):
+    usual = _usual(oracle.compiled.cluster, offers)
+    for place, claim, alternative in alternatives_of(oracle.snapshot.demand.claims):
         if alternative.admin or alternative.defect or place[2]:
             continue
         own = offers.clauses(alternative.index)
@@ -67,16 +69,17 @@ def other_wishes(situation: Situation) -> Iterator[Wish]:
                 attempts[", keeping its tolerations"] = replace(other.criteria, tolerations=tolerations)
             for remark, criteria in attempts.items():
                 change = Change(variations={place: Variation(other=criteria)})
-                witness = situation.lab.admit(change)
-                if witness is not None:
+                certificate = oracle.admit(change)
+                if certificate is not None:
                     about = f"claim {claim.key}, request {alternative.name}"
-                    yield Wish(f"{about}: {other.text(alternative.count)}{remark}", change, rank, witness.node)
+                    text = f"{about}: {other.text(alternative.count)}{remark}"
+                    yield Suggestion(text, oracle.fits_on(certificate.node), Cost.OTHER, rank, change)
                     break
 
 
 def _usual(cluster: Cluster, offers: TableOffers) -> list[_Other]:
-    """What the claims of the cluster ask for, each kind once with the first claim, the most usual first."""
-    counts: dict[Hashable, int] = {}
+    """What the claims of the cluster ask for, each request class once with the first claim, the most usual first."""
+    counts: Counter[Hashable] = Counter()
     first: dict[Hashable, _Other] = {}
     seen: dict[int, Claim] = {}
     for claim in cluster.claims:
@@ -86,8 +89,7 @@ def _usual(cluster: Cluster, offers: TableOffers) -> list[_Other]:
             known = seen[id(claim.spec)] = compile_claim(claim, cluster.classes, offers.table, offers.table.features)
         for _, _, alternative in alternatives_of((known,)):
             if not alternative.admin and not alternative.defect:
-                kind = offers.request_key(alternative.index)
-                counts[kind] = counts.get(kind, 0) + 1
-                first.setdefault(kind, _Other(known, alternative, offers.table.criteria[alternative.index]))
-    order = sorted(counts, key=lambda kind: -counts[kind])
-    return [first[kind] for kind in order[:_MOST]]
+                key = offers.request_key(alternative.index)
+                counts[key] += 1
+                first.setdefault(key, _Other(known, alternative, offers.table.criteria[alternative.index]))
+    return [first[key] for key, _ in counts.most_common(_MOST)]

@@ -17,7 +17,7 @@ from dralloc.names import ClaimKey, PoolID
 from dralloc.problem import PoolState
 from dralloc.problem.holdings import ClaimLedger
 from dralloc.stranded.fragmentation import fragmented
-from dralloc.stranded.node_kinds import NodeKinds
+from dralloc.stranded.node_types import NodeTypes
 from dralloc.stranded.split import Splitter
 from dralloc.stranded.stranding import Row, Stranding
 from dralloc.timing import phase
@@ -87,7 +87,7 @@ def stranded(
     with phase(timings, "causes"):
         causes = splitter.causes(found)
     fragments = fragmented(splitter.quantities, found, counts)
-    kinds = NodeKinds(staged.compiled)
+    kinds = NodeTypes(staged.compiled)
     rows: dict[tuple[PoolID, str], Row] = {}
     for key, one in splitter.quantities.by_key.items():
         if not one.total:

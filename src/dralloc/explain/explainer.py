@@ -10,20 +10,18 @@ from dralloc.allocate import allocate
 from dralloc.choices import Choices, ExplainedName, Mode, ModeName, NodelessWords, Options, chosen
 from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster, compile_cluster
-from dralloc.context.node_rules import Exclusions
 from dralloc.errors import ChoiceError, DrallocError
 from dralloc.explain.competition import compete
 from dralloc.explain.conflict import find_conflict
 from dralloc.explain.explanation import Explanation
 from dralloc.explain.gang import gather
-from dralloc.explain.lab import Lab
 from dralloc.explain.members import members_of
 from dralloc.explain.nodes import Diagnosis
+from dralloc.explain.oracle import FeasibilityOracle
 from dralloc.explain.reasons import NodeReason
-from dralloc.explain.situation import Situation
+from dralloc.explain.snapshot import DemandSnapshot, gang_blocker, placed_before, snapshot_of
 from dralloc.explain.subject import find_demand
 from dralloc.explain.suggestions import find_suggestions
-from dralloc.explain.turn import Turn, gang_blocker, placed_before, take_turn
 from dralloc.explain.wording import Wording
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
@@ -32,7 +30,7 @@ from dralloc.timing import phase
 
 __all__ = ["explain"]
 
-_UNMINDED: Final = "First fit looks neither at caps nor at fairness: mode optimal explains the answer that does."
+_DISREGARDED: Final = "First fit looks neither at caps nor at fairness: mode optimal explains the answer that does."
 
 
 @without_garbage_collection()
@@ -56,8 +54,8 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
     claim, pod
         What to explain, as ``namespace/name``; one of the two. A claim that a pod uses is explained with the pod.
     mode
-        ``"first-fit"``: node by node, as of the demand's turn in the batch. ``"optimal"``: why the optimum leaves it
-        out.
+        ``"first-fit"``: node by node, when first fit comes to the demand in the batch. ``"optimal"``: why the
+        optimum leaves it out.
     nodes
         Names of the only nodes to show reasons for; all if there are none. They change nothing about who is placed:
         the nodes of ``choices`` do.
@@ -87,14 +85,14 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
     if mode is Mode.OPTIMAL:
         plan = allocate(cluster, mode, choices=choices)
         timings.update(plan.timings)
-        question = _Question(plan.compiled, _number(plan.compiled, claim, pod), Mode.OPTIMAL, choices)
+        question = _Explainer(plan.compiled, _number(plan.compiled, claim, pod), Mode.OPTIMAL, choices)
         return question.of_optimum(plan.solution, timings, suggest=suggest)
     with phase(timings, "compile"):
         compiled = compile_cluster(cluster, choices)
-        unminded = compiled.problem.budgets
+        disregarded = compiled.problem.budgets
         compiled = replace(compiled, problem=replace(compiled.problem, budgets=()))
         number = _number(compiled, claim, pod)
-        question = _Question(compiled, number, Mode.FIRST_FIT, choices, bool(unminded))
+        question = _Explainer(compiled, number, Mode.FIRST_FIT, choices, bool(disregarded))
     return question.of_first_fit(nodes, timings, suggest=suggest)
 
 
@@ -107,29 +105,28 @@ def _key(name: ClaimKey | str | None) -> ClaimKey | None:
 
 
 @dataclass(frozen=True)
-class _Question:
-    """One demand, one mode. ``unminded``: whether there are caps or fairness that the mode does not look at."""
+class _Explainer:
+    """One demand, one mode. ``disregarded``: whether the mode disregards caps or fairness that there are."""
 
     compiled: CompiledCluster
     number: int
     mode: Mode
     options: Options
-    unminded: bool = False
+    disregarded: bool = False
 
     def of_first_fit(self, nodes: Sequence[str], timings: dict[str, float], *, suggest: bool) -> Explanation:
         """Node by node."""
         with phase(timings, "first fit"):
-            turn = self._turn(placed_before(self.compiled.problem, self.number))
-        exclusions, wording = Exclusions(self.compiled), Wording(turn.placed, self.compiled)
+            snapshot = self._snapshot(placed_before(self.compiled.problem, self.number))
         with phase(timings, "reasons"):
-            diagnosis = Diagnosis(turn, self.compiled.problem, exclusions, wording)
-            reasons = tuple(diagnosis.reasons(range(len(self.compiled.problem.nodes))))
+            diagnosis = Diagnosis(snapshot, Wording(snapshot.placed, self.compiled))
+            reasons = tuple(map(diagnosis.reason, self.compiled.problem.all_nodes))
         base = replace(self._base(timings), reasons=_chosen(reasons, nodes))
-        home = _first_fitting(turn, reasons)
+        home = _first_fitting(snapshot, reasons)
         if home:
             blocker = self._blocker()
             return replace(base, remarks=(*base.remarks, blocker)) if blocker else replace(base, node=home)
-        return self._with_changes(base, turn, exclusions, wording, timings) if suggest else base
+        return self._with_changes(base, snapshot, timings) if suggest else base
 
     def _blocker(self) -> str:
         """Which other member of its gang keeps the demand from being placed."""
@@ -149,47 +146,42 @@ class _Question:
         found = {placement.demand: placement.node for placement in solution.placements}
         if self.number in found:
             return replace(self._base(timings), node=problem.nodes[found[self.number]].name)
-        turn = self._turn(solution.placements)
+        snapshot = self._snapshot(solution.placements)
         base = self._base(timings)
         if len(problem.demands) > 1:
             with phase(timings, "competition"):
                 base = replace(base, competition=compete(problem, self.number, solution, self.options))
-        wording = Wording(turn.placed, self.compiled)
-        return self._with_changes(base, turn, Exclusions(self.compiled), wording, timings) if suggest else base
+        return self._with_changes(base, snapshot, timings) if suggest else base
 
-    def _turn(self, placements: Sequence[Placement]) -> Turn:
-        return take_turn(self.compiled.problem, self.number, placements, self.compiled)
+    def _snapshot(self, placements: Sequence[Placement]) -> DemandSnapshot:
+        return snapshot_of(self.compiled, self.number, placements)
 
     def _base(self, timings: dict[str, float]) -> Explanation:
         demand = self.compiled.problem.demands[self.number]
         gang = (f"It is placed only together with all of gang {demand.gang}.",) if demand.gang else ()
-        remarks = (*gang, _UNMINDED) if self.unminded else gang
+        remarks = (*gang, _DISREGARDED) if self.disregarded else gang
         keys = tuple(claim.key for claim in demand.claims)
         return Explanation(self.mode, demand.key, keys, remarks=remarks, timings=timings)
 
-    def _with_changes(
-        self, base: Explanation, turn: Turn, exclusions: Exclusions, wording: Wording, timings: dict[str, float]
-    ) -> Explanation:
-        problem = self.compiled.problem
-        exact = Lab(turn, problem, exclusions, Mode.OPTIMAL)
+    def _with_changes(self, base: Explanation, snapshot: DemandSnapshot, timings: dict[str, float]) -> Explanation:
+        exact = FeasibilityOracle(snapshot, self.compiled, Mode.OPTIMAL)
         with phase(timings, "conflict"):
-            members = members_of(exact, problem, wording, self.compiled)
+            members = members_of(exact)
             conflict = find_conflict(exact, members)
-        if conflict is None and self.mode is Mode.OPTIMAL and problem.demands[self.number].gang:
+        if conflict is None and self.mode is Mode.OPTIMAL and snapshot.whole.gang:
             with phase(timings, "gang"):
-                return self._with_gang(base, turn)
+                return self._with_gang(base, snapshot)
         if conflict is None:
             remark = "Only an error is in its way: the optimal mode, which leaves failing devices out, would place it."
             base = replace(base, remarks=(*base.remarks, remark))
-        lab = exact if self.mode is Mode.OPTIMAL else Lab(turn, problem, exclusions, Mode.FIRST_FIT)
+        oracle = exact if self.mode is Mode.OPTIMAL else FeasibilityOracle(snapshot, self.compiled, Mode.FIRST_FIT)
         with phase(timings, "suggestions"):
-            situation = Situation(lab, problem, wording, self.compiled)
-            suggestions = find_suggestions(situation, members if conflict is None else conflict.members)
+            suggestions = find_suggestions(oracle, members if conflict is None else conflict.members)
         return replace(base, conflict=conflict, suggestions=suggestions)
 
-    def _with_gang(self, base: Explanation, turn: Turn) -> Explanation:
+    def _with_gang(self, base: Explanation, snapshot: DemandSnapshot) -> Explanation:
         """It would fit: its gang does not."""
-        found = gather(turn, self.compiled.problem, self.options)
+        found = gather(snapshot, self.options)
         if found is None:
             remark = "It would fit alone: its gang is in its way. Explain the other members of the gang."
             return replace(base, remarks=(*base.remarks, remark))
@@ -197,9 +189,9 @@ class _Question:
         return replace(base, gathering=gathering, suggestions=suggestions)
 
 
-def _first_fitting(turn: Turn, reasons: Sequence[NodeReason]) -> str:
+def _first_fitting(snapshot: DemandSnapshot, reasons: Sequence[NodeReason]) -> str:
     """The node that first fit takes: the first that fits, unless an error ends the attempt before."""
-    for node in turn.nodes:
+    for node in snapshot.nodes:
         reason = reasons[node]
         if reason.fits:
             return reason.node

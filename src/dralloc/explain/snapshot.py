@@ -1,4 +1,4 @@
-"""The moment that is explained: a demand, what it can still get, and what everybody else has by then."""
+"""The scheduling snapshot that a demand meets: what it can still get, and what everybody else has by then."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass, field, replace
 
 from dralloc.compiler import CompiledCluster
 from dralloc.context.context import Context
-from dralloc.context.node_rules import pod_of
+from dralloc.context.node_rules import SHARED, Exclusions, pod_of
 from dralloc.context.offers import Offers, TableOffers
 from dralloc.explain.caps import Caps
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
-from dralloc.problem.holdings import ClaimLedger
+from dralloc.problem.holdings import ClaimLedger, Holding
 from dralloc.solution import Placement, holdings_of
 from dralloc.solvers.first_fit import first_fit
 
-__all__ = ["Turn", "gang_blocker", "placed_before", "take_turn"]
+__all__ = ["DemandSnapshot", "gang_blocker", "placed_before", "snapshot_of"]
 
 
 @dataclass(frozen=True)
-class Turn:
-    """A demand's turn.
+class DemandSnapshot:
+    """Everything as one demand meets it.
 
     Parameters
     ----------
@@ -41,6 +41,8 @@ class Turn:
         The claims that the demand uses, also those that are allocated already: it cannot do without them.
     caps
         What namespaces may use; empty for first fit, which does not look at caps.
+    exclusions
+        The rules that leave nodes out.
     """
 
     context: Context
@@ -51,13 +53,65 @@ class Turn:
     placed: dict[ClaimKey, int]
     own: frozenset[ClaimKey] = frozenset()
     caps: Caps = field(default_factory=Caps)
+    exclusions: Exclusions = field(default_factory=Exclusions)
+
+    @property
+    def problem(self) -> Problem:
+        """The whole problem."""
+        return self.context.problem
+
+    @property
+    def whole(self) -> Demand:
+        """The demand with all of its claims."""
+        return self.problem.demands[self.number]
+
+    def rules(self, node: int) -> tuple[str, ...]:
+        """The rules that leave a node out."""
+        shared = () if node in self.reachable else (SHARED,)
+        return (*self.exclusions.rules(self.whole, node), *shared)
+
+    @classmethod
+    def after(
+        cls,
+        placements: Sequence[Placement],
+        problem: Problem,
+        number: int,
+        offers: Offers,
+        allocated: Sequence[Holding] = (),
+    ) -> DemandSnapshot:
+        """What a demand meets after these placements, as far as the problem alone says it."""
+        ledger = ClaimLedger(problem, allocated)
+        placed: dict[ClaimKey, int] = {}
+        homes: dict[ClaimKey, tuple[int, list[int]]] = {}
+        for placement in placements:
+            ledger.hold(holdings_of(problem, placement))
+            for claim, grants in zip(problem.demands[placement.demand].claims, placement.grants, strict=True):
+                if grants or not claim.requests:
+                    placed[claim.key] = placement.demand
+                    homes[claim.key] = placement.node, [grant.device for grant in grants]
+        whole = problem.demands[number]
+        demand = replace(whole, claims=tuple(claim for claim in whole.claims if claim.key not in homes))
+        visited = [homes[claim.key] for claim in whole.claims if claim.key in homes]
+        reachable = frozenset(node for node in problem.all_nodes if _usable(problem, visited, node))
+        nodes = tuple(node for node in problem.candidate_nodes(whole) if node in reachable)
+        caps = Caps.at(problem, allocated, placements)
+        return cls(Context(problem, offers, ledger, caps.budgets), number, demand, nodes, reachable, placed, caps=caps)
+
+
+def snapshot_of(compiled: CompiledCluster, number: int, placements: Sequence[Placement]) -> DemandSnapshot:
+    """What a demand of a cluster meets after these placements: holders, selectors and rules are known by name."""
+    found = DemandSnapshot.after(placements, compiled.problem, number, TableOffers(compiled), compiled.holdings)
+    pod = pod_of(compiled.cluster, found.whole)
+    used = () if pod is None else compiled.cluster.pod_claims(pod)
+    own = frozenset((*used, *(claim.key for claim in found.whole.claims)))
+    return replace(found, own=own, exclusions=Exclusions(compiled))
 
 
 def placed_before(problem: Problem, number: int) -> tuple[Placement, ...]:
-    """What first fit has placed when a demand's turn comes.
+    """What first fit has placed when it comes to a demand.
 
-    A gang has its turn where its first member stands; inside of it, the members before the demand are placed one by
-    one.
+    It comes to a gang where the gang's first member stands; inside of it, the members before the demand are placed one
+    by one.
     """
     before, members = _order(problem, number)
     return _place(problem, before, members[: members.index(number)])
@@ -92,43 +146,6 @@ def _place(problem: Problem, before: list[int], mates: list[int]) -> tuple[Place
     loners = [replace(problem.demands[index], gang="") for index in mates]
     found = first_fit(replace(problem, demands=(*demands, *loners)))
     return tuple(replace(one, demand=order[one.demand]) for one in found.placements)
-
-
-def take_turn(
-    problem: Problem, number: int, placements: Sequence[Placement], compiled: CompiledCluster | None = None
-) -> Turn:
-    """The turn of a demand after these placements.
-
-    Parameters
-    ----------
-    compiled
-        Where the problem comes from: then its holders and selectors are known by name.
-    """
-    offers = Offers(problem.eligibility) if compiled is None else TableOffers(compiled)
-    allocated = () if compiled is None else compiled.holdings
-    ledger = ClaimLedger(problem, allocated)
-    placed: dict[ClaimKey, int] = {}
-    homes: dict[ClaimKey, tuple[int, list[int]]] = {}
-    for placement in placements:
-        ledger.hold(holdings_of(problem, placement))
-        for claim, grants in zip(problem.demands[placement.demand].claims, placement.grants, strict=True):
-            if grants or not claim.requests:
-                placed[claim.key] = placement.demand
-                homes[claim.key] = placement.node, [grant.device for grant in grants]
-    whole = problem.demands[number]
-    demand = replace(whole, claims=tuple(claim for claim in whole.claims if claim.key not in homes))
-    visited = [homes[claim.key] for claim in whole.claims if claim.key in homes]
-    reachable = frozenset(node for node in problem.all_nodes if _usable(problem, visited, node))
-    nodes = tuple(node for node in problem.candidate_nodes(whole) if node in reachable)
-    caps = Caps.at(problem, allocated, placements)
-    context = Context(problem, offers, ledger, caps.budgets)
-    return Turn(context, number, demand, nodes, reachable, placed, _own(whole, compiled), caps)
-
-
-def _own(demand: Demand, compiled: CompiledCluster | None) -> frozenset[ClaimKey]:
-    pod = None if compiled is None else pod_of(compiled.cluster, demand)
-    used = () if compiled is None or pod is None else compiled.cluster.pod_claims(pod)
-    return frozenset((*used, *(claim.key for claim in demand.claims)))
 
 
 def _usable(problem: Problem, visited: Iterable[tuple[int, list[int]]], node: int) -> bool:

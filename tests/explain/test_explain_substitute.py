@@ -19,13 +19,10 @@ from dralloc.allocate import allocate
 from dralloc.api import DeviceRequest, DeviceSubRequest, ExactDeviceRequest, ResourceClaim
 from dralloc.choices import Mode
 from dralloc.compiler import compile_cluster
-from dralloc.context.node_rules import Exclusions
 from dralloc.explain.change import Change
-from dralloc.explain.lab import Lab
-from dralloc.explain.others import other_wishes
-from dralloc.explain.situation import Situation
-from dralloc.explain.turn import placed_before, take_turn
-from dralloc.explain.wording import Wording
+from dralloc.explain.oracle import FeasibilityOracle
+from dralloc.explain.snapshot import placed_before, snapshot_of
+from dralloc.explain.substitute import substitutes
 from dralloc.problem import Problem
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
@@ -59,16 +56,16 @@ def suggestions(seed: int, mode: Mode) -> Iterator[Suggested]:
     compiled, problem = plan.compiled, plan.compiled.problem
     for number in sorted(set(range(len(plan.demands))) - {one.demand for one in plan.solution.placements}):
         before = plan.solution.placements if mode is Mode.OPTIMAL else placed_before(problem, number)
-        turn = take_turn(problem, number, before, compiled)
-        lab = Lab(turn, problem, Exclusions(compiled), mode)
-        if lab.admit(Change()) is None:
-            for wish in other_wishes(Situation(lab, problem, Wording(turn.placed, compiled), compiled)):
-                yield Suggested(wish.text, Editor(compiled, turn, before))
+        snapshot = snapshot_of(compiled, number, before)
+        oracle = FeasibilityOracle(snapshot, compiled, mode)
+        if oracle.admit(Change()) is None:
+            for one in substitutes(oracle):
+                yield Suggested(one.text, Editor(compiled, snapshot, before))
 
 
 @dataclass
 class Suggested:
-    """What is suggested, and the objects at the demand's turn."""
+    """What is suggested, and the objects that the demand meets."""
 
     text: str
     editor: Editor

@@ -10,7 +10,7 @@ from dralloc.compiler import CompiledCluster
 from dralloc.names import PoolID
 from dralloc.problem import Device, Problem
 
-__all__ = ["SEVERAL", "NodeKinds"]
+__all__ = ["SEVERAL", "NodeTypes"]
 
 SEVERAL: Final = "several nodes"
 """What stands in place of a node's kind where several nodes reach a pool."""
@@ -18,7 +18,7 @@ SEVERAL: Final = "several nodes"
 _INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 
 
-class NodeKinds:
+class NodeTypes:
     """Tells the kind of node of each pool.
 
     Nodes without a label for their instance type are of one kind if they have as many devices with equal capacities

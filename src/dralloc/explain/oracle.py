@@ -1,0 +1,155 @@
+"""The feasibility oracle: whether a demand could be placed if something were different, tried out and never guessed.
+
+`FeasibilityOracle.admit` looks for a node on which the changed demand fits beside everything that stays. A node is
+asked with first fit, whose answer the checker must accept, and where that finds nothing with the exact model. One
+demand goes to one node, so node by node is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+from dralloc.check import check
+from dralloc.choices import Mode
+from dralloc.compiler import CompiledCluster
+from dralloc.context.context import Context
+from dralloc.context.lift import Lift
+from dralloc.context.screening import Screening
+from dralloc.errors import FatalError
+from dralloc.explain.change import Change
+from dralloc.explain.snapshot import DemandSnapshot
+from dralloc.names import ClaimKey
+from dralloc.problem import Demand, Problem
+from dralloc.problem.equivalence import inventory_key
+from dralloc.problem.holdings import ClaimLedger
+from dralloc.problem.subproblem import Subproblem
+from dralloc.solution import Grant, Placement, Solution
+from dralloc.solvers.cpsat import solve, within_caps
+from dralloc.solvers.first_fit import first_fit
+
+__all__ = ["Certificate", "FeasibilityOracle", "in_whole"]
+
+_Grants = tuple[tuple[Grant, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A checked answer to a changed problem: the node, and for each claim what it gets (devices of the problem)."""
+
+    node: int
+    grants: _Grants
+
+    @property
+    def placement(self) -> Placement:
+        """The same as a placement of the only demand."""
+        return Placement(0, self.node, self.grants)
+
+
+class FeasibilityOracle:
+    """Tries changes out.
+
+    Parameters
+    ----------
+    compiled
+        The objects behind the snapshot's problem.
+    mode
+        With first fit, a selector that fails ends the attempt, and only first fit's search counts.
+    """
+
+    def __init__(self, snapshot: DemandSnapshot, compiled: CompiledCluster, mode: Mode) -> None:
+        self.snapshot = snapshot
+        self.compiled = compiled
+        self.exact = mode is Mode.OPTIMAL
+        self._usable = frozenset(snapshot.nodes)
+        self._ledgers: dict[frozenset[ClaimKey], ClaimLedger] = {frozenset(): snapshot.context.ledger}
+        self._known: dict[Hashable, _Grants | None] = {}
+        self._orders: dict[frozenset[str], list[int]] = {}
+
+    def admit(self, change: Change, *, every: bool = False, nodes: Sequence[int] | None = None) -> Certificate | None:
+        """Where the changed demand fits, or None.
+
+        Parameters
+        ----------
+        every
+            Whether the model is asked about every node, also where screening shows too few devices.
+        nodes
+            The nodes to look at; all that are allowed if None.
+        """
+        found = self._search(change, nodes, every=every)
+        return None if found is None or found.node < 0 else found
+
+    def gives_up(self, change: Change) -> bool:
+        """Whether an error ends the attempt for every node."""
+        found = self._search(change, None, every=True)
+        return found is not None and found.node < 0
+
+    def _search(self, change: Change, nodes: Sequence[int] | None, *, every: bool) -> Certificate | None:
+        demand, lift, context = self.wanted(change), self.lift(change), self.context(change)
+        screening = Screening(context, demand, lift)
+        for node in self.allowed(change) if nodes is None else nodes:
+            if every or not self.exact or screening.on(node):
+                found = self.within(context.part([node], [demand], lift), demand, lift)
+                if found is not None:
+                    return found
+        return None
+
+    def wanted(self, change: Change) -> Demand:
+        """The changed demand."""
+        return change.of(self.snapshot.demand, self.snapshot.context.offers)
+
+    def alone(self, change: Change) -> Problem:
+        """The whole problem with the changed demand as the only one, to which certificates refer."""
+        context = self.snapshot.context
+        return replace(context.problem, demands=(self.wanted(change),), eligibility=context.offers)
+
+    def lift(self, change: Change) -> Lift:
+        """What does not count after the change."""
+        return Lift(change.limits, lenient=self.exact)
+
+    def context(self, change: Change) -> Context:
+        """The context without the claims that are released, with the caps that are left."""
+        if change.released not in self._ledgers:
+            ledger = self.snapshot.context.ledger.copy()
+            ledger.release(change.released)
+            self._ledgers[change.released] = ledger
+        budgets = self.snapshot.caps.under(change)
+        return replace(self.snapshot.context, ledger=self._ledgers[change.released], budgets=budgets)
+
+    def allowed(self, change: Change) -> list[int]:
+        """The nodes that the demand may go to, in search order; nodes that are let in only by the change come last."""
+        if change.rules not in self._orders:
+            extra = (node for node in self.snapshot.problem.all_nodes if node not in self._usable)
+            let_in = [node for node in extra if change.rules and change.rules.issuperset(self.snapshot.rules(node))]
+            self._orders[change.rules] = [*self.snapshot.nodes, *let_in]
+        return self._orders[change.rules]
+
+    def fits_on(self, node: int) -> str:
+        """What a suggestion comes to, in words."""
+        return f"fits on {self.snapshot.problem.nodes[node].name}"
+
+    def within(self, part: Subproblem, demand: Demand, lift: Lift) -> Certificate | None:
+        """An answer on the only node of a part of a context; one with node -1 if first fit gives up for every node."""
+        key = demand.claims, lift, part.problem.budgets, inventory_key(part.problem)
+        if key not in self._known:
+            solution = self._solve(part)
+            if solution is None:
+                return Certificate(-1, ())
+            self._known[key] = solution.placements[0].grants if solution.placements else None
+        found = self._known[key]
+        return None if found is None else Certificate(part.nodes[0], in_whole(part, found))
+
+    def _solve(self, part: Subproblem) -> Solution | None:
+        solution = first_fit(part.problem)
+        if not self.exact and isinstance(solution.errors.get(0), FatalError):
+            return None
+        solution = replace(solution, placements=tuple(within_caps(part.problem, solution.placements)))
+        if not solution.placements and self.exact:
+            solution = solve(part.problem)
+        check(part.problem, solution)
+        return solution
+
+
+def in_whole(part: Subproblem, grants: Sequence[Sequence[Grant]]) -> _Grants:
+    """What claims are granted in a part, in the devices of the whole."""
+    return tuple(tuple(one._replace(device=part.devices[one.device]) for one in claim) for claim in grants)

@@ -1,0 +1,88 @@
+"""Suggestions to scale a request down: fewer devices, or a smaller amount of a capacity."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from dralloc.context.offers import Variation
+from dralloc.explain.change import Change, Place
+from dralloc.explain.members import alternatives_of
+from dralloc.explain.oracle import Certificate, FeasibilityOracle
+from dralloc.explain.suggestion import Cost, Suggestion
+from dralloc.explain.wording import devices_text
+from dralloc.problem import Alternative
+from dralloc.quantity import Format, Quantity
+from dralloc.report import amount
+
+__all__ = ["scaled_down"]
+
+_MOST_AMOUNTS = 64
+
+
+def scaled_down(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
+    """For each request the largest count, and for each capacity the largest amount, that can be served."""
+    for place, claim, alternative in alternatives_of(oracle.snapshot.demand.claims):
+        for one in (*_fewer(oracle, place, alternative), *_smaller(oracle, place, alternative)):
+            yield replace(one, text=f"claim {claim.key}, request {alternative.name}: ask for {one.text}")
+
+
+def _largest(values: Sequence[int], admit: Callable[[int], Certificate | None]) -> tuple[int, Certificate] | None:
+    """The largest value that is admitted, if smaller values are never harder; the answer has been tried in any case."""
+    best: tuple[int, Certificate] | None = None
+    low, high = 0, len(values) - 1
+    while low <= high:
+        middle = (low + high) // 2
+        certificate = admit(values[middle])
+        if certificate is None:
+            high = middle - 1
+        else:
+            best = values[middle], certificate
+            low = middle + 1
+    return best
+
+
+def _fewer(oracle: FeasibilityOracle, place: Place, alternative: Alternative) -> Iterator[Suggestion]:
+    count = alternative.count or 0
+    found = _largest(range(1, count), lambda fewer: oracle.admit(Change(counts={place: fewer})))
+    if found is not None:
+        fewer, certificate = found
+        text, outcome = f"{devices_text(fewer)} in place of {count}", oracle.fits_on(certificate.node)
+        yield Suggestion(text, outcome, Cost.LESS, count - fewer, Change(counts={place: fewer}))
+
+
+def _smaller(oracle: FeasibilityOracle, place: Place, alternative: Alternative) -> Iterator[Suggestion]:
+    asked = oracle.snapshot.context.offers.amounts(alternative.index)
+    for name, left in _amounts_left(oracle, alternative).items():
+        limit = asked[name].nanos if name in asked else max(left) + 1
+        values = sorted(nanos for nanos in left if 0 < nanos < limit)[-_MOST_AMOUNTS:]
+
+        def change_to(nanos: int, name: str = name) -> Change:
+            return Change(variations={place: Variation(amounts=((name, Quantity(nanos, Format.BINARY)),))})
+
+        found = _largest(values, lambda nanos: oracle.admit(change_to(nanos)))
+        if found is not None:
+            smaller, certificate = found
+            before = f" in place of {asked[name]}" if name in asked else " (now it asks for no amount)"
+            text, outcome = f"{amount(smaller)} of {name}{before}", oracle.fits_on(certificate.node)
+            yield Suggestion(text, outcome, Cost.LESS, 1, change_to(smaller))
+
+
+def _amounts_left(oracle: FeasibilityOracle, alternative: Alternative) -> dict[str, set[int]]:
+    """For each capacity the amounts that some device, or a cap, has left."""
+    context = oracle.snapshot.context
+    asked = context.offers.amounts(alternative.index)
+    left: dict[str, set[int]] = defaultdict(set)
+    for number, device in enumerate(context.problem.devices):
+        if not (device.shareable or asked) or context.offers.selects(alternative.index, number) is not True:
+            continue
+        for name, capacity in device.capacity.items():
+            if device.shareable and capacity.consumable:
+                left[name].add(context.ledger.capacity_left(device, name))
+            elif name in asked and not device.shareable:
+                left[name].add(capacity.total)
+    for budget in context.budgets:
+        if budget.resource in left and budget.left:
+            left[budget.resource].add(budget.left)
+    return left

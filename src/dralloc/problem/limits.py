@@ -1,0 +1,83 @@
+"""What is limited for all devices of a driver by one name, so that it can be named, lifted and accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from dralloc.names import ClaimKey
+from dralloc.problem.holdings import ClaimLedger
+from dralloc.problem.ledger import Scarcity, Shortage
+from dralloc.problem.problem import Problem
+from dralloc.problem.supply import Device
+
+__all__ = ["Limit", "limit_behind", "limits_of", "used_by_limit", "without_groups"]
+
+
+class Limit(NamedTuple):
+    """A driver's counters of one name (KEP-4815), capacities of one name (KEP-5075), or its compatibility groups.
+
+    ``name`` is empty for compatibility groups (KEP-5963).
+    """
+
+    scarcity: Scarcity
+    driver: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        what = self.name or "of devices"
+        return f"{self.scarcity.value} {what} of {self.driver}"
+
+
+def limits_of(problem: Problem) -> Iterator[Limit]:
+    """Every limit that a problem has."""
+    counters = (_of_counter(problem, number) for number in range(len(problem.counters)))
+    capacities = (
+        Limit(Scarcity.CAPACITY, device.id.driver, name)
+        for device in problem.devices
+        if device.shareable
+        for name in device.capacity
+    )
+    groups = (Limit(Scarcity.GROUPS, device.id.driver) for device in problem.devices if device.compatibility)
+    yield from dict.fromkeys((*counters, *capacities, *groups))
+
+
+def limit_behind(problem: Problem, device: Device, shortage: Shortage) -> Limit:
+    """The limit that a shortage of a device is about; one of no problem if the device itself is short."""
+    if isinstance(shortage.what, int) and shortage.scarcity is Scarcity.COUNTER:
+        return _of_counter(problem, shortage.what)
+    name = shortage.what if isinstance(shortage.what, str) else ""
+    return Limit(shortage.scarcity, device.id.driver, name)
+
+
+def used_by_limit(ledger: ClaimLedger) -> Mapping[Limit, Mapping[ClaimKey, int]]:
+    """The claims that draw on the counters, and consume the capacities, of each name, with the sums in nanos."""
+    problem = ledger.problem
+    found: dict[Limit, dict[ClaimKey, int]] = {}
+    for number in range(len(problem.counters)):
+        _add(found.setdefault(_of_counter(problem, number), {}), ledger.holders_of_counter(number))
+    for slot, versions in problem.versions.items():
+        devices = [problem.devices[version] for version in versions]
+        shared = (device for device in devices if device.shareable)
+        for name in dict.fromkeys(name for device in shared for name in device.capacity):
+            used = found.setdefault(Limit(Scarcity.CAPACITY, devices[0].id.driver, name), {})
+            _add(used, ledger.holders_of_capacity(slot, name))
+    return found
+
+
+def without_groups(device: Device, lifted: Collection[Limit]) -> Device:
+    """The device, without its compatibility groups if these are lifted."""
+    if device.compatibility and Limit(Scarcity.GROUPS, device.id.driver) in lifted:
+        return replace(device, compatibility=())
+    return device
+
+
+def _of_counter(problem: Problem, number: int) -> Limit:
+    id_ = problem.counters[number].id
+    return Limit(Scarcity.COUNTER, id_.driver, id_.counter)
+
+
+def _add(total: dict[ClaimKey, int], amounts: Mapping[ClaimKey, int]) -> None:
+    for claim, amount in amounts.items():
+        total[claim] = total.get(claim, 0) + amount
