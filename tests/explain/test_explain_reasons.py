@@ -361,7 +361,7 @@ def test_a_gang_fails_because_of_another_member() -> None:
         gang="job",
     )
     assert not found.placed
-    assert "default/pod-b of the gang fits on no node at its snapshot: explain that one." in found.remarks
+    assert "default/pod-b of the gang fits on no node at its turn: explain that one." in found.remarks
 
 
 def labelled(wire: Json) -> Json:
