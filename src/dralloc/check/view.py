@@ -124,24 +124,8 @@ class View:
         )
 
     @cached_property
-<<<<<<< HEAD
-    def minded(self) -> tuple[int, ...]:
-        """Devices that come into use, by index: each in the versions that some node sees, which are those it minds.
-=======
-    def groups_before(self) -> Mapping[int, frozenset[str]]:
-        """By counter set, the compatibility groups that allocated devices there have in common (KEP-5963)."""
-        usage = self.problem.usage
-        found = dict(usage.compatibility)
-        for device in () if self.problem.is_additive else self.problem.devices:
-            if device.slot in usage.held or device.slot in usage.shares:
-                for number, groups in device.compatibility:
-                    found[number] = found.get(number, groups) & groups
-        return found
-
-    @cached_property
     def in_force(self) -> tuple[int, ...]:
         """Devices that come into use, by index: each in the versions that some node sees: those in force there.
->>>>>>> a45e655 (Explanations speak of snapshots, oracles and certificates; limits are one kind of thing, lifted and blamed by one table)
 
         While a pool is updated, only one of the generations that nodes see has counters (slices with counters matter to
         every node, KEP-4815). So nobody stands in another's way if the grants there come first.
