@@ -42,8 +42,7 @@ def single(demand: Demand) -> Demand:
 
 
 def compared(problem: Problem, demands: Sequence[Demand], needs: Sequence[int]) -> LayoutComparison:
-    singles = [found for demand in demands if (found := read_single(demand))]
-    return compare(problem, demands, singles, needs)
+    return compare(problem, demands, needs)
 
 
 @THOROUGH

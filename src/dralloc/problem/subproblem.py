@@ -7,8 +7,10 @@ way, what is in use of all that, and what is in use outside of it on the same co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+from networkx.utils import UnionFind
 
 from dralloc.problem.eligibility import Eligibility, Renumbered, renumbered
 from dralloc.problem.ledger import Ledger
@@ -16,7 +18,7 @@ from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Demand
 from dralloc.problem.supply import Counter, Device, Node
 
-__all__ = ["Subproblem", "at_home", "cut", "with_versions"]
+__all__ = ["Subproblem", "at_home", "cut", "separated", "with_versions"]
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,26 @@ def with_versions(whole: Problem, devices: Iterable[int]) -> tuple[int, ...]:
         slots = dict.fromkeys(whole.devices[device].slot for device in known)
         known.update(dict.fromkeys(version for slot in slots for version in whole.versions[slot]))
     return tuple(known)
+
+
+def separated(
+    problem: Problem, devices: Collection[int], by_request: Callable[[int], Iterable[int]] = lambda _: ()
+) -> list[list[int]]:
+    """Devices in groups that never interfere, because they have no resource in common.
+
+    Parameters
+    ----------
+    by_request
+        The counters that allocations of a device can charge by request.
+    """
+    forest: UnionFind[Hashable] = UnionFind()
+    for device in devices:
+        counters = (("counter", counter) for counter in by_request(device))
+        forest.union(device, *problem.devices[device].resources, *counters)
+    groups: dict[Hashable, list[int]] = {}
+    for device in devices:
+        groups.setdefault(forest[device], []).append(device)
+    return list(groups.values())
 
 
 def at_home(demands: Iterable[Demand], node: int) -> list[Demand]:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from networkx.utils import UnionFind
-
 from dralloc.problem import Charge, Demand, Node, Problem
+from dralloc.problem.subproblem import separated
 from dralloc.whatif.partitions import read_single
 
 __all__ = ["Divided", "divide"]
@@ -31,12 +30,13 @@ def divide(problem: Problem, demands: Sequence[Demand]) -> Divided:
     """Take nodes apart; they stay whole if a demand wants more than one device."""
     if any(read_single(demand) is None for demand in demands):
         return Divided(problem, demands, problem.all_nodes)
-    offers = _Offers(problem, demands)
+    charges = _Charges(problem, demands)
     nodes: list[Node] = []
     homes: list[int] = []
     for number, node in enumerate(problem.nodes):
-        for devices in offers.parts(node):
-            pools = (replace(pool, devices=tuple(one for one in pool.devices if one in devices)) for pool in node.pools)
+        wanted = [device for device in node.devices() if charges.of(device)]
+        for members in map(frozenset, separated(problem, wanted, charges.counters)):
+            pools = (replace(pool, devices=tuple(one for one in pool.devices if one in members)) for pool in node.pools)
             nodes.append(Node(f"{node.name} #{len(nodes)}", tuple(pool for pool in pools if pool.devices)))
             homes.append(number)
     return Divided(replace(problem, nodes=tuple(nodes)), [_moved(demand, homes) for demand in demands], homes)
@@ -50,43 +50,29 @@ def _moved(demand: Demand, homes: Sequence[int]) -> Demand:
     return replace(demand, nodes=tuple(part for part, home in enumerate(homes) if home in allowed))
 
 
-class _Offers:
-    """The devices that demands could have, and what else depends on them."""
+class _Charges:
+    """What demands would take of devices; equal devices are asked once, as far as they charge no counters."""
 
     def __init__(self, problem: Problem, demands: Sequence[Demand]) -> None:
-        self.problem = problem
-        singles = (read_single(demand) for demand in demands)
-        self.alternatives = [one.index for single in singles if single is not None for one in single.alternatives]
-        self.known: dict[Hashable, tuple[bool, bool]] = {}
+        self.eligibility = problem.eligibility
+        self.alternatives = [one.index for demand in demands for one in demand.alternatives()]
+        self.known: dict[Hashable, list[Charge]] = {}
 
-    def parts(self, node: Node) -> Iterator[frozenset[int]]:
-        """The devices of a node that matter, those apart that share nothing."""
-        forest: UnionFind[Hashable] = UnionFind()
-        devices = [device for device in node.devices() if self._look(device)[0]]
-        for device in devices:
-            forest.union(device, *self._keys(device))
-        parts: dict[Hashable, list[int]] = {}
-        for device in devices:
-            parts.setdefault(forest[device], []).append(device)
-        return map(frozenset, parts.values())
+    def of(self, device: int) -> list[Charge]:
+        """The charges of a device that is equal to this one; none if no demand selects it."""
+        key = self.eligibility.device_key(device)
+        if key not in self.known:
+            self.known[key] = list(self._asked(device))
+        return self.known[key]
 
-    def _look(self, device: int) -> tuple[bool, bool]:
-        """Whether some demand selects the device, and whether that charges counters by request."""
-        device_key = self.problem.eligibility.device_key(device)
-        if device_key not in self.known:
-            charges = list(self._charges(device))
-            self.known[device_key] = bool(charges), any(charge.counters for charge in charges)
-        return self.known[device_key]
+    def counters(self, device: int) -> Iterator[int]:
+        """The counters that are charged by request."""
+        if any(charge.counters for charge in self.of(device)):
+            yield from (counter for charge in self._asked(device) for counter, _ in charge.counters)
 
-    def _charges(self, device: int) -> Iterator[Charge]:
-        offers = self.problem.eligibility
+    def _asked(self, device: int) -> Iterator[Charge]:
+        offers = self.eligibility
         for alternative in self.alternatives:
             charge = offers.charge(alternative, device) if offers.selects(alternative, device) is True else None
             if charge is not None:
                 yield charge
-
-    def _keys(self, device: int) -> Iterator[Hashable]:
-        """What the device has in common with those that it is not apart from."""
-        yield from self.problem.devices[device].resources
-        if self._look(device)[1]:
-            yield from (("counter", number) for charge in self._charges(device) for number, _ in charge.counters)

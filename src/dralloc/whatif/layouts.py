@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, repeat
 
 from dralloc.check import check
@@ -11,9 +12,9 @@ from dralloc.names import DeviceID
 from dralloc.problem import Demand, Problem
 from dralloc.solution import Grant, Placement, Solution
 from dralloc.solvers.cpsat import Options, solve
-from dralloc.whatif.copies import copies
+from dralloc.whatif.copies import by_demand, replicated
 from dralloc.whatif.models.layout_choice import Choice, UnitLayouts, choose_layouts
-from dralloc.whatif.partitions import Layout, SingleRequest, Unit, Workshop
+from dralloc.whatif.partitions import Layout, PartitionCatalog, Unit
 
 __all__ = ["LayoutComparison", "LayoutPlan", "UnitClass", "compare"]
 
@@ -76,11 +77,7 @@ class LayoutComparison:
 
 
 def compare(
-    problem: Problem,
-    demands: Sequence[Demand],
-    singles: Sequence[SingleRequest],
-    needs: Sequence[int],
-    options: Options | None = None,
+    problem: Problem, demands: Sequence[Demand], needs: Sequence[int], options: Options | None = None
 ) -> LayoutComparison:
     """Find the best layouts for so many of each demand.
 
@@ -88,51 +85,44 @@ def compare(
     ----------
     problem
         Nothing of it is in use.
-    singles
-        What each demand asks for.
+    demands
+        Each asks for one device.
 
     Raises
     ------
     DrallocError
         A partition can be shared, or a unit has too many layouts.
     """
-    return _Comparison(problem, demands, Workshop(problem, demands, singles), tuple(needs), options).run()
+    catalog = PartitionCatalog(problem, demands)
+    groups: dict[Hashable, list[Unit]] = {}
+    for unit in catalog.units:
+        groups.setdefault(unit.key, []).append(unit)
+    layouts = [catalog.layouts(members[0]) for members in groups.values()]
+    return _Comparison(catalog, tuple(needs), list(groups.values()), layouts, options).run()
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Comparison:
-    problem: Problem
-    demands: Sequence[Demand]
-    workshop: Workshop
+    """Classes of equal units, with the layouts that each of them can have."""
+
+    catalog: PartitionCatalog
     needs: tuple[int, ...]
+    classes: Sequence[Sequence[Unit]]
+    layouts: Sequence[tuple[Layout, ...]]
     options: Options | None
-    classes: list[list[Unit]] = field(default_factory=list)
-    layouts: list[tuple[Layout, ...]] = field(default_factory=list)
 
     def run(self) -> LayoutComparison:
-        groups: dict[Hashable, list[Unit]] = {}
-        for unit in self.workshop.units:
-            groups.setdefault(unit.key, []).append(unit)
-        self.classes = list(groups.values())
-        self.layouts = [self.workshop.layouts(units[0]) for units in self.classes]
-        on_demand, bound = self._on_demand()
+        best = solve(self._wanted, self.options)
+        check(self._wanted, best)
         units = tuple(UnitClass(len(members), self._names(members[0].devices)) for members in self.classes)
-        return LayoutComparison(units, on_demand, bound, tuple(self._plans()))
+        return LayoutComparison(units, self._served(best.placements), best.tiers[0].bound, tuple(self._plans()))
 
-    def _crowded(self) -> Problem:
-        groups = (copies(demand, need) for demand, need in zip(self.demands, self.needs, strict=True))
-        return replace(self.problem, demands=tuple(chain.from_iterable(groups)))
+    @cached_property
+    def _wanted(self) -> Problem:
+        return replicated(self.catalog.problem, self.catalog.demands, self.needs)
 
-    def _on_demand(self) -> tuple[tuple[int, ...], int]:
-        problem = self._crowded()
-        best = solve(problem, self.options)
-        check(problem, best)
-        return self._counted(best.placements), best.tiers[0].bound
-
-    def _counted(self, placements: Sequence[Placement]) -> tuple[int, ...]:
-        owners = [demand for demand, need in enumerate(self.needs) for _ in range(need)]
-        served = [owners[placement.demand] for placement in placements]
-        return tuple(served.count(demand) for demand in range(len(self.needs)))
+    def _served(self, placements: Sequence[Placement]) -> tuple[int, ...]:
+        return tuple(map(len, by_demand(placements, self.needs)))
 
     def _plans(self) -> Iterator[LayoutPlan]:
         """With one layout, with two, ... and with any number, as long as more are better."""
@@ -153,48 +143,46 @@ class _Comparison:
             UnitLayouts(len(members), tuple(layout.numbers for layout in layouts))
             for members, layouts in zip(self.classes, self.layouts, strict=True)
         ]
-        types = list(self.workshop.types)
-        choice = choose_layouts(units, types, self.needs, limit, self.options)
+        choice = choose_layouts(units, list(self.catalog.types), self.needs, limit, self.options)
         if choice is None:
             return None
-        placements = sorted(self._placements(choice), key=lambda placement: placement.demand)
-        check(self._crowded(), Solution(tuple(placements)))
+        placements = tuple(sorted(self._placements(choice), key=lambda placement: placement.demand))
+        check(self._wanted, Solution(placements))
         used = (
             (number, self._names(members[0].devices[place] for place in layout.places), times)
             for number, (members, layouts, row) in enumerate(zip(self.classes, self.layouts, choice.times, strict=True))
             for layout, times in zip(layouts, row, strict=True)
             if times
         )
-        served = self._counted(placements)
+        served = self._served(placements)
         assert list(served) == [sum(row) for row in choice.served], "every partition that serves is there"
         return LayoutPlan(limit, tuple(sorted(used, key=lambda each: (each[0], -each[2]))), served, choice.bound)
 
     def _names(self, devices: Iterable[int]) -> tuple[DeviceID, ...]:
-        return tuple(self.problem.devices[device].id for device in devices)
+        return tuple(self.catalog.problem.devices[device].id for device in devices)
 
     def _placements(self, choice: Choice) -> Iterator[Placement]:
         """Lay the units out, and let their partitions serve."""
-        parts: list[list[int]] = [[] for _ in self.workshop.types]
+        parts: list[list[int]] = [[] for _ in self.catalog.types]
         for members, layouts, row in zip(self.classes, self.layouts, choice.times, strict=True):
-            wanted = chain.from_iterable(repeat(layout, times) for layout, times in zip(layouts, row, strict=True))
+            wanted = chain.from_iterable(map(repeat, layouts, row))
             for unit, layout in zip(members, wanted, strict=True):
                 for place in layout.places:
                     parts[unit.types[place]].append(unit.devices[place])
         first = 0
         for demand, (need, row) in enumerate(zip(self.needs, choice.served, strict=True)):
-            numbers = iter(range(first, first + need))
-            for type_, served in enumerate(row):
-                for _ in range(served):
-                    yield self._placement(next(numbers), demand, parts[type_].pop())
+            serving = chain.from_iterable(repeat(own, served) for own, served in enumerate(row))
+            for number, own in enumerate(serving, first):
+                yield self._placement(number, demand, parts[own].pop())
             first += need
 
     def _placement(self, number: int, demand: int, device: int) -> Placement:
-        picked = self.workshop.pick(demand, device)
+        picked = self.catalog.pick(demand, device)
         assert picked is not None, "a type serves the demand"
         node, rank = picked
-        single = self.workshop.singles[demand]
+        single = self.catalog.singles[demand]
         grants = tuple(
             (Grant(single.request, rank, device),) if claim == single.claim else ()
-            for claim in range(len(self.demands[demand].claims))
+            for claim in range(len(self.catalog.demands[demand].claims))
         )
         return Placement(number, node, grants)

@@ -17,7 +17,7 @@ from dralloc.timing import phase
 from dralloc.whatif.document import PartitionLayoutDocument
 from dralloc.whatif.layouts import LayoutComparison, LayoutPlan, UnitClass, compare
 from dralloc.whatif.mix_entries import MixEntry
-from dralloc.whatif.partitions import SingleRequest, read_single
+from dralloc.whatif.partitions import read_single
 from dralloc.whatif.workload_mix import WorkloadMix, workload_mix
 
 __all__ = ["LayoutPlan", "PartitionLayout", "UnitClass", "partition_layout"]
@@ -110,26 +110,23 @@ def partition_layout(
     with phase(timings, "compile"):
         mix = workload_mix(cluster.including(options.include), asked, options)
     with phase(timings, "layouts"):
-        mix, singles = _of_one_device(mix, strict=bool(asked))
-        found = compare(mix.problem, mix.demands, singles, mix.numbers, options)
+        mix = _of_one_device(mix, strict=bool(asked))
+        found = compare(mix.problem, mix.demands, mix.numbers, options)
     wanted = tuple(zip(mix.titles, mix.numbers, strict=True))
     return PartitionLayout(
         found.units, found.on_demand, found.bound, found.plans, mix=wanted, left_out=mix.left_out, timings=timings
     )
 
 
-def _of_one_device(mix: WorkloadMix, *, strict: bool) -> tuple[WorkloadMix, list[SingleRequest]]:
-    """The demands for one device, and what they ask for; others are an error, or left out."""
-    singles: list[SingleRequest] = []
+def _of_one_device(mix: WorkloadMix, *, strict: bool) -> WorkloadMix:
+    """The demands for one device; others are an error, or left out."""
     for place, demand in reversed(list(enumerate(mix.demands))):
-        single = read_single(demand)
-        if single is not None:
-            singles.insert(0, single)
+        if read_single(demand) is not None:
             continue
         if strict:
             raise DrallocError(f"{mix.titles[place]}: {_RULE}")
         mix = mix.without(place, _RULE)
-    return mix, singles
+    return mix
 
 
 def _title(plan: LayoutPlan) -> str:

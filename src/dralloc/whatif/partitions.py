@@ -7,26 +7,25 @@ the same demands are of one type, and layouts with as many of each type are one.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import networkx as nx
-
 from dralloc.errors import DrallocError
-from dralloc.problem import Alternative, Charge, Demand, Problem, Resource
-from dralloc.problem.equivalence import device_traits
+from dralloc.problem import Alternative, Charge, Demand, Problem
+from dralloc.problem.eligibility import EligibilityTable
+from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.ledger import Ledger
+from dralloc.problem.subproblem import cut, separated
 
-__all__ = ["Layout", "SingleRequest", "Unit", "Workshop", "read_single"]
+__all__ = ["Layout", "PartitionCatalog", "SingleRequest", "Unit", "read_single"]
 
 _MOST_STATES: Final = 200_000
 """More combinations of partitions are not listed."""
 
-Numbers = tuple[int, ...]
-
 _NOTHING: Final = Charge()
+
+Numbers = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +66,15 @@ def read_single(demand: Demand) -> SingleRequest | None:
     return found[0]
 
 
-class Workshop:
-    """Finds the units of a problem, of which only the inventory is looked at, and their layouts.
+class PartitionCatalog:
+    """The units of a problem, and their layouts.
 
     Parameters
     ----------
     problem
         Nothing of it is in use.
     demands
-        Who is to be served.
-    singles
-        What each asks for.
+        Who is to be served; each asks for one device.
 
     Raises
     ------
@@ -85,44 +82,34 @@ class Workshop:
         Some partition can be shared, or what it takes depends on who asks.
     """
 
-    def __init__(self, problem: Problem, demands: Sequence[Demand], singles: Sequence[SingleRequest]) -> None:
+    def __init__(self, problem: Problem, demands: Sequence[Demand]) -> None:
         self.problem = problem
         self.demands = demands
-        self.singles = singles
-        self.homes = self._homes()
+        self.singles = [one for demand in demands if (one := read_single(demand))]
+        self.homes: dict[int, list[int]] = {}
+        """By device the nodes that reach it."""
+        for number, node in enumerate(problem.nodes):
+            for device in node.devices():
+                if problem.on_node(device, number):
+                    self.homes.setdefault(device, []).append(number)
         self.types: dict[frozenset[int], int] = {}
         self.units = tuple(self._units())
-        self._ledger = Ledger(problem)
-        self._layouts: dict[Hashable, tuple[Layout, ...]] = {}
-
-    def _homes(self) -> dict[int, list[int]]:
-        """By device the nodes that reach it."""
-        homes: dict[int, list[int]] = {}
-        for number, node in enumerate(self.problem.nodes):
-            for device in node.devices():
-                if self.problem.on_node(device, number):
-                    homes.setdefault(device, []).append(number)
-        return homes
 
     def pick(self, demand: int, device: int) -> tuple[int, int] | None:
         """The node and the first alternative with which a demand can have a device; None if it cannot."""
         offers, allowed = self.problem.eligibility, self.demands[demand].nodes
         home = next((node for node in self.homes[device] if allowed is None or node in allowed), None)
-        if home is None or self._is_void(demand):
+        if home is None or self.demands[demand].is_defective:
             return None
         for rank, one in enumerate(self.singles[demand].alternatives):
             if offers.selects(one.index, device) is True and offers.admits(one.index, device):
                 charge = offers.charge(one.index, device)
-                if charge is not None and self._agrees(demand, one, device):
+                if charge is not None and self._has_compared(demand, one, device):
                     self._refuse_sharing(device, shared=bool(charge.capacity or charge.counters))
                     return home, rank
         return None
 
-    def _is_void(self, demand: int) -> bool:
-        claims = self.demands[demand].claims
-        return any(claim.defect for claim in claims) or any(one.defect for one in self.singles[demand].alternatives)
-
-    def _agrees(self, demand: int, alternative: Alternative, device: int) -> bool:
+    def _has_compared(self, demand: int, alternative: Alternative, device: int) -> bool:
         """Whether the device has the attributes that constraints compare."""
         constraints = self.demands[demand].claims[self.singles[demand].claim].constraints
         known = self.problem.devices[device].attributes
@@ -136,71 +123,66 @@ class Workshop:
             )
 
     def _units(self) -> Iterator[Unit]:
-        types = {device: self._type(device) for device in self.homes}
-        graph: nx.Graph[Resource] = nx.Graph()
-        for device, kind in types.items():
-            if kind is not None:
-                graph.add_edges_from((("device", device), one) for one in self.problem.devices[device].resources)
-        for members in nx.connected_components(graph):
-            devices = tuple(sorted(number for sort, number in members if sort == "device"))
-            kinds = tuple(kind for device in devices if (kind := types[device]) is not None)
-            yield Unit(devices, kinds, (kinds, *self._shape(devices)))
+        types = {device: found for device in self.homes if (found := self._type(device)) is not None}
+        for members in separated(self.problem, types):
+            devices = tuple(sorted(members))
+            own = tuple(types[device] for device in devices)
+            yield Unit(devices, own, (own, inventory_key(self._part(devices))))
 
     def _type(self, device: int) -> int | None:
         serves = frozenset(demand for demand in range(len(self.demands)) if self.pick(demand, device))
         return self.types.setdefault(serves, len(self.types)) if serves else None
 
-    def _shape(self, devices: Sequence[int]) -> tuple[Hashable, ...]:
-        """What each device takes of counters that are numbered as they appear, and what there is of them."""
-        numbers: dict[Resource, int] = {}
-
-        def number(sort: str, index: int) -> int:
-            return numbers.setdefault((sort, index), len(numbers))
-
-        views = [self.problem.devices[device] for device in devices]
-        traits = tuple([(number("slot", view.slot), device_traits(view, number)) for view in views])
-        return traits, tuple(self.problem.counters[index].free for sort, index in numbers if sort == "counter")
+    def _part(self, devices: Sequence[int]) -> Problem:
+        """The devices of a unit as an inventory of their own."""
+        drawn = dict.fromkeys(counter for device in devices for counter, _ in self.problem.devices[device].consumes)
+        return cut(self.problem, (), devices=devices, counters=drawn, eligibility=EligibilityTable({})).problem
 
     def layouts(self, unit: Unit) -> tuple[Layout, ...]:
-        """All layouts of a unit: those of equal units are found once.
+        """All layouts of a unit.
 
         Raises
         ------
         DrallocError
             They are too many.
         """
-        if unit.key not in self._layouts:
-            self._layouts[unit.key] = tuple(self._list(unit))
-        return self._layouts[unit.key]
-
-    def _list(self, unit: Unit) -> list[Layout]:
-        examples: dict[Numbers, tuple[int, ...]] = {}
-        for number, places in enumerate(self._sets(unit)):
-            if number >= _MOST_STATES:
+        ledger = Ledger(self._part(unit.devices))
+        nothing = (0,) * len(self.types)
+        found: dict[tuple[Numbers, Hashable], tuple[int, ...]] = {(nothing, _state_with(ledger, ())): ()}
+        for place, own in enumerate(unit.types):
+            for (numbers, _), places in list(found.items()):
+                after = _state_with(ledger, (*places, place))
+                if after is not None:
+                    more = (*numbers[:own], numbers[own] + 1, *numbers[own + 1 :])
+                    found.setdefault((more, after), (*places, place))
+            if len(found) > _MOST_STATES:
                 name = self.problem.devices[unit.devices[0]].id
                 raise DrallocError(f"device {name}: more than {_MOST_STATES} sets of its partitions can exist together")
-            counts = Counter(unit.types[place] for place in places)
-            examples.setdefault(tuple(counts[kind] for kind in range(len(self.types))), tuple(reversed(places)))
-        return [Layout(numbers, examples[numbers]) for numbers in _largest(list(examples))]
+        examples: dict[Numbers, tuple[int, ...]] = {}
+        for (numbers, _), places in found.items():
+            examples.setdefault(numbers, places)
+        return tuple(Layout(numbers, examples[numbers]) for numbers in _largest(list(examples)))
 
-    def _sets(self, unit: Unit) -> Iterator[Sequence[int]]:
-        """Every set of partitions of a unit, by places, that can exist together: depth first, the last ones first."""
-        devices = [self.problem.devices[device] for device in unit.devices]
-        taken: list[int] = []
-        untried = [len(devices)]
-        yield taken
-        while untried:
-            untried[-1] -= 1
-            place = untried[-1]
-            if place < 0:
-                untried.pop()
-                if taken:
-                    self._ledger.revoke(devices[taken.pop()], _NOTHING, share=False)
-            elif self._ledger.fits(devices[place], _NOTHING):
-                self._ledger.enter(devices[place], _NOTHING, share=False)
-                taken.append(place)
-                untried.append(place)
-                yield taken
+
+def _state_with(ledger: Ledger, places: Sequence[int]) -> Hashable | None:
+    """All that matters for others once these devices are in use, all but the last of which fit; None if that does not.
+
+    Afterwards the ledger is as before.
+    """
+    devices = [ledger.problem.devices[place] for place in places]
+    entered = []
+    state = None
+    for device in devices:
+        if device is devices[-1] and not ledger.fits(device, _NOTHING):
+            break
+        ledger.enter(device, _NOTHING, share=False)
+        entered.append(device)
+    else:
+        several = frozenset(ledger.held & ledger.problem.several_versions)
+        state = tuple(ledger.free), several, frozenset(ledger.common_groups().items())
+    for device in entered:
+        ledger.revoke(device, _NOTHING, share=False)
+    return state
 
 
 def _largest(vectors: Sequence[Numbers]) -> list[Numbers]:

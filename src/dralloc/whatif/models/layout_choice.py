@@ -76,15 +76,22 @@ def choose_layouts(
     None if the time limit leaves no answer.
     """
     model = cp_model.CpModel()
-    times = [[model.new_int_var(0, each.size, "") for _ in each.layouts] for each in units]
+    times = [
+        [model.new_int_var(0, each.size, f"times[{place},{layout}]") for layout in range(len(each.layouts))]
+        for place, each in enumerate(units)
+    ]
     for each, numbers in zip(units, times, strict=True):
         model.add(cp_model.LinearExpr.sum(numbers) == each.size)
         if limit is not None and limit < len(numbers):
             _limit(model, numbers, each.size, limit)
     served = [
-        [model.new_int_var(0, need if want in serves else 0, "") for serves in types] for want, need in enumerate(needs)
+        [
+            model.new_int_var(0, need if demand in serves else 0, f"served[{demand},{place}]")
+            for place, serves in enumerate(types)
+        ]
+        for demand, need in enumerate(needs)
     ]
-    missed = [model.new_int_var(0, need, "") for need in needs]
+    missed = [model.new_int_var(0, need, f"missed[{demand}]") for demand, need in enumerate(needs)]
     for need, gets, misses in zip(needs, served, missed, strict=True):
         model.add(cp_model.LinearExpr.sum([*gets, misses]) == need)
     flat = [
@@ -112,7 +119,7 @@ def choose_layouts(
 
 
 def _limit(model: cp_model.CpModel, numbers: Sequence[cp_model.IntVar], size: int, limit: int) -> None:
-    used = [model.new_bool_var("") for _ in numbers]
+    used = [model.new_bool_var(f"used[{number}]") for number in numbers]
     for number, one in zip(numbers, used, strict=True):
         model.add(number <= size * one)
     model.add(cp_model.LinearExpr.sum(used) <= limit)

@@ -111,8 +111,8 @@ class Exchange:
 
     def _terms(self, model: Model) -> list[Term]:
         found: list[Term] = []
-        for literal, cost in self._move_options(model):
-            moved = model.cp.new_bool_var("moved")
+        for number, (literal, cost) in enumerate(self._move_options(model)):
+            moved = model.cp.new_bool_var(f"moved[{number}]")
             model.cp.add(moved == ~literal)
             found.append((moved, cost))
         return found

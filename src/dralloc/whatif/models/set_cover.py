@@ -87,7 +87,7 @@ def prices(columns: Sequence[CoverColumn], needs: Sequence[int]) -> tuple[int, .
 def _model(columns: Sequence[CoverColumn], needs: Sequence[int]) -> tuple[cp_model.CpModel, list[Term]]:
     """The rows, one for each need, and the cost."""
     model = cp_model.CpModel()
-    times = [model.new_int_var(0, _most(column, needs), "") for column in columns]
+    times = [model.new_int_var(0, _most(each, needs), f"times[{place}]") for place, each in enumerate(columns)]
     for place, need in enumerate(needs):
         brought = [column.brings[place] for column in columns]
         model.add(cp_model.LinearExpr.weighted_sum(times, brought) >= need)

@@ -51,7 +51,10 @@ def best_sum(
         What all is worth is beyond what the solver can tell apart.
     """
     model = cp_model.CpModel()
-    taken = [[model.new_int_var(0, each.times, "") for _ in each.vectors] for each in sets]
+    taken = [
+        [model.new_int_var(0, each.times, f"taken[{place},{vector}]") for vector in range(len(each.vectors))]
+        for place, each in enumerate(sets)
+    ]
     for row, each in zip(taken, sets, strict=True):
         model.add(cp_model.LinearExpr.sum(row) == each.times)
     vectors = [vector for each in sets for vector in each.vectors]

@@ -12,6 +12,6 @@ from __future__ import annotations
 
 from dralloc.whatif.moves.migration import Migration, MovableClaim, MoveOption
 from dralloc.whatif.moves.rearrange import MigrationPlan, rearrange
-from dralloc.whatif.moves.steps import Action, Step, replay
+from dralloc.whatif.moves.steps import Action, MigrationStep, replay
 
-__all__ = ["Action", "Migration", "MigrationPlan", "MovableClaim", "MoveOption", "Step", "rearrange", "replay"]
+__all__ = ["Action", "Migration", "MigrationPlan", "MigrationStep", "MovableClaim", "MoveOption", "rearrange", "replay"]

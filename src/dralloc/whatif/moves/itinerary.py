@@ -10,7 +10,7 @@ from dralloc.report import Line, Table, folded
 from dralloc.whatif.document import ClaimMove, StepFields
 from dralloc.whatif.moves.cluster_migration import ClusterMigration
 from dralloc.whatif.moves.rearrange import MigrationPlan
-from dralloc.whatif.moves.steps import Step
+from dralloc.whatif.moves.steps import MigrationStep
 
 __all__ = ["Itinerary"]
 
@@ -29,7 +29,7 @@ class Itinerary:
             claims = [*self._moved(step), *self._admitted(step)]
             yield StepFields(step=number, action=step.action, claims=claims)
 
-    def _moved(self, step: Step) -> Iterator[ClaimMove]:
+    def _moved(self, step: MigrationStep) -> Iterator[ClaimMove]:
         for move in step.moves:
             gains = {key: (node, devices) for key, node, devices in move.gains()} if step.placements else {}
             for number in move.option.movers:
@@ -43,7 +43,7 @@ class Itinerary:
                     to=self._devices(devices),
                 )
 
-    def _admitted(self, step: Step) -> Iterator[ClaimMove]:
+    def _admitted(self, step: MigrationStep) -> Iterator[ClaimMove]:
         moved = sum(len(move.demands) for move in step.moves) if step.placements else 0
         for demand, placement in zip(step.demands[moved:], step.placements[moved:], strict=True):
             for claim, grants in zip(demand.claims, placement.grants, strict=True):

@@ -14,7 +14,7 @@ from dralloc.whatif.moves.greedy import greedy_moves
 from dralloc.whatif.moves.migration import Migration
 from dralloc.whatif.moves.migration_problem import MigrationProblem
 from dralloc.whatif.moves.order import Order
-from dralloc.whatif.moves.steps import Move, Step, find_order, replay, steps_of
+from dralloc.whatif.moves.steps import MigrationStep, Move, find_order, replay, steps_of
 
 __all__ = ["MigrationPlan", "rearrange"]
 
@@ -44,7 +44,7 @@ class MigrationPlan:
         ``weight``, ``moves`` and ``alternatives``, with bounds.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[MigrationStep, ...]
     moves: tuple[Move, ...]
     admitted: tuple[int, ...]
     restarts: int

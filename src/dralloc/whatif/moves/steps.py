@@ -17,7 +17,7 @@ from dralloc.whatif.moves.migration import Migration, MoveOption
 from dralloc.whatif.moves.order import Order, Phase, shortest_order
 from dralloc.whatif.moves.stay_options import broken
 
-__all__ = ["Action", "Move", "Step", "find_order", "replay", "steps_of"]
+__all__ = ["Action", "MigrationStep", "Move", "find_order", "replay", "steps_of"]
 
 
 class Action(StrEnum):
@@ -54,7 +54,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MigrationStep:
     """A step of a plan.
 
     Parameters
@@ -102,7 +102,9 @@ def _taken(problem: Problem, demands: Sequence[Demand], placements: Sequence[Pla
         yield from holdings_of(whole, placement)
 
 
-def steps_of(order: Order, moves: Sequence[Move], admitted: Sequence[tuple[Demand, Placement]]) -> tuple[Step, ...]:
+def steps_of(
+    order: Order, moves: Sequence[Move], admitted: Sequence[tuple[Demand, Placement]]
+) -> tuple[MigrationStep, ...]:
     """The plan: the moves in order, then whatever is admitted, in one step."""
     steps = []
     stopped: set[int] = set()
@@ -111,19 +113,21 @@ def steps_of(order: Order, moves: Sequence[Move], admitted: Sequence[tuple[Deman
         demands = tuple(demand for move in chosen for demand in move.demands)
         placements = _numbered(placement for move in chosen for placement in move.placements)
         action = _action(phase, stopped)
-        steps.append(Step(action, chosen, demands, placements) if phase.starts else Step(action, chosen))
+        steps.append(
+            MigrationStep(action, chosen, demands, placements) if phase.starts else MigrationStep(action, chosen)
+        )
         stopped.update(phase.moves if phase.stops else ())
     return _with_admitted(steps, admitted, as_one=any(phase.as_one for phase in order.phases))
 
 
 def _with_admitted(
-    steps: list[Step], admitted: Sequence[tuple[Demand, Placement]], *, as_one: bool
-) -> tuple[Step, ...]:
+    steps: list[MigrationStep], admitted: Sequence[tuple[Demand, Placement]], *, as_one: bool
+) -> tuple[MigrationStep, ...]:
     if not admitted:
         return tuple(steps)
     demands, placed = zip(*admitted, strict=True)
     if not as_one:
-        return (*steps, Step(Action.ADMIT, (), demands, _numbered(placed)))
+        return (*steps, MigrationStep(Action.ADMIT, (), demands, _numbered(placed)))
     last = steps[-1]
     every = _numbered((*last.placements, *placed))
     return (*steps[:-1], replace(last, demands=(*last.demands, *demands), placements=every))
@@ -139,7 +143,7 @@ def _numbered(placements: Iterable[Placement]) -> tuple[Placement, ...]:
     return tuple(replace(placement, demand=number) for number, placement in enumerate(placements))
 
 
-def replay(migration: Migration, steps: Sequence[Step]) -> None:
+def replay(migration: Migration, steps: Sequence[MigrationStep]) -> None:
     """Go through the steps, and let the checker look at each beside everything that is held at that moment.
 
     Raises
@@ -159,5 +163,5 @@ def replay(migration: Migration, steps: Sequence[Step]) -> None:
             _release(migration, ledger, step)
 
 
-def _release(migration: Migration, ledger: ClaimLedger, step: Step) -> None:
+def _release(migration: Migration, ledger: ClaimLedger, step: MigrationStep) -> None:
     ledger.release(migration.movers[number].key for number in step.movers)
