@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from dralloc.api import DEFAULT_NAMESPACE, ExactDeviceRequest, Namespace
 from dralloc.api.disclosure import ADMIN_LABEL
 from dralloc.validate.places import EXACT
-from dralloc.validate.rule import Issue, Part, ValidationContext, error, info
+from dralloc.validate.rule import Issue, Part, ValidationContext, errors, remarks
 
 __all__ = ["RULES"]
 
@@ -44,12 +44,12 @@ def _unknown(asked: _AdminRequest, at: str) -> Iterator[Issue]:
 
 
 RULES: Final = (
-    error("admin-access", _admin_requests, _allowed, "Admin access is for namespaces with its label.", _ORIGIN),
-    info(
-        "admin-access-unknown",
+    *errors(
+        _admin_requests, ("admin-access", _allowed, "Admin access is for namespaces with its label."), origin=_ORIGIN
+    ),
+    *remarks(
         _admin_requests,
-        _unknown,
-        "Whether a namespace allows admin access is not known.",
-        _ORIGIN,
+        ("admin-access-unknown", _unknown, "Whether a namespace allows admin access is not known."),
+        origin=_ORIGIN,
     ),
 )

@@ -11,7 +11,7 @@ from dralloc.quantity import parse_quantity
 from dralloc.validate.checks import named
 from dralloc.validate.names import node_resource_name
 from dralloc.validate.places import DEVICES
-from dralloc.validate.rule import Issue, Part, ValidationContext, error
+from dralloc.validate.rule import Issue, Part, ValidationContext, errors
 
 __all__ = ["RULES"]
 
@@ -102,12 +102,26 @@ def _not_negative(overhead: _Fields, at: str) -> Iterator[Issue]:
 
 
 RULES: Final = (
-    error("node-resource-name", DEVICES, _name, "Resources are cpu, memory or hugepages-<size>.", _ORIGIN),
-    error("node-resource-empty", _entries, _says_something, "A resource has a mapping or an overhead.", _ORIGIN),
-    error("node-resource-capacity", DEVICES, _capacity_key, "capacityKey is a capacity of the device.", _ORIGIN),
-    error("node-resource-pair", _mappings, _together, "capacityKey and capacityMultiplier come together.", _ORIGIN),
-    error("node-resource-one-of", _mappings, _one_of, "A mapping follows a capacity or the devices.", _ORIGIN),
-    error("node-resource-multiplier", _mappings, _positive, "Multipliers are greater than zero.", _ORIGIN),
-    error("node-overhead-empty", _overheads, _overhead, "An overhead is per pod or per container.", _ORIGIN),
-    error("node-overhead-negative", _overheads, _not_negative, "Overheads are not negative.", _ORIGIN),
+    *errors(
+        DEVICES,
+        ("node-resource-name", _name, "Resources are cpu, memory or hugepages-<size>."),
+        ("node-resource-capacity", _capacity_key, "capacityKey is a capacity of the device."),
+        origin=_ORIGIN,
+    ),
+    *errors(
+        _entries, ("node-resource-empty", _says_something, "A resource has a mapping or an overhead."), origin=_ORIGIN
+    ),
+    *errors(
+        _mappings,
+        ("node-resource-pair", _together, "capacityKey and capacityMultiplier come together."),
+        ("node-resource-one-of", _one_of, "A mapping follows a capacity or the devices."),
+        ("node-resource-multiplier", _positive, "Multipliers are greater than zero."),
+        origin=_ORIGIN,
+    ),
+    *errors(
+        _overheads,
+        ("node-overhead-empty", _overhead, "An overhead is per pod or per container."),
+        ("node-overhead-negative", _not_negative, "Overheads are not negative."),
+        origin=_ORIGIN,
+    ),
 )

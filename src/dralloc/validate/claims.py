@@ -9,14 +9,11 @@ from dralloc.api import DeviceClaim, DeviceConstraint
 from dralloc.validate.checks import choice, distinct, form, keys, limit
 from dralloc.validate.names import Judge, before_137, dns_label, dns_subdomain, fully_qualified_name, qualified_name
 from dralloc.validate.places import DETAILS, REQUESTS, SPECS, Details
-from dralloc.validate.rule import Check, Issue, error, warning
+from dralloc.validate.rule import Check, Issue, errors, warnings
 
 __all__ = ["MAX_REQUESTS", "RULES", "refers", "request_names"]
 
 MAX_REQUESTS: Final = 32
-MAX_CONSTRAINTS: Final = 32
-MAX_CONFIGS: Final = 32
-MAX_ALTERNATIVES: Final = 8
 MAX_RESULTS: Final = 32
 
 
@@ -90,74 +87,64 @@ _CONSTRAINTS: Final = SPECS / "constraints[]"
 _FIRST: Final = "firstAvailable"
 
 RULES: Final = (
-    error("request-limit", SPECS, limit(MAX_REQUESTS, "requests", "requests"), "A claim has at most 32 requests."),
-    error("request-unique", SPECS, distinct("requests", "name"), "The names of a claim's requests differ."),
-    error("request-name", REQUESTS, form("name", dns_label), "A request's name is a DNS label."),
-    error(
-        "alternative-limit",
+    *errors(
+        SPECS,
+        ("request-limit", limit(MAX_REQUESTS, "requests", "requests"), "A claim has at most 32 requests."),
+        ("request-unique", distinct("requests", "name"), "The names of a claim's requests differ."),
+        ("constraint-limit", limit(32, "constraints", "constraints"), "A claim has at most 32 constraints."),
+        ("config-limit", limit(32, "config", "configurations"), "A claim has at most 32 configurations."),
+        ("constraint-request", _constraint_references, "Constraints name requests of the claim."),
+        ("config-request", _config_references, "Configurations name requests of the claim."),
+    ),
+    *errors(
         REQUESTS,
-        limit(MAX_ALTERNATIVES, _FIRST, "alternatives"),
-        "A request has at most 8 alternatives.",
+        ("request-name", form("name", dns_label), "A request's name is a DNS label."),
+        ("alternative-limit", limit(8, _FIRST, "alternatives"), "A request has at most 8 alternatives."),
+        ("alternative-unique", distinct(_FIRST, "name"), "The names of a request's alternatives differ."),
     ),
-    error("alternative-unique", REQUESTS, distinct(_FIRST, "name"), "The names of a request's alternatives differ."),
-    error(
-        "alternative-name",
+    *errors(
         REQUESTS / "firstAvailable[]",
-        form("name", dns_label),
-        "An alternative's name is a DNS label.",
+        ("alternative-name", form("name", dns_label), "An alternative's name is a DNS label."),
     ),
-    error(
-        "request-class", DETAILS, form("deviceClassName", dns_subdomain), "A request names a class, a DNS subdomain."
-    ),
-    error(
-        "request-mode",
+    *errors(
         DETAILS,
-        choice("allocationMode", ("All", "ExactCount")),
-        "The allocation mode is All or ExactCount.",
+        ("request-class", form("deviceClassName", dns_subdomain), "A request names a class, a DNS subdomain."),
+        ("request-mode", choice("allocationMode", ("All", "ExactCount")), "The allocation mode is All or ExactCount."),
+        ("request-count", _count, "A request is for at least one device."),
+        ("request-count-of-all", _count_of_all, "With allocationMode All there is no count."),
     ),
-    error("request-count", DETAILS, _count, "A request is for at least one device."),
-    error("request-count-of-all", DETAILS, _count_of_all, "With allocationMode All there is no count."),
-    error(
-        "constraint-limit",
-        SPECS,
-        limit(MAX_CONSTRAINTS, "constraints", "constraints"),
-        "A claim has at most 32 constraints.",
-    ),
-    error(
-        "config-limit", SPECS, limit(MAX_CONFIGS, "config", "configurations"), "A claim has at most 32 configurations."
-    ),
-    error(
-        "reference-limit",
+    *errors(
         _LISTS,
-        limit(MAX_REQUESTS, "requests", "requests"),
-        "A list of requests has at most 32 names.",
+        ("reference-limit", limit(MAX_REQUESTS, "requests", "requests"), "A list of requests has at most 32 names."),
+        ("reference-unique", distinct("requests"), "A list of requests names each once."),
     ),
-    error("reference-unique", _LISTS, distinct("requests"), "A list of requests names each once."),
-    error("constraint-request", SPECS, _constraint_references, "Constraints name requests of the claim."),
-    error("config-request", SPECS, _config_references, "Configurations name requests of the claim."),
-    error("constraint-kind", _CONSTRAINTS, _constraint_kind, "A constraint has an attribute to match or to differ."),
-    error(
-        "constraint-attribute", _CONSTRAINTS, _compared(fully_qualified_name), "A constraint's attribute has a domain."
-    ).before_137(_compared(before_137(fully_qualified_name))),
-    warning(
-        "constraint-both",
+    *errors(
         _CONSTRAINTS,
-        _constraint_both,
-        "Of matchAttribute and distinctAttribute only one counts.",
-        f"{_TYPES}, DeviceConstraint",
+        ("constraint-kind", _constraint_kind, "A constraint has an attribute to match or to differ."),
+        (
+            "constraint-attribute",
+            _compared(fully_qualified_name),
+            "A constraint's attribute has a domain.",
+            _compared(before_137(fully_qualified_name)),
+        ),
     ),
-    warning(
-        "request-capacity-name",
+    *warnings(
+        _CONSTRAINTS,
+        ("constraint-both", _constraint_both, "Of matchAttribute and distinctAttribute only one counts."),
+        origin=f"{_TYPES}, DeviceConstraint",
+    ),
+    *warnings(
         DETAILS / "capacity",
-        keys("requests", qualified_name),
-        "A requested capacity has a name that a capacity can have.",
-        f"{_TYPES}, QualifiedName",
+        (
+            "request-capacity-name",
+            keys("requests", qualified_name),
+            "A requested capacity has a name that a capacity can have.",
+        ),
+        origin=f"{_TYPES}, QualifiedName",
     ),
-    warning(
-        "request-result-limit",
+    *warnings(
         SPECS,
-        _result_limit,
-        "A claim gets at most 32 devices.",
-        f"{_TYPES}, AllocationResultsMaxSize",
+        ("request-result-limit", _result_limit, "A claim gets at most 32 devices."),
+        origin=f"{_TYPES}, AllocationResultsMaxSize",
     ),
 )

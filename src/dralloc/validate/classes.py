@@ -10,11 +10,9 @@ from dralloc.api import DeviceClass
 from dralloc.validate.checks import form, limit
 from dralloc.validate.names import extended_resource_name
 from dralloc.validate.places import CLASSES
-from dralloc.validate.rule import Issue, Part, ValidationContext, error, warning
+from dralloc.validate.rule import Issue, Part, ValidationContext, errors, warnings
 
 __all__ = ["RULES"]
-
-MAX_CONFIGS: Final = 32
 
 
 class _Shared(NamedTuple):
@@ -39,24 +37,26 @@ def _unique_resource(one: _Shared, at: str) -> Iterator[Issue]:
 
 
 RULES: Final = (
-    error(
-        "class-config-limit",
+    *errors(
         CLASSES,
-        limit(MAX_CONFIGS, "spec.config", "configurations"),
-        "A class has at most 32 configurations.",
+        ("class-config-limit", limit(32, "spec.config", "configurations"), "A class has at most 32 configurations."),
     ),
-    error(
-        "class-extended-resource",
+    *errors(
         CLASSES,
-        form("spec.extendedResourceName", extended_resource_name),
-        "extendedResourceName is an extended resource's name.",
-        "resource.k8s.io validation, validateDeviceClassSpec; KEP-5004",
+        (
+            "class-extended-resource",
+            form("spec.extendedResourceName", extended_resource_name),
+            "extendedResourceName is an extended resource's name.",
+        ),
+        origin="resource.k8s.io validation, validateDeviceClassSpec; KEP-5004",
     ),
-    warning(
-        "class-extended-resource-unique",
+    *warnings(
         _resources,
-        _unique_resource,
-        "An extended resource stands for one class; of several, the newest is used.",
-        "resource.k8s.io types, DeviceClassSpec; KEP-5004",
+        (
+            "class-extended-resource-unique",
+            _unique_resource,
+            "An extended resource stands for one class; of several, the newest is used.",
+        ),
+        origin="resource.k8s.io types, DeviceClassSpec; KEP-5004",
     ),
 )

@@ -7,62 +7,47 @@ from typing import Final
 from dralloc.validate.checks import distinct, form, forms, keys, limit, required
 from dralloc.validate.names import dns_label
 from dralloc.validate.places import CONSUMPTIONS, COUNTER_SETS, DEVICES, SLICES
-from dralloc.validate.rule import error
+from dralloc.validate.rule import errors
 
 __all__ = ["RULES"]
 
-MAX_SETS: Final = 8
 MAX_COUNTERS: Final = 32
-MAX_CONSUMPTIONS: Final = 2
-MAX_GROUPS: Final = 2
 _GROUPS: Final = "compatibilityGroups"
 
 RULES: Final = (
-    error(
-        "counter-set-limit",
+    *errors(
         SLICES,
-        limit(MAX_SETS, "sharedCounters", "counter sets"),
-        "A slice has at most 8 counter sets.",
+        ("counter-set-limit", limit(8, "sharedCounters", "counter sets"), "A slice has at most 8 counter sets."),
+        ("counter-set-unique", distinct("sharedCounters", "name"), "The names of a slice's counter sets differ."),
     ),
-    error(
-        "counter-set-unique", SLICES, distinct("sharedCounters", "name"), "The names of a slice's counter sets differ."
-    ),
-    error("counter-set-name", COUNTER_SETS, form("name", dns_label), "A counter set's name is a DNS label."),
-    error("counter-set-empty", COUNTER_SETS, required("counters"), "A counter set has counters."),
-    error(
-        "counter-limit",
+    *errors(
         COUNTER_SETS,
-        limit(MAX_COUNTERS, "counters", "counters"),
-        "A counter set has at most 32 counters.",
+        ("counter-set-name", form("name", dns_label), "A counter set's name is a DNS label."),
+        ("counter-set-empty", required("counters"), "A counter set has counters."),
+        ("counter-limit", limit(MAX_COUNTERS, "counters", "counters"), "A counter set has at most 32 counters."),
+        ("counter-name", keys("counters", dns_label), "A counter's name is a DNS label."),
     ),
-    error("counter-name", COUNTER_SETS, keys("counters", dns_label), "A counter's name is a DNS label."),
-    error(
-        "consumption-limit",
+    *errors(
         DEVICES,
-        limit(MAX_CONSUMPTIONS, "consumesCounters", "counter sets"),
-        "A device consumes counters of at most 2 sets.",
+        (
+            "consumption-limit",
+            limit(2, "consumesCounters", "counter sets"),
+            "A device consumes counters of at most 2 sets.",
+        ),
+        ("consumption-unique", distinct("consumesCounters", "counter_set"), "A device names each counter set once."),
     ),
-    error(
-        "consumption-unique",
-        DEVICES,
-        distinct("consumesCounters", "counter_set"),
-        "A device names each counter set once.",
-    ),
-    error("consumption-set", CONSUMPTIONS, form("counterSet", dns_label), "A counter set's name is a DNS label."),
-    error("consumption-empty", CONSUMPTIONS, required("counters"), "A consumption names counters."),
-    error(
-        "consumption-counter-limit",
+    *errors(
         CONSUMPTIONS,
-        limit(MAX_COUNTERS, "counters", "counters"),
-        "A consumption names at most 32 counters.",
+        ("consumption-set", form("counterSet", dns_label), "A counter set's name is a DNS label."),
+        ("consumption-empty", required("counters"), "A consumption names counters."),
+        (
+            "consumption-counter-limit",
+            limit(MAX_COUNTERS, "counters", "counters"),
+            "A consumption names at most 32 counters.",
+        ),
+        ("consumption-counter-name", keys("counters", dns_label), "A counter's name is a DNS label."),
+        ("compatibility-group-limit", limit(2, _GROUPS, "groups"), "A consumption has at most 2 groups."),
+        ("compatibility-group-unique", distinct(_GROUPS), "A consumption lists each group once."),
+        ("compatibility-group-name", forms(_GROUPS, dns_label), "A group's name is a DNS label."),
     ),
-    error("consumption-counter-name", CONSUMPTIONS, keys("counters", dns_label), "A counter's name is a DNS label."),
-    error(
-        "compatibility-group-limit",
-        CONSUMPTIONS,
-        limit(MAX_GROUPS, _GROUPS, "groups"),
-        "A consumption has at most 2 groups.",
-    ),
-    error("compatibility-group-unique", CONSUMPTIONS, distinct(_GROUPS), "A consumption lists each group once."),
-    error("compatibility-group-name", CONSUMPTIONS, forms(_GROUPS, dns_label), "A group's name is a DNS label."),
 )

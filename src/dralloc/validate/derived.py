@@ -10,7 +10,7 @@ from dralloc.api import DeviceClaim
 from dralloc.validate.checks import distinct, form, limit
 from dralloc.validate.names import fully_qualified_name
 from dralloc.validate.places import DETAILS, SPECS, Details
-from dralloc.validate.rule import Issue, Part, ValidationContext, error
+from dralloc.validate.rule import Issue, Part, ValidationContext, errors
 from dralloc.validate.selectors import MAX_COST, Expression, expressions, too_long
 from kubecel import CelCompileError, CheckedExpression, check_expression
 
@@ -89,30 +89,28 @@ _EXPRESSIONS: Final = expressions(_DERIVED / "expression")
 _LIST: Final = "derivedAttributes"
 
 RULES: Final = (
-    error(
-        "derived-limit",
+    *errors(
         DETAILS,
-        limit(MAX_DERIVED, _LIST, "derived attributes"),
-        "A request derives at most 32 attributes.",
-        _ORIGIN,
+        ("derived-limit", limit(MAX_DERIVED, _LIST, "derived attributes"), "A request derives at most 32 attributes."),
+        ("derived-unique", distinct(_LIST, "name"), "The names of a request's derived attributes differ."),
+        origin=_ORIGIN,
     ),
-    error(
-        "derived-unique",
-        DETAILS,
-        distinct(_LIST, "name"),
-        "The names of a request's derived attributes differ.",
-        _ORIGIN,
-    ),
-    error(
-        "derived-name",
+    *errors(
         _DERIVED,
-        form("name", fully_qualified_name),
-        "A derived attribute's name has a domain.",
-        _ORIGIN,
+        ("derived-name", form("name", fully_qualified_name), "A derived attribute's name has a domain."),
+        origin=_ORIGIN,
     ),
-    error("derived-expression", _EXPRESSIONS, _present, "A derived attribute has an expression.", _ORIGIN),
-    error("derived-length", _EXPRESSIONS, too_long, "An expression has at most 10 KiB.", _ORIGIN),
-    error("derived-compile", _EXPRESSIONS, _compiles, "An expression compiles and gives a value to compare.", _ORIGIN),
-    error("derived-cost", _claims, _cost, "Derivations of a claim cost at most 1,000,000 together.", _ORIGIN),
-    error("derived-use", SPECS, _used, "A constraint on the request compares each derived attribute.", _ORIGIN),
+    *errors(
+        _EXPRESSIONS,
+        ("derived-expression", _present, "A derived attribute has an expression."),
+        ("derived-length", too_long, "An expression has at most 10 KiB."),
+        ("derived-compile", _compiles, "An expression compiles and gives a value to compare."),
+        origin=_ORIGIN,
+    ),
+    *errors(
+        _claims, ("derived-cost", _cost, "Derivations of a claim cost at most 1,000,000 together."), origin=_ORIGIN
+    ),
+    *errors(
+        SPECS, ("derived-use", _used, "A constraint on the request compares each derived attribute."), origin=_ORIGIN
+    ),
 )

@@ -17,14 +17,13 @@ from dralloc.validate.names import (
     version,
 )
 from dralloc.validate.places import DEVICES, RESULTS, SLICES
-from dralloc.validate.rule import Issue, error, warning
+from dralloc.validate.rule import Issue, errors, warnings
 
 __all__ = ["RULES"]
 
 MAX_ATTRIBUTES: Final = 32
 MAX_VALUES: Final = 48
 MAX_VALUE_BYTES: Final = MAX_VERSION
-MAX_CONDITIONS: Final = 4
 
 
 def _attribute_limit(device: Device, at: str) -> Iterator[Issue]:
@@ -123,52 +122,61 @@ _CONDITIONAL: Final = DEVICES | RESULTS
 _CONDITIONS: Final = "bindingConditions|bindingFailureConditions"
 
 RULES: Final = (
-    error("device-name", DEVICES, form("name", dns_label), "A device's name is a DNS label."),
-    error("device-attribute-limit", DEVICES, _attribute_limit, "A device has at most 32 attributes and capacities."),
-    error("device-value-limit", DEVICES, _value_limit, "The attributes of a device have at most 48 values together."),
-    error("attribute-name", DEVICES, keys("attributes", qualified_name), f"An attribute's name is {_NAME}.").before_137(
-        keys("attributes", before_137(qualified_name))
-    ),
-    error("capacity-name", DEVICES, keys("capacity", qualified_name), f"A capacity's name is {_NAME}.").before_137(
-        keys("capacity", before_137(qualified_name))
-    ),
-    error("attribute-value", DEVICES, _attribute_value, "An attribute has one value, or a list of at least one."),
-    error("attribute-length", DEVICES, _text_length, "Strings and versions have at most 64 bytes."),
-    error("attribute-version", DEVICES, _versions, "Versions follow semver.org 2.0.0."),
-    error("device-node-name", DEVICES, form("nodeName", dns_subdomain), "A node's name is a DNS subdomain."),
-    error("device-all-nodes-false", SLICES, _not_false, "allNodes is true or absent."),
-    error(
-        "device-node-selection",
-        SLICES,
-        _one_selection,
-        "With perDeviceNodeSelection every device says one of nodeName, nodeSelector, allNodes.",
-    ),
-    error(
-        "device-node-selection-unused",
-        SLICES,
-        _no_selection,
-        "Without perDeviceNodeSelection devices say nothing about nodes.",
-    ),
-    warning(
-        "device-node-selector-terms",
+    *errors(
         DEVICES,
-        _one_term,
-        "The node selector of a device has one term, as the API documents without checking it.",
-        "resource.k8s.io types, Device",
+        ("device-name", form("name", dns_label), "A device's name is a DNS label."),
+        ("device-attribute-limit", _attribute_limit, "A device has at most 32 attributes and capacities."),
+        ("device-value-limit", _value_limit, "The attributes of a device have at most 48 values together."),
+        (
+            "attribute-name",
+            keys("attributes", qualified_name),
+            f"An attribute's name is {_NAME}.",
+            keys("attributes", before_137(qualified_name)),
+        ),
+        (
+            "capacity-name",
+            keys("capacity", qualified_name),
+            f"A capacity's name is {_NAME}.",
+            keys("capacity", before_137(qualified_name)),
+        ),
+        ("attribute-value", _attribute_value, "An attribute has one value, or a list of at least one."),
+        ("attribute-length", _text_length, "Strings and versions have at most 64 bytes."),
+        ("attribute-version", _versions, "Versions follow semver.org 2.0.0."),
+        ("device-node-name", form("nodeName", dns_subdomain), "A node's name is a DNS subdomain."),
     ),
-    error(
-        "binding-condition-limit",
+    *errors(
+        SLICES,
+        ("device-all-nodes-false", _not_false, "allNodes is true or absent."),
+        (
+            "device-node-selection",
+            _one_selection,
+            "With perDeviceNodeSelection every device says one of nodeName, nodeSelector, allNodes.",
+        ),
+        (
+            "device-node-selection-unused",
+            _no_selection,
+            "Without perDeviceNodeSelection devices say nothing about nodes.",
+        ),
+    ),
+    *warnings(
+        DEVICES,
+        (
+            "device-node-selector-terms",
+            _one_term,
+            "The node selector of a device has one term, as the API documents without checking it.",
+        ),
+        origin="resource.k8s.io types, Device",
+    ),
+    *errors(
         _CONDITIONAL,
-        limit(MAX_CONDITIONS, _CONDITIONS, "conditions"),
-        "There are at most 4 conditions of each kind.",
+        (
+            "binding-condition-limit",
+            limit(4, _CONDITIONS, "conditions"),
+            "There are at most 4 conditions of each kind.",
+        ),
+        ("binding-condition-name", forms(_CONDITIONS, label_name), "Conditions have the form of label keys."),
+        ("binding-condition-unique", distinct(_CONDITIONS), "Each condition is listed once."),
+        ("binding-condition-overlap", _condition_overlap, "No condition means success and failure."),
+        ("binding-condition-pair", _condition_pair, "Conditions come with failure conditions."),
     ),
-    error(
-        "binding-condition-name",
-        _CONDITIONAL,
-        forms(_CONDITIONS, label_name),
-        "Conditions have the form of label keys.",
-    ),
-    error("binding-condition-unique", _CONDITIONAL, distinct(_CONDITIONS), "Each condition is listed once."),
-    error("binding-condition-overlap", _CONDITIONAL, _condition_overlap, "No condition means success and failure."),
-    error("binding-condition-pair", _CONDITIONAL, _condition_pair, "Conditions come with failure conditions."),
 )

@@ -12,7 +12,7 @@ from dralloc.api import ApiObject, ObjectMeta, ResourceClaimTemplate
 from dralloc.validate.checks import form, keys, named, not_negative
 from dralloc.validate.names import annotation_key, dns_label, dns_subdomain, label_name, label_value
 from dralloc.validate.places import CLAIMS, METADATA, OF_CLUSTER, RESOURCES, TEMPLATES
-from dralloc.validate.rule import Issue, error, warning
+from dralloc.validate.rule import Issue, errors, warnings
 
 __all__ = ["RULES"]
 
@@ -73,52 +73,46 @@ _NAMESPACE: Final = "apiserver registry, EnsureObjectNamespaceMatchesRequestName
 _GENERATIONS: Final = (CLAIMS | TEMPLATES) / "metadata"
 
 RULES: Final = (
-    error(
-        "metadata-name",
+    *errors(
         RESOURCES,
-        form("metadata.name", dns_subdomain),
-        "An object's name is a DNS subdomain.",
-        _ORIGIN,
+        ("metadata-name", form("metadata.name", dns_subdomain), "An object's name is a DNS subdomain."),
+        ("metadata-namespace", _namespace, "A namespace is a DNS label."),
+        origin=_ORIGIN,
     ),
-    error("metadata-namespace", RESOURCES, _namespace, "A namespace is a DNS label.", _ORIGIN),
-    warning(
-        "metadata-no-namespace",
+    *warnings(
         OF_CLUSTER,
-        _no_namespace,
-        "Slices and classes have no namespace; the API server drops it.",
-        _NAMESPACE,
+        ("metadata-no-namespace", _no_namespace, "Slices and classes have no namespace; the API server drops it."),
+        origin=_NAMESPACE,
     ),
-    error(
-        "metadata-generation",
+    *errors(
         _GENERATIONS,
-        not_negative("generation"),
-        "A generation is not negative; of slices and classes the API server sets it.",
-        _ORIGIN,
+        (
+            "metadata-generation",
+            not_negative("generation"),
+            "A generation is not negative; of slices and classes the API server sets it.",
+        ),
+        origin=_ORIGIN,
     ),
-    error("metadata-labels", METADATA, _labels, "Labels have keys and values of the form that labels have.", _ORIGIN),
-    error(
-        "metadata-annotations",
+    *errors(
         METADATA,
-        keys("annotations", annotation_key),
-        "Keys of annotations have the form of label keys.",
-        _ORIGIN,
+        ("metadata-labels", _labels, "Labels have keys and values of the form that labels have."),
+        (
+            "metadata-annotations",
+            keys("annotations", annotation_key),
+            "Keys of annotations have the form of label keys.",
+        ),
+        ("metadata-annotation-size", _annotation_size, "Annotations have at most 256 KiB."),
+        ("metadata-owner", _owners, "An owner has apiVersion, kind and name."),
+        ("metadata-one-controller", _one_controller, "At most one owner is the controller."),
+        ("metadata-finalizers", keys("finalizers", label_name), "Finalizers have the form of label keys."),
+        origin=_ORIGIN,
     ),
-    error("metadata-annotation-size", METADATA, _annotation_size, "Annotations have at most 256 KiB.", _ORIGIN),
-    error("metadata-owner", METADATA, _owners, "An owner has apiVersion, kind and name.", _ORIGIN),
-    warning("metadata-owner-uid", METADATA, _owner_uid, "An owner has a UID, unless a dump was stripped.", _ORIGIN),
-    error("metadata-one-controller", METADATA, _one_controller, "At most one owner is the controller.", _ORIGIN),
-    error(
-        "metadata-finalizers",
-        METADATA,
-        keys("finalizers", label_name),
-        "Finalizers have the form of label keys.",
-        _ORIGIN,
+    *warnings(
+        METADATA, ("metadata-owner-uid", _owner_uid, "An owner has a UID, unless a dump was stripped."), origin=_ORIGIN
     ),
-    error(
-        "template-metadata",
+    *errors(
         TEMPLATES,
-        _template_fields,
-        "The metadata of a template's claims has only labels and annotations.",
-        _TEMPLATE,
+        ("template-metadata", _template_fields, "The metadata of a template's claims has only labels and annotations."),
+        origin=_TEMPLATE,
     ),
 )

@@ -12,7 +12,7 @@ from dralloc.api import NodeSelectorRequirement
 from dralloc.validate.checks import choice, form, named, on
 from dralloc.validate.names import dns_subdomain, label_name, label_value
 from dralloc.validate.places import NODE_SELECTORS
-from dralloc.validate.rule import Issue, error
+from dralloc.validate.rule import Issue, errors
 
 __all__ = ["RULES"]
 
@@ -63,20 +63,24 @@ def _field_values(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
 
 
 RULES: Final = (
-    error(
-        "node-selector-terms", NODE_SELECTORS, on("nodeSelectorTerms", _no_terms), "A node selector has terms.", _ORIGIN
+    *errors(
+        NODE_SELECTORS,
+        ("node-selector-terms", on("nodeSelectorTerms", _no_terms), "A node selector has terms."),
+        origin=_ORIGIN,
     ),
-    error("node-selector-key", _LABELS, form("key", label_name), "Keys have the form of label keys.", _ORIGIN),
-    error(
-        "node-selector-operator",
+    *errors(
         _LABELS,
-        choice("operator", (*_LISTS, *_FLAGS, *_NUMBERS)),
-        "Operators are known.",
-        _ORIGIN,
+        ("node-selector-key", form("key", label_name), "Keys have the form of label keys."),
+        ("node-selector-operator", choice("operator", (*_LISTS, *_FLAGS, *_NUMBERS)), "Operators are known."),
+        ("node-selector-count", _count, "The operator says how many values there are."),
+        ("node-selector-value", _values, "Values have the form of label values."),
+        origin=_ORIGIN,
     ),
-    error("node-selector-count", _LABELS, _count, "The operator says how many values there are.", _ORIGIN),
-    error("node-selector-value", _LABELS, _values, "Values have the form of label values.", _ORIGIN),
-    error("node-field-key", _FIELDS, _field_key, "The only field is metadata.name.", _ORIGIN),
-    error("node-field-operator", _FIELDS, _field_operator, "Fields have In or NotIn with a single value.", _ORIGIN),
-    error("node-field-value", _FIELDS, _field_values, "A node's name is a DNS subdomain.", _ORIGIN),
+    *errors(
+        _FIELDS,
+        ("node-field-key", _field_key, "The only field is metadata.name."),
+        ("node-field-operator", _field_operator, "Fields have In or NotIn with a single value."),
+        ("node-field-value", _field_values, "A node's name is a DNS subdomain."),
+        origin=_ORIGIN,
+    ),
 )

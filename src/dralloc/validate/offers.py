@@ -11,7 +11,7 @@ from dralloc.api.node_selectors import selector_matches
 from dralloc.validate.candidates import Candidates, Offer, find_candidates
 from dralloc.validate.places import CLASSES, SLICES
 from dralloc.validate.pools import find_pools
-from dralloc.validate.rule import Issue, Part, ValidationContext, info, warning
+from dralloc.validate.rule import Issue, Part, ValidationContext, remarks, warnings
 from dralloc.validate.unsatisfiable import find_alternatives
 
 __all__ = ["RULES"]
@@ -188,29 +188,31 @@ def _one_type(typed: _Typed, at: str) -> Iterator[Issue]:
 
 
 RULES: Final = (
-    info("class-no-device", _classes, _no_device, "Some device is in each class.", "KEP-4381"),
-    warning(
-        "class-selector-fails",
+    *remarks(_classes, ("class-no-device", _no_device, "Some device is in each class."), origin="KEP-4381"),
+    *warnings(
         _classes,
-        _fails,
-        "A class's selector gives an answer for every device that it meets.",
-        "KEP-4381: a CEL error ends the allocation",
+        ("class-selector-fails", _fails, "A class's selector gives an answer for every device that it meets."),
+        origin="KEP-4381: a CEL error ends the allocation",
     ),
-    info("device-unreached", _slices, _unreached, "Some class accepts each device.", "KEP-4381"),
-    warning("slice-node-missing", _slices, _node_exists, "The node of a slice exists.", "KEP-4381"),
-    warning("slice-no-node", _slices, _nodes_match, "The node selector of a slice selects some node.", "KEP-4381"),
-    warning(
-        "device-order",
+    *remarks(_slices, ("device-unreached", _unreached, "Some class accepts each device."), origin="KEP-4381"),
+    *warnings(
+        _slices,
+        ("slice-node-missing", _node_exists, "The node of a slice exists."),
+        ("slice-no-node", _nodes_match, "The node selector of a slice selects some node."),
+        origin="KEP-4381",
+    ),
+    *warnings(
         _orders,
-        _order,
-        "Devices that consume the same counters are listed from small to large, as first fit takes the first.",
-        'KEP-4815: "smallest-to-largest order"',
+        (
+            "device-order",
+            _order,
+            "Devices that consume the same counters are listed from small to large, as first fit takes the first.",
+        ),
+        origin='KEP-4815: "smallest-to-largest order"',
     ),
-    warning(
-        "attribute-type",
+    *warnings(
         _types,
-        _one_type,
-        "An attribute has the same type on all devices of a driver.",
-        "resource.k8s.io types, QualifiedName",
+        ("attribute-type", _one_type, "An attribute has the same type on all devices of a driver."),
+        origin="resource.k8s.io types, QualifiedName",
     ),
 )

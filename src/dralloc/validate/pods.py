@@ -11,7 +11,7 @@ from dralloc.inventory.drift import Drift, find_drift
 from dralloc.names import ClaimKey
 from dralloc.validate.claims import request_names
 from dralloc.validate.places import CLAIMS
-from dralloc.validate.rule import Issue, Part, ValidationContext, error, warning
+from dralloc.validate.rule import Issue, Part, ValidationContext, errors, warnings
 
 __all__ = ["RULES"]
 
@@ -113,10 +113,18 @@ def _drift(drift: Drift, at: str) -> Iterator[Issue]:
 _POD: Final = "core validation, ValidatePodSpec"
 
 RULES: Final = (
-    warning("pod-claim", _entries, _claim_exists, "The claims that pods name exist.", "KEP-4381"),
-    warning("pod-template", _entries, _template_exists, "The templates that pods name exist.", "KEP-4381"),
-    error("pod-claim-source", _entries, _says_what, "A pod's entry names a claim or a template.", _POD),
-    error("container-claim", _uses, _entry_exists, "Containers use claims of their pod.", _POD),
-    warning("container-request", _uses, _request_exists, "Containers name requests of the claims.", "KEP-4381"),
-    warning("allocation-drift", _drifts, _drift, "Slices publish what claims hold.", "kubernetes/kubernetes#140802"),
+    *warnings(
+        _entries,
+        ("pod-claim", _claim_exists, "The claims that pods name exist."),
+        ("pod-template", _template_exists, "The templates that pods name exist."),
+        origin="KEP-4381",
+    ),
+    *errors(_entries, ("pod-claim-source", _says_what, "A pod's entry names a claim or a template."), origin=_POD),
+    *errors(_uses, ("container-claim", _entry_exists, "Containers use claims of their pod."), origin=_POD),
+    *warnings(
+        _uses, ("container-request", _request_exists, "Containers name requests of the claims."), origin="KEP-4381"
+    ),
+    *warnings(
+        _drifts, ("allocation-drift", _drift, "Slices publish what claims hold."), origin="kubernetes/kubernetes#140802"
+    ),
 )

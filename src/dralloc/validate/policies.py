@@ -11,7 +11,7 @@ from dralloc.api import CapacityRequestPolicy, CapacityRequestPolicyRange, Devic
 from dralloc.quantity import NANOS, Quantity
 from dralloc.validate.checks import at_most, unique
 from dralloc.validate.places import COUNTER_SETS, DEVICES
-from dralloc.validate.rule import Check, Issue, Part, ValidationContext, error, nothing
+from dralloc.validate.rule import Check, Issue, Part, ValidationContext, errors, nothing
 
 __all__ = ["RULES"]
 
@@ -197,47 +197,48 @@ def _whole(quantity: Quantity) -> int:
 
 
 RULES: Final = (
-    error(
-        "policy-shareable", DEVICES, _shareable, "Only a device with allowMultipleAllocations has policies.", _ORIGIN
+    *errors(
+        DEVICES,
+        ("policy-shareable", _shareable, "Only a device with allowMultipleAllocations has policies."),
+        origin=_ORIGIN,
     ),
-    error("policy-one-of", _policies, _one_of, "A policy has validValues or validRange.", _ORIGIN),
-    error("policy-default", _policies, _default, "A policy with values or a range has a default.", _ORIGIN),
-    error(
-        "policy-value-limit",
+    *errors(
         _policies,
-        _value_limit,
-        "A policy has at most 10 valid values.",
-        _ORIGIN,
+        ("policy-one-of", _one_of, "A policy has validValues or validRange."),
+        ("policy-default", _default, "A policy with values or a range has a default."),
+        ("policy-value-limit", _value_limit, "A policy has at most 10 valid values."),
+        ("policy-value-order", _value_order, "Valid values ascend."),
+        ("policy-value-unique", _value_unique, "Valid values differ."),
+        ("policy-value-size", _value_size, "Valid values are at most the whole value."),
+        ("policy-value-default", _value_default, "The default is a valid value."),
+        origin=_ORIGIN,
     ),
-    error("policy-value-order", _policies, _value_order, "Valid values ascend.", _ORIGIN),
-    error("policy-value-unique", _policies, _value_unique, "Valid values differ.", _ORIGIN),
-    error("policy-value-size", _policies, _value_size, "Valid values are at most the whole value.", _ORIGIN),
-    error("policy-value-default", _policies, _value_default, "The default is a valid value.", _ORIGIN),
-    error("policy-min-size", _ranges, _min_size, "The minimum is at most the whole value.", _ORIGIN),
-    error("policy-max-size", _ranges, _max_size, "The maximum is at most the whole value.", _ORIGIN),
-    error("policy-min-max", _ranges, _min_max, "The minimum is at most the maximum.", _ORIGIN),
-    error(
-        "policy-range-default", _ranges, _range_default("default", "default"), "The default is in the range.", _ORIGIN
-    ).before_137(_range_default("min", "max")),
-    error("policy-precision", _ranges, _precision, "Amounts have at most three decimal places.", _ORIGIN).before_137(
-        nothing
-    ),
-    error("policy-bounds", _ranges, _bounds, "With a step, amounts are from 0 to 2^63 - 1.", _ORIGIN).before_137(
-        nothing
-    ),
-    error(
-        "policy-step-positive",
+    *errors(
         _ranges,
-        _step_positive,
-        "The step is greater than zero; zero makes API servers before Kubernetes 1.37 panic.",
-        _ORIGIN,
-    ).before_137(_step_zero),
-    error("policy-step-size", _ranges, _step_size, "The minimum and one step are at most the whole value.", _ORIGIN),
-    error(
-        "policy-step-multiple",
-        _ranges,
-        _step_multiple(attrgetter("nanos")),
-        "Default and maximum are whole steps from min.",
-        _ORIGIN,
-    ).before_137(_step_multiple(_whole)),
+        ("policy-min-size", _min_size, "The minimum is at most the whole value."),
+        ("policy-max-size", _max_size, "The maximum is at most the whole value."),
+        ("policy-min-max", _min_max, "The minimum is at most the maximum."),
+        (
+            "policy-range-default",
+            _range_default("default", "default"),
+            "The default is in the range.",
+            _range_default("min", "max"),
+        ),
+        ("policy-precision", _precision, "Amounts have at most three decimal places.", nothing),
+        ("policy-bounds", _bounds, "With a step, amounts are from 0 to 2^63 - 1.", nothing),
+        (
+            "policy-step-positive",
+            _step_positive,
+            "The step is greater than zero; zero makes API servers before Kubernetes 1.37 panic.",
+            _step_zero,
+        ),
+        ("policy-step-size", _step_size, "The minimum and one step are at most the whole value."),
+        (
+            "policy-step-multiple",
+            _step_multiple(attrgetter("nanos")),
+            "Default and maximum are whole steps from min.",
+            _step_multiple(_whole),
+        ),
+        origin=_ORIGIN,
+    ),
 )

@@ -13,7 +13,7 @@ from typing import Final
 
 from dralloc.api import Counter, CounterSet, DeviceCounterConsumption, ResourceSlice
 from dralloc.names import PoolID
-from dralloc.validate.rule import Issue, Part, ValidationContext, info, warning
+from dralloc.validate.rule import Issue, Part, ValidationContext, remarks, warnings
 
 __all__ = ["RULES", "Pool", "find_pools"]
 
@@ -193,15 +193,25 @@ def _unused(one: _Member, at: str) -> Iterator[Issue]:
 
 
 RULES: Final = (
-    warning("pool-slices", _pools, _slices, "A pool has as many slices as they say.", _ORIGIN_POOL),
-    warning("pool-counts", _members, _counts, "The slices of a pool agree on their number.", _ORIGIN_POOL),
-    info("pool-older", _members, _generation, "Only the newest generation of a pool counts.", _ORIGIN_POOL),
-    warning("pool-device-unique", _members, _unique_devices, "The names of a pool's devices differ.", _ORIGIN_POOL),
-    warning("pool-set-unique", _members, _unique_sets, "The names of its counter sets differ.", _ORIGIN_COUNTERS),
-    warning(
-        "pool-set", _consumptions, _set_exists, "Devices consume counters of sets in their pool.", _ORIGIN_COUNTERS
+    *warnings(_pools, ("pool-slices", _slices, "A pool has as many slices as they say."), origin=_ORIGIN_POOL),
+    *warnings(
+        _members,
+        ("pool-counts", _counts, "The slices of a pool agree on their number."),
+        ("pool-device-unique", _unique_devices, "The names of a pool's devices differ."),
+        origin=_ORIGIN_POOL,
     ),
-    warning("pool-counter", _consumptions, _counter_exists, "The sets have these counters.", _ORIGIN_COUNTERS),
-    warning("pool-counter-size", _consumptions, _fits, "No device consumes more than there is.", "KEP-4815"),
-    info("pool-set-unused", _members, _unused, "Some device consumes each counter set.", "KEP-4815"),
+    *remarks(
+        _members, ("pool-older", _generation, "Only the newest generation of a pool counts."), origin=_ORIGIN_POOL
+    ),
+    *warnings(
+        _members, ("pool-set-unique", _unique_sets, "The names of its counter sets differ."), origin=_ORIGIN_COUNTERS
+    ),
+    *warnings(
+        _consumptions,
+        ("pool-set", _set_exists, "Devices consume counters of sets in their pool."),
+        ("pool-counter", _counter_exists, "The sets have these counters."),
+        origin=_ORIGIN_COUNTERS,
+    ),
+    *warnings(_consumptions, ("pool-counter-size", _fits, "No device consumes more than there is."), origin="KEP-4815"),
+    *remarks(_members, ("pool-set-unused", _unused, "Some device consumes each counter set."), origin="KEP-4815"),
 )

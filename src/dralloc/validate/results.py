@@ -10,12 +10,10 @@ from dralloc.validate.checks import distinct, form, limit, required, unique
 from dralloc.validate.claims import MAX_REQUESTS, refers, request_names
 from dralloc.validate.names import dns_label, driver_name, pool_name, uuid
 from dralloc.validate.places import ALLOCATIONS, CLAIMS, RESULTS
-from dralloc.validate.rule import Issue, error
+from dralloc.validate.rule import Issue, errors
 
 __all__ = ["RULES"]
 
-MAX_RESULTS: Final = 32
-MAX_CONFIGS: Final = 64
 MAX_RESERVED: Final = 256
 _AT: Final = "status.allocation.devices"
 
@@ -53,37 +51,36 @@ _RESERVATIONS: Final = CLAIMS / "status.reservedFor[]"
 _CONFIGURATIONS: Final = ALLOCATIONS / "devices.config[]"
 
 RULES: Final = (
-    error(
-        "result-limit",
+    *errors(
         ALLOCATIONS,
-        limit(MAX_RESULTS, "devices.results", "results"),
-        "An allocation has at most 32 results.",
+        ("result-limit", limit(32, "devices.results", "results"), "An allocation has at most 32 results."),
+        (
+            "result-config-limit",
+            limit(64, "devices.config", "configurations"),
+            "An allocation has at most 64 configurations.",
+        ),
     ),
-    error("result-request", CLAIMS, _request, "A result names a request of the claim."),
-    error(
-        "result-driver",
-        RESULTS,
-        form("driver", driver_name),
-        "A driver's name is a DNS subdomain of at most 63 characters.",
-    ),
-    error("result-pool", RESULTS, form("pool", pool_name), "A pool's name is DNS subdomains joined by slashes."),
-    error("result-device", RESULTS, form("device", dns_label), "A device's name is a DNS label."),
-    error("result-share", RESULTS, form("shareID", uuid), "A share's ID is a UUID."),
-    error(
-        "result-config-limit",
-        ALLOCATIONS,
-        limit(MAX_CONFIGS, "devices.config", "configurations"),
-        "An allocation has at most 64 configurations.",
-    ),
-    error("result-config-request", CLAIMS, _config_requests, "Configurations name requests of the claim."),
-    error("result-config-list", _CONFIGURATIONS, _config_lists, "Configurations list at most 32 requests, each once."),
-    error(
-        "reserved-limit",
+    *errors(
         CLAIMS,
-        limit(MAX_RESERVED, "status.reservedFor", "consumers"),
-        "A claim is reserved for at most 256 consumers.",
+        ("result-request", _request, "A result names a request of the claim."),
+        ("result-config-request", _config_requests, "Configurations name requests of the claim."),
+        (
+            "reserved-limit",
+            limit(MAX_RESERVED, "status.reservedFor", "consumers"),
+            "A claim is reserved for at most 256 consumers.",
+        ),
+        ("reserved-unique", _reserved_unique, "A claim is reserved for each consumer once."),
+        ("reserved-allocated", _reserved_allocated, "Only an allocated claim is reserved."),
     ),
-    error("reserved-unique", CLAIMS, _reserved_unique, "A claim is reserved for each consumer once."),
-    error("reserved-allocated", CLAIMS, _reserved_allocated, "Only an allocated claim is reserved."),
-    error("reserved-field", _RESERVATIONS, required("resource|name|uid"), "A consumer has resource, name and uid."),
+    *errors(
+        RESULTS,
+        ("result-driver", form("driver", driver_name), "A driver's name is a DNS subdomain of at most 63 characters."),
+        ("result-pool", form("pool", pool_name), "A pool's name is DNS subdomains joined by slashes."),
+        ("result-device", form("device", dns_label), "A device's name is a DNS label."),
+        ("result-share", form("shareID", uuid), "A share's ID is a UUID."),
+    ),
+    *errors(
+        _CONFIGURATIONS, ("result-config-list", _config_lists, "Configurations list at most 32 requests, each once.")
+    ),
+    *errors(_RESERVATIONS, ("reserved-field", required("resource|name|uid"), "A consumer has resource, name and uid.")),
 )

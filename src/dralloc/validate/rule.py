@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -12,7 +12,7 @@ from dralloc.cluster import Cluster
 from dralloc.errors import Level
 from dralloc.features import NEWEST_MINOR, Features
 
-__all__ = ["Check", "Issue", "Part", "Parts", "Rule", "ValidationContext", "error", "info", "nothing", "warning"]
+__all__ = ["Check", "Issue", "Part", "Parts", "Rule", "ValidationContext", "errors", "nothing", "remarks", "warnings"]
 
 T = TypeVar("T")
 
@@ -93,30 +93,35 @@ class Rule:
     origin: str
     earlier: Check | None = None
 
-    def before_137(self, check: Check) -> Rule:
-        """The rule with another check for API servers before Kubernetes 1.37."""
-        return replace(self, earlier=check)
-
     def check_of(self, minor: int) -> Check:
         """What API servers of a minor version check."""
         return self.check if minor >= 37 or self.earlier is None else self.earlier
 
 
-def error(id: str, parts: Parts, check: Check, help: str, origin: str = "resource.k8s.io validation") -> Rule:
-    """A rule of the API server; by default one of ``pkg/apis/resource/validation``, Kubernetes 1.37."""
-    return Rule(id, Level.ERROR, parts, check, help, origin)
+Row: TypeAlias = tuple[str, Check, str] | tuple[str, Check, str, Check]
+"""Id, check and help of a rule; a fourth column is what API servers before Kubernetes 1.37 check in its place."""
+
+
+def _rows(level: Level, parts: Parts, rows: Iterable[Row], origin: str) -> Iterator[Rule]:
+    for id_, check, help_, *earlier in rows:
+        yield Rule(id_, level, parts, check, help_, origin, *earlier)
+
+
+def errors(parts: Parts, *rows: Row, origin: str = "resource.k8s.io validation") -> Iterator[Rule]:
+    """Rules of the API server about some parts; by default of ``pkg/apis/resource/validation``, Kubernetes 1.37."""
+    return _rows(Level.ERROR, parts, rows, origin)
+
+
+def warnings(parts: Parts, *rows: Row, origin: str) -> Iterator[Rule]:
+    """Rules about what is accepted and will hurt."""
+    return _rows(Level.WARNING, parts, rows, origin)
+
+
+def remarks(parts: Parts, *rows: Row, origin: str) -> Iterator[Rule]:
+    """Rules about what is worth knowing."""
+    return _rows(Level.INFO, parts, rows, origin)
 
 
 def nothing(_part: Any, _at: str) -> Iterator[Issue]:
     """The check of a version that has none."""
     return iter(())
-
-
-def warning(id: str, parts: Parts, check: Check, help: str, origin: str) -> Rule:
-    """A rule about what is accepted and will hurt."""
-    return Rule(id, Level.WARNING, parts, check, help, origin)
-
-
-def info(id: str, parts: Parts, check: Check, help: str, origin: str) -> Rule:
-    """A rule about what is worth knowing."""
-    return Rule(id, Level.INFO, parts, check, help, origin)

@@ -10,12 +10,11 @@ from dralloc.features import Features
 from dralloc.validate.checks import form, limit, on, required, size_of
 from dralloc.validate.names import driver_name
 from dralloc.validate.places import CLASSES, CONFIGURATIONS, DETAILS, OPAQUE, SELECTORS, Places
-from dralloc.validate.rule import Check, Issue, Part, Parts, ValidationContext, error
+from dralloc.validate.rule import Check, Issue, Part, Parts, ValidationContext, errors
 from kubecel import CelCompileError, FeatureGates, compile_selector, estimated_cost
 
 __all__ = ["MAX_COST", "RULES", "Expression", "expressions", "raw_object", "too_long"]
 
-MAX_SELECTORS: Final = 32
 MAX_EXPRESSION: Final = 10 * 1024
 MAX_COST: Final = 1_000_000
 MAX_PARAMETERS: Final = 10 * 1024
@@ -84,22 +83,23 @@ _EXPRESSIONS: Final = expressions(SELECTORS / "cel.expression")
 _LISTS: Final = CLASSES / "spec" | DETAILS
 
 RULES: Final = (
-    error("selector-limit", _LISTS, limit(MAX_SELECTORS, "selectors", "selectors"), "There are at most 32 selectors."),
-    error("selector-cel", SELECTORS, required("cel"), "A selector is a CEL expression."),
-    error("selector-length", _EXPRESSIONS, too_long, "An expression has at most 10 KiB.", _COMPILE),
-    error("selector-compile", _EXPRESSIONS, _compiles, "An expression compiles and gives a bool.", _COMPILE),
-    error("selector-cost", _EXPRESSIONS, _cost, "An expression costs at most 1,000,000 by its estimate.", _COMPILE),
-    error("config-opaque", CONFIGURATIONS, required("opaque"), "A configuration has opaque parameters."),
-    error(
-        "config-driver",
-        OPAQUE,
-        form("driver", driver_name),
-        "A driver's name is a DNS subdomain of at most 63 characters.",
+    *errors(_LISTS, ("selector-limit", limit(32, "selectors", "selectors"), "There are at most 32 selectors.")),
+    *errors(SELECTORS, ("selector-cel", required("cel"), "A selector is a CEL expression.")),
+    *errors(
+        _EXPRESSIONS,
+        ("selector-length", too_long, "An expression has at most 10 KiB."),
+        ("selector-compile", _compiles, "An expression compiles and gives a bool."),
+        ("selector-cost", _cost, "An expression costs at most 1,000,000 by its estimate."),
+        origin=_COMPILE,
     ),
-    error(
-        "config-parameters",
+    *errors(CONFIGURATIONS, ("config-opaque", required("opaque"), "A configuration has opaque parameters.")),
+    *errors(
         OPAQUE,
-        raw_object("parameters", MAX_PARAMETERS),
-        "Parameters are a JSON object of at most 10 KiB.",
+        ("config-driver", form("driver", driver_name), "A driver's name is a DNS subdomain of at most 63 characters."),
+        (
+            "config-parameters",
+            raw_object("parameters", MAX_PARAMETERS),
+            "Parameters are a JSON object of at most 10 KiB.",
+        ),
     ),
 )

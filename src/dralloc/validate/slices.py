@@ -9,7 +9,7 @@ from dralloc.api import AttributeValue, Device, ResourceSliceSpec
 from dralloc.validate.checks import at_most, choices, distinct, form, not_false, not_negative, on, positive
 from dralloc.validate.names import dns_subdomain, driver_name, fully_qualified_name, pool_name
 from dralloc.validate.places import RESULTS, SLICES
-from dralloc.validate.rule import Issue, error, warning
+from dralloc.validate.rule import Issue, Row, errors, warnings
 
 __all__ = ["RULES", "partition_type"]
 
@@ -87,78 +87,63 @@ def _prepared_only(operations: Sequence[str], at: str) -> Iterator[Issue]:
         yield Issue(at, "NodePrepareResources can only be skipped together with NodeUnprepareResources")
 
 
+def _skipping(kind: str) -> Iterator[Row]:
+    yield f"{kind}-skip-value", choices(_SKIPPED, _OPERATIONS), "skipNodeOperations lists known operations."
+    yield f"{kind}-skip-unique", distinct(_SKIPPED), "skipNodeOperations lists each operation once."
+    yield f"{kind}-skip-pair", on(_SKIPPED, _prepared_only), "Preparing is only skipped if unpreparing is."
+
+
 RULES: Final = (
-    error(
-        "slice-driver",
+    *errors(
         SLICES,
-        form("driver", driver_name),
-        "A driver's name is a DNS subdomain of at most 63 characters.",
+        ("slice-driver", form("driver", driver_name), "A driver's name is a DNS subdomain of at most 63 characters."),
+        (
+            "pool-name",
+            form("pool.name", pool_name),
+            "A pool's name is DNS subdomains joined by slashes, up to 253 characters.",
+        ),
+        ("pool-slice-count", positive("pool.resourceSliceCount"), "A pool has at least one slice."),
+        ("pool-generation", not_negative("pool.generation"), "A pool's generation is not negative."),
+        ("slice-node-name", form("nodeName", dns_subdomain), "A node's name is a DNS subdomain."),
+        (
+            "slice-node-selection-false",
+            not_false("allNodes|perDeviceNodeSelection"),
+            "allNodes and perDeviceNodeSelection are true or absent.",
+        ),
+        ("slice-node-selection", _one_selection, f"A slice says one of {_ONE_OF}."),
+        ("slice-node-selector-terms", _one_term, "The node selector of a slice has exactly one term."),
+        (
+            "slice-device-limit",
+            _device_limit,
+            "A slice has at most 128 devices, or 64 if any of them has taints or lists or consumes counters.",
+        ),
+        ("slice-device-unique", distinct("devices", "name"), "The names of a slice's devices differ."),
+        (
+            "partition-type-name",
+            form("partitionTypeAttribute", fully_qualified_name),
+            "partitionTypeAttribute is a name with a domain.",
+        ),
+        ("partition-type-use", _partition_use, "partitionTypeAttribute needs devices that consume counters."),
+        (
+            "partition-type-value",
+            _partition_values,
+            "Every device that consumes counters has the attribute that partitionTypeAttribute names, as a string.",
+        ),
     ),
-    error(
-        "pool-name",
+    *errors(
         SLICES,
-        form("pool.name", pool_name),
-        "A pool's name is DNS subdomains joined by slashes, up to 253 characters.",
+        ("slice-devices-or-counters", _devices_or_counters, "A slice holds devices or counters, not both."),
+        origin="resource.k8s.io validation; KEP-4815",
     ),
-    error("pool-slice-count", SLICES, positive("pool.resourceSliceCount"), "A pool has at least one slice."),
-    error("pool-generation", SLICES, not_negative("pool.generation"), "A pool's generation is not negative."),
-    error("slice-node-name", SLICES, form("nodeName", dns_subdomain), "A node's name is a DNS subdomain."),
-    error(
-        "slice-node-selection-false",
+    *warnings(
         SLICES,
-        not_false("allNodes|perDeviceNodeSelection"),
-        "allNodes and perDeviceNodeSelection are true or absent.",
+        (
+            "slice-consumed-counter-limit",
+            _consumed,
+            "The devices of a slice consume at most 2048 counters together, as documented; no API server checks it.",
+        ),
+        origin="KEP-4815, limits of a ResourceSlice",
     ),
-    error("slice-node-selection", SLICES, _one_selection, f"A slice says one of {_ONE_OF}."),
-    error("slice-node-selector-terms", SLICES, _one_term, "The node selector of a slice has exactly one term."),
-    error(
-        "slice-devices-or-counters",
-        SLICES,
-        _devices_or_counters,
-        "A slice holds devices or counters, not both.",
-        "resource.k8s.io validation; KEP-4815",
-    ),
-    error(
-        "slice-device-limit",
-        SLICES,
-        _device_limit,
-        "A slice has at most 128 devices, or 64 if any of them has taints or lists or consumes counters.",
-    ),
-    error("slice-device-unique", SLICES, distinct("devices", "name"), "The names of a slice's devices differ."),
-    warning(
-        "slice-consumed-counter-limit",
-        SLICES,
-        _consumed,
-        "The devices of a slice consume at most 2048 counters together, as documented; no API server checks it.",
-        "KEP-4815, limits of a ResourceSlice",
-    ),
-    error(
-        "partition-type-name",
-        SLICES,
-        form("partitionTypeAttribute", fully_qualified_name),
-        "partitionTypeAttribute is a name with a domain.",
-    ),
-    error("partition-type-use", SLICES, _partition_use, "partitionTypeAttribute needs devices that consume counters."),
-    error(
-        "partition-type-value",
-        SLICES,
-        _partition_values,
-        "Every device that consumes counters has the attribute that partitionTypeAttribute names, as a string.",
-    ),
-    *(
-        rule
-        for kind, parts in (("slice", SLICES), ("result", RESULTS))
-        for rule in (
-            error(
-                f"{kind}-skip-value",
-                parts,
-                choices(_SKIPPED, _OPERATIONS),
-                "skipNodeOperations lists known operations.",
-            ),
-            error(f"{kind}-skip-unique", parts, distinct(_SKIPPED), "skipNodeOperations lists each operation once."),
-            error(
-                f"{kind}-skip-pair", parts, on(_SKIPPED, _prepared_only), "Preparing is only skipped if unpreparing is."
-            ),
-        )
-    ),
+    *errors(SLICES, *_skipping("slice")),
+    *errors(RESULTS, *_skipping("result")),
 )

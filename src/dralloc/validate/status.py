@@ -11,18 +11,14 @@ from dralloc.api import ResourceClaim
 from dralloc.validate.checks import at_most, choice, form, limit, longest, not_negative, on, required, unique
 from dralloc.validate.names import dns_label, driver_name, label_name, pool_name, uuid
 from dralloc.validate.places import CLAIMS
-from dralloc.validate.rule import Issue, error
+from dralloc.validate.rule import Issue, errors
 from dralloc.validate.selectors import raw_object
 
 __all__ = ["RULES"]
 
-MAX_CONDITIONS: Final = 8
 MAX_DATA: Final = 10 * 1024
 MAX_IPS: Final = 16
-MAX_INTERFACE: Final = 256
-MAX_HARDWARE: Final = 128
 MAX_REASON: Final = 1024
-MAX_MESSAGE: Final = 32 * 1024
 _REASON: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 _REPORTED: Final = CLAIMS / "status.devices[]"
 _CONDITIONS: Final = _REPORTED / "conditions[]"
@@ -88,68 +84,47 @@ def _ip_form(one: Mapping[str, Any], at: str) -> Iterator[Issue]:
 
 
 def _lengths(one: Mapping[str, Any], at: str) -> Iterator[Issue]:
-    yield from longest(MAX_INTERFACE, "interfaceName")(one, at)
-    yield from longest(MAX_HARDWARE, "hardwareAddress")(one, at)
+    yield from longest(256, "interfaceName")(one, at)
+    yield from longest(128, "hardwareAddress")(one, at)
 
 
 _CONDITION: Final = "apimachinery validation, ValidateConditions"
 
 RULES: Final = (
-    error(
-        "device-status-driver",
+    *errors(
         _REPORTED,
-        _NAMES["driver"],
-        "A driver's name is a DNS subdomain of at most 63 characters.",
+        ("device-status-driver", _NAMES["driver"], "A driver's name is a DNS subdomain of at most 63 characters."),
+        ("device-status-pool", _NAMES["pool"], "A pool's name is DNS subdomains joined by slashes."),
+        ("device-status-device", _NAMES["device"], "A device's name is a DNS label."),
+        ("device-status-share", _NAMES["share"], "A share's ID is a UUID."),
+        ("device-status-data", raw_object("data", MAX_DATA), "Data is a JSON object of at most 10 KiB."),
+        ("condition-limit", limit(8, "conditions", "conditions"), "A device has at most 8 conditions."),
     ),
-    error("device-status-pool", _REPORTED, _NAMES["pool"], "A pool's name is DNS subdomains joined by slashes."),
-    error("device-status-device", _REPORTED, _NAMES["device"], "A device's name is a DNS label."),
-    error("device-status-share", _REPORTED, _NAMES["share"], "A share's ID is a UUID."),
-    error("device-status-allocated", CLAIMS, _allocated, "Drivers report about allocated devices."),
-    error("device-status-unique", CLAIMS, _unique, "There is one report for each device or share."),
-    error("device-status-data", _REPORTED, raw_object("data", MAX_DATA), "Data is a JSON object of at most 10 KiB."),
-    error(
-        "condition-limit",
+    *errors(
+        CLAIMS,
+        ("device-status-allocated", _allocated, "Drivers report about allocated devices."),
+        ("device-status-unique", _unique, "There is one report for each device or share."),
+    ),
+    *errors(
         _REPORTED,
-        limit(MAX_CONDITIONS, "conditions", "conditions"),
-        "A device has at most 8 conditions.",
+        ("condition-unique", on("conditions", _condition_unique), "Conditions differ in their types."),
+        origin=_CONDITION,
     ),
-    error(
-        "condition-unique",
-        _REPORTED,
-        on("conditions", _condition_unique),
-        "Conditions differ in their types.",
-        _CONDITION,
-    ),
-    error("condition-type", _CONDITIONS, form("type", label_name), "Types have the form of label keys.", _CONDITION),
-    error(
-        "condition-status",
+    *errors(
         _CONDITIONS,
-        choice("status", ("False", "True", "Unknown")),
-        "A status is True, False or Unknown.",
-        _CONDITION,
+        ("condition-type", form("type", label_name), "Types have the form of label keys."),
+        ("condition-status", choice("status", ("False", "True", "Unknown")), "A status is True, False or Unknown."),
+        ("condition-reason", form("reason", _reason), "A condition has a reason in one word."),
+        ("condition-time", required("lastTransitionTime"), "A condition has the time of its last change."),
+        ("condition-message", longest(32 * 1024, "message"), "A message has at most 32 KiB."),
+        ("condition-generation", not_negative("observedGeneration"), "Generations are not negative."),
+        origin=_CONDITION,
     ),
-    error(
-        "condition-reason", _CONDITIONS, form("reason", _reason), "A condition has a reason in one word.", _CONDITION
+    *errors(
+        _NETWORKS,
+        ("network-length", _lengths, "Interface names have at most 256 bytes, addresses 128."),
+        ("network-ip-limit", _ip_limit, "A device has at most 16 addresses."),
+        ("network-ip-unique", _ip_unique, "Addresses differ."),
+        ("network-ip", _ip_form, "Addresses have a prefix length and their normal form."),
     ),
-    error(
-        "condition-time",
-        _CONDITIONS,
-        required("lastTransitionTime"),
-        "A condition has the time of its last change.",
-        _CONDITION,
-    ),
-    error(
-        "condition-message", _CONDITIONS, longest(MAX_MESSAGE, "message"), "A message has at most 32 KiB.", _CONDITION
-    ),
-    error(
-        "condition-generation",
-        _CONDITIONS,
-        not_negative("observedGeneration"),
-        "Generations are not negative.",
-        _CONDITION,
-    ),
-    error("network-length", _NETWORKS, _lengths, "Interface names have at most 256 bytes, addresses 128."),
-    error("network-ip-limit", _NETWORKS, _ip_limit, "A device has at most 16 addresses."),
-    error("network-ip-unique", _NETWORKS, _ip_unique, "Addresses differ."),
-    error("network-ip", _NETWORKS, _ip_form, "Addresses have a prefix length and their normal form."),
 )

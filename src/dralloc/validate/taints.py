@@ -9,12 +9,10 @@ from dralloc.api import DeviceTaint, DeviceToleration
 from dralloc.validate.checks import choice, form, limit, named, required
 from dralloc.validate.names import label_name, label_value
 from dralloc.validate.places import DETAILS, DEVICES, RESULTS, TAINT_RULES
-from dralloc.validate.rule import Check, Issue, error, warning
+from dralloc.validate.rule import Check, Issue, errors, warnings
 
 __all__ = ["RULES"]
 
-MAX_TAINTS: Final = 16
-MAX_TOLERATIONS: Final = 16
 _EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
 _TAINTS: Final = DEVICES / "taints[]" | TAINT_RULES / "spec.taint"
 _TOLERATIONS: Final = (DETAILS | RESULTS) / "tolerations[]"
@@ -59,32 +57,42 @@ def _asked(check: Check) -> Check:
 
 
 RULES: Final = (
-    error("taint-limit", DEVICES, limit(MAX_TAINTS, "taints", "taints"), "A device has at most 16 taints."),
-    error("taint-key", _TAINTS, form("key", label_name), "A taint's key has the form of a label key."),
-    error("taint-value", _TAINTS, _value, "A taint's value has the form of a label value."),
-    error("taint-effect", _TAINTS, _effect, "A taint's effect is None, NoSchedule or NoExecute."),
-    error(
-        "toleration-key", _TOLERATIONS, _toleration_key, "A toleration's key has the form of a label key."
-    ).before_137(_asked(_toleration_key)),
-    error(
-        "toleration-value", _TOLERATIONS, _toleration_value, "A toleration's value has the form of a label value."
-    ).before_137(_asked(_toleration_value)),
-    error("toleration-exists", _TOLERATIONS, _exists, "With Exists there is no value.").before_137(_asked(_exists)),
-    error(
-        "toleration-effect", _TOLERATIONS, _KNOWN_EFFECT, "An effect is None, NoSchedule or NoExecute, or absent."
-    ).before_137(_asked(_KNOWN_EFFECT)),
-    warning(
-        "toleration-limit",
-        DETAILS,
-        limit(MAX_TOLERATIONS, "tolerations", "tolerations"),
-        "A request has at most 16 tolerations, as the API documents without checking it.",
-        "resource.k8s.io types, DeviceTolerationsMaxLength",
+    *errors(DEVICES, ("taint-limit", limit(16, "taints", "taints"), "A device has at most 16 taints.")),
+    *errors(
+        _TAINTS,
+        ("taint-key", form("key", label_name), "A taint's key has the form of a label key."),
+        ("taint-value", _value, "A taint's value has the form of a label value."),
+        ("taint-effect", _effect, "A taint's effect is None, NoSchedule or NoExecute."),
     ),
-    warning(
-        "toleration-no-key",
+    *errors(
         _TOLERATIONS,
-        _no_key,
-        "A toleration without key tolerates something only with Exists.",
-        "resource.k8s.io types, DeviceToleration",
+        ("toleration-key", _toleration_key, "A toleration's key has the form of a label key.", _asked(_toleration_key)),
+        (
+            "toleration-value",
+            _toleration_value,
+            "A toleration's value has the form of a label value.",
+            _asked(_toleration_value),
+        ),
+        ("toleration-exists", _exists, "With Exists there is no value.", _asked(_exists)),
+        (
+            "toleration-effect",
+            _KNOWN_EFFECT,
+            "An effect is None, NoSchedule or NoExecute, or absent.",
+            _asked(_KNOWN_EFFECT),
+        ),
+    ),
+    *warnings(
+        DETAILS,
+        (
+            "toleration-limit",
+            limit(16, "tolerations", "tolerations"),
+            "A request has at most 16 tolerations, as the API documents without checking it.",
+        ),
+        origin="resource.k8s.io types, DeviceTolerationsMaxLength",
+    ),
+    *warnings(
+        _TOLERATIONS,
+        ("toleration-no-key", _no_key, "A toleration without key tolerates something only with Exists."),
+        origin="resource.k8s.io types, DeviceToleration",
     ),
 )

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from dralloc.api import ApiObject, DeviceClaim, ResourceClaim
 from dralloc.validate.candidates import Candidates, Offer, find_candidates
 from dralloc.validate.places import SPECS, Details
-from dralloc.validate.rule import Issue, Part, ValidationContext, info, warning
+from dralloc.validate.rule import Issue, Part, ValidationContext, remarks, warnings
 from kubecel import CelCompileError, compile_selector
 
 __all__ = ["RULES", "RequestAlternative", "find_alternatives"]
@@ -228,55 +228,57 @@ def _attribute_exists(compared: _ComparedAttribute, at: str) -> Iterator[Issue]:
 _ORIGIN: Final = "KEP-4381, KEP-4815, KEP-5075: what a device must pass"
 
 RULES: Final = (
-    warning("request-class-missing", _choices, _class_exists, "The class of a request exists.", "KEP-4381"),
-    info("request-class-unknown", _choices, _class_known, "Without classes nobody can tell what matches.", "KEP-4381"),
-    warning(
-        "request-no-device",
+    *warnings(_choices, ("request-class-missing", _class_exists, "The class of a request exists."), origin="KEP-4381"),
+    *remarks(
         _choices,
-        _stopped_by(_Step.CLASS, _Step.SELECTOR),
-        "Some device is in the class of a request and accepted by all of its selectors.",
-        _ORIGIN,
+        ("request-class-unknown", _class_known, "Without classes nobody can tell what matches."),
+        origin="KEP-4381",
     ),
-    warning(
-        "request-untolerated",
+    *warnings(
         _choices,
-        _stopped_by(_Step.TAINT),
-        "A request tolerates the taints of some device that it selects.",
-        "KEP-5055",
+        (
+            "request-no-device",
+            _stopped_by(_Step.CLASS, _Step.SELECTOR),
+            "Some device is in the class of a request and accepted by all of its selectors.",
+        ),
+        ("request-too-many", _stopped_by(_Step.COUNT), "Some node has as many devices as a request asks for."),
+        origin=_ORIGIN,
     ),
-    warning(
-        "request-capacity",
+    *warnings(
         _choices,
-        _stopped_by(_Step.CAPACITY),
-        "Some selected device has the capacity that a request asks for, and its policy allows the amount.",
-        "KEP-5075",
+        (
+            "request-untolerated",
+            _stopped_by(_Step.TAINT),
+            "A request tolerates the taints of some device that it selects.",
+        ),
+        origin="KEP-5055",
     ),
-    warning(
-        "request-too-many",
+    *warnings(
         _choices,
-        _stopped_by(_Step.COUNT),
-        "Some node has as many devices as a request asks for.",
-        _ORIGIN,
+        (
+            "request-capacity",
+            _stopped_by(_Step.CAPACITY),
+            "Some selected device has the capacity that a request asks for, and its policy allows the amount.",
+        ),
+        origin="KEP-5075",
     ),
-    info(
-        "alternative-no-device",
+    *remarks(
         _choices,
-        _never_taken,
-        "Every alternative of a request can be taken.",
-        "KEP-4816",
+        ("alternative-no-device", _never_taken, "Every alternative of a request can be taken."),
+        origin="KEP-4816",
     ),
-    warning(
-        "selector-fails",
+    *warnings(
         _choices,
-        _selector_fails,
-        "A selector gives an answer for every device that it meets.",
-        "KEP-4381: a CEL error ends the allocation",
+        ("selector-fails", _selector_fails, "A selector gives an answer for every device that it meets."),
+        origin="KEP-4381: a CEL error ends the allocation",
     ),
-    warning(
-        "constraint-attribute-missing",
+    *warnings(
         _compared,
-        _attribute_exists,
-        "Some device of every request that a constraint covers has its attribute.",
-        "KEP-4381",
+        (
+            "constraint-attribute-missing",
+            _attribute_exists,
+            "Some device of every request that a constraint covers has its attribute.",
+        ),
+        origin="KEP-4381",
     ),
 )
