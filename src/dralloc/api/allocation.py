@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictStr
 
-from dralloc.api.base import Int64, QuantityField, WireModel
+from dralloc.api.base import EMPTY, Int64, QuantityField, WireModel
 from dralloc.api.classes import OpaqueDeviceConfiguration
 from dralloc.api.disclosure import Removed, Terms
 from dralloc.api.nodes import NodeSelector
@@ -64,7 +64,7 @@ class DeviceRequestAllocationResult(WireModel):
     binding_conditions: tuple[CounterName, ...] = ()
     binding_failure_conditions: tuple[CounterName, ...] = ()
     share_id: Annotated[Uid | None, Field(alias="shareID")] = None
-    consumed_capacity: Mapping[AttributeName, QuantityField] = {}
+    consumed_capacity: Mapping[AttributeName, QuantityField] = EMPTY
     skip_node_operations: tuple[SkippedOperation, ...] = ()
 
     @property

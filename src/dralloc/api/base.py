@@ -1,5 +1,6 @@
 """How the API models are configured, and how quantities are read and written."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, StrictInt
@@ -8,7 +9,7 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from dralloc.quantity import Quantity, parse_quantity
 
-__all__ = ["INT32", "INT64", "WIRE", "Int32", "Int64", "PartialModel", "QuantityField", "WireModel"]
+__all__ = ["EMPTY", "INT32", "INT64", "WIRE", "Int32", "Int64", "PartialModel", "QuantityField", "WireModel"]
 
 WIRE: Final = ConfigDict(
     frozen=True,
@@ -26,6 +27,15 @@ INT64: Final = range(-(2**63), 2**63)
 # Kubernetes decodes into these types, so that a number outside of them is refused, whatever field it is for.
 Int32 = Annotated[StrictInt, Field(ge=INT32[0], le=INT32[-1])]
 Int64 = Annotated[StrictInt, Field(ge=INT64[0], le=INT64[-1])]
+
+
+class _Empty(dict[Any, Any]):
+    def __hash__(self) -> int:  # type: ignore[override]
+        return 0
+
+
+EMPTY: Final[Mapping[Any, Any]] = _Empty()
+"""The default of mappings. It has a hash, so that pydantic shares it, and does not make a copy for every object."""
 
 
 class WireModel(BaseModel):

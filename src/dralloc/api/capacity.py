@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import ConfigDict, Field, StrictBool, model_validator
 
-from dralloc.api.base import WIRE, QuantityField, WireModel
+from dralloc.api.base import EMPTY, WIRE, QuantityField, WireModel
 from dralloc.api.texts import AttributeName, CounterName
 from dralloc.quantity import Quantity
 
@@ -134,4 +134,4 @@ class DeviceCounterConsumption:
 class CapacityRequirements(WireModel):
     """How much of each capacity a request needs from every one of its devices."""
 
-    requests: Mapping[AttributeName, QuantityField] = {}
+    requests: Mapping[AttributeName, QuantityField] = EMPTY

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictStr
 
-from dralloc.api.base import Int32, Int64, PartialModel, WireModel
+from dralloc.api.base import EMPTY, Int32, Int64, PartialModel, WireModel
 from dralloc.api.placement import NodeAffinity, TopologySpreadConstraint
 
 __all__ = [
@@ -52,7 +52,7 @@ class PluginConfig(PartialModel):
     """Arguments of a plugin."""
 
     name: StrictStr
-    args: Mapping[StrictStr, Any] = {}
+    args: Mapping[StrictStr, Any] = EMPTY
 
 
 class KubeSchedulerProfile(PartialModel):

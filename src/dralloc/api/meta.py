@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import StrictBool, StrictStr
 
-from dralloc.api.base import Int64, WireModel
+from dralloc.api.base import EMPTY, Int64, WireModel
 from dralloc.api.disclosure import ANNOTATIONS, Name, Removed, Terms
 from dralloc.api.texts import NamespaceName, Time, Uid
 
@@ -39,8 +39,8 @@ class ObjectMeta(WireModel):
     generate_name: _Dropped = ""
     namespace: NamespaceName = ""
     uid: Uid = ""
-    labels: Annotated[Mapping[StrictStr, StrictStr], Removed.WHOLE] = {}
-    annotations: Annotated[Mapping[StrictStr, StrictStr], ANNOTATIONS] = {}
+    labels: Annotated[Mapping[StrictStr, StrictStr], Removed.WHOLE] = EMPTY
+    annotations: Annotated[Mapping[StrictStr, StrictStr], ANNOTATIONS] = EMPTY
     creation_timestamp: Time | None = None
     deletion_timestamp: Time | None = None
     deletion_grace_period_seconds: Int64 | None = None

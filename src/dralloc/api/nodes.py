@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import StrictBool, StrictStr
 
-from dralloc.api.base import Int64, PartialModel, QuantityField, WireModel
+from dralloc.api.base import EMPTY, Int64, PartialModel, QuantityField, WireModel
 from dralloc.api.disclosure import NAMESPACE_LABELS, NODE_LABELS, NODE_REQUIREMENT, Name, Refined
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.objects import PartialObject
@@ -79,7 +79,7 @@ class ContainerImage(PartialModel):
 class NodeStatus(PartialModel):
     """What pods may use of the node, among it what device plugins offer, and the images that it has."""
 
-    allocatable: Mapping[ResourceName, QuantityField] = {}
+    allocatable: Mapping[ResourceName, QuantityField] = EMPTY
     images: tuple[ContainerImage, ...] = ()
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, StrictStr
 
-from dralloc.api.base import Int32, PartialModel
+from dralloc.api.base import EMPTY, Int32, PartialModel
 from dralloc.api.disclosure import LABEL_REQUIREMENT, LABEL_SELECTOR, Terms
 from dralloc.api.nodes import NodeSelector, NodeSelectorTerm
 from dralloc.api.texts import Effect, LabelName, NamespaceName, Operator, TaintKey, TaintValue
@@ -38,7 +38,7 @@ class LabelSelectorRequirement(PartialModel):
 class LabelSelector(PartialModel):
     """Labels and conditions that must all hold; without any, everything is selected."""
 
-    match_labels: Annotated[Mapping[StrictStr, StrictStr], LABEL_SELECTOR] = {}
+    match_labels: Annotated[Mapping[StrictStr, StrictStr], LABEL_SELECTOR] = EMPTY
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 

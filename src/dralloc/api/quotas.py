@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import StrictStr
 
-from dralloc.api.base import PartialModel, QuantityField
+from dralloc.api.base import EMPTY, PartialModel, QuantityField
 from dralloc.api.disclosure import Name, Refined, Terms
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.objects import PartialObject
@@ -45,7 +45,7 @@ class ScopeSelector(PartialModel):
 class ResourceQuotaSpec(PartialModel):
     """The limits by resource name, and for which objects they count: with any scope, for pods only."""
 
-    hard: Mapping[ResourceName, QuantityField] = {}
+    hard: Mapping[ResourceName, QuantityField] = EMPTY
     scopes: tuple[_Scope, ...] = ()
     scope_selector: ScopeSelector = ScopeSelector()
 

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, StrictBool, StrictStr
 
-from dralloc.api.base import Int32, PartialModel, QuantityField
+from dralloc.api.base import EMPTY, Int32, PartialModel, QuantityField
 from dralloc.api.disclosure import NODE_SELECTOR, POD_LABELS, Name, Refined, Terms
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.nodes import NodeSelector
@@ -54,8 +54,8 @@ class ContainerResources(PartialModel):
     """The claims that a container uses, and the resources that it asks for."""
 
     claims: tuple[ContainerClaim, ...] = ()
-    requests: Mapping[ResourceName, QuantityField] = {}
-    limits: Mapping[ResourceName, QuantityField] = {}
+    requests: Mapping[ResourceName, QuantityField] = EMPTY
+    limits: Mapping[ResourceName, QuantityField] = EMPTY
 
     @property
     def requested(self) -> Mapping[str, Quantity]:
@@ -132,13 +132,13 @@ class PodSpec(PartialModel):
 
     node_name: NodeName | None = None
     scheduler_name: Annotated[StrictStr, Terms("default-scheduler")] = "default-scheduler"
-    node_selector: Annotated[Mapping[StrictStr, StrictStr], NODE_SELECTOR] = {}
+    node_selector: Annotated[Mapping[StrictStr, StrictStr], NODE_SELECTOR] = EMPTY
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     host_network: StrictBool = False
     resources: ContainerResources = ContainerResources()
-    overhead: Mapping[ResourceName, QuantityField] = {}
+    overhead: Mapping[ResourceName, QuantityField] = EMPTY
     volumes: tuple[PodVolume, ...] = ()
     preemption_policy: Annotated[StrictStr | None, Terms("Never", "PreemptLowerPriority")] = None
     priority: Int32 | None = None

@@ -52,9 +52,10 @@ def equivalent_nodes(problem: Problem, demands: Sequence[Demand]) -> NodeClasses
     for node in problem.all_nodes:
         allowed = survey.allowed(node)
         if any(allowed):
-            if not survey.is_isolated(node):
+            devices = survey.mattering(node)
+            if not survey.is_isolated(devices):
                 return None
-            offer = survey.offer(node)
+            offer = survey.offer(node, devices)
             if offer is not None:
                 groups.setdefault((allowed, offer), []).append(node)
     return NodeClasses(tuple(map(tuple, groups.values())), tuple(offer for _, offer in groups))
@@ -66,6 +67,8 @@ class _Answers:
 
     uses: tuple[tuple[int, bool, Charge], ...]
     failing: bool
+    counters: tuple[int, ...]
+    """What is charged by request."""
 
     @property
     def matters(self) -> bool:
@@ -89,43 +92,46 @@ class _Survey:
         """Which demands may go to the node."""
         return tuple(nodes is None or node in nodes for nodes in self.nodes)
 
-    def is_isolated(self, node: int) -> bool:
+    def mattering(self, node: int) -> list[tuple[int, _Answers]]:
+        """The devices of the node that some alternative selects or fails on, with the answers about them."""
+        found = ((device, self.answers(device)) for device in self.problem.nodes[node].devices())
+        return [(device, answers) for device, answers in found if answers.matters]
+
+    def is_isolated(self, devices: Sequence[tuple[int, _Answers]]) -> bool:
         """Whether no node before reaches the same devices, counters or sets, and no device has several versions."""
         here: set[Hashable] = set()
-        for number in self._mattering(node):
+        for number, answers in devices:
             device = self.problem.devices[number]
             if device.nodes is not None or device.slot in self.problem.several_versions:
                 return False
             here.update(device.resources)
-            here.update(("counter", counter) for counter in self._counters(number))
+            here.update([("counter", counter) for counter in answers.counters])
         isolated = self.seen.isdisjoint(here)
         self.seen |= here
         return isolated
 
-    def offer(self, node: int) -> Hashable | None:
+    def offer(self, node: int, devices: Sequence[tuple[int, _Answers]]) -> Hashable | None:
         """A key of what the node has for the demands; None if nothing can happen there."""
         pools = self.problem.nodes[node].pools
         # Where a pool cannot be used, a request for all devices is an error, whatever there is.
         closed = self.asks_for_all and any(pool.state is not PoolState.USABLE for pool in pools)
-        devices = [device for device in self._mattering(node) if self._is_usable(device)]
-        if not devices and not closed:
+        usable = [(device, answers) for device, answers in devices if self._is_usable(device, answers)]
+        if not usable and not closed:
             return None
-        counters = list(dict.fromkeys(counter for device in devices for counter in self._counters(device)))
-        offers = _Profiled(self.problem.eligibility, devices, {old: new for new, old in enumerate(counters)}, self)
-        part = cut(self.problem, [node], devices=devices, counters=counters, eligibility=offers)
+        counters = dict.fromkeys(counter for device, answers in usable for counter in self._counters(device, answers))
+        numbers = [device for device, _ in usable]
+        offers = _Profiled(self.problem.eligibility, numbers, {old: new for new, old in enumerate(counters)}, self)
+        part = cut(self.problem, [node], devices=numbers, counters=counters, eligibility=offers)
         return closed, inventory_key(part.problem)
 
-    def _mattering(self, node: int) -> list[int]:
-        return [device for device in self.problem.nodes[node].devices() if self.answers(device).matters]
-
-    def _is_usable(self, number: int) -> bool:
+    def _is_usable(self, number: int, answers: _Answers) -> bool:
+        if self.considers_all or answers.failing:
+            return True
         device = self.problem.devices[number]
-        free = self.ledger.is_free(device) and self.ledger.has_counters(device, _NOTHING)
-        return free or self.considers_all or self.answers(number).failing
+        return self.ledger.is_free(device) and self.ledger.has_counters(device, _NOTHING)
 
-    def _counters(self, number: int) -> list[int]:
-        fixed = [counter for counter, _ in self.problem.devices[number].consumes]
-        return [*fixed, *(counter for _, _, charge in self.answers(number).uses for counter, _ in charge.counters)]
+    def _counters(self, number: int, answers: _Answers) -> list[int]:
+        return [*[counter for counter, _ in self.problem.devices[number].consumes], *answers.counters]
 
     def answers(self, device: int) -> _Answers:
         """What the alternatives make of a device."""
@@ -142,7 +148,8 @@ class _Survey:
             charge = offers.charge(alternative.index, device) if selected is True else None
             if charge is not None:
                 uses.append((position, offers.admits(alternative.index, device), charge))
-        return _Answers(tuple(uses), failing)
+        counters = dict.fromkeys(counter for _, _, charge in uses for counter, _ in charge.counters)
+        return _Answers(tuple(uses), failing, tuple(counters))
 
     def profile(self, device: int, counters: dict[int, int]) -> Hashable:
         """Equal for devices of which the alternatives make the same; counters by their number in the part."""

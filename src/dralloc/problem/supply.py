@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
@@ -110,14 +110,13 @@ class Device:
     compatibility: tuple[tuple[int, frozenset[str]], ...] = ()
 
     @property
-    def resources(self) -> Iterator[Resource]:
+    def resources(self) -> Sequence[Resource]:
         """What the device shares with others while it is in use: devices without a common resource never interfere.
 
         Beside these there are counters that are charged by request (see `dralloc.problem.Charge`).
         """
-        yield from (("counter", counter) for counter, _ in self.consumes)
-        yield from (("counter set", number) for number, _ in self.compatibility)
-        yield "slot", self.slot
+        counters = [("counter", counter) for counter, _ in self.consumes]
+        return [*counters, *[("counter set", number) for number, _ in self.compatibility], ("slot", self.slot)]
 
     @property
     def is_additive(self) -> bool:
