@@ -74,7 +74,7 @@ def stranded(
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
     cluster = cluster.including(options.include)
     timings: dict[str, float] = {}
-    mix = [MixEntry.parse(one) if isinstance(one, str) else one for one in wishes]
+    mix = list(map(MixEntry.of, wishes))
     if not mix:
         cluster, mix = _usual(cluster, options)
     with phase(timings, "compile"):

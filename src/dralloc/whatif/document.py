@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Annotated
 
@@ -68,16 +69,7 @@ class Alone(Model):
 
 def _alone(counts: Iterable[CopyCount], info: ValidationInfo) -> list[Alone]:
     return [
-        Alone(
-            wish=entry.title,
-            number=count.number,
-            bound=count.bound,
-            exact=count.exact,
-            first_fit=count.first_fit,
-            per_device=count.per_device,
-            error=count.reason,
-            warnings=list(count.warnings),
-        )
+        Alone(wish=entry.title, exact=count.exact, error=count.reason, **asdict(count))
         for entry, count in zip(described(info).entries, counts, strict=True)
     ]
 
@@ -119,10 +111,8 @@ class Needed(Model):
 
 
 def _needed(kinds: Iterable[NodeType], info: ValidationInfo) -> list[Needed]:
-    return [
-        Needed(kind=kind.name, example=kind.example, price=kind.price, number=number)
-        for kind, number in zip(kinds, described(info).numbers, strict=True)
-    ]
+    numbers = described(info).numbers
+    return [Needed(kind=one.name, number=number, **asdict(one)) for one, number in zip(kinds, numbers, strict=True)]
 
 
 class FewestNodesDocument(Document):

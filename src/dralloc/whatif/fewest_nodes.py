@@ -122,7 +122,7 @@ def fewest_nodes(
     >>> dralloc.fewest_nodes(dralloc.example(), "default/any=5")
     <FewestNodes: Cost 3: proven to be the lowest>
     """
-    asked = tuple(entry if isinstance(entry, MixEntry) else MixEntry.parse(entry) for entry in entries)
+    asked = tuple(map(MixEntry.of, entries))
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):

@@ -131,7 +131,7 @@ def headroom(
     >>> dralloc.headroom(dralloc.example(), "default/any", "default/large")
     <Headroom: how many more fit: 2 of default/any, 1 of default/large>
     """
-    asked = tuple(entry if isinstance(entry, MixEntry) else MixEntry.parse(entry) for entry in entries)
+    asked = tuple(map(MixEntry.of, entries))
     if len(asked) > MOST_ENTRIES:
         raise DrallocError(f"headroom for {len(asked)} claims: fronts are found for {MOST_ENTRIES} at most")
     options = Choices.of(choices, words, unused=("gang", "caps", "fair"))

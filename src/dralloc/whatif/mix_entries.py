@@ -60,6 +60,11 @@ class MixEntry:
         key = ClaimKey(namespace, own) if slash else ClaimKey("default", name)
         return cls(key, source, int(number) if equals else None)
 
+    @classmethod
+    def of(cls, entry: MixEntry | str) -> MixEntry:
+        """The entry itself, or what the text says (see `parse`)."""
+        return cls.parse(entry) if isinstance(entry, str) else entry
+
     @property
     def title(self) -> str:
         """What it is, as answers show it."""
@@ -107,9 +112,9 @@ def compile_mix(
     for entry, times in Counter(entries).items():
         if times > 1:
             raise DrallocError(f"{entry.title}: is asked for {times} times; give it once, with a number")
-    builder = _MixBuilder(cluster, empty=empty)
+    builder = _MixBuilder(cluster)
     keys = [builder.enter(entry) for entry in entries]
-    changed = builder.cluster()
+    changed = builder.cluster(empty=empty)
     represented = find_representatives(changed, choices) if once else None
     compiled = compile_cluster(changed, choices, nodes=represented.names if represented else choices.nodes)
     by_key = {demand.key: demand for demand in compiled.problem.demands}
@@ -139,18 +144,17 @@ def only_allocated(cluster: Cluster) -> Cluster:
 class _MixBuilder:
     """Puts copies of the entries beside what is allocated."""
 
-    def __init__(self, cluster: Cluster, *, empty: bool) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self.whole = cluster
-        self.empty = empty
         self.claims: dict[ClaimKey, ResourceClaim] = {}
         self.pods: dict[ClaimKey, tuple[Pod, tuple[ClaimKey, ...]]] = {}
 
-    def cluster(self) -> Cluster:
-        """The cluster with all copies."""
+    def cluster(self, *, empty: bool) -> Cluster:
+        """The cluster with all copies, beside what is allocated unless it is to be empty."""
         base = only_allocated(self.whole)
         return replace(
             base,
-            claims=(*(() if self.empty else base.claims), *self.claims.values()),
+            claims=(*(() if empty else base.claims), *self.claims.values()),
             pods=tuple(pod for pod, _ in self.pods.values()),
             claims_of_pods={key: claims for key, (_, claims) in self.pods.items()},
             made=frozenset(),

@@ -104,7 +104,7 @@ def partition_layout(
     >>> dralloc.partition_layout(dralloc.example())
     <PartitionLayout: fixed layouts serve 2, partitions on demand 2>
     """
-    asked = tuple(entry if isinstance(entry, MixEntry) else MixEntry.parse(entry) for entry in entries)
+    asked = tuple(map(MixEntry.of, entries))
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):

@@ -1,22 +1,20 @@
-"""A mix of demands with numbers: what is wished for, or all that is pending."""
+"""A mix of demands with numbers: what is named, or all that is pending."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass
 
 from dralloc.choices import Choices
 from dralloc.cluster import Cluster
 from dralloc.compiler import compile_cluster
 from dralloc.errors import DrallocError
-from dralloc.problem import Claim, Demand, Problem
+from dralloc.problem import Demand, Problem
+from dralloc.problem.equivalence import claim_key
 from dralloc.whatif.mix_entries import MixEntry, Source, compile_mix
 
 __all__ = ["WorkloadMix", "workload_mix"]
-
-_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -45,16 +43,13 @@ class WorkloadMix:
 
     def without(self, place: int, reason: str) -> WorkloadMix:
         """The same without one of the classes."""
-
-        def others(every: Sequence[_Item]) -> tuple[_Item, ...]:
-            return (*every[:place], *every[place + 1 :])
-
-        return replace(
-            self,
-            demands=others(self.demands),
-            titles=others(self.titles),
-            numbers=others(self.numbers),
-            left_out=(*self.left_out, f"{self.titles[place]}: {reason}"),
+        kept = [number for number in range(len(self.numbers)) if number != place]
+        return WorkloadMix(
+            self.problem,
+            tuple(self.demands[one] for one in kept),
+            tuple(self.titles[one] for one in kept),
+            tuple(self.numbers[one] for one in kept),
+            (*self.left_out, f"{self.titles[place]}: {reason}"),
         )
 
 
@@ -70,9 +65,11 @@ def workload_mix(cluster: Cluster, entries: Sequence[MixEntry], choices: Choices
     if not asked:
         raise DrallocError("nothing is pending: say what is wanted with --claim, --template or --pod")
     mix = compile_mix(cluster, asked, choices, empty=True)
+    offers = mix.compiled.problem.eligibility
     classes: dict[Hashable, list[int]] = {}
     for place, demand in enumerate(mix.demands):
-        classes.setdefault(_request_key(mix.compiled.problem, demand), []).append(place)
+        key = demand.nodes, demand.is_defective, tuple(claim_key(offers, claim) for claim in demand.claims)
+        classes.setdefault(key, []).append(place)
     groups = list(classes.values())
     return WorkloadMix(
         mix.compiled.problem,
@@ -98,20 +95,6 @@ def _pending(cluster: Cluster, choices: Choices) -> tuple[list[MixEntry], list[s
         else:
             entries.append(entry)
     return entries, left_out
-
-
-def _request_key(problem: Problem, demand: Demand) -> Hashable:
-    """Everything about a demand but who it is."""
-    return demand.nodes, tuple(_content(problem, claim) for claim in demand.claims)
-
-
-def _content(problem: Problem, claim: Claim) -> Hashable:
-    key = problem.eligibility.request_key
-    requests = tuple(
-        tuple((key(one.index), one.name, one.count, one.admin, one.defect) for one in request.alternatives)
-        for request in claim.requests
-    )
-    return requests, claim.constraints, claim.defect
 
 
 def _title(entries: Sequence[MixEntry]) -> str:

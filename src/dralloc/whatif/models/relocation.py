@@ -3,8 +3,8 @@
 The problem holds for every allocated claim that may move a demand that can only be placed where the claim is (it
 *stays*), and for every option to move it the demands of that option. Beyond the rules of the problem::
 
-    placed[stay of c] + sum_(move_options w that move c) placed[w] = 1
-    sum_(move_options w of a group) placed[w] <= 1
+    placed[stay of c] + sum_(options w that move c) placed[w] = 1
+    sum_(options w of a group) placed[w] <= 1
     sum_w cost[w] * placed[w] <= most
 """
 
@@ -43,7 +43,7 @@ class Exchange:
     ----------
     stays
         For each allocated claim the demand that stands for staying (None if it holds what it holds in any case), and
-        the move_options that move it.
+        the options that move it.
     groups
         Ways of which at most one is taken.
     costs

@@ -34,7 +34,7 @@ _MOST: Final = 3
 
 @dataclass(frozen=True)
 class ClusterMigration:
-    """Some groups of a cluster as an migration.
+    """Some groups of a cluster as a migration.
 
     Parameters
     ----------

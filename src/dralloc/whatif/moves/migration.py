@@ -35,7 +35,7 @@ class MovableClaim:
 
 @dataclass(frozen=True, slots=True)
 class MoveOption:
-    """Some movers that move at the same time.
+    """Some movable claims that move at the same time.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class MoveOption:
     demands
         What they ask for: placed all or none.
     group
-        Of the move_options of a group at most one is taken.
+        Of the options of a group at most one is taken.
     weight
         What it is worth.
     """
@@ -62,7 +62,7 @@ class Migration:
     Parameters
     ----------
     problem
-        What is pending, beside everything that is in use but for what the movers hold.
+        What is pending, beside everything that is in use but for what the movable claims hold.
     movers, move_options
         Who may move, and how.
     """
@@ -79,7 +79,7 @@ class Migration:
         return ledger
 
     def without(self, movers: Iterable[int]) -> ClaimLedger:
-        """What is held once some movers have given back what they hold."""
+        """What is held once some movable claims have given back what they hold."""
         ledger = self.ledger.copy()
         ledger.release(self.movers[number].key for number in movers)
         return ledger

@@ -17,7 +17,7 @@ __all__ = ["MigrationProblem"]
 
 
 class MigrationProblem:
-    """An migration as one problem: first the demands of staying, then those of all move_options, then what is pending.
+    """A migration as one problem: first the demands of staying, then those of moving, then what is pending.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class MigrationProblem:
         return (replace(one, demand=one.demand + self.first_pending) for one in placements)
 
     def demands_of(self, option: int) -> tuple[Demand, ...]:
-        """The demands of a option, under names of their own."""
+        """The demands of an option, under names of their own."""
         lead = self.leads[option]
         return self.problem.demands[lead : lead + len(self.migration.move_options[option].demands)]
 
@@ -90,7 +90,7 @@ class MigrationProblem:
 
 
 def _of_option(option: MoveOption, number: int) -> Iterator[Demand]:
-    """The demands of a option, apart from those of other move_options that move the same claims."""
+    """The demands of an option, apart from those of other options that move the same claims."""
     gang = f"option {number}"
     for place, demand in enumerate(option.demands):
         claims = tuple(replace(claim, key=_renamed(claim, number)) for claim in demand.claims)

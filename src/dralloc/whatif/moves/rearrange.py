@@ -55,7 +55,7 @@ class MigrationPlan:
 
     @property
     def moved(self) -> tuple[int, ...]:
-        """The movers that move, by index, in order."""
+        """The movable claims that move, by index, in order."""
         return tuple(mover for move in self.moves for mover in move.option.movers)
 
 

@@ -1,8 +1,8 @@
-"""Staying as something to be placed: a demand that only what a mover holds can serve, at what it has consumed."""
+"""Staying as something to be placed: a demand that only what a claim holds can serve, at what it has consumed."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dralloc.check import violations
@@ -20,9 +20,9 @@ __all__ = ["StayOptions", "broken", "stay_grants"]
 
 @dataclass(frozen=True)
 class StayOptions:
-    """One demand for each mover, and who can serve them.
+    """One demand for each movable claim, and who can serve them.
 
-    ``demands`` has None for movers whose allocation breaks a rule as things are now: those hold what they hold.
+    ``demands`` has None for movable claims whose allocation breaks a rule as things are now: those hold what they hold.
     """
 
     demands: tuple[Demand | None, ...]
@@ -30,35 +30,37 @@ class StayOptions:
 
     @classmethod
     def of(cls, migration: Migration) -> StayOptions:
-        """The demands of all movers that could be allocated again what they have."""
+        """The demands of all movable claims that could be allocated again what they have."""
         table: dict[int, tuple[int, Charge]] = {}
         demands = [_stay(migration.problem, mover, table) for mover in migration.movers]
         eligibility = _WithStayOptions(
             migration.problem.eligibility, table, frozenset(device for device, _ in table.values())
         )
-        if _is_uniform(migration) and not violations(*_all_stay(migration, demands, eligibility)):
+        if _as_published(migration.problem, migration.movers) and not violations(
+            *_all_stay(migration, demands, eligibility)
+        ):
             return cls(tuple(demands), eligibility)
         return cls(tuple(_regular(migration, demands, eligibility)), eligibility)
 
 
-def _is_uniform(migration: Migration) -> bool:
-    """Whether everybody has shares of shareable devices, and others as a whole."""
+def _as_published(problem: Problem, movers: Iterable[MovableClaim]) -> bool:
+    """Whether the claims have shares of shareable devices, and others as a whole."""
     return all(
-        holding.share == migration.problem.devices[device].shareable
-        for mover in migration.movers
+        holding.share == problem.devices[device].shareable
+        for mover in movers
         for holding, device in zip(mover.holdings, mover.devices, strict=True)
     )
 
 
 def _all_stay(migration: Migration, demands: Sequence[Demand], eligibility: Eligibility) -> tuple[Problem, Solution]:
-    """The problem and the answer in which every mover is granted what it has."""
+    """The problem and the answer in which every movable claim is granted what it has."""
     problem = replace(migration.problem, demands=tuple(demands), eligibility=eligibility)
     placements = (Placement(place, one.home, (stay_grants(one),)) for place, one in enumerate(migration.movers))
     return problem, Solution(tuple(placements))
 
 
 def _regular(migration: Migration, demands: Sequence[Demand], eligibility: Eligibility) -> Iterator[Demand | None]:
-    """The demands of the movers that could be allocated what they have, beside everybody else."""
+    """The demands of the movable claims that could be allocated what they have, beside everybody else."""
     ledger = migration.ledger.copy()
     for mover, demand in zip(migration.movers, demands, strict=True):
         ledger.release([mover.key])
@@ -81,15 +83,13 @@ def _stay(problem: Problem, mover: MovableClaim, table: dict[int, tuple[int, Cha
 
 
 def stay_grants(mover: MovableClaim) -> tuple[Grant, ...]:
-    """What a mover that stays is granted."""
+    """What a movable claim that stays is granted."""
     return tuple(Grant(number, 0, device) for number, device in enumerate(mover.devices))
 
 
 def _is_regular(context: Context, mover: MovableClaim, demand: Demand) -> bool:
-    devices = [context.problem.devices[device] for device in mover.devices]
-    uniform = all(holding.share == device.shareable for holding, device in zip(mover.holdings, devices, strict=True))
     offered = set(context.problem.nodes[mover.home].devices())
-    if not uniform or not offered.issuperset(mover.devices):
+    if not offered.issuperset(mover.devices) or not _as_published(context.problem, [mover]):
         return False
     return not broken(context, [demand], [Placement(0, mover.home, (stay_grants(mover),))])
 
@@ -97,7 +97,7 @@ def _is_regular(context: Context, mover: MovableClaim, demand: Demand) -> bool:
 def broken(context: Context, demands: Sequence[Demand], placements: Sequence[Placement]) -> list[str]:
     """The rules that some placements of the demands would break at the moment; looks only at their nodes."""
     nodes = list(dict.fromkeys(placement.node for placement in placements))
-    part = context.part(nodes, [_anywhere(demand) for demand in demands])
+    part = context.part(nodes, [Demand(demand.key, demand.claims) for demand in demands])
     place = {device: number for number, device in enumerate(part.devices)}
     here = tuple(
         Placement(
@@ -110,13 +110,9 @@ def broken(context: Context, demands: Sequence[Demand], placements: Sequence[Pla
     return violations(part.problem, Solution(here))
 
 
-def _anywhere(demand: Demand) -> Demand:
-    return Demand(demand.key, demand.claims)
-
-
 @dataclass(eq=False)
 class _WithStayOptions(Overlay):
-    """The eligibility of a problem, with negative numbers for what movers hold."""
+    """The eligibility of a problem, with negative numbers for what movable claims hold."""
 
     table: Mapping[int, tuple[int, Charge]]
     devices: frozenset[int]
