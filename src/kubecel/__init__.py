@@ -59,44 +59,16 @@ __all__ = [
 ]
 
 _NAMES: Final = {
-    "attributes": (
-        "AttributeValue",
-        "UNSET",
-        "Unset",
-        "Version",
-    ),
+    "attributes": ("AttributeValue", "UNSET", "Unset", "Version"),
     "cost": ("COST_LIMIT",),
-    "device": (
-        "CelDevice",
-        "convert_device",
-        "device_from_wire",
-    ),
-    "environment": (
-        "ALL_GATES",
-        "FeatureGates",
-    ),
-    "errors": (
-        "CelCompileError",
-        "CelError",
-        "CelRuntimeError",
-        "QuantitySyntaxError",
-    ),
+    "device": ("CelDevice", "convert_device", "device_from_wire"),
+    "environment": ("ALL_GATES", "FeatureGates"),
+    "errors": ("CelCompileError", "CelError", "CelRuntimeError", "QuantitySyntaxError"),
     "failure": ("explain",),
     "literals": ("string_literal",),
-    "quantity": (
-        "Format",
-        "NANOS",
-        "Quantity",
-        "parse_quantity",
-    ),
+    "quantity": ("Format", "NANOS", "Quantity", "parse_quantity"),
     "reads": ("Reads",),
-    "selector": (
-        "CelSelector",
-        "CheckedExpression",
-        "check_expression",
-        "compile_selector",
-        "estimated_cost",
-    ),
+    "selector": ("CelSelector", "CheckedExpression", "check_expression", "compile_selector", "estimated_cost"),
 }
 """The public names by module. A module is imported with the first of its names: amounts need no grammar of CEL."""
 

@@ -10,18 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubecel.code import COST, DEVICE_SLOT, Compiled
-from kubecel.data import (
-    MISSING,
-    NONE,
-    DomainMap,
-    EvalError,
-    Frame,
-    Optional,
-    Run,
-    TypeValue,
-    Uint,
-    Value,
-)
+from kubecel.data import MISSING, NONE, DomainMap, EvalError, Frame, Optional, Run, TypeValue, Uint, Value
 from kubecel.maps import find
 from kubecel.runtime_types import EXTENSION_TYPES, NamedFormat, go_name, type_name
 

@@ -8,26 +8,10 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from lark import Token, Transformer
 
+from kubecel import syntax
 from kubecel.failure import SelectorError
 from kubecel.literals import bytes_literal, double_literal, int_literal, string_literal, uint_literal
 from kubecel.macros import expand
-from kubecel.syntax import (
-    CONDITIONAL,
-    Call,
-    Element,
-    Fold,
-    Ident,
-    Index,
-    ListLiteral,
-    Literal,
-    Logic,
-    MapLiteral,
-    Node,
-    OptMap,
-    Select,
-    Struct,
-    qualified_name,
-)
 
 __all__ = ["new_builder"]
 
@@ -85,10 +69,10 @@ def _variable(token: Token) -> str:
     return str(token.value)
 
 
-def _operator(symbol: str) -> Callable[[Any, _Children], tuple[int, str, Node]]:
+def _operator(symbol: str) -> Callable[[Any, _Children], tuple[int, str, syntax.Node]]:
     """Half of a binary operation: cel-python's grammar has a rule for the left side with the operator."""
 
-    def rule(_: Any, children: _Children) -> tuple[int, str, Node]:
+    def rule(_: Any, children: _Children) -> tuple[int, str, syntax.Node]:
         return _at(children[1]), symbol, children[0]
 
     return rule
@@ -99,36 +83,36 @@ class _Signs(NamedTuple):
 
     symbol: str
     positions: tuple[int, ...]
-    operand: Node
+    operand: syntax.Node
 
 
 class _TreeBuilder(Transformer[Any, Any]):
     """One method per rule of the grammar. Stateless, as one instance serves every thread."""
 
-    def expr(self, children: _Children) -> Node:
+    def expr(self, children: _Children) -> syntax.Node:
         if len(children) == 1:
             return _only(children)  # type: ignore[no-any-return]
         condition, mark, then, _, otherwise = children
-        return Call(_at(mark), CONDITIONAL, (condition, then, otherwise))
+        return syntax.Call(_at(mark), syntax.CONDITIONAL, (condition, then, otherwise))
 
-    def _chain(self, children: _Children, conjunction: bool) -> Node:
+    def _chain(self, children: _Children, conjunction: bool) -> syntax.Node:
         if len(children) == 1:
             return _only(children)  # type: ignore[no-any-return]
         left, mark, right = children
-        terms = left.terms if isinstance(left, Logic) and left.conjunction is conjunction else (left,)
-        return Logic(_at(mark), conjunction, (*terms, right))
+        terms = left.terms if isinstance(left, syntax.Logic) and left.conjunction is conjunction else (left,)
+        return syntax.Logic(_at(mark), conjunction, (*terms, right))
 
-    def conditionalor(self, children: _Children) -> Node:
+    def conditionalor(self, children: _Children) -> syntax.Node:
         return self._chain(children, conjunction=False)
 
-    def conditionaland(self, children: _Children) -> Node:
+    def conditionaland(self, children: _Children) -> syntax.Node:
         return self._chain(children, conjunction=True)
 
-    def relation(self, children: _Children) -> Node:
+    def relation(self, children: _Children) -> syntax.Node:
         if len(children) == 1:
             return _only(children)  # type: ignore[no-any-return]
         (pos, symbol, left), right = children
-        return Call(pos, symbol, (left, right))
+        return syntax.Call(pos, symbol, (left, right))
 
     addition = relation
     relation_lt = _operator("_<_")
@@ -154,92 +138,94 @@ class _TreeBuilder(Transformer[Any, Any]):
             raise SelectorError(signs.positions[0], f"Syntax error: extraneous input '{signs.symbol}'")
         return _Signs(sign.value, (_at(sign), *signs.positions), signs.operand)
 
-    def multiplication(self, children: _Children) -> Node:
+    def multiplication(self, children: _Children) -> syntax.Node:
         return self.relation([*children[:-1], _signed(children[-1])])
 
-    def member_dot(self, children: _Children) -> Node:
+    def member_dot(self, children: _Children) -> syntax.Node:
         operand, dot, name = children
-        return Select(_at(dot), operand, _field(name))
+        return syntax.Select(_at(dot), operand, _field(name))
 
-    def member_opt_dot(self, children: _Children) -> Node:
+    def member_opt_dot(self, children: _Children) -> syntax.Node:
         operand, dot, _, name = children
-        return Select(_at(dot), operand, _field(name), optional=True)
+        return syntax.Select(_at(dot), operand, _field(name), optional=True)
 
-    def member_dot_arg(self, children: _Children) -> Node:
+    def member_dot_arg(self, children: _Children) -> syntax.Node:
         target, _, name, opening, *args, _ = children
-        return expand(Call(_at(opening), _field(name), args[0] if args else (), target))
+        return expand(syntax.Call(_at(opening), _field(name), args[0] if args else (), target))
 
-    def member_index(self, children: _Children) -> Node:
+    def member_index(self, children: _Children) -> syntax.Node:
         operand, opening, key, _ = children
-        return Index(_at(opening), operand, key)
+        return syntax.Index(_at(opening), operand, key)
 
-    def member_opt_index(self, children: _Children) -> Node:
+    def member_opt_index(self, children: _Children) -> syntax.Node:
         operand, opening, _, key, _ = children
-        return Index(_at(opening), operand, key, optional=True)
+        return syntax.Index(_at(opening), operand, key, optional=True)
 
-    def member_object(self, children: _Children) -> Node:
+    def member_object(self, children: _Children) -> syntax.Node:
         operand, opening, *fields = children
-        name = qualified_name(operand)
+        name = syntax.qualified_name(operand)
         if name is None:
             raise SelectorError(_at(opening), "Syntax error: mismatched input '{'")
-        return Struct(_at(opening), name, tuple(field for field in fields if isinstance(field, Element)))
+        return syntax.Struct(_at(opening), name, tuple(field for field in fields if isinstance(field, syntax.Element)))
 
-    def ident(self, children: _Children) -> Node:
-        return Ident(_at(children[0]), _variable(children[0]))
+    def ident(self, children: _Children) -> syntax.Node:
+        return syntax.Ident(_at(children[0]), _variable(children[0]))
 
-    def dot_ident(self, children: _Children) -> Node:
-        return Ident(_at(children[0]), "." + _variable(children[1]))
+    def dot_ident(self, children: _Children) -> syntax.Node:
+        return syntax.Ident(_at(children[0]), "." + _variable(children[1]))
 
-    def ident_arg(self, children: _Children) -> Node:
+    def ident_arg(self, children: _Children) -> syntax.Node:
         name, opening, *args, _ = children
-        return expand(Call(_at(opening), _variable(name), args[0] if args else ()))
+        return expand(syntax.Call(_at(opening), _variable(name), args[0] if args else ()))
 
-    def dot_ident_arg(self, children: _Children) -> Node:
+    def dot_ident_arg(self, children: _Children) -> syntax.Node:
         return self.ident_arg(children[1:])
 
-    def paren_expr(self, children: _Children) -> Node:
-        inner: Node = children[1]
+    def paren_expr(self, children: _Children) -> syntax.Node:
+        inner: syntax.Node = children[1]
         return _on_number(inner, lambda number: replace(number, parens=True)) or inner
 
-    def exprlist(self, children: _Children) -> tuple[Node, ...]:
+    def exprlist(self, children: _Children) -> tuple[syntax.Node, ...]:
         return tuple(children[::2])
 
-    def optional_element(self, children: _Children) -> Element:
-        return Element(_at(children[0]), None, children[1], optional=True)
+    def optional_element(self, children: _Children) -> syntax.Element:
+        return syntax.Element(_at(children[0]), None, children[1], optional=True)
 
-    def list_lit(self, children: _Children) -> Node:
+    def list_lit(self, children: _Children) -> syntax.Node:
         items = [child for child in children if not isinstance(child, Token)]
-        entries = (item if isinstance(item, Element) else Element(item.pos, None, item) for item in items)
-        return ListLiteral(_at(children[0]), tuple(entries))
+        entries = (item if isinstance(item, syntax.Element) else syntax.Element(item.pos, None, item) for item in items)
+        return syntax.ListLiteral(_at(children[0]), tuple(entries))
 
-    def entry(self, children: _Children) -> Element:
+    def entry(self, children: _Children) -> syntax.Element:
         key, colon, value = children
-        if isinstance(key, Element):
-            return Element(_at(colon), key.value, value, optional=True)
-        return Element(_at(colon), key, value)
+        if isinstance(key, syntax.Element):
+            return syntax.Element(_at(colon), key.value, value, optional=True)
+        return syntax.Element(_at(colon), key, value)
 
-    def map_lit(self, children: _Children) -> Node:
-        return MapLiteral(_at(children[0]), tuple(child for child in children if isinstance(child, Element)))
+    def map_lit(self, children: _Children) -> syntax.Node:
+        return syntax.MapLiteral(
+            _at(children[0]), tuple(child for child in children if isinstance(child, syntax.Element))
+        )
 
-    def field(self, children: _Children) -> Element:
-        if isinstance(children[0], Element):
+    def field(self, children: _Children) -> syntax.Element:
+        if isinstance(children[0], syntax.Element):
             return children[0]
         name, colon, value = children
-        return Element(_at(colon), _field(name), value)
+        return syntax.Element(_at(colon), _field(name), value)
 
-    def optional_field(self, children: _Children) -> Element:
+    def optional_field(self, children: _Children) -> syntax.Element:
         _, name, colon, value = children
-        return Element(_at(colon), _field(name), value, optional=True)
+        return syntax.Element(_at(colon), _field(name), value, optional=True)
 
-    def literal(self, children: _Children) -> Node:
+    def literal(self, children: _Children) -> syntax.Node:
         token: Token = children[0]
         try:
-            return Literal(_at(token), _READERS[token.type](token.value))
+            return syntax.Literal(_at(token), _READERS[token.type](token.value))
         except ValueError as error:
             raise SelectorError(_at(token), f"Syntax error: {error}") from error
 
 
-def _signed(operand: Any) -> Node:
+def _signed(operand: Any) -> syntax.Node:
     """Apply signs: two of a kind cancel out, and a minus before a number belongs to the number."""
     if not isinstance(operand, _Signs):
         return operand  # type: ignore[no-any-return]
@@ -248,26 +234,32 @@ def _signed(operand: Any) -> Node:
         return node
     pos = operand.positions[0]
     if operand.symbol == "-" and len(operand.positions) == 1:
-        negative = _on_number(node, lambda number: Literal(pos, -number.value))
+        negative = _on_number(node, lambda number: syntax.Literal(pos, -number.value))
         if negative is not None:
             return negative
-    return Call(pos, f"{operand.symbol}_", (node,))
+    return syntax.Call(pos, f"{operand.symbol}_", (node,))
 
 
-def _on_number(node: Node, change: Callable[[Literal], Literal]) -> Node | None:
+def _on_number(node: syntax.Node, change: Callable[[syntax.Literal], syntax.Literal]) -> syntax.Node | None:
     """A node with the number changed that it begins with, as in ``1.includes(x)``, or None if it begins otherwise."""
-    if isinstance(node, Literal):
+    if isinstance(node, syntax.Literal):
         return change(node) if type(node.value) in {int, float} and not node.parens else None
     field = _FIRST_PARTS.get(type(node))
-    inner: Node | None = getattr(node, field) if field else None
+    inner: syntax.Node | None = getattr(node, field) if field else None
     changed = None if inner is None else _on_number(inner, change)
     if changed is None:
         return None
-    copy: Node = replace(cast("Any", node), **{str(field): changed})
+    copy: syntax.Node = replace(cast("Any", node), **{str(field): changed})
     return copy
 
 
-_FIRST_PARTS: Final = {Call: "target", OptMap: "target", Select: "operand", Index: "operand", Fold: "range"}
+_FIRST_PARTS: Final = {
+    syntax.Call: "target",
+    syntax.OptMap: "target",
+    syntax.Select: "operand",
+    syntax.Index: "operand",
+    syntax.Fold: "range",
+}
 
 
 def new_builder() -> Transformer[Any, Any]:

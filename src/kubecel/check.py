@@ -6,28 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kubecel import syntax
 from kubecel.data import Uint
 from kubecel.environment import TYPE_NAMES, Environment
 from kubecel.messages import CONSTANTS, DEVICE, MESSAGES
 from kubecel.overloads import Overload
 from kubecel.parameters import Parameters
-from kubecel.syntax import (
-    Bind,
-    Call,
-    Element,
-    Fold,
-    Ident,
-    Index,
-    ListLiteral,
-    Literal,
-    Logic,
-    MapLiteral,
-    Node,
-    OptMap,
-    Select,
-    Struct,
-    qualified_name,
-)
 from kubecel.types import (
     BOOL,
     BYTES,
@@ -51,15 +35,7 @@ __all__ = ["Checked", "Finding", "check"]
 Finding = tuple[int, str]
 """Where and what."""
 
-_LITERALS: Final = {
-    bool: BOOL,
-    int: INT,
-    Uint: UINT,
-    float: DOUBLE,
-    str: STRING,
-    bytes: BYTES,
-    type(None): NULL,
-}
+_LITERALS: Final = {bool: BOOL, int: INT, Uint: UINT, float: DOUBLE, str: STRING, bytes: BYTES, type(None): NULL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +58,15 @@ class Checked:
         Calls whose target and function together are the function's name.
     """
 
-    root: Node
-    types: dict[Node, Type] = field(default_factory=dict)
-    guessed: set[Node] = field(default_factory=set)
-    overloads: dict[Node, tuple[Overload, ...]] = field(default_factory=dict)
-    names: dict[Node, str] = field(default_factory=dict)
-    namespaced: set[Node] = field(default_factory=set)
+    root: syntax.Node
+    types: dict[syntax.Node, Type] = field(default_factory=dict)
+    guessed: set[syntax.Node] = field(default_factory=set)
+    overloads: dict[syntax.Node, tuple[Overload, ...]] = field(default_factory=dict)
+    names: dict[syntax.Node, str] = field(default_factory=dict)
+    namespaced: set[syntax.Node] = field(default_factory=set)
 
 
-def check(root: Node, environment: Environment) -> tuple[Checked, list[Finding]]:
+def check(root: syntax.Node, environment: Environment) -> tuple[Checked, list[Finding]]:
     """Check an expression; without findings it is sound."""
     checker = _Checker(Checked(root), environment)
     checker.check(root)
@@ -110,7 +86,7 @@ class _Checker:
         self.findings: list[Finding] = []
         self.locals: dict[str, Type] = {}
 
-    def check(self, node: Node) -> Type:
+    def check(self, node: syntax.Node) -> Type:
         """Find the type of a node and of all of its parts."""
         found = _RULES[type(node)](self, node)
         if found.params and found.is_too_large:
@@ -118,21 +94,21 @@ class _Checker:
         self.checked.types[node] = found
         return found
 
-    def _report(self, node: Node | Element, message: str) -> Type:
+    def _report(self, node: syntax.Node | syntax.Element, message: str) -> Type:
         self.findings.append((node.pos, message))
         return ERROR
 
-    def _with_locals(self, names: dict[str, Type], node: Node) -> Type:
+    def _with_locals(self, names: dict[str, Type], node: syntax.Node) -> Type:
         outer = self.locals
         self.locals = {**outer, **names}
         found = self.check(node)
         self.locals = outer
         return found
 
-    def _literal(self, node: Literal) -> Type:
+    def _literal(self, node: syntax.Literal) -> Type:
         return _LITERALS[type(node.value)]
 
-    def _name(self, node: Node, name: str) -> Type | None:
+    def _name(self, node: syntax.Node, name: str) -> Type | None:
         """The type of a global name, if it is one."""
         plain = name.removeprefix(".")
         if plain == "device":
@@ -143,12 +119,12 @@ class _Checker:
         self.checked.names[node] = plain
         return INT if found is None else type_of(found)
 
-    def _ident(self, node: Ident) -> Type:
+    def _ident(self, node: syntax.Ident) -> Type:
         found = self.locals.get(node.name) or self._name(node, node.name)
         return found or self._report(node, f"undeclared reference to '{node.name}' (in container '')")
 
-    def _select(self, node: Select) -> Type:
-        name = qualified_name(node)
+    def _select(self, node: syntax.Select) -> Type:
+        name = syntax.qualified_name(node)
         if name is not None and name.partition(".")[0] not in self.locals:
             found = self._name(node, name)
             if found is not None:
@@ -156,7 +132,7 @@ class _Checker:
         result = self._field(node)
         return self.params.known(BOOL if node.test else result)
 
-    def _field(self, node: Select) -> Type:
+    def _field(self, node: syntax.Select) -> Type:
         operand = self.params.known(self.check(node.operand))
         optional = operand.name == "optional_type"
         target = operand.params[0] if optional else operand
@@ -174,22 +150,22 @@ class _Checker:
             self._report(node, f"type '{target}' does not support field selection")
         return optional_of(result) if optional or node.optional else result
 
-    def _index(self, node: Index) -> Type:
+    def _index(self, node: syntax.Index) -> Type:
         args = (self.check(node.operand), self.check(node.key))
         return self._resolve(node, "_[?_]" if node.optional else "_[_]", args, member=False)
 
-    def _call(self, node: Call) -> Type:
+    def _call(self, node: syntax.Call) -> Type:
         args = [self.check(arg) for arg in node.args]
         if node.target is None:
             return self._resolve(node, node.function.removeprefix("."), args, member=False)
-        prefix = qualified_name(node.target)
+        prefix = syntax.qualified_name(node.target)
         full = f"{prefix}.{node.function}".removeprefix(".")
         if prefix is not None and full in self.environment.functions:
             self.checked.namespaced.add(node)
             return self._resolve(node, full, args, member=False)
         return self._resolve(node, node.function, [self.check(node.target), *args], member=True)
 
-    def _resolve(self, node: Node, name: str, args: Sequence[Type], *, member: bool) -> Type:
+    def _resolve(self, node: syntax.Node, name: str, args: Sequence[Type], *, member: bool) -> Type:
         declared = self.environment.functions.get(name)
         if declared is None:
             return self._report(node, f"undeclared reference to '{name}' (in container '')")
@@ -206,11 +182,11 @@ class _Checker:
         text = f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
         return f"found no matching overload for '{name}' applied to '{text}'"
 
-    def _wants(self, node: Node, given: Type, wanted: Type) -> None:
+    def _wants(self, node: syntax.Node, given: Type, wanted: Type) -> None:
         if not self.params.accept(given, wanted):
             self._report(node, f"expected type '{wanted}' but found '{self.params.known(given)}'")
 
-    def _logic(self, node: Logic) -> Type:
+    def _logic(self, node: syntax.Logic) -> Type:
         for term in node.terms:
             self._wants(term, self.check(term), BOOL)
         return BOOL
@@ -221,7 +197,7 @@ class _Checker:
             return current
         return more_general(previous, current) if self.params.accept(previous, current) else DYN
 
-    def _element(self, entry: Element) -> Type:
+    def _element(self, entry: syntax.Element) -> Type:
         found = self.check(entry.value)
         if not entry.optional:
             return found
@@ -231,13 +207,13 @@ class _Checker:
             return found
         return found.params[0]
 
-    def _list(self, node: ListLiteral) -> Type:
+    def _list(self, node: syntax.ListLiteral) -> Type:
         element: Type | None = None
         for item in node.items:
             element = self._join(element, self._element(item))
         return list_of(element or self.params.new())
 
-    def _map(self, node: MapLiteral) -> Type:
+    def _map(self, node: syntax.MapLiteral) -> Type:
         key: Type | None = None
         value: Type | None = None
         for entry in node.entries:
@@ -246,7 +222,7 @@ class _Checker:
             value = self._join(value, self._element(entry))
         return map_of(key or self.params.new(), value or self.params.new())
 
-    def _struct(self, node: Struct) -> Type:
+    def _struct(self, node: syntax.Struct) -> Type:
         name = node.name.removeprefix(".")
         message = MESSAGES.get(name)
         if message is None:
@@ -262,7 +238,7 @@ class _Checker:
                 self._report(entry, f"expected type of field '{entry.key}' {message_text}")
         return message.result
 
-    def _variables(self, node: Fold) -> dict[str, Type]:
+    def _variables(self, node: syntax.Fold) -> dict[str, Type]:
         types: tuple[Type, ...]
         found = self.params.known(self.check(node.range))
         if found.name == "list":
@@ -278,7 +254,7 @@ class _Checker:
             types = (ERROR,) * len(node.names)
         return dict(zip(node.names, types, strict=True))
 
-    def _fold(self, node: Fold) -> Type:
+    def _fold(self, node: syntax.Fold) -> Type:
         variables = self._variables(node)
         if node.guard is not None:
             self._condition(node.guard, self._with_locals(variables, node.guard))
@@ -297,14 +273,14 @@ class _Checker:
         self._wants(node.body, body, result)
         return self.params.known(result)
 
-    def _condition(self, node: Node, given: Type) -> None:
+    def _condition(self, node: syntax.Node, given: Type) -> None:
         if not self.params.accept(given, BOOL):
             self._report(node, self._no_overload("_?_:_", (given, DYN, DYN), member=False))
 
-    def _bind(self, node: Bind) -> Type:
+    def _bind(self, node: syntax.Bind) -> Type:
         return self.params.known(self._with_locals({node.name: self.check(node.value)}, node.body))
 
-    def _opt_map(self, node: OptMap) -> Type:
+    def _opt_map(self, node: syntax.OptMap) -> Type:
         target = self.check(node.target)
         value = self.params.new()
         if not self.params.accept(target, optional_of(value)):
@@ -319,16 +295,16 @@ class _Checker:
 
 
 _RULES: Final[dict[type, Callable[[Any, Any], Type]]] = {
-    Literal: _Checker._literal,
-    Ident: _Checker._ident,
-    Select: _Checker._select,
-    Index: _Checker._index,
-    Call: _Checker._call,
-    Logic: _Checker._logic,
-    ListLiteral: _Checker._list,
-    MapLiteral: _Checker._map,
-    Struct: _Checker._struct,
-    Fold: _Checker._fold,
-    Bind: _Checker._bind,
-    OptMap: _Checker._opt_map,
+    syntax.Literal: _Checker._literal,
+    syntax.Ident: _Checker._ident,
+    syntax.Select: _Checker._select,
+    syntax.Index: _Checker._index,
+    syntax.Call: _Checker._call,
+    syntax.Logic: _Checker._logic,
+    syntax.ListLiteral: _Checker._list,
+    syntax.MapLiteral: _Checker._map,
+    syntax.Struct: _Checker._struct,
+    syntax.Fold: _Checker._fold,
+    syntax.Bind: _Checker._bind,
+    syntax.OptMap: _Checker._opt_map,
 }

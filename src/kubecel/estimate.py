@@ -12,34 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kubecel import syntax
 from kubecel.bounds import ITEMS, KEYS, ONE, UNKNOWN, VALUES, Path, Size, device_size
 from kubecel.check import Checked
 from kubecel.cost import LIST_COST, MAP_COST, STRUCT_COST
 from kubecel.estimate_rules import Operand, estimate_call, is_concatenation
-from kubecel.syntax import (
-    CONDITIONAL,
-    Bind,
-    Call,
-    Element,
-    Fold,
-    Ident,
-    Index,
-    ListLiteral,
-    Literal,
-    Logic,
-    MapLiteral,
-    Node,
-    OptMap,
-    Select,
-    Struct,
-)
 from kubecel.types import Type
 
 __all__ = ["estimate"]
 
-_SCALARS: Final = frozenset(
-    {"bool", "double", "int", "uint", "google.protobuf.Duration", "google.protobuf.Timestamp"},
-)
+_SCALARS: Final = frozenset({"bool", "double", "int", "uint", "google.protobuf.Duration", "google.protobuf.Timestamp"})
 _SELECTED_FROM: Final = frozenset({"map", "kubernetes.DRADevice"})
 """Selecting from these costs 1. From what is not known to be a map, upstream expects it for nothing."""
 
@@ -80,11 +62,11 @@ class _Estimator:
     def __init__(self, checked: Checked) -> None:
         self.checked = checked
         self.scope: dict[str, _Local] = {}
-        self.paths: dict[Node, Path] = {}
-        self.sizes: dict[Node, Size] = {}
-        self.elements: dict[Node, _Elements] = {}
+        self.paths: dict[syntax.Node, Path] = {}
+        self.sizes: dict[syntax.Node, Size] = {}
+        self.elements: dict[syntax.Node, _Elements] = {}
 
-    def cost(self, node: Node) -> int:
+    def cost(self, node: syntax.Node) -> int:
         """Estimate a node and all of its parts, and note what is known about its size."""
         name = self.checked.names.get(node)
         if name is not None:
@@ -98,14 +80,14 @@ class _Estimator:
         yield
         self.scope = outer
 
-    def _local(self, node: Node) -> _Local | None:
-        return self.scope.get(node.name.removeprefix(".")) if isinstance(node, Ident) else None
+    def _local(self, node: syntax.Node) -> _Local | None:
+        return self.scope.get(node.name.removeprefix(".")) if isinstance(node, syntax.Ident) else None
 
-    def _path(self, node: Node) -> Path:
+    def _path(self, node: syntax.Node) -> Path:
         local = self._local(node)
         return local.path if local is not None else self.paths.get(node, ())
 
-    def _size(self, node: Node) -> Size | None:
+    def _size(self, node: syntax.Node) -> Size | None:
         """What is known about a node's size. What upstream has declared for ``device`` counts more than the type."""
         found = self.sizes.get(node) or _written_size(node)
         if found is not None:
@@ -119,32 +101,32 @@ class _Estimator:
         local = self._local(node)
         return local.size if local is not None else None
 
-    def _any_size(self, node: Node) -> Size:
+    def _any_size(self, node: syntax.Node) -> Size:
         return self._size(node) or UNKNOWN
 
-    def _elements(self, node: Node) -> _Elements | None:
+    def _elements(self, node: syntax.Node) -> _Elements | None:
         local = self._local(node)
         return self.elements.get(node) or (local.elements if local is not None else None)
 
-    def _common_elements(self, left: Node, right: Node) -> _Elements | None:
+    def _common_elements(self, left: syntax.Node, right: syntax.Node) -> _Elements | None:
         one, other = self._elements(left), self._elements(right)
         return one.or_(other) if one is not None and other is not None else None
 
-    def _note(self, node: Node, size: Size | None, elements: _Elements | None = None) -> None:
+    def _note(self, node: syntax.Node, size: Size | None, elements: _Elements | None = None) -> None:
         if size is not None:
             self.sizes[node] = size
         if elements is not None:
             self.elements[node] = elements
 
-    def _literal(self, _: Literal) -> int:
+    def _literal(self, _: syntax.Literal) -> int:
         return 0
 
-    def _ident(self, node: Ident) -> int:
+    def _ident(self, node: syntax.Ident) -> int:
         local = self._local(node)
         self.paths[node] = local.path if local is not None else (node.name.removeprefix("."),)
         return 1
 
-    def _select(self, node: Select) -> int:
+    def _select(self, node: syntax.Select) -> int:
         cost = self.cost(node.operand)
         if node.test:
             return cost
@@ -153,7 +135,7 @@ class _Estimator:
         self.paths[node] = (*self._path(node.operand), node.field)
         return cost + 1 if self.checked.types[node.operand].name in _SELECTED_FROM else cost
 
-    def _index(self, node: Index) -> int:
+    def _index(self, node: syntax.Index) -> int:
         cost = 1 + self.cost(node.operand) + self.cost(node.key)
         size: Size | None = None
         for overload in self.checked.overloads[node]:
@@ -166,16 +148,16 @@ class _Estimator:
         self._note(node, size)
         return cost
 
-    def _operand(self, node: Node) -> Operand:
-        value = node.value if isinstance(node, Literal) else None
+    def _operand(self, node: syntax.Node) -> Operand:
+        value = node.value if isinstance(node, syntax.Literal) else None
         return Operand(self.checked.types[node], self._size(node), self._path(node), value)
 
-    def _call(self, node: Call) -> int:
+    def _call(self, node: syntax.Call) -> int:
         if node.target is None and node.function.removeprefix(".") == "dyn":
             cost = 1 + self.cost(node.args[0])
             self._note(node, self._size(node.args[0]), self._elements(node.args[0]))
             return cost
-        if node.function == CONDITIONAL:
+        if node.function == syntax.CONDITIONAL:
             return self._conditional(node)
         cost, args = 0, []
         for arg in node.args:
@@ -187,7 +169,7 @@ class _Estimator:
             target = self._operand(node.target)
         return cost + self._function(node, target, args)
 
-    def _function(self, node: Call, target: Operand | None, args: Sequence[Operand]) -> int:
+    def _function(self, node: syntax.Call, target: Operand | None, args: Sequence[Operand]) -> int:
         """The cost of a call without that of its arguments: the highest of all overloads that it may mean."""
         highest = 0
         size: Size | None = None
@@ -203,31 +185,31 @@ class _Estimator:
         self._note(node, size)
         return highest
 
-    def _conditional(self, node: Call) -> int:
+    def _conditional(self, node: syntax.Call) -> int:
         condition, yes, no = node.args
         cost = self.cost(condition)
         cost += max(self.cost(yes), self.cost(no))
         self._note(node, self._any_size(yes).or_(self._any_size(no)), self._common_elements(yes, no))
         return cost
 
-    def _logic(self, node: Logic) -> int:
+    def _logic(self, node: syntax.Logic) -> int:
         cost = 0
         for term in node.terms:
             cost += self.cost(term)
         return cost
 
-    def _list(self, node: ListLiteral) -> int:
+    def _list(self, node: syntax.ListLiteral) -> int:
         cost = LIST_COST
         for item in node.items:
             cost += self.cost(item.value)
         self.elements[node] = _Elements(True, ONE, self._range(node.items))
         return cost
 
-    def _range(self, entries: Sequence[Element]) -> Size:
+    def _range(self, entries: Sequence[syntax.Element]) -> Size:
         """The sizes of the values."""
         return _union([self._any_size(entry.value) for entry in entries])
 
-    def _map(self, node: MapLiteral) -> int:
+    def _map(self, node: syntax.MapLiteral) -> int:
         cost = MAP_COST
         keys = []
         for entry in node.entries:
@@ -238,13 +220,13 @@ class _Estimator:
         self.elements[node] = _Elements(False, _union(keys), self._range(node.entries))
         return cost
 
-    def _struct(self, node: Struct) -> int:
+    def _struct(self, node: syntax.Struct) -> int:
         cost = STRUCT_COST
         for entry in node.fields:
             cost += self.cost(entry.value)
         return cost
 
-    def _variables(self, node: Fold) -> dict[str, _Local]:
+    def _variables(self, node: syntax.Fold) -> dict[str, _Local]:
         elements, path = self._elements(node.range), self._path(node.range)
         of_list = elements.of_list if elements is not None else self.checked.types[node.range].name == "list"
         keys, values = (elements.keys, elements.values) if elements is not None else (None, None)
@@ -254,7 +236,7 @@ class _Estimator:
             return dict(zip(node.names, (key, value), strict=True))
         return {node.names[0]: value if of_list else key}
 
-    def _fold(self, node: Fold) -> int:
+    def _fold(self, node: syntax.Fold) -> int:
         start = self.cost(node.range)
         with self._scoped(self._variables(node)):
             guard = self.cost(node.guard) if node.guard is not None else 0
@@ -269,7 +251,7 @@ class _Estimator:
             self._note(node, count, grown)
         return start + once + count.high * (guard + step + each)
 
-    def _bind(self, node: Bind) -> int:
+    def _bind(self, node: syntax.Bind) -> int:
         """A variable costs a list, too: upstream makes an empty loop of it."""
         value = self.cost(node.value)
         local = _Local(self._path(node.value), self._size(node.value), self._elements(node.value))
@@ -278,7 +260,7 @@ class _Estimator:
             self._note(node, self._size(node.body), self._elements(node.body))
         return LIST_COST + value + body
 
-    def _opt_map(self, node: OptMap) -> int:
+    def _opt_map(self, node: syntax.OptMap) -> int:
         """Upstream asks whether there is a value, and evaluates the target once more for the variable."""
         target = 1 + self.cost(node.target)
         with self._scoped({node.name: _Local()}):
@@ -300,13 +282,13 @@ _LOOPS: Final = {
 """What a loop costs once, for its first and its last result, and for each step besides the body."""
 
 
-def _written_size(node: Node) -> Size | None:
+def _written_size(node: syntax.Node) -> Size | None:
     """The size of what is written out."""
-    if isinstance(node, Literal):
+    if isinstance(node, syntax.Literal):
         length = len(node.value) if isinstance(node.value, str | bytes) else 1
-    elif isinstance(node, ListLiteral):
+    elif isinstance(node, syntax.ListLiteral):
         length = len(node.items)
-    elif isinstance(node, MapLiteral):
+    elif isinstance(node, syntax.MapLiteral):
         length = len(node.entries)
     else:
         return None
@@ -326,16 +308,16 @@ def _union(sizes: Sequence[Size]) -> Size:
 
 
 _COSTS: Final[dict[type, Callable[[Any, Any], int]]] = {
-    Literal: _Estimator._literal,
-    Ident: _Estimator._ident,
-    Select: _Estimator._select,
-    Index: _Estimator._index,
-    Call: _Estimator._call,
-    Logic: _Estimator._logic,
-    ListLiteral: _Estimator._list,
-    MapLiteral: _Estimator._map,
-    Struct: _Estimator._struct,
-    Fold: _Estimator._fold,
-    Bind: _Estimator._bind,
-    OptMap: _Estimator._opt_map,
+    syntax.Literal: _Estimator._literal,
+    syntax.Ident: _Estimator._ident,
+    syntax.Select: _Estimator._select,
+    syntax.Index: _Estimator._index,
+    syntax.Call: _Estimator._call,
+    syntax.Logic: _Estimator._logic,
+    syntax.ListLiteral: _Estimator._list,
+    syntax.MapLiteral: _Estimator._map,
+    syntax.Struct: _Estimator._struct,
+    syntax.Fold: _Estimator._fold,
+    syntax.Bind: _Estimator._bind,
+    syntax.OptMap: _Estimator._opt_map,
 }

@@ -8,18 +8,14 @@ from typing import Final
 
 from kubecel.data import INT_MAX, UINT_MAX, Uint
 
-__all__ = ["bytes_literal", "double_literal", "int_literal", "string_literal", "uint_literal"]
+__all__ = ["ESCAPED", "bytes_literal", "double_literal", "int_literal", "string_literal", "uint_literal"]
 
-_SIMPLE: Final = {
-    "a": "\a",
-    "b": "\b",
-    "f": "\f",
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "v": "\v",
-    **{mark: mark for mark in "\\'\"`?"},
-}
+_CONTROLS: Final = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
+_SIMPLE: Final = {**_CONTROLS, **{mark: mark for mark in "\\'\"`?"}}
+
+ESCAPED: Final = {char: f"\\{letter}" for letter, char in (*_CONTROLS.items(), *zip('\\"', '\\"', strict=True))}
+"""How quoted text writes the characters that have a letter for it."""
+
 _CODE: Final = re.compile(r"[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})")
 
 

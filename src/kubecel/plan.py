@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from kubecel import syntax
 from kubecel.access import AccessStep, chain, check_key, device, or_else, present
 from kubecel.calls import call, membership
 from kubecel.check import Checked
@@ -17,23 +18,6 @@ from kubecel.folds import Loop, fold
 from kubecel.logic import all_of, any_of, conditional, equals
 from kubecel.messages import CONSTANTS
 from kubecel.overloads import CONVERSION_NAMES, REGEX_NAMES, check_pattern
-from kubecel.syntax import (
-    CONDITIONAL,
-    Bind,
-    Call,
-    Fold,
-    Ident,
-    Index,
-    ListLiteral,
-    Literal,
-    Logic,
-    MapLiteral,
-    Node,
-    OptMap,
-    Select,
-    Struct,
-    step_weight,
-)
 from kubecel.types import DYN, Type
 from kubecel.variables import Local, bind, lazy_variable, opt_map, opt_variable, read, variable
 
@@ -58,7 +42,7 @@ class _Planner:
         self.size = FIRST_LOCAL
         self.scope: dict[str, Local] = {}
 
-    def plan(self, node: Node) -> Compiled:
+    def plan(self, node: syntax.Node) -> Compiled:
         """Compile a node and all of its parts."""
         name = self.checked.names.get(node)
         if name is not None:
@@ -69,71 +53,71 @@ class _Planner:
         self.size += 1
         return self.size - 1
 
-    def _inside(self, names: dict[str, Local], node: Node) -> Compiled:
+    def _inside(self, names: dict[str, Local], node: syntax.Node) -> Compiled:
         outer = self.scope
         self.scope = {**outer, **names}
         code = self.plan(node)
         self.scope = outer
         return code
 
-    def _literal(self, node: Literal) -> Compiled:
+    def _literal(self, node: syntax.Literal) -> Compiled:
         return constant(node.value)
 
-    def _variable(self, node: Ident) -> Local:
+    def _variable(self, node: syntax.Ident) -> Local:
         local = self.scope.get(node.name)
         if local is None:
             return Local(device(), device())
         self._refuse_type(node, self.checked.types[node], node.name)
         return local
 
-    def _refuse_type(self, node: Node, static: Type, name: str) -> None:
+    def _refuse_type(self, node: syntax.Node, static: Type, name: str) -> None:
         """Refuse a variable that holds a type: upstream looks for a type with the variable's name."""
         if static.name == "type":
             raise SelectorError(node.pos, f"program instantiation failed: reference to undefined type: {name}")
 
-    def _ident(self, node: Ident) -> Compiled:
+    def _ident(self, node: syntax.Ident) -> Compiled:
         variable = self._variable(node)
         return variable.alone if self._may_be_optional(node) else variable.base
 
-    def _may_be_optional(self, node: Node) -> bool:
+    def _may_be_optional(self, node: syntax.Node) -> bool:
         static = self.checked.types[node]
         return static.name == "optional_type" or static.is_dyn
 
-    def _select(self, node: Select | Index) -> Compiled:
+    def _select(self, node: syntax.Select | syntax.Index) -> Compiled:
         found = self._attribute(node, ())
-        return present(found) if isinstance(node, Select) and node.test else found
+        return present(found) if isinstance(node, syntax.Select) and node.test else found
 
-    def _attribute(self, node: Node, steps: tuple[AccessStep, ...]) -> Compiled:
+    def _attribute(self, node: syntax.Node, steps: tuple[AccessStep, ...]) -> Compiled:
         """A chain of steps from a node; behind a conditional, each of the branches takes them."""
-        while isinstance(node, Select | Index) and node not in self.checked.names:
-            if isinstance(node, Select):
+        while isinstance(node, syntax.Select | syntax.Index) and node not in self.checked.names:
+            if isinstance(node, syntax.Select):
                 if node.test and steps:
                     break
                 steps = (AccessStep(constant(node.field), node.optional, test=node.test), *steps)
             else:
                 key = self._key(node.key)
-                tested = isinstance(node.key, Select) and node.key.test
+                tested = isinstance(node.key, syntax.Select) and node.key.test
                 steps = (AccessStep(key, node.optional, 0 if key.attribute and not tested else 1), *steps)
             node = node.operand
-        if isinstance(node, Call) and node.function == CONDITIONAL:
+        if isinstance(node, syntax.Call) and node.function == syntax.CONDITIONAL:
             condition, *branches = node.args
             return conditional(self.plan(condition), *(self._attribute(branch, steps) for branch in branches))
         if not steps:
             return self._branch(node)
-        is_variable = isinstance(node, Ident) and node not in self.checked.names
-        base = self._variable(node).base if isinstance(node, Ident) and is_variable else self.plan(node)
-        of_device = isinstance(node, Ident) and node.name not in self.scope
+        is_variable = isinstance(node, syntax.Ident) and node not in self.checked.names
+        base = self._variable(node).base if isinstance(node, syntax.Ident) and is_variable else self.plan(node)
+        of_device = isinstance(node, syntax.Ident) and node.name not in self.scope
         optional = self._may_be_optional(node) and not of_device
         return chain(base, steps, of_device=of_device, may_be_optional=optional)
 
-    def _branch(self, node: Node) -> Compiled:
+    def _branch(self, node: syntax.Node) -> Compiled:
         """A branch of a conditional."""
         code = self.plan(node)
-        if isinstance(node, Ident) or code.literal or not self._may_be_optional(node):
+        if isinstance(node, syntax.Ident) or code.literal or not self._may_be_optional(node):
             return code
         return read(code)
 
-    def _key(self, node: Node) -> Compiled:
+    def _key(self, node: syntax.Node) -> Compiled:
         key = self.plan(node)
         if key.literal:
             try:
@@ -142,13 +126,13 @@ class _Planner:
                 raise SelectorError(node.pos, f"program instantiation failed: {error}") from error
         return key
 
-    def _call(self, node: Call) -> Compiled:
-        if node.function == CONDITIONAL:
+    def _call(self, node: syntax.Call) -> Compiled:
+        if node.function == syntax.CONDITIONAL:
             return self._attribute(node, ())
         if node.function in {"_==_", "_!=_"}:
             left, right = node.args
             return equals(self.plan(left), self.plan(right), negated=node.function == "_!=_")
-        parts: tuple[Node, ...] = node.args
+        parts: tuple[syntax.Node, ...] = node.args
         if node.target is not None and node not in self.checked.namespaced:
             parts = (node.target, *node.args)
         args = []
@@ -156,7 +140,7 @@ class _Planner:
             args.append(self.plan(part))  # noqa: PERF401 - a comprehension would cost a frame per level
         return self._function(node, parts, args)
 
-    def _function(self, node: Call, parts: Sequence[Node], args: Sequence[Compiled]) -> Compiled:
+    def _function(self, node: syntax.Call, parts: Sequence[syntax.Node], args: Sequence[Compiled]) -> Compiled:
         overloads = self.checked.overloads[node]
         name = overloads[0].name
         if name in {"or", "orValue"}:
@@ -173,11 +157,11 @@ class _Planner:
             return self._folded(node, code)
         return code
 
-    def _static(self, node: Node) -> Type:
+    def _static(self, node: syntax.Node) -> Type:
         """What is certain about the type of a node."""
         return DYN if node in self.checked.guessed else self.checked.types[node]
 
-    def _folded(self, node: Call, code: Compiled) -> Compiled:
+    def _folded(self, node: syntax.Call, code: Compiled) -> Compiled:
         """Upstream computes conversions of constants before the selector is ever used, even where it would not be."""
         if code.value is not MISSING:
             return constant(code.value)
@@ -187,19 +171,19 @@ class _Planner:
             raise SelectorError(node.pos, f"program instantiation failed: {error}") from error
         return code
 
-    def _logic(self, node: Logic) -> Compiled:
+    def _logic(self, node: syntax.Logic) -> Compiled:
         terms = []
         for term in node.terms:
             terms.append(self.plan(term))  # noqa: PERF401 - as above
         return all_of(terms) if node.conjunction else any_of(terms)
 
-    def _list(self, node: ListLiteral) -> Compiled:
+    def _list(self, node: syntax.ListLiteral) -> Compiled:
         codes = []
         for item in node.items:
             codes.append(self.plan(item.value))  # noqa: PERF401 - as above
         return new_list(codes, [item.optional for item in node.items])
 
-    def _map(self, node: MapLiteral) -> Compiled:
+    def _map(self, node: syntax.MapLiteral) -> Compiled:
         keys, values = [], []
         for entry in node.entries:
             assert entry.key is not None
@@ -208,24 +192,24 @@ class _Planner:
             values.append(self.plan(entry.value))
         return new_map(keys, values, [entry.optional for entry in node.entries])
 
-    def _struct(self, node: Struct) -> Compiled:
+    def _struct(self, node: syntax.Struct) -> Compiled:
         fields = [(str(field.key), self.plan(field.value), field.optional) for field in node.fields]
         return new_message(node.name.removeprefix("."), fields)
 
-    def _fold(self, node: Fold) -> Compiled:
+    def _fold(self, node: syntax.Fold) -> Compiled:
         source = self.plan(node.range)
         slots = tuple(self._slot() for _ in node.names)
         names = dict(zip(node.names, map(variable, slots), strict=True))
         guard = self._inside(names, node.guard) if node.guard is not None else None
         body = self._inside(names, node.body)
-        return fold(Loop(node.kind, source, slots, body, guard, step_weight(node)))
+        return fold(Loop(node.kind, source, slots, body, guard, syntax.step_weight(node)))
 
-    def _bind(self, node: Bind) -> Compiled:
+    def _bind(self, node: syntax.Bind) -> Compiled:
         self._refuse_type(node, self.checked.types[node.value], node.name)
         value, slot = self.plan(node.value), self._slot()
         return bind(slot, self._inside({node.name: lazy_variable(slot, value)}, node.body))
 
-    def _opt_map(self, node: OptMap) -> Compiled:
+    def _opt_map(self, node: syntax.OptMap) -> Compiled:
         for static in self.checked.types[node.target].params:
             self._refuse_type(node, static, node.name)
         target, slots = self.plan(node.target), (self._slot(), self._slot())
@@ -234,16 +218,16 @@ class _Planner:
 
 
 _PLANS: Final[dict[type, Callable[[Any, Any], Compiled]]] = {
-    Literal: _Planner._literal,
-    Ident: _Planner._ident,
-    Select: _Planner._select,
-    Index: _Planner._select,
-    Call: _Planner._call,
-    Logic: _Planner._logic,
-    ListLiteral: _Planner._list,
-    MapLiteral: _Planner._map,
-    Struct: _Planner._struct,
-    Fold: _Planner._fold,
-    Bind: _Planner._bind,
-    OptMap: _Planner._opt_map,
+    syntax.Literal: _Planner._literal,
+    syntax.Ident: _Planner._ident,
+    syntax.Select: _Planner._select,
+    syntax.Index: _Planner._select,
+    syntax.Call: _Planner._call,
+    syntax.Logic: _Planner._logic,
+    syntax.ListLiteral: _Planner._list,
+    syntax.MapLiteral: _Planner._map,
+    syntax.Struct: _Planner._struct,
+    syntax.Fold: _Planner._fold,
+    syntax.Bind: _Planner._bind,
+    syntax.OptMap: _Planner._opt_map,
 }

@@ -12,11 +12,7 @@ from dralloc.quantity import Quantity, parse_quantity
 __all__ = ["EMPTY", "INT32", "INT64", "WIRE", "Int32", "Int64", "PartialModel", "QuantityField", "WireModel"]
 
 WIRE: Final = ConfigDict(
-    frozen=True,
-    alias_generator=to_camel,
-    validate_by_alias=True,
-    validate_by_name=True,
-    extra="forbid",
+    frozen=True, alias_generator=to_camel, validate_by_alias=True, validate_by_name=True, extra="forbid"
 )
 """Frozen, camelCase on the wire, constructed by name in Python; a field that is not modelled is an error."""
 

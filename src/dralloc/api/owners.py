@@ -277,11 +277,7 @@ _FORMS: Final[Mapping[tuple[str, str], OwnerKind]] = {
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): OwnerKind(
         (
             _Pods("spec", template=_LEADER),
-            _Pods(
-                "spec",
-                (_replicas, lambda spec: range(1, spec.number("leaderWorkerTemplate.size", 1))),
-                _LEADER[1:],
-            ),
+            _Pods("spec", (_replicas, lambda spec: range(1, spec.number("leaderWorkerTemplate.size", 1))), _LEADER[1:]),
         )
     ),
     ("ray.io", "RayCluster"): OwnerKind(_ray("spec"), _suspend("spec.suspend")),

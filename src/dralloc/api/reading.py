@@ -141,12 +141,7 @@ class ObjectReader:
         return self._validated(model, kep5075_alpha.to_v1(model.kind, _without_nulls(body)), raw, source)
 
     def _validated(
-        self,
-        model: type[ApiObject],
-        body: Json,
-        raw: Json,
-        source: str,
-        written: Callable[[Path], Path] | None = None,
+        self, model: type[ApiObject], body: Json, raw: Json, source: str, written: Callable[[Path], Path] | None = None
     ) -> ApiObject | None:
         """Validate until no unknown field is left, as these hide the checks of whole objects.
 

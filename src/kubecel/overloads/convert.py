@@ -11,13 +11,7 @@ from kubecel import cost, effort
 from kubecel.data import INT_MAX, UINT_MAX, Duration, EvalError, TimestampValue, Uint, Value
 from kubecel.network import Cidr, Ip
 from kubecel.overloads.registry import Impl, Overload, function
-from kubecel.overloads.temporal import (
-    checked_timestamp,
-    duration_text,
-    parse_duration,
-    parse_timestamp,
-    timestamp_text,
-)
+from kubecel.overloads.temporal import checked_timestamp, duration_text, parse_duration, parse_timestamp, timestamp_text
 from kubecel.runtime_types import type_name
 
 __all__ = ["CONVERSIONS", "CONVERSION_NAMES", "double_text"]

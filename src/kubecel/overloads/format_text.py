@@ -7,16 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from kubecel.data import (
-    MAX_TEXT,
-    DomainMap,
-    Duration,
-    EvalError,
-    TimestampValue,
-    TypeValue,
-    Uint,
-    Value,
-)
+from kubecel.data import MAX_TEXT, DomainMap, Duration, EvalError, TimestampValue, TypeValue, Uint, Value
+from kubecel.literals import ESCAPED
 from kubecel.maps import find, map_keys
 from kubecel.overloads.convert import double_text
 from kubecel.overloads.temporal import duration_text, timestamp_text
@@ -157,22 +149,11 @@ def _nested(value: Value) -> str:
 
 def _quoted(text: str) -> str:
     """As Go's ``%q``."""
-    named = {
-        '"': r"\"",
-        "\\": r"\\",
-        "\a": r"\a",
-        "\b": r"\b",
-        "\f": r"\f",
-        "\n": r"\n",
-        "\r": r"\r",
-        "\t": r"\t",
-        "\v": r"\v",
-    }
     parts = []
     for char in text:
         code = ord(char)
-        if char in named:
-            parts.append(named[char])
+        if char in ESCAPED:
+            parts.append(ESCAPED[char])
         elif char.isprintable():
             parts.append(char)
         elif code < 0x80:

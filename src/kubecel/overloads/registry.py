@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TypeAlias
 
 from kubecel.cost import CostRule
@@ -56,7 +56,8 @@ class Overload:
         return all(runtime_test(param)(arg) for param, arg in zip(self.params, args, strict=True))
 
 
-def function(  # noqa: PLR0913 - a row of a table
+def _declared(  # noqa: PLR0913 - a row of a table
+    member: bool,
     name: str,
     signature: str,
     impl: Impl,
@@ -66,24 +67,15 @@ def function(  # noqa: PLR0913 - a row of a table
     by_name: bool = True,
     checks: bool = False,
 ) -> Overload:
-    """Declare a function called as ``name(arguments)``."""
     params, result = parse_signature(signature)
-    return Overload(name, False, params, result, impl, cost, by_name, checks, effort)
+    return Overload(name, member, params, result, impl, cost, by_name, checks, effort)
 
 
-def method(  # noqa: PLR0913 - a row of a table
-    name: str,
-    signature: str,
-    impl: Impl,
-    cost: CostRule | None = None,
-    effort: EffortRule | None = None,
-    *,
-    by_name: bool = True,
-    checks: bool = False,
-) -> Overload:
-    """Declare a function called as ``first.name(others)``; the signature begins with the first argument."""
-    params, result = parse_signature(signature)
-    return Overload(name, True, params, result, impl, cost, by_name, checks, effort)
+function = partial(_declared, False)
+"""Declares a function called as ``name(arguments)``."""
+
+method = partial(_declared, True)
+"""Declares a function called as ``first.name(others)``; the signature begins with the first argument."""
 
 
 @cache

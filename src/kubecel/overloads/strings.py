@@ -6,25 +6,14 @@ from typing import Final
 
 from kubecel import cost, effort
 from kubecel.data import MAX_TEXT, EvalError
+from kubecel.literals import ESCAPED
 from kubecel.overloads.format_text import format_text
 from kubecel.overloads.registry import function, method
 
 __all__ = ["STRINGS"]
 
 _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-_QUOTED: Final = str.maketrans(
-    {
-        "\a": r"\a",
-        "\b": r"\b",
-        "\f": r"\f",
-        "\n": r"\n",
-        "\r": r"\r",
-        "\t": r"\t",
-        "\v": r"\v",
-        "\\": r"\\",
-        '"': r"\"",
-    }
-)
+_QUOTED: Final = str.maketrans(ESCAPED)
 _SHORT: Final = 50
 _LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _UPPER: Final = {lower: lower - 32 for lower in range(ord("a"), ord("z") + 1)}
