@@ -10,6 +10,7 @@
     │   ├── FatalError             ends the attempt on every node
     │   └── NodeError              another node may still do
     ├── SnapshotError              a live cluster cannot be read
+    ├── ApplyError                 an answer cannot be written to a live cluster
     ├── RedactionError             a name would be left in redacted objects
     ├── ModelError                 the exact model cannot be built or solved (int64 overflow, invalid options)
     └── CheckError                 an answer failed the independent checker: a defect of dralloc
@@ -27,6 +28,7 @@ from enum import StrEnum
 
 __all__ = [
     "AllocationError",
+    "ApplyError",
     "CheckError",
     "ChoiceError",
     "DrallocError",
@@ -157,6 +159,10 @@ class NodeError(AllocationError):
 
 class SnapshotError(DrallocError):
     """A live cluster cannot be read."""
+
+
+class ApplyError(DrallocError):
+    """An answer cannot be written to a live cluster: an earlier run did not end, nothing fences, ..."""
 
 
 class RedactionError(DrallocError):

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dralloc.cli.main import app, main
+from dralloc.cli.main import app, kubectl, main
 
-__all__ = ["app", "main"]
+__all__ = ["app", "kubectl", "main"]

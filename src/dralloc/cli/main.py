@@ -10,6 +10,7 @@ import typer
 
 import dralloc
 from dralloc.cli.allocate import allocate_command, compare_command
+from dralloc.cli.apply import apply_command
 from dralloc.cli.conformance import conformance_command
 from dralloc.cli.explain import explain_command
 from dralloc.cli.guard import CommandGroup, Commands
@@ -23,11 +24,12 @@ from dralloc.cli.study import study_command
 from dralloc.cli.validate import validate_command
 from dralloc.report import WIDTH
 
-__all__ = ["app", "main"]
+__all__ = ["app", "kubectl", "main"]
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "allocate": allocate_command,
     "compare": compare_command,
+    "apply": apply_command,
     "explain": explain_command,
     "report": report_command,
     "stranded": stranded_command,
@@ -58,12 +60,17 @@ for group, commands in ((app, COMMANDS), (plan, PLANS)):
 app.add_typer(plan, name="plan")
 
 
-def main() -> None:
-    """Entry point of the ``dralloc`` command."""
+def kubectl() -> None:
+    """Entry point of ``kubectl dralloc``."""
+    main("kubectl dralloc")
+
+
+def main(name: str = "dralloc") -> None:
+    """Entry point of the ``dralloc`` command, as it is called."""
     # A command ends soon, and nearly all that it makes is there to stay: looking for garbage would take a tenth of its
     # time.
     gc.disable()
-    app(prog_name="dralloc")
+    app(prog_name=name)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,24 +1,39 @@
-"""Reads a live cluster: the objects that dralloc uses, trimmed to what it reads of them.
+"""A live cluster: the objects that dralloc uses, trimmed to what it reads of them; and single objects, to change them.
 
-`connect` opens the cluster of a kubeconfig, `take_snapshot` reads it. `trimmed` and `is_needed` also serve objects
-that were read from files.
+`connect` opens the cluster of a kubeconfig, `take_snapshot` reads it, `Objects` has its objects one by one. `trimmed`
+and `is_needed` also serve objects that were read from files.
 """
 
 from __future__ import annotations
 
-from dralloc.snapshot.client import connect
-from dralloc.snapshot.listing import ClusterSnapshot, take_snapshot
-from dralloc.snapshot.server import Page, ReadLimits, Refused, Server
+from dralloc.snapshot.client import ApiServer, connect
+from dralloc.snapshot.kinds import LISTED_KINDS, ListedKind
+from dralloc.snapshot.listing import ClusterSnapshot, kept, served, take_snapshot
+from dralloc.snapshot.objects import Objects, condition, key_of, version_of
+from dralloc.snapshot.server import Json, ReadLimits, Page, Refused, Server, Unanswered, Wire
 from dralloc.snapshot.strip import is_needed, trimmed
 
 __all__ = [
-    "ClusterSnapshot",
+    "LISTED_KINDS",
+    "ApiServer",
+    "Json",
+    "ReadLimits",
+    "Objects",
     "Page",
     "ReadLimits",
     "Refused",
     "Server",
+    "ClusterSnapshot",
+    "Unanswered",
+    "ListedKind",
+    "Wire",
+    "condition",
     "connect",
     "is_needed",
+    "kept",
+    "key_of",
+    "served",
     "take_snapshot",
     "trimmed",
+    "version_of",
 ]

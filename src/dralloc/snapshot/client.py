@@ -9,15 +9,11 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from dralloc.errors import SnapshotError
 from dralloc.snapshot.kinds import ListedKind
-from dralloc.snapshot.server import Json, Page, ReadLimits
-
-if TYPE_CHECKING:
-    from dralloc.snapshot.transport import Transport
+from dralloc.snapshot.server import Json, ReadLimits, Page, Wire
 
 __all__ = ["ApiServer", "connect"]
 
@@ -65,14 +61,14 @@ def connect(
 
 
 class ApiServer:
-    """A `Server` behind HTTP."""
+    """A `Server` at the other end of a `Wire`."""
 
-    def __init__(self, transport: Transport, limits: ReadLimits, *, verified: bool) -> None:
+    def __init__(self, wire: Wire, limits: ReadLimits, *, verified: bool) -> None:
         self.limits = limits
+        self.wire = wire
         self.warnings: Sequence[str] = ()
-        if transport.host.startswith("https:") and not verified:
-            self.warnings = (f"{transport.host}: its certificate is not verified (insecure-skip-tls-verify)",)
-        self._transport = transport
+        if wire.host.startswith("https:") and not verified:
+            self.warnings = (f"{wire.host}: its certificate is not verified (insecure-skip-tls-verify)",)
 
     def groups(self) -> Mapping[str, Sequence[str]]:
         """The served versions of every API group but core."""
@@ -88,17 +84,15 @@ class ApiServer:
 
     def page(self, wanted: ListedKind, version: str, namespace: str, limit: int, token: str) -> Page:
         """A page of a list."""
-        base = f"/apis/{wanted.group}/{version}" if wanted.group else f"/api/{version}"
-        inside = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
         query = ({"limit": str(limit)} if limit else {}) | ({"continue": token} if token else {})
-        path = f"{base}{inside}/{wanted.plural}"
-        found = self._transport.get(path, query)
+        path = wanted.path(version, namespace)
+        found = self.wire.send("GET", path, query)
         metadata = found.get("metadata")
         further = metadata.get("continue") if isinstance(metadata, dict) else None
         return Page(_objects(found, "items", path), str(further or ""))
 
     def _list(self, path: str, field: str) -> Sequence[Json]:
-        return _objects(self._transport.get(path, {}), field, path)
+        return _objects(self.wire.send("GET", path), field, path)
 
 
 def _objects(answer: Json, field: str, path: str) -> Sequence[Json]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
-__all__ = ["LISTED_KINDS", "RESOURCE_GROUP", "ListedKind"]
+__all__ = ["RESOURCE_GROUP", "LISTED_KINDS", "ListedKind"]
 
 RESOURCE_GROUP: Final = "resource.k8s.io"
 _SCHEDULING: Final = "scheduling.k8s.io"
@@ -45,6 +46,12 @@ class ListedKind:
     def api_version(self, version: str) -> str:
         """What objects carry as ``apiVersion``."""
         return f"{self.group}/{version}" if self.group else version
+
+    def path(self, version: str, namespace: str = "", *names: str) -> str:
+        """Where a server has its objects: all of them, those of a namespace, or one by its name and a subresource."""
+        inside = ("namespaces", namespace) if namespace else ()
+        parts = (*self.api_version(version).split("/"), *inside, self.plural, *names)
+        return "/".join(("", "apis" if self.group else "api", *(quote(part, safe="") for part in parts)))
 
 
 LISTED_KINDS: Final = (

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import orjson
 
 from dralloc.errors import SnapshotError
-from dralloc.snapshot.kinds import LISTED_KINDS, RESOURCE_GROUP, ListedKind
+from dralloc.snapshot.kinds import RESOURCE_GROUP, LISTED_KINDS, ListedKind
 from dralloc.snapshot.server import Json, Refused, Server
 from dralloc.snapshot.strip import is_needed, trimmed
 
-__all__ = ["ClusterSnapshot", "OnProgress", "take_snapshot"]
+__all__ = ["OnProgress", "ClusterSnapshot", "kept", "served", "take_snapshot"]
 
 OnProgress = Callable[[str, int], None]
 """Called with a kind's plural name and how many of its objects were read so far."""
@@ -55,7 +55,7 @@ class ClusterSnapshot:
 
 
 def take_snapshot(
-    server: Server, *, namespaces: Sequence[str] = (), progress: OnProgress | None = None
+    server: Server, *, namespaces: Sequence[str] = (), progress: OnProgress | None = None, whole: bool = False
 ) -> ClusterSnapshot:
     """Read what dralloc uses, kind by kind, each ordered by namespace and name.
 
@@ -65,6 +65,8 @@ def take_snapshot(
         Read claims, templates, pods, pod groups and quotas of these namespaces only; of all if there are none.
     progress
         Called after every page.
+    whole
+        Whether objects keep what dralloc does not read of them, for who writes them back or selects by labels.
 
     Raises
     ------
@@ -73,13 +75,53 @@ def take_snapshot(
         what is no list of objects or has no end.
     """
     reader = _Reader(
-        server, progress or (lambda _plural, _count: None), ClusterSnapshot(warnings=list(server.warnings))
+        server, progress or (lambda _plural, _count: None), ClusterSnapshot(warnings=list(server.warnings)), whole
     )
     if namespaces:
         reader.snapshot.warnings.append("claims of other namespaces were not read: devices that they hold look free")
-    for wanted, version in reader.served():
+    for wanted, version in served(server).items():
         reader.read(wanted, version, sorted(set(namespaces)) if wanted.namespaced else ())
     return reader.snapshot
+
+
+def served(server: Server, kinds: Sequence[ListedKind] = LISTED_KINDS) -> dict[ListedKind, str]:
+    """Which of the kinds are served, each in the newest version that dralloc reads.
+
+    Raises
+    ------
+    SnapshotError
+        The server cannot be asked, or does not serve what is required.
+    """
+    try:
+        groups = server.groups()
+        found = _newest(server, groups, kinds)
+    except Refused as refusal:
+        raise SnapshotError(f"cannot discover what the API server serves: {_because(refusal)}") from None
+    missing = [wanted.resource for wanted in kinds if wanted.required and wanted not in found]
+    if missing:
+        offered = ", ".join(groups.get(RESOURCE_GROUP, ())) or "none"
+        raise SnapshotError(
+            f"the API server does not serve {' and '.join(missing)} in a version that is known here "
+            f"(it serves of {RESOURCE_GROUP}: {offered})"
+        )
+    return found
+
+
+def _newest(server: Server, groups: Mapping[str, Sequence[str]], kinds: Sequence[ListedKind]) -> dict[ListedKind, str]:
+    resources: dict[tuple[str, str], frozenset[str]] = {}
+
+    def serves(wanted: ListedKind, version: str) -> bool:
+        if not wanted.group:
+            return True
+        if version not in groups.get(wanted.group, ()):
+            return False
+        place = wanted.group, version
+        if place not in resources:
+            resources[place] = server.resources(*place)
+        return wanted.plural in resources[place]
+
+    found = {wanted: next((one for one in wanted.versions if serves(wanted, one)), None) for wanted in kinds}
+    return {wanted: version for wanted, version in found.items() if version is not None}
 
 
 @dataclass
@@ -87,38 +129,7 @@ class _Reader:
     server: Server
     progress: OnProgress
     snapshot: ClusterSnapshot
-
-    def served(self) -> list[tuple[ListedKind, str]]:
-        """What is wanted and served, each in the newest version that dralloc reads."""
-        try:
-            groups = self.server.groups()
-            found = self._newest(groups)
-        except Refused as refusal:
-            raise SnapshotError(f"cannot discover what the API server serves: {_because(refusal)}") from None
-        missing = [wanted.resource for wanted in LISTED_KINDS if wanted.required and wanted not in found]
-        if missing:
-            offered = ", ".join(groups.get(RESOURCE_GROUP, ())) or "none"
-            raise SnapshotError(
-                f"the API server does not serve {' and '.join(missing)} in a version that is known here "
-                f"(it serves of {RESOURCE_GROUP}: {offered})"
-            )
-        return list(found.items())
-
-    def _newest(self, groups: Mapping[str, Sequence[str]]) -> dict[ListedKind, str]:
-        resources: dict[tuple[str, str], frozenset[str]] = {}
-
-        def serves(wanted: ListedKind, version: str) -> bool:
-            if not wanted.group:
-                return True
-            if version not in groups.get(wanted.group, ()):
-                return False
-            place = wanted.group, version
-            if place not in resources:
-                resources[place] = self.server.resources(*place)
-            return wanted.plural in resources[place]
-
-        found = {wanted: next((one for one in wanted.versions if serves(wanted, one)), None) for wanted in LISTED_KINDS}
-        return {wanted: version for wanted, version in found.items() if version is not None}
+    whole: bool
 
     def read(self, wanted: ListedKind, version: str, namespaces: Sequence[str]) -> None:
         """Read all objects of a kind; what is denied is a warning, unless nothing works without it."""
@@ -154,16 +165,14 @@ class _Reader:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _pages(
-        self, wanted: ListedKind, version: str, namespace: str, limit: int, before: int
-    ) -> tuple[int, list[bytes]]:
+    def _pages(self, wanted: ListedKind, version: str, namespace: str, limit: int, before: int) -> tuple[int, list[bytes]]:
         token, number, pages = "", 0, list[bytes]()
         seen = {token}
         for _ in range(self.server.limits.pages):
             page = self.server.page(wanted, version, namespace, limit, token)
             number += len(page.items)
             # One text for each page: many small ones would keep the memory of the whole page from being used again.
-            pages.append(b"".join(_kept(wanted, version, page.items)))
+            pages.append(b"".join(_lines(wanted, kept(wanted, version, page.items, whole=self.whole))))
             self.progress(wanted.plural, before + number)
             token = page.token
             if not token:
@@ -174,12 +183,17 @@ class _Reader:
         raise SnapshotError(f"cannot list {wanted.resource}: more than {self.server.limits.pages:,} pages")
 
 
-def _kept(wanted: ListedKind, version: str, items: Sequence[Json]) -> Iterator[bytes]:
-    """What is needed of a page, one line for each object."""
+def kept(wanted: ListedKind, version: str, items: Iterable[Json], *, whole: bool = False) -> Iterator[Json]:
+    """What is needed of the items of a list, which do not say themselves of which kind they are."""
     head = {"apiVersion": wanted.api_version(version), "kind": wanted.kind}
-    objects = ({**item, **head} for item in items)
+    needed = (one for one in ({**item, **head} for item in items) if is_needed(one))
+    return needed if whole else map(trimmed, needed)
+
+
+def _lines(wanted: ListedKind, objects: Iterable[Json]) -> Iterator[bytes]:
+    """The objects of a page, one line for each."""
     try:
-        yield from (orjson.dumps(trimmed(one)) + b"\n" for one in objects if is_needed(one))
+        yield from (orjson.dumps(one) + b"\n" for one in objects)
     except orjson.JSONEncodeError as error:
         raise SnapshotError(f"cannot list {wanted.resource}: an object cannot be written: {error}") from None
 

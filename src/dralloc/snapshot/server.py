@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from dralloc.errors import SnapshotError
 from dralloc.snapshot.kinds import ListedKind
 
-__all__ = ["Json", "Page", "ReadLimits", "Refused", "Server"]
+__all__ = ["Json", "ReadLimits", "Page", "Refused", "Server", "Unanswered", "Wire"]
 
 Json = dict[str, Any]
 """An object as it came over the wire."""
@@ -57,6 +58,25 @@ class Refused(Exception):  # noqa: N818 - an answer like any other; the reader d
         super().__init__(f"HTTP {status}: {reason}")
         self.status = status
         self.reason = reason
+
+
+class Unanswered(SnapshotError):  # noqa: N818 - the change may have been made
+    """The answer to a change was lost: it was made, or it was not."""
+
+
+class Wire(Protocol):
+    """What carries requests to an API server and brings its answers. `dralloc.snapshot.transport` has the real one."""
+
+    host: str
+
+    def send(self, method: str, path: str, query: Mapping[str, str] | None = None, body: Json | None = None) -> Json:
+        """The object with which the server answers; raises `Refused`, `Unanswered` or another SnapshotError."""
+
+    def stream(self, path: str, query: Mapping[str, str]) -> Iterator[Json]:
+        """The events of a watch, until the server ends it; raises the same."""
+
+    def renew(self) -> None:
+        """Let the limits of time and size begin anew."""
 
 
 class Server(Protocol):

@@ -1,13 +1,14 @@
-"""GET requests that end, whatever the server does: answers slowly, without end, in halves, or asks to wait for days."""
+"""Requests that end, whatever the server does: answers slowly, without end, in halves, or asks to wait for days."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from itertools import count
-from threading import Thread
+from threading import TIMEOUT_MAX, Thread
 from time import monotonic, sleep
 from typing import Any, Final, TypeVar
+from urllib.parse import urlencode
 
 import orjson
 import urllib3
@@ -15,7 +16,7 @@ from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 
 from dralloc.errors import SnapshotError
 from dralloc.quantity import Format, Quantity
-from dralloc.snapshot.server import Json, ReadLimits, Refused
+from dralloc.snapshot.server import Json, ReadLimits, Refused, Unanswered
 
 __all__ = ["Transport"]
 
@@ -26,6 +27,10 @@ _TIMEOUT: Final = urllib3.Timeout(connect=10, read=60)
 _ONCE: Final = urllib3.Retry(None, connect=0, read=0, status=0, other=0, redirect=3, respect_retry_after_header=False)
 """urllib3 itself would wait for as long as a server says."""
 _PIECE: Final = 1 << 16
+_WATCH: Final = 60
+"""Seconds after which the server ends a watch, so that one behind a dead connection is noticed."""
+_CONTENT: Final = {"PATCH": "application/merge-patch+json"}
+"""What a body is, by method; a plain object unless it says otherwise."""
 
 
 class _Later(Exception):  # noqa: N818 - not an error yet
@@ -37,7 +42,7 @@ class _Later(Exception):  # noqa: N818 - not an error yet
 
 
 class Transport:
-    """Reads from one API server.
+    """Speaks with one API server.
 
     Parameters
     ----------
@@ -54,22 +59,33 @@ class Transport:
         self._room = limits.total
         self._end = monotonic() + limits.seconds
 
-    def get(self, path: str, query: Mapping[str, str]) -> Json:
-        """The JSON object at a path.
+    def renew(self) -> None:
+        """Let the limits of time and size begin anew, for who asks again and again."""
+        self._room = self._limits.total
+        self._end = monotonic() + self._limits.seconds
+
+    def send(self, method: str, path: str, query: Mapping[str, str] | None = None, body: Json | None = None) -> Json:
+        """The JSON object with which the server answers.
+
+        A request that changes something is repeated only where the server says that it did nothing yet.
 
         Raises
         ------
         Refused
             The server answers with another status than success.
+        Unanswered
+            The answer to a request that changes something was lost.
         SnapshotError
             It cannot be reached, its answers are no JSON objects, or a limit is reached.
         """
         for attempt in count():
             try:
-                return self._in_time(lambda: self._read(path, query))
+                return self._in_time(lambda: self._exchange(method, path, query or {}, body))
             except _Later as later:
                 if attempt == self._limits.retries:
                     raise later.failure from None
+                if method != "GET" and not isinstance(later.failure, Refused):
+                    raise Unanswered(f"{later.failure}; whether it was done is not known") from None
                 sleep(max(0, min(later.seconds or self._limits.pause * 2**attempt, self._end - monotonic())))
         raise AssertionError("the last attempt returns or raises")
 
@@ -85,22 +101,40 @@ class Transport:
 
         Thread(target=run, daemon=True).start()
         try:
-            return future.result(max(0, self._end - monotonic()))
+            return future.result(min(max(0, self._end - monotonic()), TIMEOUT_MAX))
         except TimeoutError:
             self._room = 0
             raise SnapshotError(f"{self.host}: reading took longer than {self._limits.seconds:g} s") from None
 
-    def _read(self, path: str, query: Mapping[str, str]) -> Json:
+    def stream(self, path: str, query: Mapping[str, str]) -> Iterator[Json]:
+        """The events of a watch, until the server ends it. Errors are those of `send`."""
+        timed = {**query, "watch": "1", "timeoutSeconds": str(_WATCH)}
         try:
-            answer = self._api.rest_client.pool_manager.request(
-                "GET",
-                f"{self.host}{path}",
-                fields=query or None,
-                headers=dict(self._headers()),
-                preload_content=False,
-                timeout=_TIMEOUT,
-                retries=_ONCE,
-            )
+            answer = self._request("GET", path, timed, None)
+            try:
+                if answer.status != 200:
+                    raise Refused(answer.status, str((_parsed(answer.read()) or {}).get("message") or answer.reason))
+                yield from filter(None, map(_parsed, _lines(answer)))
+            finally:
+                answer.close()
+        except (HTTPError, OSError) as error:
+            raise SnapshotError(f"{self.host}: {getattr(error, 'reason', None) or error}") from None
+
+    def _request(self, method: str, path: str, query: Mapping[str, str], body: Json | None) -> Any:
+        sent = {} if body is None else {"Content-Type": _CONTENT.get(method, "application/json")}
+        return self._api.rest_client.pool_manager.request(
+            method,
+            f"{self.host}{path}{'?' if query else ''}{urlencode(query)}",
+            body=None if body is None else orjson.dumps(body),
+            headers={**dict(self._headers()), **sent},
+            preload_content=False,
+            timeout=_TIMEOUT,
+            retries=_ONCE,
+        )
+
+    def _exchange(self, method: str, path: str, query: Mapping[str, str], body: Json | None) -> Json:
+        try:
+            answer = self._request(method, path, query, body)
             try:
                 data = b"".join(self._pieces(answer))
             finally:
@@ -154,3 +188,11 @@ def _parsed(data: bytes) -> Json | None:
     except orjson.JSONDecodeError:
         return None
     return found if isinstance(found, dict) else None
+
+
+def _lines(answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    """The lines of an answer as they come."""
+    rest = b""
+    for piece in answer.stream(_PIECE):
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from whole

@@ -1,0 +1,205 @@
+"""Writes units: claim by claim under conditions, each step in the journal before it is taken.
+
+A unit that cannot be written as a whole is taken back, as far as nobody has reserved what was written of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from dralloc.apply.journal import Journal, Step
+from dralloc.apply.marks import FINALIZER, GATE
+from dralloc.apply.units import Unit, WrittenClaim, WrittenDemand, same_allocation
+from dralloc.names import ClaimKey
+from dralloc.snapshot import LISTED_KINDS, Json, Objects, Refused, Unanswered, ListedKind, condition, version_of
+
+__all__ = ["CLAIMS", "PODS", "Executor", "LeftAlone"]
+
+CLAIMS: Final = next(kind for kind in LISTED_KINDS if kind.kind == "ResourceClaim")
+PODS: Final = next(kind for kind in LISTED_KINDS if kind.kind == "Pod")
+_ATTEMPTS: Final = 3
+_WORDS: Final[Mapping[int, str]] = {
+    403: "denied",
+    404: "is gone",
+    409: "was changed by somebody else",
+    429: "the API server is too busy",
+}
+_AFFINITY: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class LeftAlone(Exception):  # noqa: N818 - somebody else was first, which is nobody's mistake
+    """Something could not be written, and is left as it is."""
+
+    def __init__(self, what: str, why: Exception | str) -> None:
+        words = f"{_WORDS[why.status]} ({why.reason})" if isinstance(why, Refused) and why.status in _WORDS else why
+        super().__init__(f"{what}: {words}")
+
+
+@dataclass
+class Executor:
+    """Writes to one cluster.
+
+    Parameters
+    ----------
+    gate
+        The scheduling gate that is taken from pods whose claims are written.
+    """
+
+    objects: Objects
+    journal: Journal
+    gate: str = GATE
+    written: dict[ClaimKey, WrittenClaim] = field(default_factory=dict)
+    released: list[ClaimKey] = field(default_factory=list)
+    stuck: dict[ClaimKey, LeftAlone] = field(default_factory=dict)
+
+    def write(self, unit: Unit) -> None:
+        """Write all claims of a unit, then release its pods.
+
+        Raises
+        ------
+        LeftAlone
+            Something of it cannot be written; what was is taken back.
+        """
+        done: list[WrittenClaim] = []
+        try:
+            for claim in unit.claims:
+                done.append(claim)
+                self.allocate(claim)
+            for demand in unit.demands:
+                self._check(demand)
+        except LeftAlone:
+            for claim in reversed(done):
+                self.retract(claim)
+            raise
+        for demand in unit.demands:
+            try:
+                self.release(demand)
+            except LeftAlone as why:
+                self.stuck[demand.key] = why
+
+    def allocate(self, claim: WrittenClaim) -> None:
+        """Write the finalizer, then the allocation, each on the claim as it was seen just before."""
+        for _ in range(_ATTEMPTS):
+            held = self._get(CLAIMS, claim.key, claim.uid)
+            status = held.get("status") or {}
+            if same_allocation(status.get("allocation"), claim.allocation):
+                self.written[claim.key] = claim
+                return
+            if status.get("allocation"):
+                raise LeftAlone(f"claim {claim.key}", "somebody else allocated it")
+            if held["metadata"].get("deletionTimestamp"):
+                raise LeftAlone(f"claim {claim.key}", "is being deleted")
+            try:
+                self._allocate(claim, self._protected(claim, held))
+            except Unanswered:
+                continue  # what was done shows
+            except Refused as refusal:
+                raise LeftAlone(f"claim {claim.key}", refusal) from None
+            self.written[claim.key] = claim
+            return
+        raise LeftAlone(f"claim {claim.key}", "the API server does not answer")
+
+    def _protected(self, claim: WrittenClaim, held: Json) -> Json:
+        """The claim with the finalizer without which an allocated claim could be deleted."""
+        finalizers = held["metadata"].get("finalizers", [])
+        if FINALIZER in finalizers:
+            return held
+        self._note(Step.FINALIZER, claim, held)
+        return self.objects.patch(
+            CLAIMS, claim.key, {"metadata": {**condition(held), "finalizers": [*finalizers, FINALIZER]}}
+        )
+
+    def _allocate(self, claim: WrittenClaim, held: Json) -> None:
+        self._note(Step.ALLOCATION, claim, held)
+        change = {"metadata": condition(held), "status": {"allocation": claim.allocation}}
+        self.objects.patch(CLAIMS, claim.key, change, "status")
+
+    def retract(self, claim: WrittenClaim) -> bool:
+        """Take an allocation back, and the finalizer; not if somebody has reserved the claim or allocated it otherwise.
+
+        Returns
+        -------
+        bool
+            Whether the claim holds nothing of what was written.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                held = self._get(CLAIMS, claim.key, claim.uid)
+                status = held.get("status") or {}
+                if status.get("reservedFor") or not same_allocation(
+                    status.get("allocation") or claim.allocation, claim.allocation
+                ):
+                    return False
+                self._note(Step.RETRACT, claim, held)
+                if status.get("allocation"):
+                    held = self.objects.patch(
+                        CLAIMS, claim.key, {"metadata": condition(held), "status": {"allocation": None}}, "status"
+                    )
+                finalizers = held["metadata"].get("finalizers", [])
+                left = [one for one in finalizers if one != FINALIZER]
+                if left != finalizers:
+                    self.objects.patch(CLAIMS, claim.key, {"metadata": {**condition(held), "finalizers": left}})
+                self.written.pop(claim.key, None)
+                return True
+            except (Unanswered, Refused):
+                continue
+            except LeftAlone:
+                return True
+        return False
+
+    def _check(self, demand: WrittenDemand) -> None:
+        """Make sure that a pod still waits, before any of its unit is released."""
+        if demand.pod:
+            pod = self._get(PODS, demand.key, demand.pod)
+            if pod["metadata"].get("deletionTimestamp"):
+                raise LeftAlone(f"pod {demand.key}", "is being deleted")
+
+    def release(self, demand: WrittenDemand) -> None:
+        """Take the gate from a pod, and keep it on its node if its claims do not.
+
+        Raises
+        ------
+        LeftAlone
+            It stays gated. That is no reason to take its claims back.
+        """
+        for attempt in range(1, _ATTEMPTS + 1) if demand.pod else ():
+            pod = self._get(PODS, demand.key, demand.pod)
+            gates = pod["spec"].get("schedulingGates") or []
+            left = [one for one in gates if one["name"] != self.gate]
+            if left == gates:
+                return
+            self.journal.add(Step.RELEASE, pod=[*demand.key], uid=demand.pod, version=version_of(pod))
+            spec = {"schedulingGates": left, **({} if demand.pinned else _on_node(pod, demand.node))}
+            try:
+                self.objects.patch(PODS, demand.key, {"metadata": condition(pod), "spec": spec})
+            except (Unanswered, Refused) as error:
+                if attempt == _ATTEMPTS:
+                    raise LeftAlone(f"pod {demand.key}", error) from None
+                continue
+            self.released.append(demand.key)
+            return
+
+    def _get(self, kind: ListedKind, key: ClaimKey, uid: str) -> Json:
+        """The object with this UID."""
+        what = f"{'claim' if kind is CLAIMS else 'pod'} {key}"
+        try:
+            found = self.objects.get(kind, key)
+        except Refused as refusal:
+            raise LeftAlone(what, refusal) from None
+        if found["metadata"]["uid"] != uid:
+            raise LeftAlone(what, "is gone, and another one has its name")
+        return found
+
+    def _note(self, step: Step, claim: WrittenClaim, held: Json) -> None:
+        self.journal.add(step, claim=[*claim.key], uid=claim.uid, version=version_of(held), allocation=claim.allocation)
+
+
+def _on_node(pod: Json, node: str) -> Json:
+    """A change of a gated pod's affinity: what it required already, and the node."""
+    only = {"key": "metadata.name", "operator": "In", "values": [node]}
+    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    terms = (affinity.get(_AFFINITY) or {}).get("nodeSelectorTerms") or [{}]
+    tighter = [{**term, "matchFields": [*term.get("matchFields", ()), only]} for term in terms]
+    return {"affinity": {"nodeAffinity": {_AFFINITY: {"nodeSelectorTerms": tighter}}}}

@@ -1,0 +1,184 @@
+"""Keeps others from allocating what a run is about to write: a fence around pools, taken before, lifted after.
+
+Each part of a fence is one object of the API server, whose label says which run holds it; whoever comes
+second is refused, so two runs never write to the same pool at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final, Protocol
+
+from dralloc.api.tolerating import CORDON_TAINT
+from dralloc.apply.journal import Journal, Step
+from dralloc.apply.marks import FENCE
+from dralloc.cluster import Cluster
+from dralloc.names import ClaimKey, PoolID
+from dralloc.snapshot import LISTED_KINDS, Json, Objects, Refused, ListedKind, version_of
+
+__all__ = ["RULES", "Cordon", "Fence", "NoFence", "TaintRules", "fence_of", "without_fence"]
+
+NODES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "Node")
+RULES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "DeviceTaintRule")
+_CONFLICT, _GONE = 409, 404
+_KEPT: Final = ".kept"
+"""Follows the run in the label of a node that was cordoned before."""
+
+
+class Fence(Protocol):
+    """A kind of fence; ``kind`` names it in the journal."""
+
+    kind: str
+
+    def parts(self, pools: Iterable[PoolID], cluster: Cluster) -> list[str]:
+        """The names of what has to be taken so that nobody else allocates from the pools."""
+
+    def take(self, part: str) -> bool:
+        """Take a part; false if another run holds it. To take it again is no mistake."""
+
+    def lift(self, part: str) -> None:
+        """Let a part go, if it is there and this run's. To let it go again is no mistake."""
+
+
+@dataclass
+class NoFence:
+    """Nothing; what others write meanwhile is only noticed."""
+
+    kind: str = "none"
+
+    def parts(self, pools: Iterable[PoolID], cluster: Cluster) -> list[str]:  # noqa: ARG002 - a fence's interface
+        """Nothing has to be taken."""
+        return []
+
+    def take(self, part: str) -> bool:  # noqa: ARG002
+        """Nothing to do."""
+        return True
+
+    def lift(self, part: str) -> None:
+        """Nothing to do."""
+
+
+@dataclass
+class TaintRules:
+    """A DeviceTaintRule with NoSchedule for each pool (KEP-5055). Allocated devices are not affected."""
+
+    objects: Objects
+    run: str
+    kind: str = "taint rules"
+
+    def parts(self, pools: Iterable[PoolID], cluster: Cluster) -> list[str]:  # noqa: ARG002
+        """The pools, as ``driver/pool``."""
+        return sorted(map(str, pools))
+
+    def take(self, part: str) -> bool:
+        """Make the rule of a pool, whose name follows from the pool."""
+        driver, _, pool = part.partition("/")
+        rule = {
+            "metadata": {"name": _name(part), "labels": {FENCE: self.run}},
+            "spec": {
+                "deviceSelector": {"driver": driver, "pool": pool},
+                "taint": {"key": FENCE, "effect": "NoSchedule"},
+            },
+        }
+        try:
+            self.objects.create(RULES, rule)
+        except Refused as refusal:
+            if refusal.status != _CONFLICT:
+                raise
+            return _run_of(self.objects.get(RULES, ClaimKey("", _name(part)))) == self.run
+        return True
+
+    def lift(self, part: str) -> None:
+        """Delete the rule of a pool."""
+        for rule in _found(self.objects, RULES, _name(part)):
+            if _run_of(rule) == self.run:
+                self.objects.delete(RULES, rule)
+
+
+@dataclass
+class Cordon:
+    """The nodes that reach the pools, cordoned. Pods that tolerate that, as those of DaemonSets, still come."""
+
+    objects: Objects
+    run: str
+    kind: str = "cordoned nodes"
+
+    def parts(self, pools: Iterable[PoolID], cluster: Cluster) -> list[str]:
+        """The nodes that slices of the pools name; all nodes, where a slice is for several."""
+        wanted = frozenset(pools)
+        specs = [one.spec for one in cluster.slices if one.pool_id in wanted]
+        if any(spec.node_name is None for spec in specs):
+            return sorted(node.name for node in cluster.nodes)
+        return sorted({spec.node_name for spec in specs if spec.node_name is not None})
+
+    def take(self, part: str) -> bool:
+        """Cordon a node in this run's name."""
+        node = self.objects.get(NODES, ClaimKey("", part))
+        held = _run_of(node)
+        if held:
+            return held == self.run
+        kept = _KEPT if node.get("spec", {}).get("unschedulable") else ""
+        return self._write(node, {"labels": {FENCE: self.run + kept}}, {"unschedulable": True})
+
+    def lift(self, part: str) -> None:
+        """Uncordon a node, unless it was cordoned before."""
+        for node in _found(self.objects, NODES, part):
+            if _run_of(node) == self.run:
+                kept = _mark(node).endswith(_KEPT)
+                self._write(node, {"labels": {FENCE: None}}, {"unschedulable": True if kept else None})
+
+    def _write(self, node: Json, metadata: Json, spec: Json) -> bool:
+        condition = {"resourceVersion": version_of(node), **metadata}
+        key = ClaimKey("", node["metadata"]["name"])
+        try:
+            self.objects.patch(NODES, key, {"metadata": condition, "spec": spec})
+        except Refused as refusal:
+            if refusal.status != _CONFLICT:
+                raise
+            # Kubelets write their nodes all the time.
+            return self._write(self.objects.get(NODES, key), metadata, spec)
+        return True
+
+
+def _name(pool: str) -> str:
+    return f"dralloc-{sha256(pool.encode()).hexdigest()[:20]}"
+
+
+def _found(objects: Objects, kind: ListedKind, name: str) -> Iterator[Json]:
+    try:
+        yield objects.get(kind, ClaimKey("", name))
+    except Refused as refusal:
+        if refusal.status != _GONE:
+            raise
+
+
+def _mark(one: Json) -> str:
+    return str((one["metadata"].get("labels") or {}).get(FENCE, ""))
+
+
+def _run_of(one: Json) -> str:
+    """The run to whose fence a DeviceTaintRule or a node belongs; empty if to none."""
+    return _mark(one).removesuffix(_KEPT)
+
+
+def without_fence(one: Json, run: str) -> Json | None:
+    """An object of a snapshot as it would be without a run's own fence; None for what is nothing else."""
+    if one["kind"] not in (RULES.kind, NODES.kind) or _run_of(one) != run:
+        return one
+    if one["kind"] == RULES.kind:
+        return None
+    if _mark(one).endswith(_KEPT):
+        return one
+    spec = {key: part for key, part in one.get("spec", {}).items() if key != "unschedulable"}
+    spec["taints"] = [taint for taint in spec.get("taints", ()) if taint.get("key") != CORDON_TAINT.key]
+    return {**one, "spec": spec}
+
+
+def fence_of(journal: Journal, objects: Objects) -> Fence:
+    """The fence of the run that a journal is about."""
+    kinds: Mapping[str, Fence] = {
+        one.kind: one for one in (TaintRules(objects, journal.run), Cordon(objects, journal.run))
+    }
+    return kinds.get(str(next(journal.of(Step.BEGIN))["fence"]), NoFence())

@@ -1,0 +1,108 @@
+"""What a run did, to be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dralloc.answer import Documented
+from dralloc.apply.document import OutcomeDocument
+from dralloc.apply.units import Aside, Unit
+from dralloc.names import ClaimKey
+from dralloc.plan import Plan
+from dralloc.report import Line, Part, Table
+
+__all__ = ["Outcome", "planned_parts"]
+
+
+@dataclass(frozen=True, repr=False)
+class Outcome(Documented):
+    """What a run wrote, what it left alone and why, and what the checker says about what the server holds.
+
+    Parameters
+    ----------
+    plan
+        The last plan; None if a run was resumed and nothing had to be planned.
+    units
+        What was written.
+    released
+        The pods whose gate was taken away.
+    asides
+        What was left alone.
+    taken_back
+        The claims that a rollback took back.
+    findings
+        Rules that are broken by what the API server holds now.
+    fence
+        What kept others away.
+    dry
+        Whether the server was only asked what it would do.
+    """
+
+    document = OutcomeDocument
+
+    plan: Plan | None = None
+    units: tuple[Unit, ...] = ()
+    released: tuple[ClaimKey, ...] = ()
+    asides: tuple[Aside, ...] = ()
+    taken_back: tuple[ClaimKey, ...] = ()
+    findings: tuple[str, ...] = ()
+    fence: str = ""
+    dry: bool = False
+
+    @property
+    def placed(self) -> list[ClaimKey]:
+        """The pods, and claims that no pod uses, whose claims were written."""
+        return [one.key for unit in self.units for one in unit.demands]
+
+    @property
+    def claims(self) -> list[ClaimKey]:
+        """The claims that were written."""
+        return [claim.key for unit in self.units for claim in unit.claims]
+
+    @property
+    def unplaced(self) -> list[Aside]:
+        """What the plan found no place for."""
+        aside = {one.key for one in self.asides}
+        return [Aside(key, why) for key, why in self.plan.reasons.items() if key not in aside] if self.plan else []
+
+    @property
+    def failed(self) -> bool:
+        """Whether something was left alone or is wrong."""
+        return bool(self.asides or self.findings)
+
+    @property
+    def headline(self) -> str:
+        """How much was written, in one line."""
+        if self.taken_back or not (self.units or self.plan):
+            return f"taken back: {_number(self.taken_back, 'claim')}"
+        done = "would be written (asked the server)" if self.dry else "written and read back"
+        numbers = [_number(self.claims, "claim"), "of", _number(self.placed, "pod or claim", "pods and claims")]
+        more = [f"{len(self.released)} released"] if self.released else []
+        more += [f"{len(self.asides)} left alone"] if self.asides else []
+        more += [f"{len(self.unplaced)} without a place"] if self.unplaced else []
+        return ", ".join([f"{' '.join(numbers)} {done}", *more])
+
+    def parts(self) -> list[Part]:
+        """The outcome as tables and lines."""
+        found: list[Part] = [Line(self.headline, "bold")]
+        found.append(Table("Left alone", ("pod or claim", "why"), [(str(one.key), one.reason) for one in self.asides]))
+        found.append(
+            Table("Not placed", ("pod or claim", "why"), [(str(one.key), one.reason) for one in self.unplaced])
+        )
+        found += (Line(f"the API server now holds what breaks a rule: {one}", "red") for one in self.findings)
+        return found
+
+
+def planned_parts(plan: Plan, units: list[Unit], asides: list[Aside]) -> Iterator[Part]:
+    """A plan, and what of it is to be written."""
+    yield from plan.parts()
+    claims, pods = (
+        sum(len(part) for part in every) for every in ([u.claims for u in units], [u.demands for u in units])
+    )
+    yield Line(f"\nto write: {claims} claims for {pods} pods and claims that no pod uses", "bold")
+    yield Table("Not to write", ("pod or claim", "why"), [(str(one.key), one.reason) for one in asides])
+
+
+def _number(things: tuple[ClaimKey, ...] | list[ClaimKey], one: str, several: str = "") -> str:
+    return f"{len(things)} {one if len(things) == 1 else several or one + 's'}"

@@ -1,0 +1,245 @@
+"""A run: look, plan, fence, look again, write, and plan the rest anew where others were first; then lift and check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import sleep
+from typing import Final
+
+from dralloc.api import ResourceClaim
+from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
+from dralloc.apply.audit import Question, broken_rules
+from dralloc.apply.executor import Executor, LeftAlone
+from dralloc.apply.fence import Fence
+from dralloc.apply.journal import Journal, Memory, Step
+from dralloc.apply.outcome import Outcome
+from dralloc.apply.selection import Selection
+from dralloc.apply.units import Aside, Unit, units_of
+from dralloc.apply.view import Source, View
+from dralloc.cluster import Cluster
+from dralloc.errors import ApplyError, SnapshotError
+from dralloc.names import ClaimKey, PoolID
+from dralloc.plan import Plan
+from dralloc.snapshot import Json, Objects, Refused
+
+__all__ = ["Progress", "Run"]
+
+ROUNDS: Final = 5
+"""How often what is left is planned anew."""
+SETTLE: Final = 1.0
+"""Seconds after which a scheduler has heard of a fence, or of an allocation, and what it had begun is written."""
+_PATIENCE: Final = 0.5
+"""Seconds between two looks for claims that are about to be made."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is going on, how much of it is done, and how much there is."""
+
+
+def _silent(_what: str, _done: int, _all: int) -> None:
+    """Nobody listens."""
+
+
+@dataclass
+class Run:
+    """Brings answers into a cluster.
+
+    Parameters
+    ----------
+    objects
+        The cluster, to write to.
+    source
+        Reads it.
+    question
+        How it is planned for.
+    selection
+        Which pods and claims the run is about.
+    fence
+        What keeps others away from the pools that are written to.
+    journal
+        Where every step is noted before it is taken.
+    name
+        The run, as fences and the journal name it.
+    wait
+        Seconds to wait for claims that a controller makes of templates.
+    settle
+        Seconds to wait after a fence is taken and before it is lifted.
+    """
+
+    objects: Objects
+    source: Source
+    question: Question
+    selection: Selection
+    fence: Fence
+    name: str
+    journal: Journal = field(default_factory=Memory)
+    progress: Progress = _silent
+    wait: float = 10
+    settle: float = SETTLE
+    pause: Callable[[float], None] = sleep
+    _reasons: dict[ClaimKey, str] = field(default_factory=dict, init=False)
+    _fenced: list[str] = field(default_factory=list, init=False)
+    _done: list[Unit] = field(default_factory=list, init=False)
+    _asides: list[Aside] = field(default_factory=list, init=False)
+    _plan: Plan | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._executor = Executor(self.objects, self.journal, self.selection.gate)
+        self._fenced = [str(part) for entry in self.journal.of(Step.FENCE) for part in entry["parts"]]
+
+    def plan(self) -> tuple[Plan, list[Unit], list[Aside]]:
+        """What would be written now; claims that a controller is about to make are waited for."""
+        cluster = self._view(self._look(), self.selection).cluster
+        waited = 0.0
+        while waited < self.wait and any(_is_awaited(claim) for key in cluster.made if (claim := cluster.claim(key))):
+            self.pause(_PATIENCE)
+            waited += _PATIENCE
+            cluster = self._view(self._look(), self.selection).cluster
+        self._plan = self.question.plan(cluster)
+        return self._plan, *units_of(self._plan)
+
+    def write(self, units: Sequence[Unit]) -> Outcome:
+        """Write units, and what is planned in their place where they no longer fit.
+
+        Raises
+        ------
+        ApplyError
+            The fence cannot be taken or lifted.
+        """
+        self.journal.add(Step.BEGIN, run=self.name, fence=self.fence.kind, gate=self.selection.gate)
+        self._note(units)
+        return self.resume()
+
+    def resume(self) -> Outcome:
+        """Write what the journal's last plan wants, as far as it is not written yet; otherwise as `write`."""
+        with self._fence_lifted():
+            left = self._rounds(self.journal.units)
+        self._reasons |= {one.key: "the cluster changed too often" for unit in left for one in unit.demands}
+        outcome = Outcome(
+            plan=self._plan,
+            units=tuple(self._done),
+            released=tuple(self._executor.released),
+            asides=(*self._asides, *(Aside(key, why) for key, why in self._reasons.items())),
+            findings=() if self.objects.dry else tuple(self._read_back()),
+            fence=self.fence.kind,
+            dry=self.objects.dry,
+        )
+        self.journal.add(Step.END)
+        return outcome
+
+    def rollback(self) -> Outcome:
+        """Take back what the journal says may have been written and nobody has reserved, and lift the fence."""
+        kept: list[ClaimKey] = []
+        taken: list[ClaimKey] = []
+        with self._fence_lifted():
+            for claim in self.journal.intended:
+                self.progress("taking back", len(kept) + len(taken), len(self.journal.intended))
+                (taken if self._executor.retract(claim) else kept).append(claim.key)
+        self.journal.add(Step.END)
+        reason = "stays as it is: it is reserved, or somebody else allocated it"
+        return Outcome(asides=tuple(Aside(key, reason) for key in kept), taken_back=tuple(taken), fence=self.fence.kind)
+
+    def _rounds(self, units: Sequence[Unit]) -> Sequence[Unit]:
+        """Write, and plan the rest anew; what is left at the end is returned."""
+        for _ in range(ROUNDS):
+            if not units:
+                break
+            if self._take_fence(units) and not self._broken(units):
+                failed = [unit for number, unit in enumerate(units) if not self._is_written(unit, number, len(units))]
+                if not failed:
+                    return ()
+            units = self._planned_anew()
+        return units
+
+    def _is_written(self, unit: Unit, number: int, total: int) -> bool:
+        self.progress("writing", number, total)
+        try:
+            self._executor.write(unit)
+        except LeftAlone as why:
+            self._reasons |= {one.key: str(why) for one in unit.demands}
+            self.selection = self.selection.but(unit.keys)
+            return False
+        self._reasons |= {key: str(why) for key, why in self._executor.stuck.items()}
+        self._done.append(unit)
+        return True
+
+    def _planned_anew(self) -> Sequence[Unit]:
+        self.progress("planning the rest", 0, 0)
+        self._plan, units, self._asides = self.plan()
+        self._note(units)
+        return units
+
+    def _note(self, units: Iterable[Unit]) -> None:
+        self.journal.add(Step.PLAN, units=[unit.to_dict() for unit in (*self._done, *units)])
+
+    def _look(self) -> list[Json]:
+        return list(self.source())
+
+    def _view(self, objects: Iterable[Json], selection: Selection) -> View:
+        return View.of(objects, selection, self.name)
+
+    def _whole(self) -> Cluster:
+        """Everything that the cluster holds now, whatever the run is about."""
+        return self._view(self._look(), Selection(gate=self.selection.gate)).cluster
+
+    def _broken(self, units: Sequence[Unit]) -> list[str]:
+        self.progress("checking", 0, len(units))
+        return broken_rules(self.question, self._whole(), units)
+
+    def _read_back(self) -> Iterator[str]:
+        """What is wrong with what the server holds of what was written, units that are gone meanwhile aside."""
+        self.progress("reading back", 0, len(self._done))
+        cluster = self._whole()
+        pods = {pod.metadata.uid for pod in cluster.pods}
+        claims = {claim.metadata.uid for claim in cluster.claims if claim.metadata.deletion_timestamp is None}
+        there = [
+            unit
+            for unit in self._done
+            if {one.pod for one in unit.demands if one.pod} <= pods and {one.uid for one in unit.claims} <= claims
+        ]
+        yield from broken_rules(self.question, cluster, there)
+
+    def _take_fence(self, units: Iterable[Unit]) -> bool:
+        """Fence the pools of units; false if another run is at work on some."""
+        pools = frozenset[PoolID]().union(*(unit.pools for unit in units))
+        wanted = [part for part in self.fence.parts(pools, self._whole()) if part not in self._fenced]
+        if not wanted:
+            return True
+        self.journal.add(Step.FENCE, parts=wanted)
+        self._fenced += wanted
+        self.progress("fencing", 0, len(wanted))
+        try:
+            taken = [self.fence.take(part) for part in wanted]
+        except Refused as refusal:
+            raise ApplyError(
+                f"nothing keeps others away while this is written: {self.fence.kind}: {refusal}; "
+                "--cordon fences by cordoned nodes, --no-fence writes without"
+            ) from None
+        self.pause(self.settle)
+        return all(taken)
+
+    @contextmanager
+    def _fence_lifted(self) -> Iterator[None]:
+        """Lift the fence at the end, however it comes, once a scheduler has heard of everything that was written."""
+        try:
+            yield
+        finally:
+            if self._fenced:
+                if self._executor.written:
+                    self.pause(self.settle)
+                self.progress("lifting the fence", 0, len(self._fenced))
+                self.journal.add(Step.LIFT, parts=self._fenced)
+                self._lift()
+
+    def _lift(self) -> None:
+        try:
+            for part in self._fenced:
+                self.fence.lift(part)
+        except (Refused, SnapshotError) as error:
+            raise ApplyError(f"the fence is still there ({self.fence.kind}): {error}; --resume lifts it") from None
+
+
+def _is_awaited(claim: ResourceClaim) -> bool:
+    """Whether a claim that is not there will be made by a controller of its template, and not by a scheduler."""
+    return claim.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) != "true"

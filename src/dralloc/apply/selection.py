@@ -1,0 +1,140 @@
+"""Which of a cluster's pending pods and claims a run is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dralloc.api import LabelSelector, LabelSelectorRequirement
+from dralloc.apply.marks import GATE
+from dralloc.errors import DrallocError
+from dralloc.names import ClaimKey
+from dralloc.scheduling.selectors import Selector, selector_of
+from dralloc.snapshot import Json, key_of
+
+__all__ = ["Selection", "gates_of", "parse_selector"]
+
+_SEVERAL: Final = re.compile(r"\s*([^\s!=,()]+)\s+(in|notin)\s+\(([^()]*)\)\s*")
+_ONE: Final = re.compile(r"\s*([^\s!=,()]+)\s*(==|=|!=)\s*([^\s!=,()]*)\s*")
+_THERE: Final = re.compile(r"\s*(!?)\s*([^\s!=,()]+)\s*")
+_OPERATORS: Final = {
+    "=": "In",
+    "==": "In",
+    "!=": "NotIn",
+    "in": "In",
+    "notin": "NotIn",
+    "": "Exists",
+    "!": "DoesNotExist",
+}
+
+
+def parse_selector(text: str) -> Selector:
+    """A label selector as kubectl takes it: ``app=train,tier in (a,b),!canary``.
+
+    Raises
+    ------
+    DrallocError
+        A part has another form.
+    """
+    parts = [part for part in re.split(r",(?![^(]*\))", text) if part.strip()]
+    return selector_of(LabelSelector(match_expressions=tuple(_requirement(part, text) for part in parts)))
+
+
+def _requirement(part: str, text: str) -> LabelSelectorRequirement:
+    if found := _SEVERAL.fullmatch(part) or _ONE.fullmatch(part):
+        key, operator, values = found.groups()
+        several = tuple(one.strip() for one in values.split(","))
+        return LabelSelectorRequirement(key=key, operator=_OPERATORS[operator], values=several)
+    if found := _THERE.fullmatch(part):
+        return LabelSelectorRequirement(key=found[2], operator=_OPERATORS[found[1]])
+    raise DrallocError(
+        f"--selector {text}: {part.strip()!r} is none of KEY, !KEY, KEY=VALUE, KEY!=VALUE, KEY in (VALUE,...)"
+    )
+
+
+def gates_of(pod: Json) -> list[str]:
+    """The names of a pod's scheduling gates."""
+    return [str(one.get("name")) for one in pod.get("spec", {}).get("schedulingGates") or ()]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Pods and claims, by namespace and labels.
+
+    Parameters
+    ----------
+    namespaces
+        Only of these; of all if there are none.
+    labels
+        Only with such labels.
+    gated
+        Only pods that are held back by the gate.
+    gate
+        The scheduling gate that a run takes away; pods with another one are not scheduled yet, and not planned.
+    without
+        Pods and claims that are left alone.
+    """
+
+    namespaces: frozenset[str] = frozenset()
+    labels: Selector | None = None
+    gated: bool = False
+    gate: str = GATE
+    without: frozenset[ClaimKey] = frozenset()
+
+    def but(self, keys: Iterable[ClaimKey]) -> Selection:
+        """The same without these, too."""
+        return replace(self, without=self.without | frozenset(keys))
+
+    def of(self, objects: Iterable[Json]) -> Iterator[Json]:
+        """The objects of a cluster without the pending pods and claims that are not selected.
+
+        Selected pods are without the gate. A claim is selected with a pod that uses it; if no pod does, by itself.
+        """
+        every = list(objects)
+        pods = [one for one in every if one["kind"] == "Pod"]
+        mine = {key_of(pod) for pod in pods if self._selects(pod) and (not self.gated or self.gate in gates_of(pod))}
+        used = {key: key_of(pod) in mine for pod in pods for key in _claims_of(pod)}
+        used |= {key: True for pod in pods if key_of(pod) in mine for key in _claims_of(pod)}
+        for one in every:
+            key = key_of(one)
+            if one["kind"] == "Pod":
+                if key in mine:
+                    yield self._ungated(one)
+                elif not _is_pending(one):
+                    yield one
+            elif not _is_unallocated(one) or used.get(key, self._selects(one) and not self.gated):
+                yield one
+
+    def _selects(self, one: Json) -> bool:
+        key = key_of(one)
+        return (
+            key not in self.without
+            and (not self.namespaces or key.namespace in self.namespaces)
+            and (self.labels is None or self.labels.matches(one["metadata"].get("labels") or {}))
+        )
+
+    def _ungated(self, pod: Json) -> Json:
+        if self.gate not in gates_of(pod):
+            return pod
+        left = [one for one in pod["spec"]["schedulingGates"] if one.get("name") != self.gate]
+        return {**pod, "spec": {**pod["spec"], "schedulingGates": left}}
+
+
+def _is_unallocated(one: Json) -> bool:
+    return one["kind"] == "ResourceClaim" and not (one.get("status") or {}).get("allocation")
+
+
+def _is_pending(pod: Json) -> bool:
+    return not pod.get("spec", {}).get("nodeName") and pod.get("status", {}).get("phase") in (None, "", "Pending")
+
+
+def _claims_of(pod: Json) -> Iterator[ClaimKey]:
+    """The claims that a pod names, and those that were made for it."""
+    namespace = key_of(pod).namespace
+    entries: tuple[Mapping[str, str], ...] = (
+        *(pod.get("spec", {}).get("resourceClaims") or ()),
+        *(pod.get("status", {}).get("resourceClaimStatuses") or ()),
+    )
+    return (ClaimKey(namespace, one["resourceClaimName"]) for one in entries if one.get("resourceClaimName"))

@@ -1,0 +1,187 @@
+"""The plan of writes: which claims get which allocation, and which pods are released after that.
+
+A `Unit` is written as a whole or not at all: a pod with its claims; pods of a gang, or with a common claim, together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import networkx as nx
+
+from dralloc.api import AllocationResult, ResourceClaim
+from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
+from dralloc.names import ClaimKey, PoolID
+from dralloc.plan import Placed, Plan
+from dralloc.snapshot import Json
+
+__all__ = ["Aside", "Unit", "WrittenClaim", "WrittenDemand", "allocation_to_wire", "same_allocation", "units_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenClaim:
+    """A claim, by its UID, and the ``status.allocation`` that it gets, in wire form."""
+
+    key: ClaimKey
+    uid: str
+    allocation: Json
+
+    @property
+    def pools(self) -> frozenset[PoolID]:
+        """The pools whose devices it gets."""
+        return frozenset(PoolID(one["driver"], one["pool"]) for one in self.allocation["devices"].get("results", ()))
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenDemand:
+    """A pod, or a claim that no pod uses, on its node.
+
+    Parameters
+    ----------
+    pod
+        The pod's UID; empty for a claim.
+    pinned
+        Whether the allocations alone keep the pod on the node.
+    """
+
+    key: ClaimKey
+    node: str
+    pod: str = ""
+    pinned: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Demands that are written all or none, with their claims."""
+
+    demands: tuple[WrittenDemand, ...]
+    claims: tuple[WrittenClaim, ...]
+
+    @property
+    def pools(self) -> frozenset[PoolID]:
+        """The pools whose devices its claims get."""
+        return frozenset[PoolID]().union(*(claim.pools for claim in self.claims))
+
+    @property
+    def keys(self) -> frozenset[ClaimKey]:
+        """Its pods and claims."""
+        return frozenset((*(one.key for one in self.demands), *(one.key for one in self.claims)))
+
+    def to_dict(self) -> Json:
+        """As plain data for the journal."""
+        return {
+            "demands": [[*one.key, one.node, one.pod, one.pinned] for one in self.demands],
+            "claims": [[*one.key, one.uid, one.allocation] for one in self.claims],
+        }
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> Unit:
+        """The way back."""
+        return cls(
+            tuple(WrittenDemand(ClaimKey(*one[:2]), *one[2:]) for one in entry["demands"]),
+            tuple(WrittenClaim(ClaimKey(*one[:2]), *one[2:]) for one in entry["claims"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A pod or claim that is not written, and why."""
+
+    key: ClaimKey
+    reason: str
+
+
+def allocation_to_wire(allocation: AllocationResult) -> Json:
+    """An allocation as it is written now; with its time, which a scheduler would add, although it is immutable."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    body: Json = allocation.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return {"devices": {}, **body, "allocationTimestamp": now}
+
+
+def same_allocation(one: Json | None, other: Json | None) -> bool:
+    """Whether two allocations give the same, whenever they were made."""
+    if one is None or other is None:
+        return one is other
+    return _read(one) == _read(other)
+
+
+def _read(allocation: Json) -> AllocationResult:
+    return AllocationResult.model_validate(
+        {key: one for key, one in allocation.items() if key != "allocationTimestamp"}
+    )
+
+
+def units_of(plan: Plan) -> tuple[list[Unit], list[Aside]]:
+    """What a plan writes, in its order; and the pods of which not everything is there that is to be written.
+
+    A claim for extended resources is made and allocated by the scheduler (KEP-5004). Its pod is only released.
+    """
+    units: list[Unit] = []
+    asides: list[Aside] = []
+    for group in _groups(plan):
+        waiting = [(one, key) for one in group for key in one.claims if _is_missing(plan, key)]
+        if waiting:
+            reasons = {one.demand: f"claim {key} has not been made of its template yet" for one, key in waiting}
+            asides += (Aside(one.demand, reasons.get(one.demand, "belongs to a pod that waits")) for one in group)
+        else:
+            units.append(_unit(plan, group))
+    return units, asides
+
+
+def _groups(plan: Plan) -> Iterator[list[Placed]]:
+    """The placed demands, those of a gang or with a claim in common together."""
+    placed = {one.demand: one for one in plan.placed}
+    together: nx.Graph[tuple[str, Hashable]] = nx.Graph()
+    for demand in plan.demands:
+        if demand.key in placed:
+            together.add_node(("demand", demand.key))
+            shared = [("gang", demand.gang)] if demand.gang else []
+            for common in (*shared, *(("claim", claim.key) for claim in demand.claims)):
+                together.add_edge(("demand", demand.key), common)
+    group_of = {one: number for number, group in enumerate(nx.connected_components(together)) for one in group}
+    groups: dict[int, list[Placed]] = defaultdict(list)
+    for key, one in placed.items():
+        groups[group_of["demand", key]].append(one)
+    yield from groups.values()
+
+
+def _is_extended(claim: ResourceClaim) -> bool:
+    return claim.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) == "true"
+
+
+def _is_missing(plan: Plan, key: ClaimKey) -> bool:
+    claim = plan.compiled.cluster.claim(key)
+    return claim is None or (not claim.metadata.uid and not _is_extended(claim))
+
+
+def _unit(plan: Plan, group: Iterable[Placed]) -> Unit:
+    claims = {
+        key: WrittenClaim(key, claim.metadata.uid, allocation_to_wire(allocation))
+        for one in group
+        for key, allocation in one.claims.items()
+        if (claim := plan.compiled.cluster.claim(key)) is not None and not _is_extended(claim)
+    }
+    uids = {pod.key: pod.metadata.uid for pod in plan.compiled.cluster.pods}
+    demands = [
+        WrittenDemand(
+            key=one.demand,
+            node=one.node,
+            pod=""
+            if one.demand in plan.compiled.cluster.lone_claims and [*one.claims] == [one.demand]
+            else uids[one.demand],
+            pinned=any(_pins(claims[key].allocation, one.node) for key in one.claims if key in claims),
+        )
+        for one in group
+    ]
+    return Unit(tuple(demands), tuple(claims.values()))
+
+
+def _pins(allocation: Json, node: str) -> bool:
+    """Whether an allocation can be used on one node only."""
+    terms = allocation.get("nodeSelector", {}).get("nodeSelectorTerms", ())
+    only = {"key": "metadata.name", "operator": "In", "values": [node]}
+    return bool(terms) and all(only in term.get("matchFields", ()) for term in terms)

@@ -1,0 +1,48 @@
+"""The cluster as a run sees it: without its own fence, and without what it is not about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from dralloc.api import Pod
+from dralloc.apply.fence import without_fence
+from dralloc.apply.selection import Selection, gates_of
+from dralloc.cluster import Cluster
+from dralloc.load import load_documents
+from dralloc.names import ClaimKey
+from dralloc.snapshot import Json, key_of
+
+__all__ = ["Source", "View"]
+
+Source = Callable[[], Iterable[Json]]
+"""Reads all that dralloc uses of a live cluster, as it is now."""
+
+
+@dataclass(frozen=True)
+class View:
+    """One look at the cluster.
+
+    Parameters
+    ----------
+    cluster
+        What is to be placed, and all that is there.
+    gates
+        The scheduling gates of each pod that has any.
+    """
+
+    cluster: Cluster
+    gates: Mapping[ClaimKey, list[str]]
+
+    @classmethod
+    def of(cls, objects: Iterable[Json], selection: Selection, run: str) -> View:
+        """What a run sees of a cluster's objects."""
+        bare = [one for each in objects if (one := without_fence(each, run)) is not None]
+        gates = {key_of(one): names for one in bare if one["kind"] == "Pod" and (names := gates_of(one))}
+        return cls(load_documents(selection.of(bare)), gates)
+
+    @cached_property
+    def pods(self) -> Mapping[ClaimKey, Pod]:
+        """The pods that are pending and selected, or not pending."""
+        return {pod.key: pod for pod in self.cluster.pods}

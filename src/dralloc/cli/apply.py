@@ -1,0 +1,125 @@
+"""``dralloc apply``: an answer into the cluster that it is about."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dralloc.choices import Mode
+from dralloc.cli.allocate import SchedulerConfig
+from dralloc.cli.console import Answers
+from dralloc.cli.guard import Exit
+from dralloc.cli.live import Live, new_run, progress_bar, question_of
+from dralloc.cli.options import Choices
+from dralloc.errors import ApplyError
+
+if TYPE_CHECKING:
+    from dralloc.apply import JournalFile, Outcome, Run
+    from dralloc.snapshot.client import ApiServer
+
+__all__ = ["apply_command"]
+
+
+class DryRun(StrEnum):
+    """How much of it is done."""
+
+    CLIENT = "client"
+    SERVER = "server"
+    NONE = "none"
+
+
+def apply_command(  # noqa: PLR0913 - one parameter per option
+    mode: Annotated[Mode, typer.Option(help="How the cluster is planned for.")] = Mode.OPTIMAL,
+    scheduler_config: SchedulerConfig = None,
+    dry_run: Annotated[
+        DryRun | None,
+        typer.Option(help="client: only plan; server: ask the server what it would do (the default); none: write."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write, without being asked.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where a run was ended, and lift its fence.")] = False,
+    rollback: Annotated[
+        bool, typer.Option("--rollback", help="Take back what a run wrote and nobody reserved, and lift its fence.")
+    ] = False,
+    journal: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where each step is noted before it is taken; by default below the home."),
+    ] = None,
+    *,
+    live: Live,
+    choices: Choices,
+    session: Answers,
+) -> None:
+    """Place the pending claims of a live cluster, and write it there."""
+    dry = dry_run or (DryRun.NONE if yes or resume or rollback else DryRun.SERVER)
+    if resume and rollback:
+        raise ApplyError("--resume and --rollback: a run goes on or is taken back, not both")
+    with live.server() as server, progress_bar(session) as progress:
+        session.warn(server.warnings)
+        file = _journal(server, journal)
+        run = _run(server, file, live, mode, scheduler_config, choices, dry, again=resume or rollback)
+        run.progress = progress
+        if resume or rollback:
+            outcome = run.resume() if resume else run.rollback()
+        else:
+            outcome = _planned(run, session, dry, yes=yes)
+    session.answer(outcome)
+    if outcome.failed:
+        raise typer.Exit(Exit.FAILED)
+
+
+def _journal(server: ApiServer, path: Path | None) -> JournalFile:
+    from dralloc.apply import JournalFile
+    from dralloc.apply.journal import default_path
+
+    return JournalFile(path or default_path(server.wire.host))
+
+
+def _run(  # noqa: PLR0913 - what the command was told
+    server: ApiServer,
+    file: JournalFile,
+    live: Live,
+    mode: Mode,
+    scheduler_config: Path | None,
+    choices: Choices,
+    dry: DryRun,
+    *,
+    again: bool,
+) -> Run:
+    from dralloc.apply import Memory, Run
+    from dralloc.apply.fence import fence_of
+    from dralloc.snapshot import Objects, served, take_snapshot
+
+    if again and not file.unfinished:
+        raise ApplyError(f"{file.path}: no run is to be resumed or rolled back")
+    if not again and dry is DryRun.NONE and file.unfinished:
+        raise ApplyError(f"{file.path}: run {file.run} was ended before its end: --resume or --rollback")
+    objects = Objects(server.wire, served(server), dry=dry is not DryRun.NONE)
+    name = file.run if again else new_run()
+    return Run(
+        objects=objects,
+        source=lambda: take_snapshot(server, whole=True),
+        question=question_of(mode, scheduler_config, choices),
+        selection=live.selection(),
+        fence=fence_of(file, objects) if again else live.fence(objects, name),
+        name=name,
+        journal=Memory() if objects.dry else file,
+    )
+
+
+def _planned(run: Run, session: Answers, dry: DryRun, *, yes: bool) -> Outcome:
+    """Plan, show the plan, and write it, or ask the server what it would do."""
+    from dralloc.apply import Outcome
+    from dralloc.apply.outcome import planned_parts
+
+    plan, units, asides = run.plan()
+    session.warn(plan.findings)
+    if dry is DryRun.CLIENT:
+        return Outcome(plan=plan, units=tuple(units), asides=tuple(asides), dry=True)
+    if not session.as_json:
+        session.show(planned_parts(plan, units, asides))
+    if dry is DryRun.NONE and not yes and not typer.confirm("Write this?", err=True):
+        raise typer.Exit(Exit.DONE)
+    return run.write(units)

@@ -1,0 +1,113 @@
+"""What the commands share that write to a live cluster: its options, the cluster, progress."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from uuid import uuid4
+
+import typer
+from rich.progress import Progress
+
+from dralloc.choices import Mode
+from dralloc.cli.console import Session
+from dralloc.cli.options import Choices
+from dralloc.errors import DrallocError
+
+if TYPE_CHECKING:
+    from dralloc.apply import Fence, Question, Selection
+    from dralloc.apply.run import Progress as OnProgress
+    from dralloc.snapshot import Objects
+    from dralloc.snapshot.client import ApiServer
+
+__all__ = ["Live", "new_run", "progress_bar", "question_of"]
+
+
+@dataclass(frozen=True)
+class Live:
+    """Which cluster, which of its pods and claims, and what keeps others away meanwhile."""
+
+    context: Annotated[str | None, typer.Option(metavar="NAME", help="Context of the kubeconfig.")] = None
+    kubeconfig: Annotated[Path | None, typer.Option(metavar="FILE", help="Instead of the usual kubeconfig.")] = None
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only", "--namespace", "-n", metavar="NAME", help="Only this namespace; may be given several times."
+        ),
+    ] = None
+    selector: Annotated[
+        str, typer.Option("--selector", "-l", metavar="LABELS", help="Only pods with these labels, as kubectl has it.")
+    ] = ""
+    gate: Annotated[str, typer.Option(metavar="NAME", help="The scheduling gate of pods that wait for dralloc.")] = (
+        "dralloc.dev/batch"
+    )
+    cordon: Annotated[
+        bool,
+        typer.Option("--cordon", help="Keep others away by cordoned nodes, even where there are DeviceTaintRules."),
+    ] = False
+    no_fence: Annotated[
+        bool, typer.Option("--no-fence", help="Keep nobody away: what others allocate meanwhile is only noticed.")
+    ] = False
+    timeout: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=1, max=86_400, help="Give up after this time, whatever the server does."),
+    ] = 1800
+
+    def selection(self, *, gated: bool = False) -> Selection:
+        """The pods and claims that are meant."""
+        from dralloc.apply import Selection
+        from dralloc.apply.selection import parse_selector
+
+        labels = parse_selector(self.selector) if self.selector else None
+        return Selection(frozenset(self.only or ()), labels, gated, self.gate)
+
+    @contextmanager
+    def server(self) -> Iterator[ApiServer]:
+        """The cluster of the kubeconfig."""
+        from dralloc.snapshot import ReadLimits, connect
+
+        with connect(self.kubeconfig, self.context, ReadLimits(seconds=self.timeout)) as server:
+            yield server
+
+    def fence(self, objects: Objects, run: str) -> Fence:
+        """What keeps others away."""
+        from dralloc.apply import Cordon, NoFence, TaintRules
+        from dralloc.apply.fence import RULES
+
+        if objects.dry or self.no_fence:
+            return NoFence()
+        if self.cordon or RULES not in objects.versions:
+            return Cordon(objects, run)
+        return TaintRules(objects, run)
+
+
+def question_of(mode: Mode, scheduler_config: Path | None, choices: Choices) -> Question:
+    """How the cluster is planned for.
+
+    Raises
+    ------
+    DrallocError
+        Pods are included that cannot be released.
+    """
+    from dralloc.apply import Question
+
+    if choices.include:
+        raise DrallocError("--include: pods are released by their gate (--gate); no other pods can be included here")
+    return Question(mode, {**choices.keywords(), "scheduler_config": scheduler_config})
+
+
+def new_run() -> str:
+    """A name that no other run has."""
+    return uuid4().hex[:12]
+
+
+@contextmanager
+def progress_bar(session: Session) -> Iterator[OnProgress]:
+    """A bar on a terminal, and what is going on beside it."""
+    silent = session.quiet or not session.err.is_terminal
+    with Progress(console=session.err, transient=True, disable=silent) as bar:
+        task = bar.add_task("reading", total=None)
+        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total or None)

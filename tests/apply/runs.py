@@ -1,0 +1,49 @@
+"""Short ways to runs against the simulated API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dralloc.apply import Question, Run, Selection, TaintRules
+from dralloc.choices import Mode
+from dralloc.snapshot import Objects, served, take_snapshot
+from simulated import Simulated
+from wire import Json, claim, device_class, gpus, node, pod, request, resource_slice
+
+GATE = "dralloc.dev/batch"
+
+
+def gated(name: str, *claims: str, **spec: Any) -> Json:
+    """A pod that waits for dralloc."""
+    return pod(name, *claims, schedulingGates=[{"name": GATE}], **spec)
+
+
+def small_cluster() -> list[Json]:
+    """A node with three devices, a gated pod with one claim, a pending pod with another."""
+    return [
+        node(),
+        device_class(),
+        resource_slice(gpus(3)),
+        claim("a", request()),
+        claim("b", request()),
+        gated("train", "a"),
+        pod("serve", "b"),
+    ]
+
+
+def run_on(server: Simulated, name: str = "run-1", **options: Any) -> Run:
+    """A run that waits for nothing."""
+    reader = server.server()
+    objects = Objects(server, served(reader), dry=options.pop("dry", False))
+    settings: dict[str, Any] = {
+        "objects": objects,
+        "source": lambda: take_snapshot(reader, whole=True),
+        "question": Question(Mode.FIRST_FIT),
+        "selection": Selection(),
+        "fence": TaintRules(objects, name),
+        "name": name,
+        "wait": 0,
+        "settle": 0,
+        "pause": lambda _seconds: None,
+    }
+    return Run(**{**settings, **options})

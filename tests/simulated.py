@@ -1,0 +1,276 @@
+"""An API server in memory that keeps the API's rules, as a `Wire`; a real one is held to the same script of requests.
+
+Optimistic concurrency, preconditions, finalizers, subresources, immutable fields, validation, lists, watches and dry
+runs. ``before`` and ``after`` of a `Simulated` see every request: they inject refusals, rivals, the end of a client.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from dralloc.snapshot import ApiServer, ReadLimits, Refused
+from simulated_rules import KINDS, Kind, check_change, check_object
+from wire import Json
+
+Place = tuple[str, str, str]
+"""Plural, namespace, name."""
+
+
+def merged(old: Json, change: Json) -> Json:
+    """An object after a JSON merge patch (RFC 7386)."""
+    new = dict(old)
+    for key, value in change.items():
+        if value is None:
+            new.pop(key, None)
+        elif isinstance(value, dict):
+            new[key] = merged(old[key] if isinstance(old.get(key), dict) else {}, value)
+        else:
+            new[key] = value
+    return new
+
+
+@dataclass
+class Request:
+    """What was asked, taken apart."""
+
+    method: str
+    kind: Kind
+    namespace: str
+    name: str
+    sub: str
+    query: Mapping[str, str]
+    body: Json
+
+    @property
+    def place(self) -> Place:
+        return self.kind.plural, self.namespace, self.name
+
+    @property
+    def writes(self) -> bool:
+        return self.method != "GET"
+
+
+def _nothing(_request: Request) -> None:
+    """No fault."""
+
+
+@dataclass
+class Simulated:
+    """The server.
+
+    Parameters
+    ----------
+    before, after
+        Called with each request, before and after it was served; what they raise the client gets.
+    without
+        Plural names of kinds that it does not serve.
+    """
+
+    before: Callable[[Request], None] = _nothing
+    after: Callable[[Request], None] = _nothing
+    without: frozenset[str] = frozenset()
+    host: str = "http://simulated"
+    objects: dict[Place, Json] = field(default_factory=dict)
+    revision: int = 1
+    compacted: int = 0
+    events: list[tuple[int, str, Json]] = field(default_factory=list)
+    asked: list[Request] = field(default_factory=list)
+
+    # -- what a Wire has
+
+    def send(self, method: str, path: str, query: Mapping[str, str] | None = None, body: Json | None = None) -> Json:
+        if path.rstrip("/") == "/apis" or (len(path.strip("/").split("/")) == 3 and path.startswith("/apis")):
+            return self._discovered(path)
+        request = self._parsed(method, path, query or {}, deepcopy(body or {}))
+        self.asked.append(request)
+        self.before(request)
+        answer = self._served(request)
+        self.after(request)
+        return deepcopy(answer)
+
+    def stream(self, path: str, query: Mapping[str, str]) -> Iterator[Json]:
+        request = self._parsed("GET", path, query, {})
+        self.before(request)
+        start = int(query["resourceVersion"])
+        if start < self.compacted:
+            raise Refused(410, "too old resource version")
+        for revision, kind, one in list(self.events):
+            if revision > start and self._kind_of(one) == request.kind.kind:
+                yield {"type": kind, "object": deepcopy(one)}
+        yield {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(self.revision)}}}
+
+    def renew(self) -> None:
+        """Nothing is limited."""
+
+    # -- what tests do beside clients
+
+    def server(self) -> ApiServer:
+        """What a client reads from."""
+        return ApiServer(self, ReadLimits(), verified=True)
+
+    def add(self, *objects: Json) -> None:
+        """Put objects there as they are, with their status."""
+        for one in objects:
+            kind = next(kind for kind in KINDS.values() if kind.kind == one["kind"])
+            namespace = one["metadata"].get("namespace", "default") if kind.namespaced else ""
+            place = kind.plural, namespace, one["metadata"]["name"]
+            self._store(place, {**one, "metadata": self._born(one["metadata"], namespace)}, "ADDED")
+
+    def of(self, plural: str) -> list[Json]:
+        """The objects of a kind, by name."""
+        return [one for place, one in sorted(self.objects.items()) if place[0] == plural]
+
+    def one(self, plural: str, name: str, namespace: str = "default") -> Json:
+        """An object."""
+        return self.objects[plural, namespace, name]
+
+    def compact(self) -> None:
+        """Forget what was before now."""
+        self.compacted = self.revision
+
+    # -- requests
+
+    def _parsed(self, method: str, path: str, query: Mapping[str, str], body: Json) -> Request:
+        parts = [unquote(part) for part in path.strip("/").split("/")]
+        rest = parts[2:] if parts[0] == "api" else parts[3:]
+        namespace = ""
+        if rest[0] == "namespaces" and len(rest) > 2:
+            namespace, rest = rest[1], rest[2:]
+        kind = KINDS.get(rest[0])
+        if kind is None or kind.plural in self.without:
+            raise Refused(404, "the server could not find the requested resource")
+        name, sub = (*rest[1:], "", "")[:2]
+        return Request(method, kind, namespace, name, sub, query, body)
+
+    def _discovered(self, path: str) -> Json:
+        served = [kind for kind in KINDS.values() if kind.group and kind.plural not in self.without]
+        parts = path.strip("/").split("/")
+        if len(parts) == 3:
+            return {"resources": [{"name": kind.plural} for kind in served if [kind.group, kind.version] == parts[1:]]}
+        groups = {kind.group: {one.version for one in served if one.group == kind.group} for kind in served}
+        return {
+            "groups": [
+                {"name": name, "versions": [{"version": one} for one in sorted(versions)]}
+                for name, versions in groups.items()
+            ]
+        }
+
+    def _served(self, request: Request) -> Json:
+        if request.method == "POST" and not request.sub:
+            return self._create(request)
+        if not request.name:
+            return self._list(request)
+        old = self.objects.get(request.place)
+        if old is None:
+            raise Refused(404, f'{request.kind.plural} "{request.name}" not found')
+        if request.method == "GET":
+            return old
+        if request.method == "DELETE":
+            return self._delete(request, old)
+        if request.sub == "binding":
+            return self._keep(request, old, merged(old, {"spec": {"nodeName": request.body["target"]["name"]}}))
+        new = merged(old, request.body) if request.method == "PATCH" else request.body
+        return self._update(request, old, new)
+
+    def _list(self, request: Request) -> Json:
+        label, _, value = request.query.get("labelSelector", "").partition("=")
+        items = [
+            one
+            for place, one in sorted(self.objects.items())
+            if place[0] == request.kind.plural
+            and request.namespace in ("", place[1])
+            and (not label or one["metadata"].get("labels", {}).get(label) == value)
+        ]
+        bare = [{key: part for key, part in one.items() if key not in ("kind", "apiVersion")} for one in items]
+        limit, start = int(request.query.get("limit", 0)), int(request.query.get("continue", 0))
+        end = start + limit if limit else len(bare)
+        more = {"continue": str(end)} if end < len(bare) else {}
+        return {"items": bare[start:end], "metadata": {"resourceVersion": str(self.revision), **more}}
+
+    def _create(self, request: Request) -> Json:
+        new = deepcopy(request.body)
+        metadata = new.setdefault("metadata", {})
+        if not metadata.get("name"):
+            metadata["name"] = f"{metadata['generateName']}{self.revision}"
+        place = request.kind.plural, request.namespace, metadata["name"]
+        if place in self.objects:
+            raise Refused(409, f'{request.kind.plural} "{metadata["name"]}" already exists')
+        new = {**new, "metadata": self._born(metadata, request.namespace)}
+        if request.kind.status:
+            new.pop("status", None)
+        check_object(new)
+        if not request.query.get("dryRun"):
+            self._store(place, new, "ADDED")
+        return new
+
+    def _update(self, request: Request, old: Json, new: Json) -> Json:
+        given, known = new.get("metadata", {}), old["metadata"]
+        for field_ in ("uid", "resourceVersion"):
+            if given.get(field_, known[field_]) != known[field_]:
+                raise Refused(409, f'{request.kind.plural} "{request.name}": the object has been modified ({field_})')
+        if request.sub == "status":
+            new = {**old, "status": new.get("status", {})}
+        elif request.kind.status and "status" in old:
+            new = {**new, "status": old["status"]}
+        elif request.kind.status:
+            new = {key: part for key, part in new.items() if key != "status"}
+        kept = {key: known[key] for key in ("uid", "creationTimestamp", "deletionTimestamp") if key in known}
+        new = {**new, "metadata": {**new["metadata"], **kept}}
+        check_change(old, new)
+        return self._keep(request, old, new)
+
+    def _delete(self, request: Request, old: Json) -> Json:
+        for key, value in request.body.get("preconditions", {}).items():
+            if old["metadata"][key] != value:
+                raise Refused(409, f'{request.kind.plural} "{request.name}": the {key} does not match')
+        gone = merged(old, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+        return self._keep(request, old, gone)
+
+    def _keep(self, request: Request, old: Json, new: Json) -> Json:
+        """Store an object in its new form, unless nothing changes, or let it go."""
+        if new == old or request.query.get("dryRun"):
+            return new
+        metadata = new["metadata"]
+        if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
+            self._drop(request.place)
+            return new
+        return self._store(request.place, new, "MODIFIED")
+
+    def _store(self, place: Place, one: Json, event: str) -> Json:
+        self.revision += 1
+        stored = {**deepcopy(one), "metadata": {**one["metadata"], "resourceVersion": str(self.revision)}}
+        self.objects[place] = stored
+        self.events.append((self.revision, event, deepcopy(stored)))
+        return stored
+
+    def _drop(self, place: Place) -> None:
+        self.revision += 1
+        one = self.objects.pop(place)
+        last = {**one, "metadata": {**one["metadata"], "resourceVersion": str(self.revision)}}
+        self.events.append((self.revision, "DELETED", last))
+        if place[0] == "pods":
+            self._collect(one["metadata"]["uid"])
+
+    def _collect(self, owner: str) -> None:
+        """What the garbage collector and the controller of claims do once a pod is gone."""
+        for place, one in list(self.objects.items()):
+            owners = [reference["uid"] for reference in one["metadata"].get("ownerReferences", ())]
+            if owner in owners:
+                self._drop(place)
+
+    def _born(self, metadata: Json, namespace: str) -> Json:
+        inside = {"namespace": namespace} if namespace else {}
+        born = {"uid": f"uid-{self.revision}", "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1}
+        return {**born, **{key: one for key, one in metadata.items() if key != "resourceVersion"}, **inside}
+
+    @staticmethod
+    def _kind_of(one: Json) -> str:
+        return str(one["kind"])
+
+    def dump(self) -> str:
+        """Everything, for messages of failing tests."""
+        return json.dumps(self.of("resourceclaims"), indent=1)

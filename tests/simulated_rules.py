@@ -1,0 +1,132 @@
+"""Which kinds the simulated API server serves, and what it refuses (pkg/apis/resource/validation, core/validation)."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import NamedTuple
+
+from dralloc.errors import InputError, Level
+from dralloc.load import load_text
+from dralloc.snapshot import Refused
+from dralloc.validate import validate
+from wire import Json
+
+MAX_CONSUMERS = 256
+
+
+class Kind(NamedTuple):
+    """A kind that is served; ``status`` is written through a subresource."""
+
+    plural: str
+    kind: str
+    group: str = ""
+    version: str = "v1"
+    namespaced: bool = False
+    status: bool = False
+
+
+_RESOURCE = "resource.k8s.io"
+KINDS = {
+    kind.plural: kind
+    for kind in (
+        Kind("namespaces", "Namespace"),
+        Kind("nodes", "Node", status=True),
+        Kind("pods", "Pod", namespaced=True, status=True),
+        Kind("events", "Event", namespaced=True),
+        Kind("leases", "Lease", "coordination.k8s.io", namespaced=True),
+        Kind("priorityclasses", "PriorityClass", "scheduling.k8s.io"),
+        Kind("podgroups", "PodGroup", "scheduling.k8s.io", "v1alpha2", namespaced=True, status=True),
+        Kind("resourcequotas", "ResourceQuota", namespaced=True, status=True),
+        Kind("deviceclasses", "DeviceClass", _RESOURCE),
+        Kind("resourceslices", "ResourceSlice", _RESOURCE),
+        Kind("resourceclaims", "ResourceClaim", _RESOURCE, namespaced=True, status=True),
+        Kind("resourceclaimtemplates", "ResourceClaimTemplate", _RESOURCE, namespaced=True),
+        Kind("devicetaintrules", "DeviceTaintRule", _RESOURCE, "v1beta2", status=True),
+    )
+}
+
+
+def invalid(one: Json, why: str) -> Refused:
+    """What an API server answers to an object that breaks a rule."""
+    return Refused(422, f'{one["kind"]} "{one["metadata"]["name"]}" is invalid: {why}')
+
+
+def check_object(one: Json) -> None:
+    """Refuse what breaks a rule by itself."""
+    if one.get("apiVersion", "").startswith(_RESOURCE):
+        named = {key: one["metadata"][key] for key in ("name", "namespace") if key in one["metadata"]}
+        errors = _errors(json.dumps({**one, "metadata": named}))
+        if errors:
+            raise invalid(one, errors)
+
+
+@cache
+def _errors(text: str) -> str:
+    try:
+        found = validate(load_text(text))
+    except InputError as error:
+        return str(error)
+    return "; ".join(f"{one.path}: {one.message}" for one in found.violations if one.level is Level.ERROR)
+
+
+def check_change(old: Json, new: Json) -> None:
+    """Refuse a change that breaks a rule."""
+    before, after = (set(one["metadata"].get("finalizers", ())) for one in (old, new))
+    if old["metadata"].get("deletionTimestamp") and after - before:
+        raise invalid(new, "metadata.finalizers: no new finalizers can be added if the object is being deleted")
+    rule = _RULES.get(new["kind"])
+    if rule is not None:
+        rule(old, new)
+
+
+def _claim(old: Json, new: Json) -> None:
+    if old.get("spec") != new.get("spec"):
+        raise invalid(new, "spec: field is immutable")
+    before, after = old.get("status", {}), new.get("status", {})
+    if before.get("allocation") and after.get("allocation") and before["allocation"] != after["allocation"]:
+        raise invalid(new, "status.allocation: field is immutable")
+    reserved = after.get("reservedFor", ())
+    if reserved and not after.get("allocation"):
+        raise invalid(new, "status.reservedFor: may not be specified when `allocated` is not set")
+    if len(reserved) > MAX_CONSUMERS:
+        raise invalid(new, f"status.reservedFor: must have at most {MAX_CONSUMERS} items")
+    added = [one for one in reserved if one not in before.get("reservedFor", ())]
+    if added and old["metadata"].get("deletionTimestamp"):
+        raise invalid(new, "status.reservedFor: new entries may not be added while `deletionTimestamp` is set")
+    if before.get("allocation") != after.get("allocation"):
+        check_object(new)
+
+
+def _pod(old: Json, new: Json) -> None:
+    gates = [one["name"] for one in old["spec"].get("schedulingGates", ())]
+    if any(one["name"] not in gates for one in new["spec"].get("schedulingGates", ())):
+        raise invalid(new, "spec.schedulingGates: only deletion is allowed")
+    free = {"schedulingGates", "affinity"} if gates else {"schedulingGates"}
+    fixed = [{key: part for key, part in one["spec"].items() if key not in free} for one in (old, new)]
+    if fixed[0] != fixed[1]:
+        raise invalid(new, "spec: pod updates may not change fields other than those")
+    if gates and not _tighter(_terms(old), _terms(new)):
+        raise invalid(new, "spec.affinity.nodeAffinity: only additions are allowed")
+
+
+def _terms(pod: Json) -> list[Json]:
+    affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
+    required: list[Json] = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get(
+        "nodeSelectorTerms", []
+    )
+    return required
+
+
+def _tighter(old: list[Json], new: list[Json]) -> bool:
+    """Whether every term only got conditions; where there was none, any term does."""
+    if not old:
+        return True
+    return len(old) == len(new) and all(
+        before.get(name, []) == after.get(name, [])[: len(before.get(name, []))]
+        for before, after in zip(old, new, strict=True)
+        for name in ("matchExpressions", "matchFields")
+    )
+
+
+_RULES = {"ResourceClaim": _claim, "Pod": _pod}
