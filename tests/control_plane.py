@@ -21,7 +21,7 @@ import pytest
 
 from wire import Json
 
-__all__ = ["Answer", "ControlPlane", "assets", "running"]
+__all__ = ["Answer", "ControlPlane", "assets", "program", "running"]
 
 TOKEN: Final = "test-admin"
 PATIENCE: Final = 120.0
@@ -125,7 +125,7 @@ def running(folder: Path, gates: Mapping[str, bool] | None = None) -> Iterator[C
     with ExitStack() as stack:
         data = ["--data-dir=etcd", f"--listen-client-urls={etcd}", f"--advertise-client-urls={etcd}"]
         peer = f"--listen-peer-urls=http://127.0.0.1:{peers}"
-        stack.enter_context(_program(folder, programs / "etcd", *data, peer, "--unsafe-no-fsync"))
+        stack.enter_context(program(folder, programs / "etcd", *data, peer, "--unsafe-no-fsync"))
         server = [
             f"--etcd-servers={etcd}",
             f"--secure-port={api}",
@@ -141,7 +141,7 @@ def running(folder: Path, gates: Mapping[str, bool] | None = None) -> Iterator[C
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             f"--feature-gates={flags}",
         ]
-        process = stack.enter_context(_program(folder, programs / "kube-apiserver", *server))
+        process = stack.enter_context(program(folder, programs / "kube-apiserver", *server))
         plane = ControlPlane(api, folder)
         _wait(lambda: plane.request("GET", "/readyz").accepted, process, folder)
         _wait(lambda: plane.request("GET", "/api/v1/namespaces/default").accepted, process, folder)
@@ -149,9 +149,10 @@ def running(folder: Path, gates: Mapping[str, bool] | None = None) -> Iterator[C
 
 
 @contextmanager
-def _program(folder: Path, program: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    with (folder / f"{program.name}.log").open("wb") as log:
-        process = subprocess.Popen([program, *arguments], cwd=folder, stdout=log, stderr=log)
+def program(folder: Path, binary: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that runs in the folder and logs there, as long as this lasts."""
+    with (folder / f"{binary.name}.log").open("wb") as log:
+        process = subprocess.Popen([binary, *arguments], cwd=folder, stdout=log, stderr=log)
         try:
             yield process
         finally:

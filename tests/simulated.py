@@ -1,18 +1,17 @@
 """An API server in memory that keeps the API's rules, as a `Wire`; a real one is held to the same script of requests.
 
 Optimistic concurrency, preconditions, finalizers, subresources, immutable fields, validation, lists, watches and dry
-runs. ``before`` and ``after`` of a `Simulated` see every request: they inject refusals, rivals, the end of a client.
+runs. Faults are the business of who stands between a client and it.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from dralloc.snapshot import ApiServer, ReadLimits, Refused
+from dralloc.snapshot import Refused
 from simulated_rules import KINDS, Kind, check_change, check_object
 from wire import Json
 
@@ -49,14 +48,6 @@ class Request:
     def place(self) -> Place:
         return self.kind.plural, self.namespace, self.name
 
-    @property
-    def writes(self) -> bool:
-        return self.method != "GET"
-
-
-def _nothing(_request: Request) -> None:
-    """No fault."""
-
 
 @dataclass
 class Simulated:
@@ -64,21 +55,16 @@ class Simulated:
 
     Parameters
     ----------
-    before, after
-        Called with each request, before and after it was served; what they raise the client gets.
     without
         Plural names of kinds that it does not serve.
     """
 
-    before: Callable[[Request], None] = _nothing
-    after: Callable[[Request], None] = _nothing
     without: frozenset[str] = frozenset()
     host: str = "http://simulated"
     objects: dict[Place, Json] = field(default_factory=dict)
     revision: int = 1
     compacted: int = 0
     events: list[tuple[int, str, Json]] = field(default_factory=list)
-    asked: list[Request] = field(default_factory=list)
 
     # -- what a Wire has
 
@@ -86,15 +72,10 @@ class Simulated:
         if path.rstrip("/") == "/apis" or (len(path.strip("/").split("/")) == 3 and path.startswith("/apis")):
             return self._discovered(path)
         request = self._parsed(method, path, query or {}, deepcopy(body or {}))
-        self.asked.append(request)
-        self.before(request)
-        answer = self._served(request)
-        self.after(request)
-        return deepcopy(answer)
+        return deepcopy(self._served(request))
 
     def stream(self, path: str, query: Mapping[str, str]) -> Iterator[Json]:
         request = self._parsed("GET", path, query, {})
-        self.before(request)
         start = int(query["resourceVersion"])
         if start < self.compacted:
             raise Refused(410, "too old resource version")
@@ -107,10 +88,6 @@ class Simulated:
         """Nothing is limited."""
 
     # -- what tests do beside clients
-
-    def server(self) -> ApiServer:
-        """What a client reads from."""
-        return ApiServer(self, ReadLimits(), verified=True)
 
     def add(self, *objects: Json) -> None:
         """Put objects there as they are, with their status."""
@@ -270,7 +247,3 @@ class Simulated:
     @staticmethod
     def _kind_of(one: Json) -> str:
         return str(one["kind"])
-
-    def dump(self) -> str:
-        """Everything, for messages of failing tests."""
-        return json.dumps(self.of("resourceclaims"), indent=1)

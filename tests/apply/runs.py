@@ -6,8 +6,7 @@ from typing import Any
 
 from dralloc.apply import Question, Run, Selection, TaintRules
 from dralloc.choices import Mode
-from dralloc.snapshot import Objects, served, take_snapshot
-from simulated import Simulated
+from dralloc.snapshot import ApiServer, Objects, ReadLimits, Wire, served, take_snapshot
 from wire import Json, claim, device_class, gpus, node, pod, request, resource_slice
 
 GATE = "dralloc.dev/batch"
@@ -31,10 +30,10 @@ def small_cluster() -> list[Json]:
     ]
 
 
-def run_on(server: Simulated, name: str = "run-1", **options: Any) -> Run:
+def run_on(wire: Wire, name: str = "run-1", **options: Any) -> Run:
     """A run that waits for nothing."""
-    reader = server.server()
-    objects = Objects(server, served(reader), dry=options.pop("dry", False))
+    reader = ApiServer(wire, ReadLimits(), verified=True)
+    objects = Objects(wire, served(reader), dry=options.pop("dry", False))
     settings: dict[str, Any] = {
         "objects": objects,
         "source": lambda: take_snapshot(reader, whole=True),

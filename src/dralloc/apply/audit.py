@@ -9,11 +9,10 @@ from typing import Any
 from dralloc.allocate import OnProgress, allocate
 from dralloc.api import AllocationResult
 from dralloc.apply.units import Unit, WrittenClaim, same_allocation
-from dralloc.budget import parsed
 from dralloc.check import violations
-from dralloc.choices import Mode
+from dralloc.choices import Choices, Mode
 from dralloc.cluster import Cluster
-from dralloc.compiler import Compiled, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.names import ClaimKey, DeviceID
 from dralloc.plan import Plan
 from dralloc.problem import Claim, Demand, Problem
@@ -21,24 +20,21 @@ from dralloc.solution import Grant, Placement, Solution
 
 __all__ = ["Question", "broken_rules"]
 
-_COMPILED = ("features", "strict", "gang", "fair", "nodes")
-
 
 @dataclass(frozen=True)
 class Question:
-    """How a cluster is planned for: the parameters of `dralloc.allocate`."""
+    """How a cluster is planned for: what is given to `dralloc.allocate`."""
 
     mode: Mode = Mode.OPTIMAL
-    options: Mapping[str, Any] = field(default_factory=dict)
+    choices: Choices = field(default_factory=Choices)
 
     def plan(self, cluster: Cluster, progress: OnProgress | None = None) -> Plan:
         """The answer, which the checker has accepted."""
-        return allocate(cluster, self.mode, progress=progress, **self.options)
+        return allocate(cluster, self.mode, choices=self.choices, progress=progress)
 
-    def compiled(self, cluster: Cluster) -> Compiled:
-        """The problem alone, with the rules that the mode knows."""
-        known = {name: self.options[name] for name in _COMPILED if name in self.options}
-        compiled = compile_cluster(cluster, **known, caps=parsed(self.options.get("caps", ())))
+    def compiled(self, cluster: Cluster) -> CompiledCluster:
+        """The problem of devices alone, with the rules that the mode knows."""
+        compiled = compile_cluster(cluster, self.choices)
         problem = compiled.problem
         if self.mode is not Mode.OPTIMAL:
             problem = replace(problem, budgets=())
@@ -87,7 +83,7 @@ def _unallocated(claim: Any) -> Any:
 class _Reading:
     """Reads allocations as grants of a problem."""
 
-    def __init__(self, compiled: Compiled, claims: Mapping[ClaimKey, WrittenClaim]) -> None:
+    def __init__(self, compiled: CompiledCluster, claims: Mapping[ClaimKey, WrittenClaim]) -> None:
         self.compiled = compiled
         self.problem = compiled.problem
         self.claims = claims

@@ -13,7 +13,7 @@ from dralloc.apply.journal import Journal, Step
 from dralloc.apply.marks import FINALIZER, GATE
 from dralloc.apply.units import Unit, WrittenClaim, WrittenDemand, same_allocation
 from dralloc.names import ClaimKey
-from dralloc.snapshot import LISTED_KINDS, Json, Objects, Refused, Unanswered, ListedKind, condition, version_of
+from dralloc.snapshot import LISTED_KINDS, Json, ListedKind, Objects, Refused, Unanswered, condition, version_of
 
 __all__ = ["CLAIMS", "PODS", "Executor", "LeftAlone"]
 

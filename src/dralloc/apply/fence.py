@@ -16,7 +16,7 @@ from dralloc.apply.journal import Journal, Step
 from dralloc.apply.marks import FENCE
 from dralloc.cluster import Cluster
 from dralloc.names import ClaimKey, PoolID
-from dralloc.snapshot import LISTED_KINDS, Json, Objects, Refused, ListedKind, version_of
+from dralloc.snapshot import LISTED_KINDS, Json, ListedKind, Objects, Refused, version_of
 
 __all__ = ["RULES", "Cordon", "Fence", "NoFence", "TaintRules", "fence_of", "without_fence"]
 

@@ -68,7 +68,7 @@ class Journal:
     @property
     def units(self) -> list[Unit]:
         """What the last plan wants to write."""
-        plans = list(self.of(Step.PLAN))
+        plans = [entry for entry in self.entries if "units" in entry]
         return [Unit.of(entry) for entry in plans[-1]["units"]] if plans else []
 
     @property

@@ -107,8 +107,8 @@ class Run:
         ApplyError
             The fence cannot be taken or lifted.
         """
-        self.journal.add(Step.BEGIN, run=self.name, fence=self.fence.kind, gate=self.selection.gate)
-        self._note(units)
+        plan = [unit.to_dict() for unit in units]
+        self.journal.add(Step.BEGIN, run=self.name, fence=self.fence.kind, gate=self.selection.gate, units=plan)
         return self.resume()
 
     def resume(self) -> Outcome:

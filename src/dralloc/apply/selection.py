@@ -11,7 +11,7 @@ from dralloc.api import LabelSelector, LabelSelectorRequirement
 from dralloc.apply.marks import GATE
 from dralloc.errors import DrallocError
 from dralloc.names import ClaimKey
-from dralloc.scheduling.selectors import Selector, selector_of
+from dralloc.pods.selectors import Selector, selector_of
 from dralloc.snapshot import Json, key_of
 
 __all__ = ["Selection", "gates_of", "parse_selector"]

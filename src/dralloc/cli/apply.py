@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dralloc.choices import Mode
-from dralloc.cli.allocate import SchedulerConfig
 from dralloc.cli.console import Answers
 from dralloc.cli.guard import Exit
 from dralloc.cli.live import Live, new_run, progress_bar, question_of
-from dralloc.cli.options import Choices
+from dralloc.cli.options import SchedulerOptions
 from dralloc.errors import ApplyError
 
 if TYPE_CHECKING:
-    from dralloc.apply import JournalFile, Outcome, Run
+    from dralloc.apply import JournalFile, Outcome, Question, Run
     from dralloc.snapshot.client import ApiServer
 
 __all__ = ["apply_command"]
@@ -33,7 +32,6 @@ class DryRun(StrEnum):
 
 def apply_command(  # noqa: PLR0913 - one parameter per option
     mode: Annotated[Mode, typer.Option(help="How the cluster is planned for.")] = Mode.OPTIMAL,
-    scheduler_config: SchedulerConfig = None,
     dry_run: Annotated[
         DryRun | None,
         typer.Option(help="client: only plan; server: ask the server what it would do (the default); none: write."),
@@ -49,7 +47,7 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
     ] = None,
     *,
     live: Live,
-    choices: Choices,
+    options: SchedulerOptions,
     session: Answers,
 ) -> None:
     """Place the pending claims of a live cluster, and write it there."""
@@ -59,7 +57,7 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
     with live.server() as server, progress_bar(session) as progress:
         session.warn(server.warnings)
         file = _journal(server, journal)
-        run = _run(server, file, live, mode, scheduler_config, choices, dry, again=resume or rollback)
+        run = _run(server, file, live, question_of(mode, options), dry, again=resume or rollback)
         run.progress = progress
         if resume or rollback:
             outcome = run.resume() if resume else run.rollback()
@@ -78,15 +76,7 @@ def _journal(server: ApiServer, path: Path | None) -> JournalFile:
 
 
 def _run(  # noqa: PLR0913 - what the command was told
-    server: ApiServer,
-    file: JournalFile,
-    live: Live,
-    mode: Mode,
-    scheduler_config: Path | None,
-    choices: Choices,
-    dry: DryRun,
-    *,
-    again: bool,
+    server: ApiServer, file: JournalFile, live: Live, question: Question, dry: DryRun, *, again: bool
 ) -> Run:
     from dralloc.apply import Memory, Run
     from dralloc.apply.fence import fence_of
@@ -101,7 +91,7 @@ def _run(  # noqa: PLR0913 - what the command was told
     return Run(
         objects=objects,
         source=lambda: take_snapshot(server, whole=True),
-        question=question_of(mode, scheduler_config, choices),
+        question=question,
         selection=live.selection(),
         fence=fence_of(file, objects) if again else live.fence(objects, name),
         name=name,

@@ -14,7 +14,7 @@ from rich.progress import Progress
 
 from dralloc.choices import Mode
 from dralloc.cli.console import Session
-from dralloc.cli.options import Choices
+from dralloc.cli.options import SchedulerOptions
 from dralloc.errors import DrallocError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Live:
         return TaintRules(objects, run)
 
 
-def question_of(mode: Mode, scheduler_config: Path | None, choices: Choices) -> Question:
+def question_of(mode: Mode, options: SchedulerOptions) -> Question:
     """How the cluster is planned for.
 
     Raises
@@ -94,9 +94,9 @@ def question_of(mode: Mode, scheduler_config: Path | None, choices: Choices) -> 
     """
     from dralloc.apply import Question
 
-    if choices.include:
+    if options.include:
         raise DrallocError("--include: pods are released by their gate (--gate); no other pods can be included here")
-    return Question(mode, {**choices.keywords(), "scheduler_config": scheduler_config})
+    return Question(mode, options.choices())
 
 
 def new_run() -> str:

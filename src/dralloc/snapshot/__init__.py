@@ -10,22 +10,21 @@ from dralloc.snapshot.client import ApiServer, connect
 from dralloc.snapshot.kinds import LISTED_KINDS, ListedKind
 from dralloc.snapshot.listing import ClusterSnapshot, kept, served, take_snapshot
 from dralloc.snapshot.objects import Objects, condition, key_of, version_of
-from dralloc.snapshot.server import Json, ReadLimits, Page, Refused, Server, Unanswered, Wire
+from dralloc.snapshot.server import Json, Page, ReadLimits, Refused, Server, Unanswered, Wire
 from dralloc.snapshot.strip import is_needed, trimmed
 
 __all__ = [
     "LISTED_KINDS",
     "ApiServer",
+    "ClusterSnapshot",
     "Json",
-    "ReadLimits",
+    "ListedKind",
     "Objects",
     "Page",
     "ReadLimits",
     "Refused",
     "Server",
-    "ClusterSnapshot",
     "Unanswered",
-    "ListedKind",
     "Wire",
     "condition",
     "connect",

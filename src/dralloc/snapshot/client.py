@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from dralloc.errors import SnapshotError
 from dralloc.snapshot.kinds import ListedKind
-from dralloc.snapshot.server import Json, ReadLimits, Page, Wire
+from dralloc.snapshot.server import Json, Page, ReadLimits, Wire
 
 __all__ = ["ApiServer", "connect"]
 

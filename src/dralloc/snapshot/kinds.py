@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-__all__ = ["RESOURCE_GROUP", "LISTED_KINDS", "ListedKind"]
+__all__ = ["LISTED_KINDS", "RESOURCE_GROUP", "ListedKind"]
 
 RESOURCE_GROUP: Final = "resource.k8s.io"
 _SCHEDULING: Final = "scheduling.k8s.io"

@@ -9,11 +9,11 @@ from typing import Final
 import orjson
 
 from dralloc.errors import SnapshotError
-from dralloc.snapshot.kinds import RESOURCE_GROUP, LISTED_KINDS, ListedKind
+from dralloc.snapshot.kinds import LISTED_KINDS, RESOURCE_GROUP, ListedKind
 from dralloc.snapshot.server import Json, Refused, Server
 from dralloc.snapshot.strip import is_needed, trimmed
 
-__all__ = ["OnProgress", "ClusterSnapshot", "kept", "served", "take_snapshot"]
+__all__ = ["ClusterSnapshot", "OnProgress", "kept", "served", "take_snapshot"]
 
 OnProgress = Callable[[str, int], None]
 """Called with a kind's plural name and how many of its objects were read so far."""
@@ -66,7 +66,7 @@ def take_snapshot(
     progress
         Called after every page.
     whole
-        Whether objects keep what dralloc does not read of them, for who writes them back or selects by labels.
+        Whether everything is kept, what dralloc does not read of it, too, and pods without devices.
 
     Raises
     ------
@@ -165,7 +165,9 @@ class _Reader:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _pages(self, wanted: ListedKind, version: str, namespace: str, limit: int, before: int) -> tuple[int, list[bytes]]:
+    def _pages(
+        self, wanted: ListedKind, version: str, namespace: str, limit: int, before: int
+    ) -> tuple[int, list[bytes]]:
         token, number, pages = "", 0, list[bytes]()
         seen = {token}
         for _ in range(self.server.limits.pages):
@@ -184,10 +186,10 @@ class _Reader:
 
 
 def kept(wanted: ListedKind, version: str, items: Iterable[Json], *, whole: bool = False) -> Iterator[Json]:
-    """What is needed of the items of a list, which do not say themselves of which kind they are."""
+    """What is needed of the items of a list, or the whole of it; items do not say of which kind they are."""
     head = {"apiVersion": wanted.api_version(version), "kind": wanted.kind}
-    needed = (one for one in ({**item, **head} for item in items) if is_needed(one))
-    return needed if whole else map(trimmed, needed)
+    objects = ({**item, **head} for item in items)
+    return objects if whole else (trimmed(one) for one in objects if is_needed(one))
 
 
 def _lines(wanted: ListedKind, objects: Iterable[Json]) -> Iterator[bytes]:

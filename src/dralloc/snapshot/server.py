@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from dralloc.errors import SnapshotError
 from dralloc.snapshot.kinds import ListedKind
 
-__all__ = ["Json", "ReadLimits", "Page", "Refused", "Server", "Unanswered", "Wire"]
+__all__ = ["Json", "Page", "ReadLimits", "Refused", "Server", "Unanswered", "Wire"]
 
 Json = dict[str, Any]
 """An object as it came over the wire."""
