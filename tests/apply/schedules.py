@@ -1,4 +1,4 @@
-"""What can happen to a run: it is killed, refused, not answered; others allocate, delete, publish and apply meanwhile."""
+"""What can happen to a run: it is killed, refused, not answered; others allocate, delete, publish, apply meanwhile."""
 
 from __future__ import annotations
 

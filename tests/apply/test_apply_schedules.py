@@ -15,7 +15,7 @@ from apply.schedules import Killed, World, devices_of, refusal, unanswered
 from simulated import Simulated
 from wire import Json, claim, device_class, gpus, node, pod, request, resource_slice
 
-SCHEDULES = int(os.environ.get("DRALLOC_APPLY_SCHEDULES", "60"))
+SCHEDULES = int(os.environ.get("DRALLOC_APPLY_SCHEDULES", "30"))
 
 
 def crowd() -> list[Json]:
@@ -54,7 +54,12 @@ def actions(world: World) -> dict[str, Callable[[], None]]:
 
 
 def world_kill(world: World) -> Callable[[], None]:
-    return lambda: world.journal.client.kill()
+    """Kills the process that runs then."""
+
+    def kill() -> None:
+        world.journal.client.kill()
+
+    return kill
 
 
 AGENDA = st.dictionaries(st.integers(0, 120), st.sampled_from(sorted(actions(world()))), max_size=6)
