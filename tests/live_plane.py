@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from control_plane import TOKEN, ControlPlane, assets, program, running
-from dralloc.snapshot import ApiServer, ListedKind, Objects, ReadLimits, Refused, connect, key_of, served
+from dralloc.snapshot import ApiServer, ListedKind, LiveObjects, ReadLimits, Refused, connect, key_of, served
 from dralloc.snapshot.kinds import LISTED_KINDS
 from snapshot.recorded import write_kubeconfig
 from wire import Json
@@ -54,10 +54,10 @@ class LivePlane:
         return self.plane.folder / "kubeconfig"
 
     @contextmanager
-    def objects(self) -> Iterator[tuple[ApiServer, Objects]]:
+    def objects(self) -> Iterator[tuple[ApiServer, LiveObjects]]:
         """Its objects, for who may do anything."""
         with connect(self.kubeconfig, limits=ReadLimits(seconds=600)) as server:
-            yield server, Objects(server.wire, served(server, (*LISTED_KINDS, *MORE)))
+            yield server, LiveObjects(server.wire, served(server, (*LISTED_KINDS, *MORE)))
 
     @contextmanager
     def running_scheduler(self) -> Iterator[None]:
@@ -127,7 +127,7 @@ def _fit_pod(owner: Json, pod: Json) -> None:
         pod.pop("status", None)
 
 
-def _made(objects: Objects, one: Json) -> None:
+def _made(objects: LiveObjects, one: Json) -> None:
     kind = KINDS[one["kind"]]
     status = one.pop("status", None)
     try:
@@ -142,7 +142,7 @@ def _made(objects: Objects, one: Json) -> None:
         objects.patch(kind, key_of(made), {"spec": {"taints": one.get("spec", {}).get("taints")}})
 
 
-def _deleted(objects: Objects, kind: ListedKind, one: Json) -> None:
+def _deleted(objects: LiveObjects, kind: ListedKind, one: Json) -> None:
     if one["metadata"]["name"].startswith("system-"):
         return
     try:

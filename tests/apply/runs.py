@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dralloc.apply import Question, Run, Selection, TaintRules
+from dralloc.apply import ApplyRun, Question, Selection, TaintRuleFence
 from dralloc.choices import Mode
-from dralloc.snapshot import ApiServer, Objects, ReadLimits, Wire, served, take_snapshot
+from dralloc.snapshot import ApiServer, LiveObjects, ReadLimits, Wire, served, take_snapshot
 from wire import Json, claim, device_class, gpus, node, pod, request, resource_slice
 
 GATE = "dralloc.dev/batch"
@@ -30,19 +30,19 @@ def small_cluster() -> list[Json]:
     ]
 
 
-def run_on(wire: Wire, name: str = "run-1", **options: Any) -> Run:
+def run_on(wire: Wire, name: str = "run-1", **options: Any) -> ApplyRun:
     """A run that waits for nothing."""
     reader = ApiServer(wire, ReadLimits(), verified=True)
-    objects = Objects(wire, served(reader), dry=options.pop("dry", False))
+    objects = LiveObjects(wire, served(reader), dry=options.pop("dry", False))
     settings: dict[str, Any] = {
         "objects": objects,
         "source": lambda: take_snapshot(reader, whole=True),
         "question": Question(Mode.FIRST_FIT),
         "selection": Selection(),
-        "fence": TaintRules(objects, name),
+        "fence": TaintRuleFence(objects, name),
         "name": name,
         "wait": 0,
         "settle": 0,
         "pause": lambda _seconds: None,
     }
-    return Run(**{**settings, **options})
+    return ApplyRun(**{**settings, **options})

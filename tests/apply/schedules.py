@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apply.runs import run_on
-from dralloc.apply import Memory, Run
-from dralloc.apply.journal import Step
+from dralloc.apply import ApplyRun, MemoryJournal
+from dralloc.apply.journal import JournalStep
 from dralloc.errors import ApplyError, SnapshotError
 from dralloc.snapshot import Refused, Unanswered
 from simulated import Simulated
@@ -57,14 +57,14 @@ class Client:
         raise Killed
 
 
-class Journalled(Memory):
+class Journalled(MemoryJournal):
     """A journal that outlives its client; each entry is a step in which the client can be killed, before or after."""
 
     client: Client
 
-    def add(self, step: Step, **about: Any) -> None:
+    def add(self, step: JournalStep, **about: Any) -> None:
         self.client.step()
-        if step is Step.BEGIN:
+        if step is JournalStep.BEGIN:
             self.entries = []
         super().add(step, **about)
         self.client.step()
@@ -154,7 +154,7 @@ class World:
         self.scheduler = Scheduler(self.server)
         self.scheduler.look()
 
-    def run(self, agenda: Mapping[int, Callable[[], None]], *, resumed: bool = False, **options: Any) -> Run:
+    def run(self, agenda: Mapping[int, Callable[[], None]], *, resumed: bool = False, **options: Any) -> ApplyRun:
         """A run as a new process."""
         client = Client(self.server, agenda)
         journal = options.setdefault("journal", self.journal)
@@ -182,7 +182,7 @@ class World:
 
     def rival_run(self) -> None:
         """Somebody else applies, from the beginning to the end."""
-        run = self.run({}, journal=Memory())
+        run = self.run({}, journal=MemoryJournal())
         with suppress(ApplyError):
             run.write(run.plan()[1])
 

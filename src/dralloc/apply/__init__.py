@@ -12,22 +12,22 @@
 from __future__ import annotations
 
 from dralloc.apply.audit import Question
-from dralloc.apply.fence import Cordon, Fence, NoFence, TaintRules
-from dralloc.apply.journal import Journal, JournalFile, Memory
-from dralloc.apply.outcome import Outcome
-from dralloc.apply.run import Run
+from dralloc.apply.fence import CordonFence, Fence, NoFence, TaintRuleFence
+from dralloc.apply.journal import JournalFile, MemoryJournal, WriteJournal
+from dralloc.apply.outcome import ApplyOutcome
+from dralloc.apply.run import ApplyRun
 from dralloc.apply.selection import Selection
 
 __all__ = [
-    "Cordon",
+    "ApplyOutcome",
+    "ApplyRun",
+    "CordonFence",
     "Fence",
-    "Journal",
     "JournalFile",
-    "Memory",
+    "MemoryJournal",
     "NoFence",
-    "Outcome",
     "Question",
-    "Run",
     "Selection",
-    "TaintRules",
+    "TaintRuleFence",
+    "WriteJournal",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from dralloc.allocate import OnProgress, allocate
 from dralloc.api import AllocationResult
-from dralloc.apply.units import Unit, WrittenClaim, same_allocation
+from dralloc.apply.units import WriteUnit, WrittenClaim, same_allocation
 from dralloc.check import violations
 from dralloc.choices import Choices, Mode
 from dralloc.cluster import Cluster
@@ -43,7 +43,7 @@ class Question:
         return replace(compiled, problem=problem)
 
 
-def broken_rules(question: Question, cluster: Cluster, units: Iterable[Unit]) -> list[str]:
+def broken_rules(question: Question, cluster: Cluster, units: Iterable[WriteUnit]) -> list[str]:
     """What is wrong with the allocations of units beside everything else that the cluster holds; nothing if they fit.
 
     Claims that have their allocation already are looked at as if they got it now. One that has another, or is gone or
@@ -90,7 +90,7 @@ class _Reading:
         self.nodes = {node.name: index for index, node in enumerate(self.problem.nodes)}
         self._given: set[ClaimKey] = set()
 
-    def solution(self, units: Iterable[Unit]) -> tuple[Problem, Solution]:
+    def solution(self, units: Iterable[WriteUnit]) -> tuple[Problem, Solution]:
         """The problem with the claims that are written only, and the answer that they are.
 
         Raises

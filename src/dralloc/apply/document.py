@@ -5,7 +5,7 @@ from __future__ import annotations
 from dralloc.plan_document import PlanFields
 from dralloc.schema import Document, Key, Model
 
-__all__ = ["OutcomeDocument"]
+__all__ = ["ApplyDocument"]
 
 
 class AsideFields(Model):
@@ -15,7 +15,7 @@ class AsideFields(Model):
     reason: str
 
 
-class OutcomeDocument(Document):
+class ApplyDocument(Document):
     """What ``dralloc apply --json`` prints."""
 
     plan: PlanFields | None

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from dralloc.apply.journal import Journal, Step
+from dralloc.apply.journal import JournalStep, WriteJournal
 from dralloc.apply.marks import FINALIZER, GATE
-from dralloc.apply.units import Unit, WrittenClaim, WrittenDemand, same_allocation
+from dralloc.apply.units import WriteUnit, WrittenClaim, WrittenDemand, same_allocation
 from dralloc.names import ClaimKey
-from dralloc.snapshot import LISTED_KINDS, Json, ListedKind, Objects, Refused, Unanswered, condition, version_of
+from dralloc.snapshot import LISTED_KINDS, Json, ListedKind, LiveObjects, Refused, Unanswered, condition, version_of
 
 __all__ = ["CLAIMS", "PODS", "Executor", "LeftAlone"]
 
@@ -47,14 +47,14 @@ class Executor:
         The scheduling gate that is taken from pods whose claims are written.
     """
 
-    objects: Objects
-    journal: Journal
+    objects: LiveObjects
+    journal: WriteJournal
     gate: str = GATE
     written: dict[ClaimKey, WrittenClaim] = field(default_factory=dict)
     released: list[ClaimKey] = field(default_factory=list)
     stuck: dict[ClaimKey, LeftAlone] = field(default_factory=dict)
 
-    def write(self, unit: Unit) -> None:
+    def write(self, unit: WriteUnit) -> None:
         """Write all claims of a unit, then release its pods.
 
         Raises
@@ -106,13 +106,13 @@ class Executor:
         finalizers = held["metadata"].get("finalizers", [])
         if FINALIZER in finalizers:
             return held
-        self._note(Step.FINALIZER, claim, held)
+        self._note(JournalStep.FINALIZER, claim, held)
         return self.objects.patch(
             CLAIMS, claim.key, {"metadata": {**condition(held), "finalizers": [*finalizers, FINALIZER]}}
         )
 
     def _allocate(self, claim: WrittenClaim, held: Json) -> None:
-        self._note(Step.ALLOCATION, claim, held)
+        self._note(JournalStep.ALLOCATION, claim, held)
         change = {"metadata": condition(held), "status": {"allocation": claim.allocation}}
         self.objects.patch(CLAIMS, claim.key, change, "status")
 
@@ -132,7 +132,7 @@ class Executor:
                     status.get("allocation") or claim.allocation, claim.allocation
                 ):
                     return False
-                self._note(Step.RETRACT, claim, held)
+                self._note(JournalStep.RETRACT, claim, held)
                 if status.get("allocation"):
                     held = self.objects.patch(
                         CLAIMS, claim.key, {"metadata": condition(held), "status": {"allocation": None}}, "status"
@@ -170,7 +170,7 @@ class Executor:
             left = [one for one in gates if one["name"] != self.gate]
             if left == gates:
                 return
-            self.journal.add(Step.RELEASE, pod=[*demand.key], uid=demand.pod, version=version_of(pod))
+            self.journal.add(JournalStep.RELEASE, pod=[*demand.key], uid=demand.pod, version=version_of(pod))
             spec = {"schedulingGates": left, **({} if demand.pinned else _on_node(pod, demand.node))}
             try:
                 self.objects.patch(PODS, demand.key, {"metadata": condition(pod), "spec": spec})
@@ -192,7 +192,7 @@ class Executor:
             raise LeftAlone(what, "is gone, and another one has its name")
         return found
 
-    def _note(self, step: Step, claim: WrittenClaim, held: Json) -> None:
+    def _note(self, step: JournalStep, claim: WrittenClaim, held: Json) -> None:
         self.journal.add(step, claim=[*claim.key], uid=claim.uid, version=version_of(held), allocation=claim.allocation)
 
 

@@ -12,13 +12,13 @@ from hashlib import sha256
 from typing import Final, Protocol
 
 from dralloc.api.tolerating import CORDON_TAINT
-from dralloc.apply.journal import Journal, Step
+from dralloc.apply.journal import JournalStep, WriteJournal
 from dralloc.apply.marks import FENCE
 from dralloc.cluster import Cluster
 from dralloc.names import ClaimKey, PoolID
-from dralloc.snapshot import LISTED_KINDS, Json, ListedKind, Objects, Refused, version_of
+from dralloc.snapshot import LISTED_KINDS, Json, ListedKind, LiveObjects, Refused, version_of
 
-__all__ = ["RULES", "Cordon", "Fence", "NoFence", "TaintRules", "fence_of", "without_fence"]
+__all__ = ["RULES", "CordonFence", "Fence", "NoFence", "TaintRuleFence", "fence_of", "without_fence"]
 
 NODES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "Node")
 RULES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "DeviceTaintRule")
@@ -61,10 +61,10 @@ class NoFence:
 
 
 @dataclass
-class TaintRules:
+class TaintRuleFence:
     """A DeviceTaintRule with NoSchedule for each pool (KEP-5055). Allocated devices are not affected."""
 
-    objects: Objects
+    objects: LiveObjects
     run: str
     kind: str = "taint rules"
 
@@ -98,10 +98,10 @@ class TaintRules:
 
 
 @dataclass
-class Cordon:
+class CordonFence:
     """The nodes that reach the pools, cordoned. Pods that tolerate that, as those of DaemonSets, still come."""
 
-    objects: Objects
+    objects: LiveObjects
     run: str
     kind: str = "cordoned nodes"
 
@@ -146,7 +146,7 @@ def _name(pool: str) -> str:
     return f"dralloc-{sha256(pool.encode()).hexdigest()[:20]}"
 
 
-def _found(objects: Objects, kind: ListedKind, name: str) -> Iterator[Json]:
+def _found(objects: LiveObjects, kind: ListedKind, name: str) -> Iterator[Json]:
     try:
         yield objects.get(kind, ClaimKey("", name))
     except Refused as refusal:
@@ -176,9 +176,9 @@ def without_fence(one: Json, run: str) -> Json | None:
     return {**one, "spec": spec}
 
 
-def fence_of(journal: Journal, objects: Objects) -> Fence:
+def fence_of(journal: WriteJournal, objects: LiveObjects) -> Fence:
     """The fence of the run that a journal is about."""
     kinds: Mapping[str, Fence] = {
-        one.kind: one for one in (TaintRules(objects, journal.run), Cordon(objects, journal.run))
+        one.kind: one for one in (TaintRuleFence(objects, journal.run), CordonFence(objects, journal.run))
     }
-    return kinds.get(str(next(journal.of(Step.BEGIN))["fence"]), NoFence())
+    return kinds.get(str(next(journal.of(JournalStep.BEGIN))["fence"]), NoFence())

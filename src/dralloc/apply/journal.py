@@ -15,16 +15,16 @@ from typing import Any, Final
 
 import orjson
 
-from dralloc.apply.units import Unit, WrittenClaim
+from dralloc.apply.units import WriteUnit, WrittenClaim
 from dralloc.errors import ApplyError
 from dralloc.names import ClaimKey
 
-__all__ = ["Entry", "Journal", "JournalFile", "Memory", "Step", "default_path"]
+__all__ = ["Entry", "JournalFile", "JournalStep", "MemoryJournal", "WriteJournal", "default_path"]
 
 _END: Final = b"\n"
 
 
-class Step(StrEnum):
+class JournalStep(StrEnum):
     """What is about to be done."""
 
     BEGIN = "begin"
@@ -41,17 +41,17 @@ class Step(StrEnum):
 Entry = Mapping[str, Any]
 
 
-class Journal:
-    """The entries of one run, in order. `Memory` is for runs that write nothing."""
+class WriteJournal:
+    """The entries of one run, in order. `MemoryJournal` is for runs that write nothing."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
 
-    def add(self, step: Step, **about: Any) -> None:
+    def add(self, step: JournalStep, **about: Any) -> None:
         """Note what comes next; it is kept before this returns."""
         self.entries.append({"step": step.value, **about})
 
-    def of(self, step: Step) -> Iterator[Entry]:
+    def of(self, step: JournalStep) -> Iterator[Entry]:
         """The entries about one step."""
         return (entry for entry in self.entries if entry["step"] == step)
 
@@ -63,18 +63,18 @@ class Journal:
     @property
     def unfinished(self) -> bool:
         """Whether the run did not come to its end."""
-        return bool(self.entries) and self.entries[-1]["step"] != Step.END
+        return bool(self.entries) and self.entries[-1]["step"] != JournalStep.END
 
     @property
-    def units(self) -> list[Unit]:
+    def units(self) -> list[WriteUnit]:
         """What the last plan wants to write."""
         plans = [entry for entry in self.entries if "units" in entry]
-        return [Unit.of(entry) for entry in plans[-1]["units"]] if plans else []
+        return [WriteUnit.of(entry) for entry in plans[-1]["units"]] if plans else []
 
     @property
     def intended(self) -> list[WrittenClaim]:
         """The claims that may have been written, each with the last allocation that it was to get."""
-        noted = (Step.FINALIZER, Step.ALLOCATION)
+        noted = (JournalStep.FINALIZER, JournalStep.ALLOCATION)
         last = {
             str(entry["uid"]): WrittenClaim(ClaimKey(*entry["claim"]), entry["uid"], entry["allocation"])
             for entry in self.entries
@@ -83,12 +83,12 @@ class Journal:
         return list(last.values())
 
 
-class Memory(Journal):
+class MemoryJournal(WriteJournal):
     """A journal that is lost with the process."""
 
 
 @dataclass
-class JournalFile(Journal):
+class JournalFile(WriteJournal):
     """A journal in a file, which belongs to one cluster and to one run at a time.
 
     Raises
@@ -112,15 +112,15 @@ class JournalFile(Journal):
         except orjson.JSONDecodeError:
             raise ApplyError(f"{self.path}: is no journal of dralloc") from None
 
-    def add(self, step: Step, **about: Any) -> None:
+    def add(self, step: JournalStep, **about: Any) -> None:
         """Note what comes next; the line is on the disk before this returns."""
-        if step is Step.BEGIN:
+        if step is JournalStep.BEGIN:
             self.entries = []
         super().add(step, **about)
-        mode = "wb" if step is Step.BEGIN else "ab"
+        mode = "wb" if step is JournalStep.BEGIN else "ab"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            if self._rest and step is not Step.BEGIN:
+            if self._rest and step is not JournalStep.BEGIN:
                 self._cut()
             with self.path.open(mode) as file:
                 file.write(orjson.dumps(self.entries[-1]) + _END)

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dralloc.answer import Documented
-from dralloc.apply.document import OutcomeDocument
-from dralloc.apply.units import Aside, Unit
+from dralloc.apply.document import ApplyDocument
+from dralloc.apply.units import Aside, WriteUnit
 from dralloc.names import ClaimKey
 from dralloc.plan import Plan
 from dralloc.report import Line, Part, Table
 
-__all__ = ["Outcome", "planned_parts"]
+__all__ = ["ApplyOutcome", "planned_parts"]
 
 
 @dataclass(frozen=True, repr=False)
-class Outcome(Documented):
+class ApplyOutcome(Documented):
     """What a run wrote, what it left alone and why, and what the checker says about what the server holds.
 
     Parameters
@@ -39,10 +39,10 @@ class Outcome(Documented):
         Whether the server was only asked what it would do.
     """
 
-    document = OutcomeDocument
+    document = ApplyDocument
 
     plan: Plan | None = None
-    units: tuple[Unit, ...] = ()
+    units: tuple[WriteUnit, ...] = ()
     released: tuple[ClaimKey, ...] = ()
     asides: tuple[Aside, ...] = ()
     taken_back: tuple[ClaimKey, ...] = ()
@@ -94,7 +94,7 @@ class Outcome(Documented):
         return found
 
 
-def planned_parts(plan: Plan, units: list[Unit], asides: list[Aside]) -> Iterator[Part]:
+def planned_parts(plan: Plan, units: list[WriteUnit], asides: list[Aside]) -> Iterator[Part]:
     """A plan, and what of it is to be written."""
     yield from plan.parts()
     claims, pods = (

@@ -13,18 +13,18 @@ from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.apply.audit import Question, broken_rules
 from dralloc.apply.executor import Executor, LeftAlone
 from dralloc.apply.fence import Fence
-from dralloc.apply.journal import Journal, Memory, Step
-from dralloc.apply.outcome import Outcome
+from dralloc.apply.journal import JournalStep, MemoryJournal, WriteJournal
+from dralloc.apply.outcome import ApplyOutcome
 from dralloc.apply.selection import Selection
-from dralloc.apply.units import Aside, Unit, units_of
-from dralloc.apply.view import Source, View
+from dralloc.apply.units import Aside, WriteUnit, units_of
+from dralloc.apply.view import LiveView, Source
 from dralloc.cluster import Cluster
 from dralloc.errors import ApplyError, SnapshotError
 from dralloc.names import ClaimKey, PoolID
 from dralloc.plan import Plan
-from dralloc.snapshot import Json, Objects, Refused
+from dralloc.snapshot import Json, LiveObjects, Refused
 
-__all__ = ["Progress", "Run"]
+__all__ = ["ApplyRun", "Progress"]
 
 ROUNDS: Final = 5
 """How often what is left is planned anew."""
@@ -42,7 +42,7 @@ def _silent(_what: str, _done: int, _all: int) -> None:
 
 
 @dataclass
-class Run:
+class ApplyRun:
     """Brings answers into a cluster.
 
     Parameters
@@ -67,28 +67,28 @@ class Run:
         Seconds to wait after a fence is taken and before it is lifted.
     """
 
-    objects: Objects
+    objects: LiveObjects
     source: Source
     question: Question
     selection: Selection
     fence: Fence
     name: str
-    journal: Journal = field(default_factory=Memory)
+    journal: WriteJournal = field(default_factory=MemoryJournal)
     progress: Progress = _silent
     wait: float = 10
     settle: float = SETTLE
     pause: Callable[[float], None] = sleep
     _reasons: dict[ClaimKey, str] = field(default_factory=dict, init=False)
     _fenced: list[str] = field(default_factory=list, init=False)
-    _done: list[Unit] = field(default_factory=list, init=False)
+    _done: list[WriteUnit] = field(default_factory=list, init=False)
     _asides: list[Aside] = field(default_factory=list, init=False)
     _plan: Plan | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._executor = Executor(self.objects, self.journal, self.selection.gate)
-        self._fenced = [str(part) for entry in self.journal.of(Step.FENCE) for part in entry["parts"]]
+        self._fenced = [str(part) for entry in self.journal.of(JournalStep.FENCE) for part in entry["parts"]]
 
-    def plan(self) -> tuple[Plan, list[Unit], list[Aside]]:
+    def plan(self) -> tuple[Plan, list[WriteUnit], list[Aside]]:
         """What would be written now; claims that a controller is about to make are waited for."""
         cluster = self._view(self._look(), self.selection).cluster
         waited = 0.0
@@ -99,7 +99,7 @@ class Run:
         self._plan = self.question.plan(cluster)
         return self._plan, *units_of(self._plan)
 
-    def write(self, units: Sequence[Unit]) -> Outcome:
+    def write(self, units: Sequence[WriteUnit]) -> ApplyOutcome:
         """Write units, and what is planned in their place where they no longer fit.
 
         Raises
@@ -108,15 +108,15 @@ class Run:
             The fence cannot be taken or lifted.
         """
         plan = [unit.to_dict() for unit in units]
-        self.journal.add(Step.BEGIN, run=self.name, fence=self.fence.kind, gate=self.selection.gate, units=plan)
+        self.journal.add(JournalStep.BEGIN, run=self.name, fence=self.fence.kind, gate=self.selection.gate, units=plan)
         return self.resume()
 
-    def resume(self) -> Outcome:
+    def resume(self) -> ApplyOutcome:
         """Write what the journal's last plan wants, as far as it is not written yet; otherwise as `write`."""
         with self._fence_lifted():
             left = self._rounds(self.journal.units)
         self._reasons |= {one.key: "the cluster changed too often" for unit in left for one in unit.demands}
-        outcome = Outcome(
+        outcome = ApplyOutcome(
             plan=self._plan,
             units=tuple(self._done),
             released=tuple(self._executor.released),
@@ -125,10 +125,10 @@ class Run:
             fence=self.fence.kind,
             dry=self.objects.dry,
         )
-        self.journal.add(Step.END)
+        self.journal.add(JournalStep.END)
         return outcome
 
-    def rollback(self) -> Outcome:
+    def rollback(self) -> ApplyOutcome:
         """Take back what the journal says may have been written and nobody has reserved, and lift the fence."""
         kept: list[ClaimKey] = []
         taken: list[ClaimKey] = []
@@ -136,11 +136,13 @@ class Run:
             for claim in self.journal.intended:
                 self.progress("taking back", len(kept) + len(taken), len(self.journal.intended))
                 (taken if self._executor.retract(claim) else kept).append(claim.key)
-        self.journal.add(Step.END)
+        self.journal.add(JournalStep.END)
         reason = "stays as it is: it is reserved, or somebody else allocated it"
-        return Outcome(asides=tuple(Aside(key, reason) for key in kept), taken_back=tuple(taken), fence=self.fence.kind)
+        return ApplyOutcome(
+            asides=tuple(Aside(key, reason) for key in kept), taken_back=tuple(taken), fence=self.fence.kind
+        )
 
-    def _rounds(self, units: Sequence[Unit]) -> Sequence[Unit]:
+    def _rounds(self, units: Sequence[WriteUnit]) -> Sequence[WriteUnit]:
         """Write, and plan the rest anew; what is left at the end is returned."""
         for _ in range(ROUNDS):
             if not units:
@@ -152,7 +154,7 @@ class Run:
             units = self._planned_anew()
         return units
 
-    def _is_written(self, unit: Unit, number: int, total: int) -> bool:
+    def _is_written(self, unit: WriteUnit, number: int, total: int) -> bool:
         self.progress("writing", number, total)
         try:
             self._executor.write(unit)
@@ -164,26 +166,26 @@ class Run:
         self._done.append(unit)
         return True
 
-    def _planned_anew(self) -> Sequence[Unit]:
+    def _planned_anew(self) -> Sequence[WriteUnit]:
         self.progress("planning the rest", 0, 0)
         self._plan, units, self._asides = self.plan()
         self._note(units)
         return units
 
-    def _note(self, units: Iterable[Unit]) -> None:
-        self.journal.add(Step.PLAN, units=[unit.to_dict() for unit in (*self._done, *units)])
+    def _note(self, units: Iterable[WriteUnit]) -> None:
+        self.journal.add(JournalStep.PLAN, units=[unit.to_dict() for unit in (*self._done, *units)])
 
     def _look(self) -> list[Json]:
         return list(self.source())
 
-    def _view(self, objects: Iterable[Json], selection: Selection) -> View:
-        return View.of(objects, selection, self.name)
+    def _view(self, objects: Iterable[Json], selection: Selection) -> LiveView:
+        return LiveView.of(objects, selection, self.name)
 
     def _whole(self) -> Cluster:
         """Everything that the cluster holds now, whatever the run is about."""
         return self._view(self._look(), Selection(gate=self.selection.gate)).cluster
 
-    def _broken(self, units: Sequence[Unit]) -> list[str]:
+    def _broken(self, units: Sequence[WriteUnit]) -> list[str]:
         self.progress("checking", 0, len(units))
         return broken_rules(self.question, self._whole(), units)
 
@@ -200,13 +202,13 @@ class Run:
         ]
         yield from broken_rules(self.question, cluster, there)
 
-    def _take_fence(self, units: Iterable[Unit]) -> bool:
+    def _take_fence(self, units: Iterable[WriteUnit]) -> bool:
         """Fence the pools of units; false if another run is at work on some."""
         pools = frozenset[PoolID]().union(*(unit.pools for unit in units))
         wanted = [part for part in self.fence.parts(pools, self._whole()) if part not in self._fenced]
         if not wanted:
             return True
-        self.journal.add(Step.FENCE, parts=wanted)
+        self.journal.add(JournalStep.FENCE, parts=wanted)
         self._fenced += wanted
         self.progress("fencing", 0, len(wanted))
         try:
@@ -229,7 +231,7 @@ class Run:
                 if self._executor.written:
                     self.pause(self.settle)
                 self.progress("lifting the fence", 0, len(self._fenced))
-                self.journal.add(Step.LIFT, parts=self._fenced)
+                self.journal.add(JournalStep.LIFT, parts=self._fenced)
                 self._lift()
 
     def _lift(self) -> None:

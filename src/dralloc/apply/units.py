@@ -1,6 +1,6 @@
 """The plan of writes: which claims get which allocation, and which pods are released after that.
 
-A `Unit` is written as a whole or not at all: a pod with its claims; pods of a gang, or with a common claim, together.
+A `WriteUnit` is written as a whole or not: a pod with its claims; pods of a gang, or with a common claim, together.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dralloc.names import ClaimKey, PoolID
 from dralloc.plan import Placed, Plan
 from dralloc.snapshot import Json
 
-__all__ = ["Aside", "Unit", "WrittenClaim", "WrittenDemand", "allocation_to_wire", "same_allocation", "units_of"]
+__all__ = ["Aside", "WriteUnit", "WrittenClaim", "WrittenDemand", "allocation_to_wire", "same_allocation", "units_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class WrittenDemand:
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class WriteUnit:
     """Demands that are written all or none, with their claims."""
 
     demands: tuple[WrittenDemand, ...]
@@ -79,7 +79,7 @@ class Unit:
         }
 
     @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> Unit:
+    def of(cls, entry: Mapping[str, Any]) -> WriteUnit:
         """The way back."""
         return cls(
             tuple(WrittenDemand(ClaimKey(*one[:2]), *one[2:]) for one in entry["demands"]),
@@ -115,12 +115,12 @@ def _read(allocation: Json) -> AllocationResult:
     )
 
 
-def units_of(plan: Plan) -> tuple[list[Unit], list[Aside]]:
+def units_of(plan: Plan) -> tuple[list[WriteUnit], list[Aside]]:
     """What a plan writes, in its order; and the pods of which not everything is there that is to be written.
 
     A claim for extended resources is made and allocated by the scheduler (KEP-5004). Its pod is only released.
     """
-    units: list[Unit] = []
+    units: list[WriteUnit] = []
     asides: list[Aside] = []
     for group in _groups(plan):
         waiting = [(one, key) for one in group for key in one.claims if _is_missing(plan, key)]
@@ -158,7 +158,7 @@ def _is_missing(plan: Plan, key: ClaimKey) -> bool:
     return claim is None or (not claim.metadata.uid and not _is_extended(claim))
 
 
-def _unit(plan: Plan, group: Iterable[Placed]) -> Unit:
+def _unit(plan: Plan, group: Iterable[Placed]) -> WriteUnit:
     claims = {
         key: WrittenClaim(key, claim.metadata.uid, allocation_to_wire(allocation))
         for one in group
@@ -177,7 +177,7 @@ def _unit(plan: Plan, group: Iterable[Placed]) -> Unit:
         )
         for one in group
     ]
-    return Unit(tuple(demands), tuple(claims.values()))
+    return WriteUnit(tuple(demands), tuple(claims.values()))
 
 
 def _pins(allocation: Json, node: str) -> bool:

@@ -14,14 +14,14 @@ from dralloc.load import load_documents
 from dralloc.names import ClaimKey
 from dralloc.snapshot import Json, key_of
 
-__all__ = ["Source", "View"]
+__all__ = ["LiveView", "Source"]
 
 Source = Callable[[], Iterable[Json]]
 """Reads all that dralloc uses of a live cluster, as it is now."""
 
 
 @dataclass(frozen=True)
-class View:
+class LiveView:
     """One look at the cluster.
 
     Parameters
@@ -36,7 +36,7 @@ class View:
     gates: Mapping[ClaimKey, list[str]]
 
     @classmethod
-    def of(cls, objects: Iterable[Json], selection: Selection, run: str) -> View:
+    def of(cls, objects: Iterable[Json], selection: Selection, run: str) -> LiveView:
         """What a run sees of a cluster's objects."""
         bare = [one for each in objects if (one := without_fence(each, run)) is not None]
         gates = {key_of(one): names for one in bare if one["kind"] == "Pod" and (names := gates_of(one))}

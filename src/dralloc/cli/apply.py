@@ -16,7 +16,7 @@ from dralloc.cli.options import SchedulerOptions
 from dralloc.errors import ApplyError
 
 if TYPE_CHECKING:
-    from dralloc.apply import JournalFile, Outcome, Question, Run
+    from dralloc.apply import ApplyOutcome, ApplyRun, JournalFile, Question
     from dralloc.snapshot.client import ApiServer
 
 __all__ = ["apply_command"]
@@ -77,37 +77,37 @@ def _journal(server: ApiServer, path: Path | None) -> JournalFile:
 
 def _run(  # noqa: PLR0913 - what the command was told
     server: ApiServer, file: JournalFile, live: Live, question: Question, dry: DryRun, *, again: bool
-) -> Run:
-    from dralloc.apply import Memory, Run
+) -> ApplyRun:
+    from dralloc.apply import ApplyRun, MemoryJournal
     from dralloc.apply.fence import fence_of
-    from dralloc.snapshot import Objects, served, take_snapshot
+    from dralloc.snapshot import LiveObjects, served, take_snapshot
 
     if again and not file.unfinished:
         raise ApplyError(f"{file.path}: no run is to be resumed or rolled back")
     if not again and dry is DryRun.NONE and file.unfinished:
         raise ApplyError(f"{file.path}: run {file.run} was ended before its end: --resume or --rollback")
-    objects = Objects(server.wire, served(server), dry=dry is not DryRun.NONE)
+    objects = LiveObjects(server.wire, served(server), dry=dry is not DryRun.NONE)
     name = file.run if again else new_run()
-    return Run(
+    return ApplyRun(
         objects=objects,
         source=lambda: take_snapshot(server, whole=True),
         question=question,
         selection=live.selection(),
         fence=fence_of(file, objects) if again else live.fence(objects, name),
         name=name,
-        journal=Memory() if objects.dry else file,
+        journal=MemoryJournal() if objects.dry else file,
     )
 
 
-def _planned(run: Run, session: Answers, dry: DryRun, *, yes: bool) -> Outcome:
+def _planned(run: ApplyRun, session: Answers, dry: DryRun, *, yes: bool) -> ApplyOutcome:
     """Plan, show the plan, and write it, or ask the server what it would do."""
-    from dralloc.apply import Outcome
+    from dralloc.apply import ApplyOutcome
     from dralloc.apply.outcome import planned_parts
 
     plan, units, asides = run.plan()
     session.warn(plan.findings)
     if dry is DryRun.CLIENT:
-        return Outcome(plan=plan, units=tuple(units), asides=tuple(asides), dry=True)
+        return ApplyOutcome(plan=plan, units=tuple(units), asides=tuple(asides), dry=True)
     if not session.as_json:
         session.show(planned_parts(plan, units, asides))
     if dry is DryRun.NONE and not yes and not typer.confirm("Write this?", err=True):

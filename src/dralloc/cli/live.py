@@ -20,7 +20,7 @@ from dralloc.errors import DrallocError
 if TYPE_CHECKING:
     from dralloc.apply import Fence, Question, Selection
     from dralloc.apply.run import Progress as OnProgress
-    from dralloc.snapshot import Objects
+    from dralloc.snapshot import LiveObjects
     from dralloc.snapshot.client import ApiServer
 
 __all__ = ["Live", "new_run", "progress_bar", "question_of"]
@@ -72,16 +72,16 @@ class Live:
         with connect(self.kubeconfig, self.context, ReadLimits(seconds=self.timeout)) as server:
             yield server
 
-    def fence(self, objects: Objects, run: str) -> Fence:
+    def fence(self, objects: LiveObjects, run: str) -> Fence:
         """What keeps others away."""
-        from dralloc.apply import Cordon, NoFence, TaintRules
+        from dralloc.apply import CordonFence, NoFence, TaintRuleFence
         from dralloc.apply.fence import RULES
 
         if objects.dry or self.no_fence:
             return NoFence()
         if self.cordon or RULES not in objects.versions:
-            return Cordon(objects, run)
-        return TaintRules(objects, run)
+            return CordonFence(objects, run)
+        return TaintRuleFence(objects, run)
 
 
 def question_of(mode: Mode, options: SchedulerOptions) -> Question:

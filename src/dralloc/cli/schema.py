@@ -16,7 +16,7 @@ __all__ = ["DOCUMENTS", "document_of", "schema_command"]
 
 DOCUMENTS: Final = {
     "allocate": ("plan_document", "PlanDocument"),
-    "apply": ("apply.document", "OutcomeDocument"),
+    "apply": ("apply.document", "ApplyDocument"),
     "compare": ("plan_document", "ComparisonDocument"),
     "conformance": ("conformance.document", "OutcomeDocument"),
     "defragment": ("whatif.document", "DefragmentationDocument"),

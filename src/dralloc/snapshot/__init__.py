@@ -1,7 +1,7 @@
 """A live cluster: the objects that dralloc uses, trimmed to what it reads of them; and single objects, to change them.
 
-`connect` opens the cluster of a kubeconfig, `take_snapshot` reads it, `Objects` has its objects one by one. `trimmed`
-and `is_needed` also serve objects that were read from files.
+`connect` opens the cluster of a kubeconfig, `take_snapshot` reads it, `LiveObjects` has its objects one by one.
+`trimmed` and `is_needed` also serve objects that were read from files.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dralloc.snapshot.client import ApiServer, connect
 from dralloc.snapshot.kinds import LISTED_KINDS, ListedKind
 from dralloc.snapshot.listing import ClusterSnapshot, kept, served, take_snapshot
-from dralloc.snapshot.objects import Objects, condition, key_of, version_of
+from dralloc.snapshot.objects import LiveObjects, condition, key_of, version_of
 from dralloc.snapshot.server import Json, Page, ReadLimits, Refused, Server, Unanswered, Wire
 from dralloc.snapshot.strip import is_needed, trimmed
 
@@ -19,7 +19,7 @@ __all__ = [
     "ClusterSnapshot",
     "Json",
     "ListedKind",
-    "Objects",
+    "LiveObjects",
     "Page",
     "ReadLimits",
     "Refused",

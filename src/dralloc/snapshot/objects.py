@@ -10,7 +10,7 @@ from dralloc.names import ClaimKey
 from dralloc.snapshot.kinds import ListedKind
 from dralloc.snapshot.server import Json, Wire
 
-__all__ = ["Objects", "condition", "key_of", "version_of"]
+__all__ = ["LiveObjects", "condition", "key_of", "version_of"]
 
 _DRY: Final = {"dryRun": "All"}
 
@@ -32,7 +32,7 @@ def condition(one: Json) -> Json:
 
 
 @dataclass(frozen=True)
-class Objects:
+class LiveObjects:
     """The objects of a server. Every method raises what `Wire.send` raises.
 
     Parameters

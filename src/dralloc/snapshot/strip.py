@@ -1,6 +1,6 @@
 """Trims objects to what dralloc reads of them: no environment, no commands, no managed fields.
 
-Objects of ``resource.k8s.io`` stay whole but for their metadata; of the others only what their models know stays.
+LiveObjects of ``resource.k8s.io`` stay whole but for their metadata; of the others only what their models know stays.
 """
 
 from __future__ import annotations
