@@ -9,7 +9,7 @@ from dralloc.errors import AllocationError
 from dralloc.problem import Capacity, Charge, Device, Problem
 from dralloc.problem.eligibility import Overlay
 from dralloc.problem.ledger import Ledger, Scarcity, Shortage
-from dralloc.problem.limits import Limit, limit_behind, without_groups
+from dralloc.problem.limits import Limit, limit_behind
 
 __all__ = ["NO_LIFT", "Lift", "lifted"]
 
@@ -83,7 +83,8 @@ class _Lifting:
         consumes, capacity = self.drawn(device.consumes), self._capacity(device)
         if consumes != device.consumes or capacity is not device.capacity:
             device = replace(device, consumes=consumes, capacity=capacity)
-        return without_groups(device, self.lift.limits)
+        grouped = not device.is_additive and Limit(Scarcity.GROUPS, device.id.driver) in self.lift.limits
+        return device.without_groups() if grouped else device
 
     def _capacity(self, device: Device) -> Mapping[str, Capacity]:
         lifted = self.names[Scarcity.CAPACITY]

@@ -8,7 +8,8 @@ from itertools import islice
 
 from dralloc.context.context import Context
 from dralloc.context.lift import Lift
-from dralloc.problem import Alternative, Charge, Demand, PoolState, Request
+from dralloc.problem import Alternative, Charge, Demand, Device, PoolState, Request
+from dralloc.problem.ledger import Shortage
 
 __all__ = ["Screening"]
 
@@ -20,6 +21,7 @@ class Screening:
         self._context = context
         self._lift = lift
         self._requests = [request for claim in demand.claims for request in claim.requests]
+        self._lifted: dict[Hashable, bool] = {}
         self._by_key: dict[int, dict[Hashable, bool]] = defaultdict(dict)
 
     def on(self, node: int) -> bool:
@@ -55,9 +57,13 @@ class Screening:
             return False
         device, ledger = self._context.problem.devices[number], self._context.ledger
         charge = self._context.offers.charge(alternative.index, number) or Charge()
-        if ledger.fits(device, charge, admin=alternative.admin):
-            return True
         if not self._lift.limits:
-            return False
+            return ledger.fits(device, charge, admin=alternative.admin)
         short = ledger.shortages(device, charge, admin=alternative.admin)
-        return all(self._lift.covers(self._context.problem, device, one) for one in short)
+        return all(self._is_lifted(device, one) for one in short)
+
+    def _is_lifted(self, device: Device, shortage: Shortage) -> bool:
+        key = device.id.driver, shortage.scarcity, shortage.what
+        if key not in self._lifted:
+            self._lifted[key] = self._lift.covers(self._context.problem, device, shortage)
+        return self._lifted[key]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from dralloc.names import ClaimKey
@@ -12,13 +11,13 @@ from dralloc.problem.ledger import Scarcity, Shortage
 from dralloc.problem.problem import Problem
 from dralloc.problem.supply import Device
 
-__all__ = ["Limit", "limit_behind", "limits_of", "used_by_limit", "without_groups"]
+__all__ = ["Limit", "limit_behind", "limits_of", "used_by_limit"]
 
 
 class Limit(NamedTuple):
-    """A driver's counters of one name (KEP-4815), capacities of one name (KEP-5075), or its compatibility groups.
+    """A driver's counters of one name (KEP-4815), capacities of one name (KEP-5075), or groups that exclude each other.
 
-    ``name`` is empty for compatibility groups (KEP-5963).
+    ``name`` is empty for groups (KEP-5963).
     """
 
     scarcity: Scarcity
@@ -39,7 +38,7 @@ def limits_of(problem: Problem) -> Iterator[Limit]:
         if device.shareable
         for name in device.capacity
     )
-    groups = (Limit(Scarcity.GROUPS, device.id.driver) for device in problem.devices if device.compatibility)
+    groups = (Limit(Scarcity.GROUPS, device.id.driver) for device in problem.devices if not device.is_additive)
     yield from dict.fromkeys((*counters, *capacities, *groups))
 
 
@@ -64,13 +63,6 @@ def used_by_limit(ledger: ClaimLedger) -> Mapping[Limit, Mapping[ClaimKey, int]]
             used = found.setdefault(Limit(Scarcity.CAPACITY, devices[0].id.driver, name), {})
             _add(used, ledger.holders_of_capacity(slot, name))
     return found
-
-
-def without_groups(device: Device, lifted: Collection[Limit]) -> Device:
-    """The device, without its compatibility groups if these are lifted."""
-    if device.compatibility and Limit(Scarcity.GROUPS, device.id.driver) in lifted:
-        return replace(device, compatibility=())
-    return device
 
 
 def _of_counter(problem: Problem, number: int) -> Limit:

@@ -134,6 +134,10 @@ class Device:
             **changes,
         )
 
+    def without_groups(self) -> Device:
+        """The device as if it had declared no groups on any counter set."""
+        return replace(self, compatibility=())
+
     def groups_on(self, counter_set: int) -> frozenset[str]:
         """Its compatibility groups on a counter set that it draws on."""
         return dict(self.compatibility)[counter_set]
