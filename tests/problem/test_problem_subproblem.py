@@ -11,7 +11,7 @@ from dralloc.names import DeviceID
 from dralloc.problem import Charge, Demand, Device, Problem
 from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.holdings import ClaimLedger
-from dralloc.problem.subproblem import Subproblem, cut, with_versions
+from dralloc.problem.subproblem import Subproblem, cut, separated, with_versions
 from dralloc.solution import Grant, Placement, holdings_of
 from dralloc.solvers.first_fit import first_fit
 from strategies import problems
@@ -75,3 +75,18 @@ def test_names_do_not_matter_to_the_key_and_what_is_in_use_does(problem: Problem
     if free is not None:
         ledger.enter(free, Charge(), share=free.shareable)
         assert inventory_key(ledger.applied()) != inventory_key(problem)
+
+
+@given(problems())
+def test_separated_devices_have_no_resource_in_common(problem: Problem) -> None:
+    devices = range(len(problem.devices))
+    groups = separated(problem, devices)
+    assert sorted(device for group in groups for device in group) == list(devices)
+    shared = [{one for device in group for one in problem.devices[device].resources} for group in groups]
+    assert sum(map(len, shared)) == len(set().union(*shared))
+
+
+@given(problems())
+def test_counters_charged_by_request_keep_devices_together(problem: Problem) -> None:
+    devices = range(len(problem.devices))
+    assert len(separated(problem, devices, lambda _: [0])) == min(len(devices), 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from dralloc.problem import Alternative, Charge, Demand, Problem, Request
@@ -11,6 +12,7 @@ from dralloc.problem.ledger import Ledger
 __all__ = ["PerDeviceBound"]
 
 
+@dataclass(frozen=True)
 class PerDeviceBound:
     """Counts devices for a demand.
 
@@ -18,10 +20,8 @@ class PerDeviceBound:
     counters and no other request wanted them; the scarcest request decides.
     """
 
-    def __init__(self, problem: Problem, demand: Demand) -> None:
-        self.problem = problem
-        self.demand = demand
-        self._uses: dict[tuple[int, int], int | None] = {}
+    problem: Problem
+    demand: Demand
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -55,26 +55,21 @@ class PerDeviceBound:
 
     def _of_device(self, request: Request, device: int) -> int | None:
         """How often the device could serve the request by whichever alternative; None for ever."""
-        charges = list(self._charges(request.alternatives, device))
-        if not charges:
-            return 0
-        if None in charges:
+        fitting = list(self._fitting(request.alternatives, device))
+        if any(alternative.admin for alternative, _ in fitting):
             return None
-        if not self.problem.devices[device].shareable:
-            return 1
-        return self._shares(device, [charge for charge in charges if charge is not None])
+        if not fitting or not self.problem.devices[device].shareable:
+            return len(fitting[:1])
+        return self._shares(device, [charge for _, charge in fitting])
 
-    def _charges(self, alternatives: Sequence[Alternative], device: int) -> Iterator[Charge | None]:
-        """What each alternative takes that the device could serve alone; None for admin access, which takes nothing."""
-        eligibility, view = self.problem.eligibility, self.problem.devices[device]
-        for alternative in alternatives:
-            index = alternative.index
-            if eligibility.selects(index, device) is not True or not eligibility.admits(index, device):
-                continue
-            charge = eligibility.charge(index, device)
-            if charge is None or not self.ledger.fits(view, charge, admin=alternative.admin):
-                continue
-            yield None if alternative.admin else charge
+    def _fitting(self, alternatives: Sequence[Alternative], device: int) -> Iterator[tuple[Alternative, Charge]]:
+        """The alternatives that the device could serve alone, with what they take."""
+        offers, view = self.problem.eligibility, self.problem.devices[device]
+        for one in alternatives:
+            if offers.selects(one.index, device) is True and offers.admits(one.index, device):
+                charge = offers.charge(one.index, device)
+                if charge is not None and self.ledger.fits(view, charge, admin=one.admin):
+                    yield one, charge
 
     def _shares(self, device: int, charges: Sequence[Charge]) -> int | None:
         """How often the least demanding amounts fit, each by itself and all of them together."""

@@ -42,19 +42,18 @@ class MigrationProblem:
         self.exchange = self._exchange(most)
 
     def _exchange(self, most: int | None) -> Exchange:
-        movers = range(len(self.migration.movers))
-        mine: dict[int, list[int]] = {number: [] for number in movers}
+        moving: dict[int, list[int]] = {number: [] for number in range(len(self.migration.movers))}
         groups: dict[int, list[int]] = {}
+        costs: dict[int, int] = {}
         for lead, option in zip(self.leads, self.migration.move_options, strict=True):
+            costs[lead] = len(option.movers)
             groups.setdefault(option.group, []).append(lead)
             for mover in option.movers:
-                mine[mover].append(lead)
+                moving[mover].append(lead)
         return Exchange(
-            stay_options=tuple((self.places.get(number), tuple(mine[number])) for number in movers),
+            stay_options=tuple((self.places.get(number), tuple(leads)) for number, leads in moving.items()),
             groups=tuple(map(tuple, groups.values())),
-            costs={
-                lead: len(option.movers) for lead, option in zip(self.leads, self.migration.move_options, strict=True)
-            },
+            costs=costs,
             most=most,
         )
 

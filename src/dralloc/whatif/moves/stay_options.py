@@ -36,9 +36,8 @@ class StayOptions:
         eligibility = _WithStayOptions(
             migration.problem.eligibility, table, frozenset(device for device, _ in table.values())
         )
-        if _as_published(migration.problem, migration.movers) and not violations(
-            *_all_stay(migration, demands, eligibility)
-        ):
+        regular = _as_published(migration.problem, migration.movers)
+        if regular and not violations(*_all_stay(migration, demands, eligibility)):
             return cls(tuple(demands), eligibility)
         return cls(tuple(_regular(migration, demands, eligibility)), eligibility)
 
