@@ -79,8 +79,9 @@ class _Run:
             cluster = load(directory)
         with phase(self.timings, "inventory"):
             compiled = compile_cluster(cluster)
+            assert compiled.whole
         with phase(self.timings, "match"):
-            match(compiled.problem)
+            match(compiled.whole)
         return compiled
 
     def first_fit(self, problem: Problem) -> Solution:
@@ -140,9 +141,9 @@ def measure(
         export(workload.objects(size, seed), objects)
         run = _Run()
         compiled = run.compile(objects)
-        first = run.first_fit(compiled.problem)
-        best = None if options is None else run.optimal(compiled.problem, first, options)
-        run.write(compiled, best or first, Path(room))
+        first = run.first_fit(compiled.whole)
+        best = None if options is None else run.optimal(compiled.whole, first, options)
+        run.write(compiled, compiled.of_devices(best or first), Path(room))
     return Measurement(
         workload=workload.name,
         size=size,

@@ -1,4 +1,7 @@
-"""Whole clusters: 8 GPUs per node, 30% of them in use, and ten single-request pods per node."""
+"""Whole clusters: 8 GPUs per node, 30% of them in use, and ten single-request pods per node.
+
+Those with names of ``cluster-`` also have CPU and memory, which every pod requests.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
+from benchmarks.limited import limited
 from benchmarks.nodes import GPU_CLASS, NIC_CLASS, PCI_ROOT, classes, gpu_node, mig_node, nic_node, shared_node
 from benchmarks.objects import DRIVER, Json, claim_spec, exactly, first_available, pod, template
 from benchmarks.registry import register
@@ -28,6 +32,7 @@ def _pods(size: int, names: list[str], random: Random) -> Iterator[Json]:
 
 
 @register("cluster-plain", "1, 2 or 4 GPUs of a node per pod", size=5000)
+@limited
 def plain(size: int, random: Random) -> Iterator[Json]:
     """Plain GPUs."""
     yield from classes()
@@ -42,6 +47,7 @@ def plain(size: int, random: Random) -> Iterator[Json]:
 @register("cluster-mig-small", "small MIG profiles", size=5000, mix="small")
 @register("cluster-mig-mixed", "mixed MIG profiles", size=5000, mix="mixed")
 @register("cluster-mig-large", "large MIG profiles", size=5000, mix="large")
+@limited
 def mig(size: int, random: Random, mix: str) -> Iterator[Json]:
     """Parts of H100s."""
     yield from classes()
@@ -52,6 +58,7 @@ def mig(size: int, random: Random, mix: str) -> Iterator[Json]:
 
 
 @register("cluster-capacity", "10 sizes of memory on shared GPUs", size=5000)
+@limited
 def capacity(size: int, random: Random) -> Iterator[Json]:
     """Shared GPUs; the ones in use are not shared any more."""
     yield from classes()
@@ -65,6 +72,7 @@ def capacity(size: int, random: Random) -> Iterator[Json]:
 
 
 @register("cluster-nic", "a GPU and a network adapter on one PCIe root", size=5000)
+@limited
 def nic(size: int, random: Random) -> Iterator[Json]:
     """GPUs with network adapters."""
     yield from classes()
@@ -77,6 +85,7 @@ def nic(size: int, random: Random) -> Iterator[Json]:
 
 
 @register("cluster-first-available", "prioritized lists of three GPU models", size=5000)
+@limited
 def prioritized(size: int, random: Random) -> Iterator[Json]:
     """A third of the nodes each has A100s, H100s and H200s; pods prefer them in different orders."""
     models = ("H200", "H100", "A100")

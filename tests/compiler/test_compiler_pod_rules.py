@@ -18,6 +18,7 @@ SMALL = {"cpu": "4", "memory": "8Gi", "pods": "10"}
 TWO_SMALL = [node("a", SMALL), node("b", SMALL)]
 TWO = [node("a"), node("b")]
 JOB = {"job": "x"}
+TWO_ZONES = [node("a", labels={"zone": "east"}), node("b", labels={"zone": "west"})]
 TEMPLATE = {
     "apiVersion": wire.VERSION,
     "kind": "ResourceClaimTemplate",
@@ -37,9 +38,27 @@ def waiting(name: str, requests: Json | None = None, **spec: Any) -> Json:
     return pod(name, requests=requests, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}], **spec)
 
 
-def apart(**labels: str) -> Json:
-    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": HOST}
-    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+def apart(by: str = HOST, **labels: str) -> Json:
+    return {"podAntiAffinity": _required(by, labels)}
+
+
+def near(by: str = "zone", **labels: str) -> Json:
+    return {"podAffinity": _required(by, labels)}
+
+
+def _required(by: str, labels: Json) -> Json:
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": by}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+
+
+def evenly(**labels: str) -> Json:
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": labels},
+    }
+    return {"labels": labels, "topologySpreadConstraints": [constraint]}
 
 
 def on_port(number: int, **fields: str) -> Json:
@@ -89,6 +108,24 @@ CASES: dict[str, tuple[list[Json], int]] = {
         1,
     ),
     "who is there stays apart": ([*TWO, pod("q", on="a", affinity=apart(**JOB)), *many(4, labels=JOB)], 3),
+    "apart by zone": ([*TWO_ZONES, *many(3, labels=JOB, affinity=apart("zone", **JOB))], 2),
+    "apart by zone from others": (
+        [*TWO_ZONES, pod("q", on="a", labels={"job": "y"}), *many(4, labels=JOB, affinity=apart("zone", job="y"))],
+        3,
+    ),
+    "near to each other": ([*TWO_ZONES, *many(5, labels=JOB, affinity=near(**JOB))], 3),
+    "near to who is there": ([*TWO_ZONES, pod("q", on="b", labels=JOB), *many(5, affinity=near(**JOB))], 3),
+    "near to nobody": ([*TWO_ZONES, *many(2, affinity=near(**JOB))], 0),
+    "nodes without the label": ([*TWO, *many(2, labels=JOB, affinity=near(**JOB))], 0),
+    "evenly": ([*TWO_ZONES, waiting("other"), *many(4, **evenly(**JOB))], 5),
+    "evenly beside who is there": (
+        [*TWO_ZONES, *(pod(f"q{n}", on="b", labels=JOB) for n in range(3)), *many(5, **evenly(**JOB))],
+        4,
+    ),
+    "evenly, where one domain is full": (
+        [*TWO_ZONES, *many(2, nodeSelector={"zone": "east"}), *(waiting(f"e{n}", **evenly(**JOB)) for n in range(4))],
+        5,
+    ),
     "taints": ([node("a", taints=[{"key": "t", "effect": "NoSchedule"}]), node("b"), *many(4)], 3),
     "taints that are tolerated": (
         [
@@ -121,6 +158,8 @@ def test_every_mode_minds(case: str, mode: Mode) -> None:
         ("ports", "a port on any address", 4),
         ("affinity", "apart by node", 3),
         ("taints", "taints", 4),
+        ("affinity", "near to nobody", 2),
+        ("spread", "evenly, where one domain is full", 6),
     ],
 )
 def test_what_is_ignored_does_not_bind(ignore: str, case: str, number: int) -> None:

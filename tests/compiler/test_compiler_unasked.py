@@ -95,17 +95,6 @@ def test_an_entry_that_names_nothing_makes_a_pod_unplaced_as_a_missing_template_
     assert len(first_fit(found.problem).errors) == 2
 
 
-def test_what_binds_pods_to_each_other_is_not_looked_at() -> None:
-    term = {"labelSelector": {"matchLabels": {"job": "a"}}, "topologyKey": "kubernetes.io/hostname"}
-    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    spread = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
-    ports = [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]
-    wants = pod("p", "a", affinity=apart, topologySpreadConstraints=spread, containers=ports)
-    assert notices(compiled(claim("a", request()), wants)) == [
-        "first fit and the optimum do not look at: pod affinity (1 pod), topology spread (1 pod)"
-    ]
-
-
 def test_what_is_ignored_is_said() -> None:
     found = compile_cluster(cluster(*PLAIN, claim("a", request())), ignore="taints, cpu")
     assert notices(found) == ["first fit and the optimum ignore, as asked: cpu, taints"]

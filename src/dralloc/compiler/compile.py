@@ -19,8 +19,7 @@ from dralloc.compiler.extended import with_extended_resources
 from dralloc.compiler.gangs import find_gangs
 from dralloc.compiler.pod_rules import PodRules
 from dralloc.compiler.quota import check_quotas
-from dralloc.compiler.remarks import cap_remarks, drift_remarks, eviction_remarks, group_remarks
-from dralloc.compiler.unmodelled import unmodelled_remarks
+from dralloc.compiler.remarks import cap_remarks, drift_remarks, eviction_remarks, group_remarks, ignored_remarks
 from dralloc.errors import DrallocError, Finding
 from dralloc.garbage import without_garbage_collection
 from dralloc.inventory import Inventory, find_drift, take_inventory
@@ -134,7 +133,7 @@ def compile_cluster(cluster: Cluster, choices: Choices | None = None, **words: U
         *quotas.findings,
         *gangs.findings,
         *demands.findings,
-        *unmodelled_remarks(cluster.pods, wanted, pods.ignored),
+        *ignored_remarks(pods.ignored),
     )
     return CompiledCluster(problem, inventory, table, cluster, pods, findings, demands.unasked)
 

@@ -2,15 +2,17 @@
 
 - `dralloc.compiler.node_resources`: CPU, memory, room for pods and whatever else nodes list;
 - `dralloc.compiler.host_ports`: ports of nodes;
-- `dralloc.compiler.host_exclusion`: anti-affinity by node.
+- `dralloc.compiler.host_exclusion`: anti-affinity by node;
+- `dralloc.compiler.inter_pod`: other rules between pods.
 
 Pods that are on nodes count as what is used there.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
 
@@ -21,6 +23,7 @@ from dralloc.choices import Ignored
 from dralloc.cluster import Cluster
 from dralloc.compiler.host_exclusion import HostExclusion
 from dralloc.compiler.host_ports import HostPorts
+from dralloc.compiler.inter_pod import bound_to_pods, inter_pod_roles
 from dralloc.compiler.node_resources import NodeResources
 from dralloc.names import ClaimKey
 from dralloc.pods.kinds import PodInfo, PodKind, PodKinds
@@ -75,12 +78,17 @@ class PodRules:
         return found
 
     def applied(self, problem: Problem) -> Problem:
-        """A problem of devices with what its pods take of nodes."""
+        """A problem of devices with all that binds its pods to nodes and to each other."""
         wanting = dict(self._wanting(problem.demands))
-        kinds = {info.kind for info in wanting.values()}
-        running = {pod.kind for pods in self.running.values() for pod in pods}
-        sorts = tuple(self._sorts(kinds, running, len(wanting)))
-        asked = {kind: _of_all(sort.asked(kind) for sort in sorts) for kind in kinds | running}
+        kinds = Counter(info.kind for info in wanting.values())
+        running = [(node, pod.kind) for node, pods in self.running.items() for pod in pods]
+        apart = () if Ignored.AFFINITY in self.ignored else self._by_host(kinds, {kind for _, kind in running})
+        roles = inter_pod_roles(kinds, running, self._nodes, self.ignored, apart)
+        if roles:
+            bound = bound_to_pods(problem, {number: roles.get(info.kind, ()) for number, info in wanting.items()})
+            problem = replace(problem, demands=bound)
+        sorts = tuple(self._sorts(kinds, {kind for _, kind in running}, apart))
+        asked = {kind: _of_all(sort.asked(kind) for sort in sorts) for kind in {*kinds, *(kind for _, kind in running)}}
         stocks = [
             NodeStock(
                 _of_all(sort.there(node) for sort in sorts),
@@ -99,13 +107,14 @@ class PodRules:
             if is_pod and demand.key not in settled:
                 yield number, self.infos[demand.key]
 
-    def _sorts(self, wanting: Collection[PodKind], running: Collection[PodKind], pods: int) -> Iterator[_Sort]:
+    def _sorts(
+        self, wanting: Counter[PodKind], running: Collection[PodKind], apart: Collection[Term]
+    ) -> Iterator[_Sort]:
         yield NodeResources(wanting, self.ignored)
         if Ignored.PORTS not in self.ignored and any(kind.host_ports for kind in wanting):
             yield HostPorts((*wanting, *running))
-        terms = () if Ignored.AFFINITY in self.ignored else self._by_host(wanting, running)
-        if terms:
-            yield HostExclusion(terms, pods)
+        if apart:
+            yield HostExclusion(apart, wanting.total())
 
     def _by_host(self, wanting: Collection[PodKind], running: Collection[PodKind]) -> Collection[Term]:
         """The terms of anti-affinity for which a node is a place of its own, and whom they mean among who has them."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from dralloc.api import ApiObject, DeviceRequestAllocationResult, DeviceTaint
 from dralloc.api.tolerating import all_tolerated
 from dralloc.budget import Cap
+from dralloc.choices import Ignored
 from dralloc.cluster import Cluster
 from dralloc.errors import Finding
 from dralloc.features import Features
@@ -16,7 +17,7 @@ from dralloc.inventory.groups import LEFT_ALONE, declares_groups
 from dralloc.match import MatchTable
 from dralloc.names import ClaimKey
 
-__all__ = ["cap_remarks", "drift_remarks", "eviction_remarks", "group_remarks"]
+__all__ = ["cap_remarks", "drift_remarks", "eviction_remarks", "group_remarks", "ignored_remarks"]
 
 _NAMED = 3
 
@@ -77,3 +78,9 @@ def _taints(result: DeviceRequestAllocationResult, table: MatchTable) -> Iterato
             yield source.slice, f"spec.devices[{place}].taints[{number}]", taint
     for rule in table.rules_for(result.device_id):
         yield rule, "spec.taint", rule.spec.taint
+
+
+def ignored_remarks(ignored: Collection[Ignored]) -> Iterator[Finding]:
+    """What does not bind pods because users want it so."""
+    if ignored:
+        yield Finding("", "", "", f"first fit and the optimum ignore, as asked: {', '.join(sorted(ignored))}")

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from dralloc.api import Container, Namespace, Pod, PodAffinity, PodSpec
+from dralloc.api import Container, Namespace, Node, Pod, PodAffinity, PodSpec
+from dralloc.api.node_selectors import selector_matches
 from dralloc.names import ClaimKey
 from dralloc.pods.requests import DEFAULT_REQUESTS, requests_of
 from dralloc.pods.selectors import Term, term_of
@@ -114,6 +115,13 @@ class PodKind:
     def preferred(self) -> tuple[Term, ...]:
         """Terms of preferred pod affinity, and those of anti-affinity with negative weights."""
         return (*self._preferred(self._affinity, 1), *self._preferred(self._anti_affinity, -1))
+
+    def may_run_on(self, node: Node) -> bool:
+        """Whether node selector and required node affinity let such a pod run on the node."""
+        required = self.spec.required_nodes
+        return self.spec.node_selector.items() <= node.metadata.labels.items() and (
+            required is None or selector_matches(required, node)
+        )
 
     def is_meant_by(self, term: Term) -> bool:
         """Whether a term of another pod means such a pod."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from dralloc.api import LabelSelector, LabelSelectorRequirement, PodAffinityTerm
+from dralloc.api import LabelSelector, LabelSelectorRequirement, PodAffinityTerm, TopologySpreadConstraint
 from dralloc.api.node_selectors import holds
 
-__all__ = ["Selector", "Term", "of_same_label", "selector_of", "term_of"]
+__all__ = ["Selector", "Term", "of_same_label", "selector_of", "spread_selector", "term_of"]
 
 Labels = Mapping[str, str]
 
@@ -49,6 +49,11 @@ def of_same_label(keys: Iterable[str], labels: Labels, operator: str) -> tuple[L
     return tuple(
         LabelSelectorRequirement(key=key, operator=operator, values=(labels[key],)) for key in keys if key in labels
     )
+
+
+def spread_selector(given: TopologySpreadConstraint, labels: Labels) -> Selector:
+    """The pods that a constraint of a pod with these labels counts; an empty selector counts nobody."""
+    return selector_of(given.label_selector, of_same_label(given.match_label_keys, labels, "In"))
 
 
 class Term(NamedTuple):

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Final
 
 from dralloc.names import ClaimKey, RequestName
+from dralloc.problem.inter_pod import Role
 from dralloc.quantity import Quantity
 
 __all__ = [
@@ -133,6 +134,8 @@ class Demand:
         Indices of the nodes it may go to, in search order; None for all.
     gang
         Name of the gang; the demands of one gang are placed all or none. Empty for none.
+    roles
+        What it is to rules between pods.
     """
 
     key: ClaimKey
@@ -141,6 +144,7 @@ class Demand:
     weight: int = 1
     nodes: tuple[int, ...] | None = None
     gang: str = ""
+    roles: tuple[Role, ...] = ()
 
     def alternatives(self) -> Iterator[Alternative]:
         """Every alternative of every claim, in order."""

@@ -5,36 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from typing import Final
 
-from dralloc.api import NodeSelector
 from dralloc.api.node_selectors import selector_matches, term_matches
-from dralloc.pods.kinds import PodKind
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection, Scoring, relative
 
-__all__ = ["NODE_AFFINITY", "is_selected"]
+__all__ = ["NODE_AFFINITY"]
 
 _NOT_SELECTED: Final = Rejection(("node(s) didn't match Pod's node affinity/selector",))
 _CONFLICT: Final = Rejection(("pod affinity terms conflict",))
 _NOT_ENFORCED: Final = Rejection(("node(s) didn't match scheduler-enforced node affinity",))
 
 
-def is_selected(kind: PodKind, node: NodeInfo) -> bool:
-    """Whether node selector and required node affinity of the pods let them run on the node."""
-    required = _required(kind)
-    return kind.spec.node_selector.items() <= node.labels.items() and (
-        required is None or selector_matches(required, node.node)
-    )
-
-
-def _required(kind: PodKind) -> NodeSelector | None:
-    affinity = kind.spec.affinity and kind.spec.affinity.node_affinity
-    return affinity.required if affinity else None
-
-
 def _named(cycle: Cycle) -> Set[str] | None:
     """The nodes that the terms of required affinity name; None if one of them names none."""
-    required = _required(cycle.pod.kind)
+    required = cycle.pod.kind.spec.required_nodes
     if required is None or not required.node_selector_terms:
         return None
     names: set[str] = set()
@@ -50,13 +35,13 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
     kind, added = cycle.pod.kind, cycle.profile.added_affinity.required
     if _named(cycle) == set():
         return _CONFLICT
-    if not kind.spec.node_selector and _required(kind) is None and added is None:
+    if not kind.spec.node_selector and kind.spec.required_nodes is None and added is None:
         return None
 
     def check(node: NodeInfo) -> Rejection | None:
         if added is not None and not selector_matches(added, node.node):
             return _NOT_ENFORCED
-        return None if is_selected(kind, node) else _NOT_SELECTED
+        return None if kind.may_run_on(node.node) else _NOT_SELECTED
 
     return check
 

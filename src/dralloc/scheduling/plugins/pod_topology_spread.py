@@ -18,10 +18,9 @@ from dralloc.api import TopologySpreadConstraint
 from dralloc.api.node_names import HOSTNAME_LABEL
 from dralloc.api.tolerating import all_tolerated
 from dralloc.pods.kinds import PodKind
-from dralloc.pods.selectors import of_same_label, selector_of
+from dralloc.pods.selectors import spread_selector
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugins.node_affinity import is_selected
 from dralloc.scheduling.plugins.plugin import MAX_SCORE, Check, Plugin, Rejection, Scores, Scoring
 from dralloc.scheduling.rounding import rounded
 from dralloc.scheduling.snapshot import EVERY_NODE, Snapshot, Tally
@@ -182,13 +181,13 @@ def _worked_out(cycle: Cycle, action: str) -> Iterator[_SpreadConstraint]:
 
 def _counts(one: TopologySpreadConstraint, kind: PodKind, node: NodeInfo) -> bool:
     """Whether pods on the node count (``nodeAffinityPolicy``, ``nodeTaintsPolicy``)."""
-    if one.node_affinity_policy == "Honor" and not is_selected(kind, node):
+    if one.node_affinity_policy == "Honor" and not kind.may_run_on(node.node):
         return False
     return one.node_taints_policy != "Honor" or all_tolerated(node.node.spec.taints, kind.spec.tolerations)
 
 
 def _of_selector(one: TopologySpreadConstraint, kind: PodKind) -> _Whose:
-    selector = selector_of(one.label_selector, of_same_label(one.match_label_keys, kind.labels, "In"))
+    selector = spread_selector(one, kind.labels)
 
     def selects(other: PodKind) -> bool:
         # An empty selector counts nobody (upstream's countPodsMatchSelector).

@@ -18,7 +18,7 @@ __all__ = ["components", "touched"]
 def components(
     problem: Problem, survey: CandidateSurvey, goal: Goal = Goal.NONE, stop: Stop | None = None
 ) -> list[tuple[int, ...]]:
-    """Split the demands that have sites by what they share: slots, counters, gangs, budgets, what the goal counts.
+    """Split the demands that have sites by what they share: slots, counters, gangs, rules, budgets, or for the goal.
 
     Returns
     -------
@@ -34,8 +34,10 @@ def components(
     joined: set[int] = set()
     for demand, sites in survey.sites.items():
         gang = problem.demands[demand].gang
+        rules = (("rule", role.rule) for role in problem.demands[demand].roles)
         shared = (("claim", problem.demands[demand].claims[claim].key) for claim in sites[0].shared)
-        forest.union(("demand", demand), *([("gang", gang)] if gang else []), *shared, *_budgets(problem, demand))
+        others = (*([("gang", gang)] if gang else []), *rules, *shared, *_budgets(problem, demand))
+        forest.union(("demand", demand), *others)
         for site in stop.each(sites):
             forest.union(("demand", demand), *dict.fromkeys(_shared(problem, site, goal)))
             for slot, resources in _behind_slots(problem, site, goal, joined):

@@ -21,6 +21,7 @@ from dralloc.solvers.cpsat.counter_consumption import (
     servings_by_claim,
     takes_by_slot,
 )
+from dralloc.solvers.cpsat.inter_pod import inter_pod_rules
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Literal, Term, add_at_most, add_at_most_one
 from dralloc.solvers.cpsat.sharing import shared_claims
@@ -219,6 +220,7 @@ def add_all(model: Model, sites: Mapping[int, tuple[CandidateSite, ...]]) -> Non
         equal_attributes(model, servings)
         distinct_attributes(model, servings)
     gangs(model)
+    inter_pod_rules(model)
     shared_claims(model)
     add_caps(model)
     equal_demands_in_order(model, sites)

@@ -42,7 +42,7 @@ def _key(problem: Problem, demand: int, sites: tuple[CandidateSite, ...]) -> Has
     )
     choices = tuple((site.node, *map(_choice, site.choices())) for site in sites)
     namespace = problem.demands[demand].key.namespace if problem.budgets else ""
-    return problem.demands[demand].weight, len(claims), constraints, choices, namespace
+    return problem.demands[demand].weight, len(claims), constraints, choices, namespace, problem.demands[demand].roles
 
 
 def _choice(choice: ServingChoice) -> Hashable:

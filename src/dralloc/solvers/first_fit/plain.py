@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dralloc.errors import AllocationError, FatalError, NodeError
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand, Problem
+from dralloc.problem.inter_pod import DomainLedger
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.search import DepthFirstSearch
@@ -23,6 +24,7 @@ class PlainRun:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._ledger = SearchLedger(problem)
+        self._domains = DomainLedger()
         self._allocated: dict[ClaimKey, tuple[int, tuple[Grant, ...]]] = {}
         self.placements: list[Placement] = []
         self.errors: dict[int, AllocationError] = {}
@@ -41,8 +43,9 @@ class PlainRun:
 
     def _release(self, placement: Placement) -> None:
         """Give back everything that a placement took."""
-        claims = self._problem.demands[placement.demand].claims
-        for claim, grants in zip(claims, placement.grants, strict=True):
+        demand = self._problem.demands[placement.demand]
+        self._domains.enter(demand.roles, self._problem.nodes[placement.node].name, -1)
+        for claim, grants in zip(demand.claims, placement.grants, strict=True):
             if grants or not claim.requests:
                 self._allocated.pop(claim.key, None)
             for request, choice, device in grants:
@@ -71,6 +74,13 @@ class PlainRun:
 
     def _nodes(self, demand: Demand) -> Sequence[int]:
         """The nodes that the demand may go to and that its allocated claims can be used from, in search order."""
+        reachable = self._reachable(demand)
+        if not demand.roles:
+            return reachable
+        names = self._problem.nodes
+        return [node for node in reachable if self._domains.allows(demand.roles, names[node].name)]
+
+    def _reachable(self, demand: Demand) -> Sequence[int]:
         allowed: frozenset[int] | None = None
         for claim in demand.claims:
             home, grants = self._allocated.get(claim.key, (0, ()))
@@ -95,5 +105,6 @@ class PlainRun:
         granted = {claim.key: grants for claim, grants in zip(claims, found, strict=True)}
         for key, grants in granted.items():
             self._allocated[key] = node, grants
-        listed = self._problem.demands[number].claims
-        self.placements.append(Placement(number, node, tuple([granted.get(claim.key, ()) for claim in listed])))
+        demand = self._problem.demands[number]
+        self._domains.enter(demand.roles, self._problem.nodes[node].name)
+        self.placements.append(Placement(number, node, tuple([granted.get(claim.key, ()) for claim in demand.claims])))

@@ -44,7 +44,8 @@ class QuickRun(PlainRun):
         """Place a demand on the first node that can hold it, or note why that ended with an error."""
         demand = self._problem.demands[number]
         claims = self._open_claims(demand)
-        claim_class = self._claim_classes.of(claims) if len(claims) == len(demand.claims) else None
+        alone = len(claims) == len(demand.claims) and not demand.roles
+        claim_class = self._claim_classes.of(claims) if alone else None
         if claim_class is None:
             super().place(number)
         else:

@@ -100,7 +100,7 @@ class ScoredRun(QuickRun):
         anywhere = nodes is self._problem.all_nodes
         own = (
             ScoreQueue()
-            if len(claims) < len(demand.claims)
+            if len(claims) < len(demand.claims) or demand.roles
             else self._queues.setdefault((claim_class, demand.nodes), ScoreQueue())
         )
         self._place_by(own, number, claims, claim_class, None if anywhere else frozenset(nodes))

@@ -117,7 +117,7 @@ class DemandClasses:
         The sets of nodes that requirements refer to; None for all nodes.
     unclassified
         Demands that the classes cannot express: claims of several demands, admin access, allocation mode ``All``,
-        demands for no device, and gangs with such members.
+        demands for no device, rules between pods, and gangs with such members.
     """
 
     classes: list[DemandClass] = field(default_factory=list)
@@ -189,6 +189,7 @@ class _DemandClassifier:
         requests = [request for claim in demand.claims for request in claim.requests]
         return (
             bool(requests)
+            and not demand.roles
             and not any(claim.key in self.shared for claim in demand.claims)
             and prod(len(request.alternatives) for request in requests) <= _MOST_MODES
             and not demand.is_defective

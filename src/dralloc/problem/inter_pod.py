@@ -1,0 +1,182 @@
+"""Rules between pods by topology domain: required affinity and anti-affinity, and hard topology spread.
+
+A rule knows the domain of each node by the node's name, and what pods that have a node already mean for it. Which
+demands a rule is about, they know themselves (`dralloc.problem.Demand.roles`): some *carry* it, so that they may only
+go where it holds, and some *count* for it, because it means them. So rules stay true for any part of a problem.
+
+Rules are about pods as they come. An answer counts if there is for each rule some order of its pods in which each of
+them keeps it when it comes:
+
+- anti-affinity: whoever comes first, in a domain with somebody who carries the term is nobody else whom it means;
+- affinity: whoever carries the terms has somebody in the domain whom they mean, and who was there before; only where
+  they mean nobody at all yet, one whom they mean itself may begin;
+- spread: in a domain with somebody who carries the constraint, those who do are, with the pods that were there, no more
+  than the skew above the fewest that are counted in any domain in the end. (Then there is an order: always one for the
+  domain with the fewest, and those who do not carry the constraint last where there are most.)
+
+Sources: KEP-895 and KEP-3022 for spread; ``framework/plugins/interpodaffinity`` and ``podtopologyspread`` of
+``kubernetes/pkg/scheduler``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = ["Affinity", "AntiAffinity", "DomainLedger", "InterPodRule", "Role", "Spread"]
+
+Domains = Mapping[str, str]
+"""The domain of each node by the node's name; a node that is not in it has none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AntiAffinity:
+    """A term of anti-affinity.
+
+    Parameters
+    ----------
+    domains
+        By the term's topology key.
+    carried, counted
+        The domains of pods with a node that carry the term, and of those that it means.
+    """
+
+    domains: Domains
+    carried: frozenset[str] = frozenset()
+    counted: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Affinity:
+    """Terms of affinity that must hold together.
+
+    Parameters
+    ----------
+    domains
+        For each term, by its topology key.
+    counted
+        For each term, the domains of pods with a node that all of the terms mean.
+    """
+
+    domains: tuple[Domains, ...]
+    counted: tuple[frozenset[str], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """A constraint on how evenly pods are spread.
+
+    Parameters
+    ----------
+    domains
+        By the constraint's topology key, of nodes on which pods count.
+    counted
+        How many pods with a node count, by domain.
+    max_skew
+        How many more there may be in a domain than in the one with the fewest.
+    min_domains
+        With fewer domains than this, the fewest are taken for none.
+    """
+
+    domains: Domains
+    counted: Mapping[str, int]
+    max_skew: int
+    min_domains: int = 1
+
+    @property
+    def every(self) -> frozenset[str]:
+        """All domains."""
+        return frozenset(self.domains.values())
+
+    @property
+    def has_few_domains(self) -> bool:
+        """Whether there are so few domains that the fewest pods are taken for none."""
+        return len(self.every) < self.min_domains
+
+
+InterPodRule = AntiAffinity | Affinity | Spread
+
+
+class Role(NamedTuple):
+    """What a demand is to a rule: whether it carries it, and whether it counts for it."""
+
+    rule: InterPodRule
+    carries: bool
+    counts: bool
+
+
+class DomainLedger:
+    """How many demands carry a rule, or count for it, in each domain: whether one more may come now."""
+
+    def __init__(self) -> None:
+        self._carrying: dict[InterPodRule, list[Counter[str]]] = defaultdict(list)
+        self._counting: dict[InterPodRule, list[Counter[str]]] = defaultdict(list)
+        self._fewest: dict[InterPodRule, int] = {}
+
+    def enter(self, roles: Iterable[Role], node: str, sign: int = 1) -> None:
+        """Enter (1) or revoke (-1) that somebody with these roles is on a node."""
+        for role in roles:
+            self._fewest.pop(role.rule, None)
+            for place, domains in enumerate(_domains(role.rule)):
+                if node in domains:
+                    for applies, tallies in ((role.carries, self._carrying), (role.counts, self._counting)):
+                        if applies:
+                            self._tally(tallies, role.rule, place)[domains[node]] += sign
+
+    def allows(self, roles: Iterable[Role], node: str) -> bool:
+        """Whether somebody with these roles may come on a node."""
+        return all(self._holds(role, node) for role in roles)
+
+    def _holds(self, role: Role, node: str) -> bool:
+        match role.rule:
+            case AntiAffinity() as rule:
+                return self._is_apart(rule, role, node)
+            case Affinity() as rule:
+                return not role.carries or self._is_near(rule, role, node)
+            case Spread() as rule:
+                return not role.carries or self._is_even(rule, role, node)
+
+    def _is_apart(self, rule: AntiAffinity, role: Role, node: str) -> bool:
+        domain = rule.domains.get(node)
+        if domain is None:
+            return True
+        carrying, counting = self._tally(self._carrying, rule)[domain], self._tally(self._counting, rule)[domain]
+        return not (
+            (role.carries and (counting or domain in rule.counted))
+            or (role.counts and (carrying or domain in rule.carried))
+        )
+
+    def _is_near(self, rule: Affinity, role: Role, node: str) -> bool:
+        if not all(node in domains for domains in rule.domains):
+            return False
+        found = [
+            domains[node] in before or self._tally(self._counting, rule, place)[domains[node]] > 0
+            for place, (domains, before) in enumerate(zip(rule.domains, rule.counted, strict=True))
+        ]
+        return all(found) or (role.counts and not self._has_begun(rule))
+
+    def _has_begun(self, rule: Affinity) -> bool:
+        return any(rule.counted) or any(+tally for tally in self._counting[rule])
+
+    def _is_even(self, rule: Spread, role: Role, node: str) -> bool:
+        domain = rule.domains.get(node)
+        if domain is None:
+            return False
+        counts = self._tally(self._counting, rule)
+        if rule not in self._fewest:
+            everywhere = (rule.counted.get(each, 0) + counts[each] for each in rule.every)
+            self._fewest[rule] = 0 if rule.has_few_domains else min(everywhere)
+        return rule.counted.get(domain, 0) + counts[domain] + role.counts - self._fewest[rule] <= rule.max_skew
+
+    @staticmethod
+    def _tally(tallies: dict[InterPodRule, list[Counter[str]]], rule: InterPodRule, place: int = 0) -> Counter[str]:
+        known = tallies[rule]
+        while len(known) <= place:
+            known.append(Counter())
+        return known[place]
+
+
+def _domains(rule: InterPodRule) -> Iterator[Domains]:
+    yield from rule.domains if isinstance(rule, Affinity) else (rule.domains,)

@@ -1,0 +1,161 @@
+"""Rules between pods by topology domain (see `dralloc.problem.inter_pod`), as rows over who is on which node."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+
+from ortools.sat.python import cp_model
+
+from dralloc.problem.inter_pod import Affinity, AntiAffinity, Domains, InterPodRule, Role, Spread
+from dralloc.solvers.cpsat.model import Model
+from dralloc.solvers.cpsat.rows import Literal
+
+__all__ = ["inter_pod_rules"]
+
+
+def inter_pod_rules(model: Model) -> None:
+    """Every rule that some demand has a role in."""
+    roles: dict[InterPodRule, dict[int, Role]] = defaultdict(dict)
+    for demand in model.variables.miss:
+        for role in model.problem.demands[demand].roles:
+            roles[role.rule][demand] = role
+    order = _Order(model)
+    for rule, each in roles.items():
+        among = _Among(model, each)
+        match rule:
+            case AntiAffinity():
+                _anti_affinity(among, rule)
+            case Affinity():
+                _affinity(among, rule, order)
+            case Spread():
+                _spread(among, rule)
+
+
+class _Among:
+    """Who of those with a role in a rule is in which domain."""
+
+    def __init__(self, model: Model, roles: Mapping[int, Role]) -> None:
+        self.cp = model.cp
+        self.roles = roles
+        self._names = [node.name for node in model.problem.nodes]
+        self._on = [(demand, node, on) for (demand, node), on in model.variables.on.items() if demand in roles]
+
+    def by_domain(self, domains: Domains, wanted: Callable[[Role], bool]) -> Mapping[str, list[tuple[int, Literal]]]:
+        """By domain: demands of a sort, each with being on a node there."""
+        found: dict[str, list[tuple[int, Literal]]] = defaultdict(list)
+        for demand, node, on in self._on:
+            domain = domains.get(self._names[node])
+            if domain is not None and wanted(self.roles[demand]):
+                found[domain].append((demand, on))
+        return found
+
+    def forbid_outside(self, domains: Domains) -> None:
+        """Who carries the rule is in some domain."""
+        for demand, node, on in self._on:
+            if self.roles[demand].carries and self._names[node] not in domains:
+                self.cp.add(on == 0)
+
+    def any_of(self, literals: Iterable[Literal]) -> Literal:
+        """A boolean that holds at least if one of these does."""
+        found = self.cp.new_bool_var("")
+        for literal in literals:
+            self.cp.add_implication(literal, found)
+        return found
+
+
+def _anti_affinity(among: _Among, rule: AntiAffinity) -> None:
+    """In a domain is one demand that carries the term and counts, or any that carry it, or any that count."""
+    sorts: tuple[Callable[[Role], bool], ...] = (
+        lambda role: role.carries and role.counts,
+        lambda role: role.carries and not role.counts,
+        lambda role: role.counts and not role.carries,
+    )
+    both, carrying, counting = (among.by_domain(rule.domains, sort) for sort in sorts)
+    for domain in dict.fromkeys((*both, *carrying, *counting)):
+        alone = [on for _, on in both.get(domain, ())]
+        others = [[on for _, on in sort.get(domain, ())] for sort in (carrying, counting)]
+        among.cp.add_at_most_one([*alone, *(among.any_of(each) for each in others if each)])
+        for known, closed in ((rule.counted, (*alone, *others[0])), (rule.carried, (*alone, *others[1]))):
+            for on in closed if domain in known else ():
+                among.cp.add(on == 0)
+
+
+def _spread(among: _Among, rule: Spread) -> None:
+    """Where demands carry the constraint, they are not too many above the fewest that count anywhere in the end."""
+    among.forbid_outside(rule.domains)
+    counting = among.by_domain(rule.domains, lambda role: role.counts)
+    own = among.by_domain(rule.domains, lambda role: role.counts and role.carries)
+    most = len(among.roles) + max(rule.counted.values(), default=0)
+    fewest = among.cp.new_int_var(0, 0 if rule.has_few_domains else most, "fewest")
+    for domain in rule.every:
+        there = cp_model.LinearExpr.sum([on for _, on in counting.get(domain, ())])
+        among.cp.add(fewest <= rule.counted.get(domain, 0) + there)
+    for domain, carrying in among.by_domain(rule.domains, lambda role: role.carries).items():
+        used = among.any_of(on for _, on in carrying)
+        here = cp_model.LinearExpr.sum([on for _, on in own.get(domain, ())])
+        among.cp.add(rule.counted.get(domain, 0) + here <= fewest + rule.max_skew).only_enforce_if(used)
+
+
+class _Order:
+    """When demands come, as far as it matters to somebody."""
+
+    def __init__(self, model: Model) -> None:
+        self._cp = model.cp
+        self._turns: dict[int, cp_model.IntVar] = {}
+        self._last = 2 * len(model.variables.miss) + 1
+
+    def turn(self, demand: int) -> cp_model.IntVar:
+        """When a demand comes."""
+        if demand not in self._turns:
+            self._turns[demand] = self.moment()
+        return self._turns[demand]
+
+    def moment(self) -> cp_model.IntVar:
+        """Some time between all turns."""
+        return self._cp.new_int_var(0, self._last, "")
+
+
+def _affinity(among: _Among, rule: Affinity, order: _Order) -> None:
+    """Who carries the terms comes after somebody there whom they mean, or begins where they mean nobody yet."""
+    cp, roles = among.cp, among.roles
+    counting = [demand for demand, role in roles.items() if role.counts]
+    beginning = {
+        demand: cp.new_bool_var(f"begins {demand}")
+        for demand in counting
+        if roles[demand].carries and not any(rule.counted)
+    }
+    cp.add_at_most_one(beginning.values())
+    for demand, begins in beginning.items():
+        for other in counting:
+            if other != demand:
+                cp.add(order.turn(demand) < order.turn(other)).only_enforce_if(begins)
+    for domains, known in zip(rule.domains, rule.counted, strict=True):
+        among.forbid_outside(domains)
+        meant = among.by_domain(domains, lambda role: role.counts)
+        for domain, carrying in among.by_domain(domains, lambda role: role.carries).items():
+            if domain not in known:
+                _in_company(cp, order, meant.get(domain, []), carrying, beginning)
+
+
+def _in_company(
+    cp: cp_model.CpModel,
+    order: _Order,
+    meant: Iterable[tuple[int, Literal]],
+    carrying: Iterable[tuple[int, Literal]],
+    beginning: Mapping[int, Literal],
+) -> None:
+    """Somebody who is meant is the first in the domain, and who carries the terms comes later."""
+    on: dict[int, list[Literal]] = defaultdict(list)
+    for demand, literal in meant:
+        on[demand].append(literal)
+    first = {demand: cp.new_bool_var(f"first {demand}") for demand in on}
+    opened = order.moment()
+    for demand, is_first in first.items():
+        cp.add_bool_or([*on[demand], ~is_first])
+        cp.add(opened >= order.turn(demand)).only_enforce_if(is_first)
+    for demand, literal in carrying:
+        # A literal that is always false stands for not beginning.
+        begins = beginning.get(demand, cp.new_constant(0))
+        cp.add_bool_or([*first.values(), begins, ~literal])
+        cp.add(order.turn(demand) > opened).only_enforce_if(literal, ~begins)

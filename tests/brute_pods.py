@@ -1,0 +1,140 @@
+"""The referee for what binds pods beside devices: sums over nodes, and every order in which pods can come.
+
+The rules between pods are those of kube-scheduler's filters, asked for one pod after the other. An answer counts if
+each rule has an order in which all pods that are placed pass; affinity, where one term leans on another, has one order
+for all terms.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import permutations
+
+from brute_force import every_solution
+from dralloc.problem.inter_pod import Affinity, AntiAffinity, InterPodRule, Role, Spread
+from dralloc.solution import Placement, Solution
+from pod_strategies import BoundPods
+
+__all__ = ["best_bound", "is_bound_right"]
+
+Coming = tuple[int, str]
+"""A demand and the name of its node."""
+
+
+def best_bound(pods: BoundPods) -> tuple[int, int]:
+    """The largest total weight of placed demands, and the smallest total rank with which it can be reached."""
+    found = (_worth(pods, one) for one in every_solution(pods.devices) if is_bound_right(pods, one.placements))
+    weight, rank = max(found)
+    return weight, -rank
+
+
+def is_bound_right(pods: BoundPods, placements: Sequence[Placement]) -> bool:
+    """Whether nodes have what pods ask for, and every rule between pods has an order."""
+    return _has_room(pods, placements) and all(
+        any(_pass(pods, rules, order) for order in permutations(_coming(pods, placements))) for rules in _together(pods)
+    )
+
+
+def _worth(pods: BoundPods, solution: Solution) -> tuple[int, int]:
+    weight = rank = 0
+    for placement in solution.placements:
+        demand = pods.devices.demands[placement.demand]
+        weight += demand.weight
+        for claim, grants in zip(demand.claims, placement.grants, strict=True):
+            picked = {(grant.request, grant.alternative) for grant in grants}
+            rank -= sum(claim.requests[request].alternatives[choice].rank for request, choice in picked)
+    return weight, rank
+
+
+def _has_room(pods: BoundPods, placements: Iterable[Placement]) -> bool:
+    taken: Counter[tuple[int, str]] = Counter()
+    for placement in placements:
+        for name, amount in pods.asked.get(placement.demand, {}).items():
+            taken[placement.node, name] += amount
+    return all(
+        pods.stocks[node].total[name] >= amount + sum(each.get(name, 0) for each in pods.stocks[node].used.values())
+        for (node, name), amount in taken.items()
+        if amount and name in pods.stocks[node].total
+    )
+
+
+def _coming(pods: BoundPods, placements: Iterable[Placement]) -> list[Coming]:
+    return [(one.demand, pods.devices.nodes[one.node].name) for one in placements]
+
+
+def _together(pods: BoundPods) -> Iterator[list[InterPodRule]]:
+    """Each rule by itself, but all affinity in one."""
+    rules = dict.fromkeys(role.rule for demand in pods.devices.demands for role in demand.roles)
+    yield [rule for rule in rules if isinstance(rule, Affinity)]
+    for rule in rules:
+        if not isinstance(rule, Affinity):
+            yield [rule]
+
+
+def _pass(pods: BoundPods, rules: Sequence[InterPodRule], order: Sequence[Coming]) -> bool:
+    there: list[Coming] = []
+    for demand, node in order:
+        for role in pods.devices.demands[demand].roles:
+            if role.rule in rules and not _FILTERS[type(role.rule)](pods, role, node, there):
+                return False
+        there.append((demand, node))
+    return True
+
+
+def _nodes_of(
+    pods: BoundPods, there: Iterable[Coming], rule: InterPodRule, wanted: Callable[[Role], bool]
+) -> list[str]:
+    """The nodes of those who are there and have such a role."""
+    return [
+        node
+        for demand, node in there
+        for role in pods.devices.demands[demand].roles
+        if role.rule is rule and wanted(role)
+    ]
+
+
+def _apart(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bool:
+    rule = role.rule
+    assert isinstance(rule, AntiAffinity)
+    domain = rule.domains.get(node)
+    if domain is None:
+        return True
+    meant = {rule.domains.get(one) for one in _nodes_of(pods, there, rule, lambda other: other.counts)} | rule.counted
+    having = {rule.domains.get(one) for one in _nodes_of(pods, there, rule, lambda other: other.carries)} | rule.carried
+    return not (role.carries and domain in meant) and not (role.counts and domain in having)
+
+
+def _near(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bool:
+    rule = role.rule
+    assert isinstance(rule, Affinity)
+    if not role.carries:
+        return True
+    meant = _nodes_of(pods, there, rule, lambda other: other.counts)
+    places = [
+        {domains[one] for one in meant if one in domains} | known
+        for domains, known in zip(rule.domains, rule.counted, strict=True)
+    ]
+    if any(node not in domains for domains in rule.domains):
+        return False
+    if not any(places):
+        return role.counts
+    return all(domains[node] in place for domains, place in zip(rule.domains, places, strict=True))
+
+
+def _even(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bool:
+    rule = role.rule
+    assert isinstance(rule, Spread)
+    if not role.carries:
+        return True
+    if node not in rule.domains:
+        return False
+    domains = set(rule.domains.values())
+    counts = Counter(dict(rule.counted))
+    for one in _nodes_of(pods, there, rule, lambda other: other.counts):
+        counts.update([rule.domains[one]] if one in rule.domains else [])
+    least = min(counts[domain] for domain in domains) if len(domains) >= rule.min_domains else 0
+    return counts[rule.domains[node]] + role.counts - least <= rule.max_skew
+
+
+_FILTERS = {AntiAffinity: _apart, Affinity: _near, Spread: _even}
