@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 
@@ -38,6 +38,28 @@ class Offer:
         return self.device.attributes.get(name, self.device.attributes.get(bare))
 
 
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """The offers that a class and selectors accept, and those on which one of them fails."""
+
+    accepted: list[Offer] = field(default_factory=list)
+    failed: list[tuple[Offer, SelectorFailure]] = field(default_factory=list)
+
+    def failures(self, *, of_class: bool) -> list[tuple[int, str]]:
+        """The selectors of the class or of the request that fail when they run, by index, and words about it."""
+        found: dict[int, list[tuple[Offer, CelRuntimeError]]] = defaultdict(list)
+        for offer, failure in self.failed:
+            if failure.of_class is of_class and isinstance(failure.error, CelRuntimeError):
+                found[failure.selector].append((offer, failure.error))
+        return [(index, _words(failures)) for index, failures in sorted(found.items())]
+
+
+def _words(failures: list[tuple[Offer, CelRuntimeError]]) -> str:
+    offer, error = failures[0]
+    more = f" and {len(failures) - 1} more" if len(failures) > 1 else ""
+    return f"fails on device {offer.id}{more}, which ends the allocation: {error}"
+
+
 class Candidates:
     """Answers about all offers. Classes and requests are alternatives of one match table."""
 
@@ -54,7 +76,7 @@ class Candidates:
             name: self._table.add(Criteria(_NOBODY, one, (), (), ())) for name, one in self.classes.items()
         }
         self._of_request = {id(request): self._add(request, request.selectors) for _, _, request in DETAILS(context)}
-        self._accepted: dict[Hashable, list[Offer]] = {}
+        self._known: dict[Hashable, _Judged] = {}
 
     def _add(self, request: Details, selectors: tuple[DeviceSelector, ...]) -> int:
         expressions = tuple(one.cel.expression for one in selectors if one.cel)
@@ -78,45 +100,39 @@ class Candidates:
 
     def of_class(self, name: str) -> list[Offer]:
         """The devices of a class."""
-        return self._select(self._of_class[name]) if name in self._of_class else []
+        return self._judged(self._of_class[name]).accepted if name in self._of_class else []
 
     def of_request(self, request: Details) -> list[Offer]:
         """The devices that a request's class and selectors accept."""
-        if request.device_class_name not in self._of_class:
-            return []
-        return self._select(self._of_request[id(request)])
+        known = request.device_class_name in self._of_class
+        return self._judged(self._of_request[id(request)]).accepted if known else []
 
     def of_selectors(self, request: Details, length: int) -> list[Offer]:
         """The devices that a request's class and the first of its selectors accept."""
-        return self._select(self._add(request, request.selectors[:length]))
-
-    def _select(self, alternative: int) -> list[Offer]:
-        criteria = self._table.criteria[alternative]
-        key = criteria.device_class and criteria.device_class.name, criteria.selectors
-        if key not in self._accepted:
-            verdict = self._table.verdict
-            self._accepted[key] = [offer for offer in self.offers if verdict(alternative, offer.number) is True]
-        return self._accepted[key]
+        return self._judged(self._add(request, request.selectors[:length])).accepted
 
     def failures_of_class(self, name: str) -> list[tuple[int, str]]:
         """The selectors of a class, by index, that fail on devices which those before accept, and how."""
-        return self._failures(self._of_class[name], of_class=True)
+        return self._judged(self._of_class[name]).failures(of_class=True)
 
     def failures_of_request(self, request: Details) -> list[tuple[int, str]]:
         """As `failures_of_class`, for the selectors of a request and the devices of its class."""
-        if request.device_class_name not in self._of_class:
-            return []
-        return self._failures(self._of_request[id(request)], of_class=False)
+        known = request.device_class_name in self._of_class
+        return self._judged(self._of_request[id(request)]).failures(of_class=False) if known else []
 
-    def _failures(self, alternative: int, *, of_class: bool) -> list[tuple[int, str]]:
-        found: dict[int, list[tuple[Offer, CelRuntimeError]]] = defaultdict(list)
-        for offer in self.offers:
-            verdict = self._table.verdict(alternative, offer.number)
-            if not isinstance(verdict, SelectorFailure) or verdict.of_class is not of_class:
-                continue
-            if isinstance(verdict.error, CelRuntimeError):
-                found[verdict.selector].append((offer, verdict.error))
-        return [(index, _failing(failures)) for index, failures in sorted(found.items())]
+    def _judged(self, alternative: int) -> _Judged:
+        """What class and selectors say of every offer; equal ones are asked once."""
+        criteria = self._table.criteria[alternative]
+        key = criteria.device_class and criteria.device_class.name, criteria.selectors
+        if key not in self._known:
+            judged = self._known[key] = _Judged()
+            for offer in self.offers:
+                verdict = self._table.verdict(alternative, offer.number)
+                if isinstance(verdict, SelectorFailure):
+                    judged.failed.append((offer, verdict))
+                elif verdict:
+                    judged.accepted.append(offer)
+        return self._known[key]
 
     def tolerated(self, request: Details) -> list[Offer]:
         """Those candidates of a request whose taints it tolerates."""
@@ -141,9 +157,3 @@ class Candidates:
 def find_candidates(context: ValidationContext) -> Candidates:
     """The view of a context."""
     return Candidates(context)
-
-
-def _failing(failures: list[tuple[Offer, CelRuntimeError]]) -> str:
-    offer, error = failures[0]
-    more = f" and {len(failures) - 1} more" if len(failures) > 1 else ""
-    return f"fails on device {offer.id}{more}, which ends the allocation: {error}"

@@ -6,7 +6,7 @@ A check names its fields by their path on the wire, below the part that the rule
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Sized
 from typing import Any, TypeAlias
 
 from pydantic.alias_generators import to_snake
@@ -45,7 +45,7 @@ def on(fields: str, look: _Look, *, absent: bool = False) -> Check:
         for below, steps in ways:
             value = part
             for wire, python in steps:
-                value = value.get(wire, "") if isinstance(value, Mapping) else getattr(value, python)
+                value = value.get(wire, "") if isinstance(value, dict) else getattr(value, python)
             if absent or value is not None:
                 yield from look(value, f"{at}{below}".removeprefix("."))
 
