@@ -565,6 +565,13 @@ DEVICES: Final = (
         "node-resource-pair",
         f"{NODE}[memory].mapping.capacityKey",
     ),
+    Broken(
+        "a resource of the node that is a number",
+        SLICE,
+        {f"{NODE}.cpu": 1, f"{NODE}.memory": {"mapping": 1}},
+        "node-resource-empty",
+        f"{NODE}[cpu]",
+    ),
     Broken("an empty mapping", SLICE, {f"{NODE}.cpu": {"mapping": {}}}, "node-resource-one-of", f"{NODE}[cpu].mapping"),
     Broken(
         "nothing per device",

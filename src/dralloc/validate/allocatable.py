@@ -10,33 +10,23 @@ from dralloc.errors import QuantityError
 from dralloc.quantity import parse_quantity
 from dralloc.validate.checks import named
 from dralloc.validate.names import node_resource_name
-from dralloc.validate.places import DEVICES
-from dralloc.validate.rule import Issue, Part, ValidationContext, errors
+from dralloc.validate.places import DEVICES, Places
+from dralloc.validate.rule import Issue, Parts, errors
 
 __all__ = ["RULES"]
 
 _ORIGIN: Final = "resource.k8s.io validation, validateNodeAllocatableResources; KEP-5517"
 _Fields = Mapping[str, Any]
+_ENTRIES: Final = DEVICES / "nodeAllocatableResources[]"
 
 
-def _entries(context: ValidationContext) -> Iterator[Part[_Fields]]:
-    for owner, path, device in DEVICES(context):
-        for name, entry in (device.node_allocatable_resources or {}).items():
-            yield Part(owner, f"{path}.nodeAllocatableResources[{name}]", entry if isinstance(entry, dict) else {})
+def _objects(places: Places) -> Parts:
+    """The JSON at some places, which is kept as it was written, where it is an object."""
+    return lambda context: (part for part in places(context) if isinstance(part.value, dict))
 
 
-def _within(field: str, context: ValidationContext) -> Iterator[Part[_Fields]]:
-    for owner, path, entry in _entries(context):
-        if isinstance(entry.get(field), dict):
-            yield Part(owner, f"{path}.{field}", entry[field])
-
-
-def _mappings(context: ValidationContext) -> Iterator[Part[_Fields]]:
-    return _within("mapping", context)
-
-
-def _overheads(context: ValidationContext) -> Iterator[Part[_Fields]]:
-    return _within("overhead", context)
+_MAPPINGS: Final = _objects(_ENTRIES / "mapping")
+_OVERHEADS: Final = _objects(_ENTRIES / "overhead")
 
 
 def _name(device: Device, at: str) -> Iterator[Issue]:
@@ -44,8 +34,8 @@ def _name(device: Device, at: str) -> Iterator[Issue]:
         yield from named(name, f"{at}.nodeAllocatableResources[{name}]", node_resource_name)
 
 
-def _says_something(entry: _Fields, at: str) -> Iterator[Issue]:
-    if entry.get("mapping") is None and entry.get("overhead") is None:
+def _says_something(entry: Any, at: str) -> Iterator[Issue]:
+    if not isinstance(entry, dict) or (entry.get("mapping") is None and entry.get("overhead") is None):
         yield Issue(at, "needs mapping or overhead")
 
 
@@ -109,17 +99,17 @@ RULES: Final = (
         origin=_ORIGIN,
     ),
     *errors(
-        _entries, ("node-resource-empty", _says_something, "A resource has a mapping or an overhead."), origin=_ORIGIN
+        _ENTRIES, ("node-resource-empty", _says_something, "A resource has a mapping or an overhead."), origin=_ORIGIN
     ),
     *errors(
-        _mappings,
+        _MAPPINGS,
         ("node-resource-pair", _together, "capacityKey and capacityMultiplier come together."),
         ("node-resource-one-of", _one_of, "A mapping follows a capacity or the devices."),
         ("node-resource-multiplier", _positive, "Multipliers are greater than zero."),
         origin=_ORIGIN,
     ),
     *errors(
-        _overheads,
+        _OVERHEADS,
         ("node-overhead-empty", _overhead, "An overhead is per pod or per container."),
         ("node-overhead-negative", _not_negative, "Overheads are not negative."),
         origin=_ORIGIN,

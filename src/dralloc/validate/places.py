@@ -77,6 +77,8 @@ class Step(NamedTuple):
     every: bool
 
 
+_JSON: Final = {str, int, float, bool, list}
+
 Place: TypeAlias = tuple[tuple[Step, ...], ...]
 """The steps of a path, each with the fields to go to."""
 
@@ -97,12 +99,22 @@ def _walk(owner: ApiObject, value: Any, at: str, place: Place) -> Iterator[Part[
         return
     rest = place[1:]
     for step in place[0]:
-        below, path = getattr(value, step.python), f"{at}.{step.wire}" if at else step.wire
+        below = _below(value, step)
+        if below is None:
+            continue
+        path = f"{at}.{step.wire}" if at else step.wire
         if step.every:
             for key, item in below.items() if isinstance(below, Mapping) else enumerate(below):
                 yield from _walk(owner, item, f"{path}[{key}]", rest)
-        elif below is not None:
+        else:
             yield from _walk(owner, below, path, rest)
+
+
+def _below(value: Any, step: Step) -> Any:
+    if isinstance(value, dict):
+        return value.get(step.wire)
+    # JSON that is kept as it was written may be of any type.
+    return None if type(value) in _JSON else getattr(value, step.python)
 
 
 def _objects(context: ValidationContext) -> dict[str, list[Any]]:

@@ -114,33 +114,25 @@ def _value_default(one: _Policy, at: str) -> Iterator[Issue]:
         yield Issue(f"{at}.validValues", f"does not have the default {policy.default}")
 
 
-def _min_size(one: _Range, at: str) -> Iterator[Issue]:
-    if one.range.min > one.total:
-        yield Issue(f"{at}.min", f"{one.range.min} is more than the whole value {one.total}")
-
-
-def _max_size(one: _Range, at: str) -> Iterator[Issue]:
-    if one.range.max is not None and one.range.max > one.total:
-        yield Issue(f"{at}.max", f"{one.range.max} is more than the whole value {one.total}")
-
-
-def _min_max(one: _Range, at: str) -> Iterator[Issue]:
-    if one.range.max is not None and one.range.min > one.range.max:
-        yield Issue(f"{at}.max", f"{one.range.max} is less than min {one.range.min}")
-
-
-def _range_default(below: str, above: str) -> Check:
-    """The default is in the range; else the issue is with the fields of these names."""
+def _ordered(small: str, large: str, field: str, words: str) -> Check:
+    """One amount is at most another; else there is an issue with a field, in words about both."""
 
     def check(one: _Range, at: str) -> Iterator[Issue]:
-        if any(_min_max(one, at)):
-            return
-        if one.default < one.range.min:
-            yield Issue(f"{at}.{below}", f"the default {one.default} is less than min {one.range.min}")
-        if one.range.max is not None and one.default > one.range.max:
-            yield Issue(f"{at}.{above}", f"the default {one.default} is more than max {one.range.max}")
+        amounts = {**one.bounds, "total": one.total}
+        if {small, large} <= amounts.keys() and amounts[small] > amounts[large]:
+            yield Issue(f"{at}.{field}", words.format(**amounts))
 
     return check
+
+
+_MIN_MAX: Final = _ordered("min", "max", "max", "{max} is less than min {min}")
+
+
+def _default_inside(below: str, above: str) -> Check:
+    """The default is in the range; else the issue is with the fields of these names."""
+    low = _ordered("min", "default", below, "the default {default} is less than min {min}")
+    high = _ordered("default", "max", above, "the default {default} is more than max {max}")
+    return lambda one, at: () if any(_MIN_MAX(one, at)) else (*low(one, at), *high(one, at))
 
 
 def _precision(one: _Range, at: str) -> Iterator[Issue]:
@@ -215,14 +207,22 @@ RULES: Final = (
     ),
     *errors(
         _ranges,
-        ("policy-min-size", _min_size, "The minimum is at most the whole value."),
-        ("policy-max-size", _max_size, "The maximum is at most the whole value."),
-        ("policy-min-max", _min_max, "The minimum is at most the maximum."),
+        (
+            "policy-min-size",
+            _ordered("min", "total", "min", "{min} is more than the whole value {total}"),
+            "The minimum is at most the whole value.",
+        ),
+        (
+            "policy-max-size",
+            _ordered("max", "total", "max", "{max} is more than the whole value {total}"),
+            "The maximum is at most the whole value.",
+        ),
+        ("policy-min-max", _MIN_MAX, "The minimum is at most the maximum."),
         (
             "policy-range-default",
-            _range_default("default", "default"),
+            _default_inside("default", "default"),
             "The default is in the range.",
-            _range_default("min", "max"),
+            _default_inside("min", "max"),
         ),
         ("policy-precision", _precision, "Amounts have at most three decimal places.", nothing),
         ("policy-bounds", _bounds, "With a step, amounts are from 0 to 2^63 - 1.", nothing),
