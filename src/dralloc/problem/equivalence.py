@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dralloc.problem.eligibility import Eligibility
@@ -10,7 +10,7 @@ from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Alternative, Claim
 from dralloc.problem.supply import Device, Scalar
 
-__all__ = ["Recurrence", "claim_key", "device_traits", "inventory_key"]
+__all__ = ["Recurrence", "claim_key", "device_traits", "inventory_key", "part_key"]
 
 
 @dataclass(slots=True)
@@ -77,37 +77,75 @@ def device_traits(device: Device, number: Callable[[str, int], int] = lambda _, 
 def inventory_key(problem: Problem) -> Hashable:
     """A canonical key of all that a small problem has to offer, to demands with the same alternatives.
 
-    Problems with equal keys give equal answers to equal demands, index by index. That is so because the key holds, in
-    the order of the indices, everything that a rule reads: which devices are one (slots), which close together
-    (groups), what each consumes and can give, whom it may serve (`Eligibility.device_key`), what is in use of it. Of
-    attribute values it only matters where they recur, so they are numbered as they appear; so are slots, groups and
-    counter sets.
+    Problems with equal keys give equal answers to equal demands, index by index (see `part_key`).
     """
-    offers, usage = problem.eligibility, problem.usage
-    recurrence = Recurrence(sorted({name for device in problem.devices for name in device.attributes}))
+    devices, counters = range(len(problem.devices)), range(len(problem.counters))
+    return part_key(problem, problem.all_nodes, devices, counters, problem.eligibility.device_key)
+
+
+def part_key(
+    problem: Problem,
+    nodes: Iterable[int],
+    devices: Sequence[int],
+    counters: Iterable[int],
+    device_key: Callable[[int], Hashable],
+) -> Hashable:
+    """A canonical key of all that some nodes offer, as far as these devices and counters count.
+
+    Parts with equal keys give equal answers, place by place. That is so because the key holds, in order, everything
+    that a rule reads: which devices are one (slots), their traits (`device_traits`), whom they may serve (a
+    ``device_key`` as `Eligibility.device_key`, with counters by their place), what is in use of it, and what is in use
+    elsewhere on the same counter sets. Of attribute values it only matters where they recur, so they are numbered as
+    they appear; so are slots, groups and counter sets.
+    """
+    usage, views = problem.usage, [problem.devices[device] for device in devices]
+    recurrence = Recurrence(sorted({name for device in views for name in device.attributes}))
     slots: dict[int, int] = {}
-    numbers: dict[tuple[str, int], int] = {}
+    numbers = {("counter", counter): place for place, counter in enumerate(counters)}
 
     def number(sort: str, index: int) -> int:
-        # Counters are numbered in the order of the problem, as the charges of its eligibility are.
-        return index if sort == "counter" else numbers.setdefault((sort, index), len(numbers))
+        return numbers.setdefault((sort, index), len(numbers))
 
-    devices = tuple(
-        (
-            offers.device_key(index),
-            slots.setdefault(device.slot, len(slots)),
-            device_traits(device, number),
-            device.nodes,
-            device.binds_to_node,
-            recurrence.of(device.attributes) if device.attributes else (),
-        )
-        for index, device in enumerate(problem.devices)
+    offered = tuple(
+        [
+            (
+                device_key(index),
+                slots.setdefault(device.slot, len(slots)),
+                device_traits(device, number),
+                device.nodes,
+                device.binds_to_node,
+                recurrence.of(device.attributes) if device.attributes else (),
+            )
+            for index, device in zip(devices, views, strict=True)
+        ]
     )
     used = tuple(
-        (slot in usage.held, usage.shares.get(slot, 0), tuple(sorted(usage.consumed.get(slot, {}).items())))
-        for slot in slots
+        [
+            (slot in usage.held, usage.shares.get(slot, 0), tuple(sorted(usage.consumed.get(slot, {}).items())))
+            for slot in slots
+        ]
     )
-    outside = tuple((new, usage.compatibility.get(old)) for (sort, old), new in numbers.items() if sort != "group")
-    counters = tuple((counter.free, numbers.get(("group", counter.group), -1)) for counter in problem.counters)
-    pools = tuple(tuple((pool.state, pool.devices) for pool in node.pools) for node in problem.nodes)
-    return devices, tuple(recurrence.names), used, outside, counters, pools
+    free = tuple(
+        [
+            (problem.counters[index].free, numbers.get(("group", problem.counters[index].group), -1))
+            for sort, index in numbers
+            if sort == "counter"
+        ]
+    )
+    excluded = tuple(
+        [
+            (place, frozenset.intersection(*problem.groups_in_use[index]))
+            for (sort, index), place in numbers.items()
+            if sort == "counter set" and index in problem.groups_in_use
+        ]
+    )
+    places = {device: place for place, device in enumerate(devices)}
+    pools = tuple(
+        [
+            tuple(
+                [(pool.state, tuple([places[each] for each in pool.devices if each in places])) for pool in one.pools]
+            )
+            for one in (problem.nodes[node] for node in nodes)
+        ]
+    )
+    return offered, tuple(recurrence.names), used, free, excluded, pools

@@ -15,12 +15,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from dralloc.errors import AllocationError
-from dralloc.problem.eligibility import Renumbered
-from dralloc.problem.equivalence import inventory_key
+from dralloc.problem.equivalence import part_key
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Charge, Demand
-from dralloc.problem.subproblem import cut
 from dralloc.problem.supply import PoolState
 
 __all__ = ["NodeClasses", "equivalent_nodes"]
@@ -70,11 +68,6 @@ class _Answers:
     counters: tuple[int, ...]
     """What is charged by request."""
 
-    @property
-    def matters(self) -> bool:
-        """Whether some alternative selects such a device, or fails on it."""
-        return self.failing or bool(self.uses)
-
 
 class _Survey:
     def __init__(self, problem: Problem, demands: Sequence[Demand]) -> None:
@@ -84,8 +77,10 @@ class _Survey:
         self.asks_for_all = any(alternative.count is None for alternative in self.alternatives)
         self.considers_all = self.asks_for_all or any(alternative.admin for alternative in self.alternatives)
         self.ledger = Ledger(problem)
+        self.device_key = problem.eligibility.device_key
         self.known: dict[Hashable, _Answers] = {}
         self.numbers: dict[Hashable, int] = {}
+        self.profiles: dict[tuple[int, ...], int] = {}
         self.seen: set[Hashable] = set()
 
     def allowed(self, node: int) -> tuple[bool, ...]:
@@ -94,8 +89,8 @@ class _Survey:
 
     def mattering(self, node: int) -> list[tuple[int, _Answers]]:
         """The devices of the node that some alternative selects or fails on, with the answers about them."""
-        found = ((device, self.answers(device)) for device in self.problem.nodes[node].devices())
-        return [(device, answers) for device, answers in found if answers.matters]
+        found = [(device, self.answers(device)) for device in self.problem.nodes[node].devices()]
+        return [(device, answers) for device, answers in found if answers.uses or answers.failing]
 
     def is_isolated(self, devices: Sequence[tuple[int, _Answers]]) -> bool:
         """Whether no node before reaches the same devices, counters or sets, and no device has several versions."""
@@ -120,9 +115,8 @@ class _Survey:
             return None
         counters = dict.fromkeys(counter for device, answers in usable for counter in self._counters(device, answers))
         numbers = [device for device, _ in usable]
-        offers = _Profiled(self.problem.eligibility, numbers, {old: new for new, old in enumerate(counters)}, self)
-        part = cut(self.problem, [node], devices=numbers, counters=counters, eligibility=offers)
-        return closed, inventory_key(part.problem)
+        place_of = {counter: place for place, counter in enumerate(counters)}
+        return closed, part_key(self.problem, [node], numbers, counters, lambda device: self.profile(device, place_of))
 
     def _is_usable(self, number: int, answers: _Answers) -> bool:
         if self.considers_all or answers.failing:
@@ -135,10 +129,11 @@ class _Survey:
 
     def answers(self, device: int) -> _Answers:
         """What the alternatives make of a device."""
-        key = self.problem.eligibility.device_key(device)
-        if key not in self.known:
-            self.known[key] = self._ask(device)
-        return self.known[key]
+        key = self.device_key(device)
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self._ask(device)
+        return found
 
     def _ask(self, device: int) -> _Answers:
         offers, uses, failing = self.problem.eligibility, [], False
@@ -154,18 +149,11 @@ class _Survey:
     def profile(self, device: int, counters: dict[int, int]) -> Hashable:
         """Equal for devices of which the alternatives make the same; counters by their number in the part."""
         answers = self.answers(device)
-        uses = tuple(
-            (position, admits, charge.capacity, tuple((counters[each], amount) for each, amount in charge.counters))
-            for position, admits, charge in answers.uses
-        )
-        return self.numbers.setdefault((uses, answers.failing), len(self.numbers))
-
-
-@dataclass(eq=False)
-class _Profiled(Renumbered):
-    """Devices have equal keys in a part if the alternatives make the same of them."""
-
-    survey: _Survey
-
-    def device_key(self, device: int) -> Hashable:
-        return self.survey.profile(self.devices[device], dict(self.counters))
+        key = id(answers), *[counters[counter] for counter in answers.counters]
+        if key not in self.profiles:
+            uses = tuple(
+                (position, admits, charge.capacity, tuple((counters[each], amount) for each, amount in charge.counters))
+                for position, admits, charge in answers.uses
+            )
+            self.profiles[key] = self.numbers.setdefault((uses, answers.failing), len(self.numbers))
+        return self.profiles[key]
