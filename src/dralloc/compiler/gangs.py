@@ -29,7 +29,7 @@ class Gangs:
 
     def of(self, pod: Pod) -> str:
         """The gang of a pod; empty if it has none."""
-        return self.of_pods.get(pod.key, "")
+        return self.of_pods.get(pod.key, "") if self.of_pods else ""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,8 @@ class _Check:
         for quota in cluster.quotas:
             if not quota.spec.scoped:
                 self.quotas[quota.key.namespace].append(quota)
-        concerned = [claim for claim in cluster.claims if claim.key.namespace in self.quotas]
+        claims = cluster.claims if self.quotas else ()
+        concerned = [claim for claim in claims if claim.key.namespace in self.quotas]
         self.used: dict[str, Counter[str]] = defaultdict(Counter)
         for claim in concerned:
             if claim.key not in cluster.made:

@@ -29,6 +29,8 @@ def drift_remarks(cluster: Cluster, drifts: Iterable[Drift]) -> Iterator[Finding
 
 def cap_remarks(cluster: Cluster, caps: Iterable[Cap]) -> Iterator[Finding]:
     """Caps of namespaces in which nothing is."""
+    if not caps:
+        return
     claims, pods = ({one.key.namespace for one in every} for every in (cluster.claims, cluster.pods))
     known = claims | pods | cluster.namespaces.keys()
     for cap in caps:
