@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from dralloc.api import ApiObject, DeviceRequestAllocationResult, DeviceTaint
 from dralloc.api.tolerating import all_tolerated
@@ -27,7 +27,7 @@ def drift_remarks(cluster: Cluster, drifts: Iterable[Drift]) -> Iterator[Finding
     return (cluster.remark(drift.claim, drift.path, drift.rule) for drift in drifts)
 
 
-def cap_remarks(cluster: Cluster, caps: Iterable[Cap]) -> Iterator[Finding]:
+def cap_remarks(cluster: Cluster, caps: Sequence[Cap]) -> Iterator[Finding]:
     """Caps of namespaces in which nothing is."""
     if not caps:
         return
