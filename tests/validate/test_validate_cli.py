@@ -14,7 +14,7 @@ from dralloc.cli.guard import Exit
 from dralloc.load import load_documents, read_documents
 from dralloc.validate import RULES, as_sarif, validate, validate_reading
 from validate.objects import edited
-from wire import Json, claim, device_class, gpus, request, resource_slice
+from wire import Json, claim, device, device_class, gpus, request, resource_slice
 
 WHOLE = [device_class(), resource_slice(gpus(2))]
 WARNED = [*WHOLE, claim("c", request(count=3))]
@@ -126,3 +126,16 @@ def test_a_directory_of_demos_is_no_failure(tmp_path: Path) -> None:
 def test_violations_print_on_one_line() -> None:
     (only,) = validate(load_documents([edited(device_class("b"), {"spec.config": [{}]})], source="f.yaml"))
     assert str(only) == "error: f.yaml: DeviceClass b: spec.config[0].opaque: is required (config-opaque)"
+
+
+def test_the_api_server_of_a_version(write) -> None:  # type: ignore[no-untyped-def]
+    """Before 1.37 a name with two slashes is accepted, and lists are no values."""
+    path = write([resource_slice([device("gpu-0", {"a/b/c": 1, "d": ["x"]})])])
+    assert [one["path"] for one in json.loads(run(path, "--json").stdout)["violations"]] == [
+        "spec.devices[0].attributes"
+    ]
+    earlier = json.loads(run(path, "--json", "--kubernetes", "1.36").stdout)["violations"]
+    assert [(one["rule"], one["path"]) for one in earlier] == [
+        ("attribute-value", "spec.devices[0].attributes[d]"),
+        ("dropped-field", "spec.devices[0].attributes[d]"),
+    ]

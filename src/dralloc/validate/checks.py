@@ -6,8 +6,8 @@ A check names its fields by their path on the wire, below the part that the rule
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Sized
-from typing import Any, TypeAlias
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Sized
+from typing import Any
 
 from pydantic.alias_generators import to_snake
 
@@ -34,10 +34,8 @@ __all__ = [
     "unique",
 ]
 
-_Look: TypeAlias = Callable[[Any, str], Iterable[Issue]]
 
-
-def on(fields: str, look: _Look, *, absent: bool = False) -> Check:
+def on(fields: str, of_field: Check, *, absent: bool = False) -> Check:
     """A check that looks at each of the fields, also at those that are absent if that is asked for."""
     ways = [(f".{field}" if field else "", _steps(field)) for field in fields.split("|")]
 
@@ -47,7 +45,7 @@ def on(fields: str, look: _Look, *, absent: bool = False) -> Check:
             for wire, python in steps:
                 value = value.get(wire, "") if isinstance(value, dict) else getattr(value, python)
             if absent or value is not None:
-                yield from look(value, f"{at}{below}".removeprefix("."))
+                yield from of_field(value, f"{at}{below}".removeprefix("."))
 
     return check
 
@@ -81,11 +79,11 @@ def limit(most: int, fields: str, what: str) -> Check:
 def longest(most: int, fields: str) -> Check:
     """A text has at most so many bytes."""
 
-    def look(text: Any, at: str) -> Iterator[Issue]:
+    def of_field(text: Any, at: str) -> Iterator[Issue]:
         if size_of(str(text)) > most:
             yield Issue(at, f"is longer than {most} bytes")
 
-    return on(fields, look)
+    return on(fields, of_field)
 
 
 def distinct(fields: str, by: str = "") -> Check:
@@ -96,11 +94,11 @@ def distinct(fields: str, by: str = "") -> Check:
 def choice(fields: str, allowed: Sequence[str], *, empty: bool = False) -> Check:
     """A text is one of some, or empty if that is allowed."""
 
-    def look(text: str, at: str) -> Iterator[Issue]:
+    def of_field(text: str, at: str) -> Iterator[Issue]:
         if text not in allowed and not (empty and not text):
             yield Issue(at, f'"{text}" is not one of {", ".join(allowed)}')
 
-    return on(fields, look)
+    return on(fields, of_field)
 
 
 def choices(fields: str, allowed: Sequence[str]) -> Check:
@@ -127,11 +125,11 @@ def positive(fields: str) -> Check:
 def not_negative(fields: str) -> Check:
     """A number is zero or above; what is no number has been refused before."""
 
-    def look(number: Any, at: str) -> Iterator[Issue]:
+    def of_field(number: Any, at: str) -> Iterator[Issue]:
         if isinstance(number, int) and number < 0:
             yield Issue(at, f"{number} is negative")
 
-    return on(fields, look)
+    return on(fields, of_field)
 
 
 def size_of(text: str) -> int:

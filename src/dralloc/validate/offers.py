@@ -28,7 +28,7 @@ class _Slice(NamedTuple):
     unreached: list[Offer]
 
 
-class _Order(NamedTuple):
+class _OrderedDevices(NamedTuple):
     """A device and one behind it that takes less of the same counters, and what accepts both."""
 
     first: Offer
@@ -90,7 +90,7 @@ def _nodes_match(one: _Slice, at: str) -> Iterator[Issue]:
         yield Issue(f"{at}.nodeSelector", "selects no node")
 
 
-def _orders(context: ValidationContext) -> Iterator[Part[_Order]]:
+def _orders(context: ValidationContext) -> Iterator[Part[_OrderedDevices]]:
     """The first device of each pool that stands before a smaller one, if something accepts both."""
     accepting = context.view(_accepting)
     for pool in context.view(find_pools):
@@ -124,14 +124,14 @@ def _accepting(context: ValidationContext) -> dict[Offer, list[str]]:
     return found
 
 
-def _first_larger(offers: list[Offer], accepting: Mapping[Offer, list[str]]) -> _Order | None:
+def _first_larger(offers: list[Offer], accepting: Mapping[Offer, list[str]]) -> _OrderedDevices | None:
     alike: dict[tuple[str, ...], list[tuple[Offer, dict[tuple[str, str], int]]]] = defaultdict(list)
     for offer in offers:
         amounts = _amounts(offer)
         sets = tuple(sorted({name for name, _ in amounts}))
         for earlier, more in alike[sets]:
             if _is_less(amounts, more) and (both := _common(earlier, offer, accepting)):
-                return _Order(earlier, offer, both)
+                return _OrderedDevices(earlier, offer, both)
         alike[sets].append((offer, amounts))
     return None
 
@@ -154,7 +154,7 @@ def _common(first: Offer, second: Offer, accepting: Mapping[Offer, list[str]]) -
     return next((name for name in accepting.get(first, ()) if name in others), "")
 
 
-def _order(one: _Order, at: str) -> Iterator[Issue]:
+def _order(one: _OrderedDevices, at: str) -> Iterator[Issue]:
     text = f'"{one.first.device.name}" takes more of the same counters than "{one.behind.device.name}" behind it'
     yield Issue(at, f"{text}, and {one.accepted_by} accepts both: first fit takes the larger one first")
 

@@ -58,7 +58,7 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
+class _PoolSlice:
     """A slice as a part of its pool."""
 
     slice: ResourceSlice
@@ -104,10 +104,10 @@ def _pools(context: ValidationContext) -> Iterator[Part[Pool]]:
     return (Part(pool.slices[0], "spec", pool) for pool in context.view(find_pools))
 
 
-def _members(context: ValidationContext) -> Iterator[Part[_Member]]:
+def _members(context: ValidationContext) -> Iterator[Part[_PoolSlice]]:
     for pool in context.view(find_pools):
         for one in (*pool.slices, *pool.older):
-            yield Part(one, "spec", _Member(one, pool))
+            yield Part(one, "spec", _PoolSlice(one, pool))
 
 
 def _consumptions(context: ValidationContext) -> Iterator[Part[_Consumption]]:
@@ -127,14 +127,14 @@ def _slices(pool: Pool, at: str) -> Iterator[Issue]:
         yield Issue(f"{at}.pool.resourceSliceCount", f"{text}: no device of it can be allocated")
 
 
-def _counts(one: _Member, at: str) -> Iterator[Issue]:
+def _counts(one: _PoolSlice, at: str) -> Iterator[Issue]:
     first = one.pool.slices[0]
     count, expected = one.slice.spec.pool.resource_slice_count, first.spec.pool.resource_slice_count
     if one.is_newest and count != expected:
         yield Issue(f"{at}.pool.resourceSliceCount", f"{count} differs from the {expected} of {first.title}")
 
 
-def _generation(one: _Member, at: str) -> Iterator[Issue]:
+def _generation(one: _PoolSlice, at: str) -> Iterator[Issue]:
     generation = one.slice.spec.pool.generation
     if generation < one.pool.generation:
         yield Issue(f"{at}.pool.generation", f"{generation} is older than {one.pool.generation}: the slice is ignored")
@@ -149,13 +149,13 @@ def _elsewhere(
             yield Issue(path, f'"{name}" is also in {other.title}: no device of the pool can be allocated')
 
 
-def _unique_devices(one: _Member, at: str) -> Iterator[Issue]:
+def _unique_devices(one: _PoolSlice, at: str) -> Iterator[Issue]:
     if one.is_newest:
         names = ((f"{at}.devices[{index}].name", device.name) for index, device in enumerate(one.slice.spec.devices))
         yield from _elsewhere(names, one.pool.devices, one.slice)
 
 
-def _unique_sets(one: _Member, at: str) -> Iterator[Issue]:
+def _unique_sets(one: _PoolSlice, at: str) -> Iterator[Issue]:
     if one.is_newest:
         sets = enumerate(one.slice.spec.shared_counters)
         names = ((f"{at}.sharedCounters[{index}].name", found.name) for index, found in sets)
@@ -184,7 +184,7 @@ def _fits(one: _Consumption, at: str) -> Iterator[Issue]:
             yield Issue(f"{at}.counters[{name}]", f"{text}: the device can never be allocated")
 
 
-def _unused(one: _Member, at: str) -> Iterator[Issue]:
+def _unused(one: _PoolSlice, at: str) -> Iterator[Issue]:
     used = {consumption.counter_set for _, _, consumption in one.pool.consumptions}
     complete = len(one.pool.slices) == one.slice.spec.pool.resource_slice_count
     for index, found in enumerate(one.slice.spec.shared_counters if complete else ()):

@@ -70,13 +70,13 @@ def _cost(one: Expression, at: str) -> Iterator[Issue]:
 def raw_object(fields: str, most: int) -> Check:
     """Something is an object whose JSON is not too long."""
 
-    def look(value: Any, at: str) -> Iterator[Issue]:
+    def of_field(value: Any, at: str) -> Iterator[Issue]:
         if not isinstance(value, dict):
             yield Issue(at, "must be a JSON object")
         elif (size := size_of(json.dumps(value, separators=(",", ":"), ensure_ascii=False))) > most:
             yield Issue(at, f"is {size} bytes long as JSON, at most {most} are allowed")
 
-    return on(fields, look)
+    return on(fields, of_field)
 
 
 _EXPRESSIONS: Final = expressions(SELECTORS / "cel.expression")

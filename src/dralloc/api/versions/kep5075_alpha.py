@@ -43,15 +43,11 @@ def to_v1(kind: str, raw: Json) -> Json:
 
 
 def _uses_sharing_policy(raw: Json) -> bool:
-    found = False
-
-    def look(capacity: Any) -> Any:
-        nonlocal found
-        found = found or (isinstance(capacity, dict) and "sharingPolicy" in capacity)
-        return capacity
-
-    change(raw, "spec.devices", change_items(lambda device: change(device, "capacity", change_values(look))))
-    return found
+    spec = raw.get("spec")
+    devices = spec.get("devices") if isinstance(spec, dict) else None
+    listed = [one.get("capacity") for one in devices if isinstance(one, dict)] if isinstance(devices, list) else []
+    capacities = (capacity for each in listed if isinstance(each, dict) for capacity in each.values())
+    return any(isinstance(capacity, dict) and "sharingPolicy" in capacity for capacity in capacities)
 
 
 def _device(raw: Json) -> Json:
