@@ -1,28 +1,101 @@
-"""Every module says what it offers, and offers what it says."""
+"""What is offered: every module says what it offers, offers what it says, and others take no more than that."""
 
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
 import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import dralloc
+import kubecel
 
-MODULES = ["dralloc", *(info.name for info in pkgutil.walk_packages(dralloc.__path__, "dralloc."))]
+MODULES = [
+    name
+    for package in (dralloc, kubecel)
+    for name in (
+        package.__name__,
+        *(info.name for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")),
+    )
+    if not name.endswith("__main__")
+]
+
+ARTICLES = {"a", "an", "its", "of", "the", "their"}
+
+
+def imported(name: str) -> Iterator[tuple[str, str]]:
+    """What a module imports from others of the project: the module and the name."""
+    file = importlib.import_module(name).__file__
+    assert file is not None
+    for node in ast.walk(ast.parse(Path(file).read_bytes())):
+        if isinstance(node, ast.ImportFrom) and node.module in MODULES:
+            yield from ((node.module, one.name) for one in node.names if f"{node.module}.{one.name}" not in MODULES)
+
+
+def parameters(doc: str) -> Iterator[tuple[str, str]]:
+    """The parameters that a docstring describes, and how."""
+    _, _, section = inspect.cleandoc(doc).partition("Parameters\n----------\n")
+    section = re.split(r"\n\n\w+\n-+\n", section)[0]
+    yield from re.findall(r"^(\w[^\n]*)\n((?: +[^\n]*\n?|\n(?= ))+)", section, re.MULTILINE)
+
+
+def words(text: str) -> set[str]:
+    return {word.removesuffix("s") for word in re.findall("[a-z]+", text.lower())} - ARTICLES
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_all_is_complete_and_true(name: str) -> None:
+def test_a_module_offers_what_it_says(name: str) -> None:
     module = importlib.import_module(name)
-    if name.endswith("__main__"):
-        return
-    offered = module.__all__
-    assert sorted(set(offered)) == sorted(offered)
-    for item in offered:
-        assert hasattr(module, item), f"{name}.{item}"
+    assert len(set(module.__all__)) == len(module.__all__)
+    assert [one for one in module.__all__ if not hasattr(module, one)] == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_nothing_is_taken_that_is_not_offered(name: str) -> None:
+    taken = [(module, one) for module, one in imported(name) if one not in importlib.import_module(module).__all__]
+    assert taken == []
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_module_says_what_it_is(name: str) -> None:
     assert importlib.import_module(name).__doc__
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_parameters_are_described_and_not_echoed(name: str) -> None:
+    module = importlib.import_module(name)
+    documented = [one for one in vars(module).values() if getattr(one, "__module__", "") == name and one.__doc__]
+    echoes = [
+        f"{one.__name__}: {parameter} - {text.strip()}"
+        for one in documented
+        if inspect.isclass(one) or inspect.isfunction(one)
+        for parameter, text in parameters(one.__doc__ or "")
+        if words(text) <= words(parameter.replace("_", " "))
+    ]
+    assert echoes == []
+
+
+@pytest.mark.parametrize("name", dralloc.__all__)
+def test_what_everybody_uses_is_offered_by_its_module_and_described(name: str) -> None:
+    found = getattr(dralloc, name)
+    assert name in importlib.import_module(found.__module__).__all__
+    assert name in dir(dralloc)
+    assert inspect.getdoc(found)
+
+
+@pytest.mark.parametrize("name", [name for name in dralloc.__all__ if inspect.isfunction(getattr(dralloc, name))])
+def test_every_function_takes_choices_and_says_what_it_does_with_them(name: str) -> None:
+    """All but those that read, which are asked nothing."""
+    taken = inspect.signature(getattr(dralloc, name)).parameters
+    if name in {"example", "load", "validate"}:
+        assert "choices" not in taken
+        return
+    assert [taken[one].kind for one in ("choices", "words")] == [
+        inspect.Parameter.KEYWORD_ONLY,
+        inspect.Parameter.VAR_KEYWORD,
+    ]

@@ -48,7 +48,7 @@ class PodKind:
     Parameters
     ----------
     namespace_labels
-        Labels of the namespace.
+        What namespaces are selected by.
     controller
         Who controls the pods, if it is somebody whose pods are spread by default.
     memo

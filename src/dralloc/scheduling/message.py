@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from dralloc.scheduling.plugins.plugin import Rejection
 
-__all__ = ["fit_error"]
+__all__ = ["fit_error", "refused"]
 
 
 def fit_error(nodes: int, rejections: Iterable[Rejection], absent: str = "", after: str = "") -> str:

@@ -11,6 +11,8 @@ from functools import lru_cache
 from typing import Final
 
 __all__ = [
+    "MAX_VERSION",
+    "Judge",
     "annotation_key",
     "before_137",
     "c_identifier",

@@ -12,7 +12,7 @@ from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.search import DepthFirstSearch
 
-__all__ = ["PlainRun"]
+__all__ = ["Found", "PlainRun"]
 
 Found = tuple[tuple[Grant, ...], ...]
 """What each open claim of a demand gets."""

@@ -61,7 +61,7 @@ class PackingInstance:
     unit_types
         The sorts of equal units that bins consist of, by number.
     bin_types
-        The bins.
+        Where they can go, equal bins counted together.
     areas
         By number: the sets of candidate nodes that some node of a bin belongs to.
     """
