@@ -9,7 +9,7 @@ from pydantic import Discriminator, Field, PlainSerializer, Tag, WithJsonSchema
 from dralloc.api import AllocationResult
 from dralloc.choices import Mode
 from dralloc.report import counts_amounts
-from dralloc.schema import Amount, Count, Document, Key, Model, Timings, Word
+from dralloc.schema import Amount, Count, Document, Fields, Key, Timings, Word
 from dralloc.solution import Status
 from dralloc.unasked import Unasked
 
@@ -27,7 +27,7 @@ Allocation = Annotated[
 ]
 
 
-class _Tier(Model):
+class _Tier(Fields):
     name: str
     gap: float
     """Distance of value and bound, relative to the larger of the two; 0 if the tier is proven."""
@@ -60,7 +60,7 @@ def _unit(tier: Any) -> str:
 Tier = Annotated[Annotated[CountTier, Tag("count")] | Annotated[AmountTier, Tag("amount")], Discriminator(_unit)]
 
 
-class PlacedFields(Model):
+class PlacedFields(Fields):
     """A pod, or a claim that no pod uses, with what it gets."""
 
     demand: Key
@@ -69,7 +69,7 @@ class PlacedFields(Model):
     """Each of its claims with its ``status.allocation``."""
 
 
-class UnplacedFields(Model):
+class UnplacedFields(Fields):
     """A pod, or a claim that no pod uses, that gets nothing."""
 
     demand: Key = Field(validation_alias="key")
@@ -78,7 +78,7 @@ class UnplacedFields(Model):
     """What ended the attempt, if it was an error."""
 
 
-class UseFields(Model):
+class UseFields(Fields):
     """How much is in use of all counters, or of all capacities, of one name that a driver publishes."""
 
     kind: str
@@ -91,7 +91,7 @@ class UseFields(Model):
     share: float
 
 
-class NamespaceUseFields(Model):
+class NamespaceUseFields(Fields):
     """What a namespace uses of a counter or capacity that a cap or fairness is about."""
 
     namespace: str
@@ -103,7 +103,7 @@ class NamespaceUseFields(Model):
     exceeded: bool
 
 
-class FigureFields(Model):
+class FigureFields(Fields):
     """Figures of an answer."""
 
     placed: int
@@ -119,7 +119,7 @@ class FigureFields(Model):
     namespaces: list[NamespaceUseFields] = Field(validation_alias="spending")
 
 
-class NotAskedFields(Model):
+class NotAskedFields(Fields):
     """Pods of the input that are not to be placed."""
 
     reason: Unasked
@@ -128,7 +128,7 @@ class NotAskedFields(Model):
     """Which they are, unless the reason says it all (bound to a node, run to its end, ...)."""
 
 
-class PlanFields(Model):
+class PlanFields(Fields):
     """An answer in one mode."""
 
     mode: Mode
@@ -156,7 +156,7 @@ class PlanDocument(PlanFields, Document):
     """What ``dralloc allocate -o json`` prints."""
 
 
-class ScheduledFields(Model):
+class ScheduledFields(Fields):
     """What kube-scheduler places, over several seeds."""
 
     placed: list[Count]

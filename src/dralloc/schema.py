@@ -23,7 +23,7 @@ from pydantic.alias_generators import to_camel
 
 from dralloc.quantity import Quantity
 
-__all__ = ["VERSION", "Amount", "Count", "Document", "Key", "Model", "Timings", "Word", "described"]
+__all__ = ["VERSION", "Amount", "Count", "Document", "Fields", "Key", "Timings", "Word", "described"]
 
 VERSION: Final = 1
 """Grows when a field changes its meaning or goes; new fields alone leave it as it is."""
@@ -57,7 +57,7 @@ def described(info: ValidationInfo) -> Any:
     return info.context
 
 
-class Model(BaseModel):
+class Fields(BaseModel):
     """A part of a document. It reads its fields from the attributes of what it describes."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -70,7 +70,7 @@ class Model(BaseModel):
     )
 
 
-class Document(Model):
+class Document(Fields):
     """A whole answer of one command."""
 
     schema_version: Literal[1] = VERSION

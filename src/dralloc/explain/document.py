@@ -9,12 +9,12 @@ from pydantic import AliasPath, BeforeValidator, Field
 from dralloc.choices import Mode
 from dralloc.explain.members import MemberKind
 from dralloc.explain.reasons import Code
-from dralloc.schema import Document, Key, Model, Timings, Word
+from dralloc.schema import Document, Fields, Key, Timings, Word
 
 __all__ = ["ConflictFields", "ExplanationDocument"]
 
 
-class CauseFields(Model):
+class CauseFields(Fields):
     """What rules out one request, or the pod or claim as a whole."""
 
     code: Code
@@ -29,14 +29,14 @@ class CauseFields(Model):
     """What is particular to the node: amounts, what is free, who holds it."""
 
 
-class GroupFields(Model):
+class GroupFields(Fields):
     """Nodes that are ruled out by the same causes."""
 
     nodes: list[str]
     causes: list[CauseFields]
 
 
-class NodeFields(Model):
+class NodeFields(Fields):
     """What holds for one node."""
 
     node: str
@@ -44,7 +44,7 @@ class NodeFields(Model):
     causes: list[CauseFields]
 
 
-class MemberFields(Model):
+class MemberFields(Fields):
     """A rule that is part of a conflict."""
 
     kind: MemberKind
@@ -52,7 +52,7 @@ class MemberFields(Model):
     detail: str
 
 
-class ConflictFields(Model):
+class ConflictFields(Fields):
     """Rules that cannot hold together, though without any one of them the others can."""
 
     members: list[MemberFields]
@@ -60,7 +60,7 @@ class ConflictFields(Model):
     """How many nodes were looked at."""
 
 
-class GangFields(Model):
+class GangFields(Fields):
     """How many members of a gang fit at once beside what is placed."""
 
     members: list[Key]
@@ -68,7 +68,7 @@ class GangFields(Model):
     bound: int
 
 
-class CompetitionFields(Model):
+class CompetitionFields(Fields):
     """What the optimum would have to give up."""
 
     possible: bool
@@ -81,7 +81,7 @@ class CompetitionFields(Model):
     proven: bool
 
 
-class SuggestionFields(Model):
+class SuggestionFields(Fields):
     """A change that would admit it, as has been tried."""
 
     change: str = Field(validation_alias="text")

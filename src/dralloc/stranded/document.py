@@ -7,13 +7,13 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
-from dralloc.schema import Amount, Document, Key, Model, Timings, Word, described
+from dralloc.schema import Amount, Document, Fields, Key, Timings, Word, described
 from dralloc.stranded.lifting import Cause
 
 __all__ = ["StrandingDocument"]
 
 
-class RequestClassFields(Model):
+class RequestClassFields(Fields):
     """Claims of a mix that ask for the same."""
 
     like: Key
@@ -21,7 +21,7 @@ class RequestClassFields(Model):
     claims: int
 
 
-class FragmentationFields(Model):
+class FragmentationFields(Fields):
     """The measure of Weng et al. (ATC'23), before it is divided by the number of claims."""
 
     sum: Amount
@@ -36,7 +36,7 @@ def _fragmentation(nanos: int, info: ValidationInfo) -> FragmentationFields:
     return FragmentationFields(sum=nanos, claims=described(info).claims)
 
 
-class RowFields(Model):
+class RowFields(Fields):
     """How much there is of one thing in a pool, or in all pools of one kind of node."""
 
     driver: str

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pydantic import Field
 
 from dralloc.errors import Level
-from dralloc.schema import Document, Model
+from dralloc.schema import Document, Fields
 
 __all__ = ["ValidationDocument"]
 
 
-class ViolationFields(Model):
+class ViolationFields(Fields):
     """A rule that does not hold at one place."""
 
     level: Level

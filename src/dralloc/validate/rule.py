@@ -12,7 +12,19 @@ from dralloc.cluster import Cluster
 from dralloc.errors import Level
 from dralloc.features import NEWEST_MINOR, Features
 
-__all__ = ["Check", "Issue", "Part", "Parts", "Rule", "ValidationContext", "errors", "nothing", "remarks", "warnings"]
+__all__ = [
+    "Check",
+    "Issue",
+    "Part",
+    "Parts",
+    "Row",
+    "Rule",
+    "ValidationContext",
+    "errors",
+    "nothing",
+    "remarks",
+    "warnings",
+]
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from pydantic import AliasPath, BeforeValidator, Field, ValidationInfo
 
 from dralloc.explain.document import ConflictFields
 from dralloc.names import DeviceID
-from dralloc.schema import Count, Document, Key, Model, Timings, Word, described
+from dralloc.schema import Count, Document, Fields, Key, Timings, Word, described
 from dralloc.solution import Status
 from dralloc.whatif.copy_count import CopyCount
 from dralloc.whatif.moves.steps import Action
@@ -38,7 +38,7 @@ def written(price: Fraction) -> str:
 Price = Annotated[str, BeforeValidator(written)]
 
 
-class MixFields(Model):
+class MixFields(Fields):
     """So many of a claim."""
 
     claim: str
@@ -50,7 +50,7 @@ Mix = Annotated[
 ]
 
 
-class Alone(Model):
+class Alone(Fields):
     """How many more of a claim fit if nothing else comes. Null stands for no end."""
 
     wish: str
@@ -74,14 +74,14 @@ def _alone(counts: Iterable[CopyCount], info: ValidationInfo) -> list[Alone]:
     ]
 
 
-class PointFields(Model):
+class PointFields(Fields):
     """Numbers of each claim that fit together, and how many of these first fit places."""
 
     numbers: list[int]
     first_fit: list[int]
 
 
-class Together(Model):
+class Together(Fields):
     """What fits together: none of the numbers can be raised without lowering another."""
 
     points: list[PointFields]
@@ -100,7 +100,7 @@ class HeadroomDocument(Document):
     timings: Timings
 
 
-class Needed(Model):
+class Needed(Fields):
     """So many nodes of a kind."""
 
     kind: str
@@ -130,7 +130,7 @@ class FewestNodesDocument(Document):
     timings: Timings
 
 
-class ClaimMove(Model):
+class ClaimMove(Fields):
     """What a step changes for one claim; null and empty where it has nothing before or after."""
 
     claim: Key
@@ -140,7 +140,7 @@ class ClaimMove(Model):
     to: tuple[Key, ...] = ()
 
 
-class StepFields(Model):
+class StepFields(Fields):
     """One step; the steps are to be carried out in order."""
 
     step: int
@@ -200,7 +200,7 @@ class DefragmentationDocument(Document):
     timings: Timings
 
 
-class UnitFields(Model):
+class UnitFields(Fields):
     """Equal GPUs, or devices that are not partitioned."""
 
     number: int = Field(validation_alias="size")
@@ -208,7 +208,7 @@ class UnitFields(Model):
     """The devices of one."""
 
 
-class OnDemand(Model):
+class OnDemand(Fields):
     """Partitions that are made as they are needed."""
 
     served: list[int]
@@ -217,7 +217,7 @@ class OnDemand(Model):
     bound: int
 
 
-class LayoutFields(Model):
+class LayoutFields(Fields):
     """How some of the units are partitioned."""
 
     unit: int
@@ -232,7 +232,7 @@ def _layouts(layouts: Iterable[tuple[int, tuple[DeviceID, ...], int]]) -> list[L
     return [LayoutFields(unit=unit, partitions=list(map(str, names)), units=count) for unit, names, count in layouts]
 
 
-class Fixed(Model):
+class Fixed(Fields):
     """Fixed layouts for all units."""
 
     layouts_per_kind: int | None = Field(validation_alias="limit")

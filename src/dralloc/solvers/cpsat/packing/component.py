@@ -124,19 +124,19 @@ class PackedComponent(BestOfClasses):
         in_vain, packings = 0, self.options.thresholds.round_packings
         while in_vain < _ROUNDS or not (stop.seconds() == inf or self._bins <= _SMALL):
             better = False
-            dive = self._bins <= _MANY or in_vain > 0
-            for step in self._steps(level, stop, packings, dive=dive):
+            dives = self._bins <= _MANY or in_vain > 0
+            for step in self._steps(level, stop, packings, dives=dives):
                 better |= step
                 yield step
             packings = min(2 * packings, _MOST)
             in_vain = 0 if better else in_vain + 1
 
-    def _steps(self, level: int, stop: Stop, packings: int, *, dive: bool) -> Iterator[bool]:
+    def _steps(self, level: int, stop: Stop, packings: int, *, dives: bool) -> Iterator[bool]:
         """A round: packings, the restricted master problem, and the diving heuristic or large-neighbourhood search."""
         for _ in range(packings):
             yield self._search.construct(self._targets)
         yield self._search.combine(self.cost(0) if level else None, stop)
-        if dive:
+        if dives:
             yield from self._dive(level, stop)
         else:
             for _ in range(_POLISHED):
@@ -145,9 +145,9 @@ class PackedComponent(BestOfClasses):
     def _dive(self, level: int, stop: Stop) -> Iterator[bool]:
         """The answers of the diving heuristic."""
         target = DivingTarget(level, self.bounds[level], lambda: self.cost(level), self.cost(0))
-        dive = DivingHeuristic(self._search.columns, self._pricer, self.options, target)
+        heuristic = DivingHeuristic(self._search.columns, self._pricer, self.options, target)
         order = self._search.random.permutation(len(self.instance.bin_types)).tolist()
-        yield from map(self._search.consider, dive.run(order, stop))
+        yield from map(self._search.consider, heuristic.run(order, stop))
 
     def _prove(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
         """Let the exact model decide."""
