@@ -13,7 +13,7 @@ from dralloc.schema import Amount, Count, Document, Fields, Key, Timings, Word
 from dralloc.solution import Status
 from dralloc.unasked import Unasked
 
-__all__ = ["ComparisonDocument", "PlanDocument"]
+__all__ = ["ComparisonDocument", "PlanDocument", "PlanFields"]
 
 
 def _wire(allocation: AllocationResult) -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dralloc.plan_document import PlanFields
-from dralloc.schema import Document, Key, Model
+from dralloc.schema import Document, Fields, Key
 
 __all__ = ["ApplyDocument"]
 
 
-class AsideFields(Model):
+class AsideFields(Fields):
     """A pod or claim that was not written."""
 
     key: Key

@@ -137,12 +137,12 @@ class PackedComponent(BestOfClasses):
             yield self._search.construct(self._targets)
         yield self._search.combine(self.cost(0) if level else None, stop)
         if dives:
-            yield from self._dive(level, stop)
+            yield from self._by_diving(level, stop)
         else:
             for _ in range(_POLISHED):
                 yield self._search.polish(stop)
 
-    def _dive(self, level: int, stop: Stop) -> Iterator[bool]:
+    def _by_diving(self, level: int, stop: Stop) -> Iterator[bool]:
         """The answers of the diving heuristic."""
         target = DivingTarget(level, self.bounds[level], lambda: self.cost(level), self.cost(0))
         heuristic = DivingHeuristic(self._search.columns, self._pricer, self.options, target)
