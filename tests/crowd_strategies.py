@@ -8,6 +8,7 @@ from itertools import count
 
 from hypothesis import strategies as st
 
+from dralloc.budget import Budget
 from dralloc.names import ClaimKey, CounterID, DeviceID, PoolID, RequestName
 from dralloc.problem import (
     Alternative,
@@ -192,8 +193,41 @@ def _in_gangs(draw: st.DrawFn, groups: list[list[Demand]]) -> list[list[Demand]]
 
 
 @st.composite
-def crowds(draw: st.DrawFn, *, gangs: bool = False) -> Problem:
-    """Draw few kinds of pods and nodes, each several times; with gangs, some are placed only together."""
+def _in_namespaces(draw: st.DrawFn, groups: list[list[Demand]]) -> list[list[Demand]]:
+    """The pods in turn in one of two namespaces, but for groups that are in one."""
+    stays = [draw(st.booleans()) for _ in groups]
+    return [
+        [_moved(pod, "red" if stay or place % 2 else "blue") for place, pod in enumerate(group)]
+        for stay, group in zip(stays, groups, strict=True)
+    ]
+
+
+def _moved(pod: Demand, namespace: str) -> Demand:
+    claims = tuple(replace(claim, key=claim.key._replace(namespace=namespace)) for claim in pod.claims)
+    return replace(pod, key=pod.key._replace(namespace=namespace), claims=claims)
+
+
+@st.composite
+def _budgets(draw: st.DrawFn) -> tuple[Budget, ...]:
+    """What two namespaces may use of a capacity that shared devices have."""
+    fair = draw(st.booleans())
+    return tuple(
+        Budget(namespace, "memory", draw(st.integers(0, 2)), 12, None if fair else draw(st.integers(0, 6)), fair)
+        for namespace in ("red", "blue")
+    )
+
+
+@st.composite
+def crowds(draw: st.DrawFn, *, gangs: bool = False, budgets: bool = False) -> Problem:
+    """Draw few kinds of pods and nodes, each several times.
+
+    Parameters
+    ----------
+    gangs
+        Whether some pods are placed only together.
+    budgets
+        Whether there are namespaces with caps, or that share fairly.
+    """
     builder, pools = Builder(), []
     node_kinds = draw(st.lists(_node_kinds(), min_size=1, max_size=2))
     number = count()
@@ -209,7 +243,9 @@ def crowds(draw: st.DrawFn, *, gangs: bool = False) -> Problem:
                 builder.hold(device)
     kinds: list[str] = []
     groups = [draw(_pods(len(pools), kinds)) for _ in range(draw(st.integers(1, 3)))]
-    demands = [pod for group in (draw(_in_gangs(groups)) if gangs else groups) for pod in group]
+    groups = draw(_in_gangs(groups)) if gangs else groups
+    groups = draw(_in_namespaces(groups)) if budgets else groups
+    demands = [pod for group in groups for pod in group]
     return Problem(
         tuple(draw(st.permutations(demands))),
         tuple(
@@ -220,4 +256,5 @@ def crowds(draw: st.DrawFn, *, gangs: bool = False) -> Problem:
         tuple(builder.counters),
         Usage(frozenset(builder.held), dict.fromkeys(builder.consumed, 1), builder.consumed),
         KeyedEligibility(kinds, builder.keys, CHARGES),
+        budgets=draw(_budgets()) if budgets else (),
     )

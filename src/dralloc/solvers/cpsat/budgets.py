@@ -19,14 +19,14 @@ from dralloc.budget import Budget
 from dralloc.errors import ModelError
 from dralloc.problem import Problem
 from dralloc.solution import Placement
+from dralloc.solvers.cpsat.classes.count_model import CountModel
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective
-from dralloc.solvers.cpsat.rows import Term, add_at_most
+from dralloc.solvers.cpsat.rows import SAFE_SUM, Term, add_at_most
+from dralloc.solvers.cpsat.search import most_of
 from dralloc.spending import amount_used, spent
 
 __all__ = ["add_caps", "fairness", "within_caps"]
-
-_SAFE = 3 * 2**61
 
 
 def add_caps(model: Model) -> None:
@@ -52,13 +52,15 @@ def _uses(model: Model, budget: Budget) -> Iterator[Term]:
 
 def fairness(problem: Problem) -> tuple[Objective, ...]:
     """One tier for each namespace that shares fairly, the poorest first."""
-    number = len(_sharing(problem))
+    number = len(_sharing(problem.budgets))
     return tuple(
         Objective(
             name=f"fairness-{poorest}",
             cost=partial(_cost, poorest),
             floor=_nothing,
             terms=partial(_terms, poorest),
+            counted=partial(_counted, poorest),
+            count=partial(_count, poorest),
             worth=partial(_worth, poorest),
         )
         for poorest in range(1, number + 1)
@@ -69,13 +71,13 @@ def _nothing(_: DemandSubset, __: Sequence[Placement]) -> int:
     return 0
 
 
-def _sharing(problem: Problem) -> list[Budget]:
-    return [budget for budget in problem.budgets if budget.fair]
+def _sharing(budgets: Sequence[Budget]) -> list[Budget]:
+    return [budget for budget in budgets if budget.fair]
 
 
 def _final(problem: Problem, placements: Sequence[Placement]) -> list[int]:
     """What each namespace uses in the end, the poorest first."""
-    sharing = _sharing(problem)
+    sharing = _sharing(problem.budgets)
     used = spent(problem, placements, sharing[0].resource)
     return sorted(budget.used + used.get(budget.namespace, 0) for budget in sharing)
 
@@ -86,27 +88,51 @@ def _worth(poorest: int, problem: Problem, placements: Sequence[Placement]) -> i
 
 def _cost(poorest: int, subset: DemandSubset, placements: Sequence[Placement]) -> int:
     """How far the poorest are from the total. All demands that share are in one part."""
-    total = _sharing(subset.problem)[0].total
-    return sum(max(0, total - use) for use in _final(subset.problem, placements)[:poorest])
+    return _distance(poorest, _sharing(subset.problem.budgets), _final(subset.problem, placements))
+
+
+def _count(poorest: int, counts: CountModel, values: Sequence[int]) -> int:
+    """The same, of an answer over classes."""
+    sharing = _sharing(counts.budgets)
+    uses = (sum(amount * values[variable.index] for variable, amount in counts.uses(budget)) for budget in sharing)
+    return _distance(poorest, sharing, sorted(budget.used + use for budget, use in zip(sharing, uses, strict=True)))
+
+
+def _distance(poorest: int, sharing: Sequence[Budget], final: Sequence[int]) -> int:
+    return sum(max(0, sharing[0].total - use) for use in final[:poorest])
 
 
 def _terms(poorest: int, model: Model) -> list[Term]:
-    sharing = _sharing(model.problem)
-    uses = [list(_uses(model, budget)) for budget in sharing]
+    sharing = _sharing(model.problem.budgets)
+    return _leximin(poorest, model.cp, sharing, [list(_uses(model, budget)) for budget in sharing])
+
+
+def _counted(poorest: int, counts: CountModel) -> list[Term]:
+    sharing = _sharing(counts.budgets)
+    return _leximin(poorest, counts.cp, sharing, [list(counts.uses(budget)) for budget in sharing])
+
+
+def _leximin(
+    poorest: int, cp: cp_model.CpModel, sharing: Sequence[Budget], uses: Sequence[Sequence[Term]]
+) -> list[Term]:
+    """See the module; with what each namespace uses beside what it holds already."""
     gaps = [max(0, budget.total - budget.used) for budget in sharing]
     unit = gcd(*gaps, *(amount for terms in uses for _, amount in terms)) or 1
-    if sum(gaps) + sum(amount for terms in uses for _, amount in terms) > unit * _SAFE:
+    if sum(gaps) + sum(map(most_of, uses)) > unit * SAFE_SUM:
         raise ModelError(f"--fair {sharing[0].resource}: amounts do not fit the solver's int64")
     top = max(gaps) // unit
-    level = model.cp.new_int_var(0, top, "level")
+    level = cp.new_int_var(0, top, "level")
     found: list[Term] = [(level, poorest * unit)]
     for budget, terms, gap in zip(sharing, uses, gaps, strict=True):
-        short = model.cp.new_int_var(0, top, f"short {budget.namespace}")
-        literals = [literal for literal, _ in terms]
-        use = cp_model.LinearExpr.weighted_sum(literals, [amount // unit for _, amount in terms])
-        model.cp.add(short + level + use >= gap // unit)
+        short = cp.new_int_var(0, top, f"short {budget.namespace}")
+        use = cp_model.LinearExpr.weighted_sum(*_columns(terms, unit))
+        cp.add(short + level + use >= gap // unit)
         found.append((short, unit))
     return found
+
+
+def _columns(terms: Sequence[Term], unit: int) -> tuple[list[cp_model.IntVar], list[int]]:
+    return [variable for variable, _ in terms], [amount // unit for _, amount in terms]
 
 
 def within_caps(problem: Problem, placements: Sequence[Placement]) -> list[Placement]:

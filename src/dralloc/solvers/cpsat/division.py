@@ -5,6 +5,7 @@ class serve the same requirements. A component is left to the per-device model i
 
 - it shares a device or a counter with a demand that classes cannot express (see `DemandClasses`), or
 - generations of a pool disagree about one of its devices, or sums do not decide what can be in use beside it, or
+- namespaces have budgets of what its requirements use, and that depends on which devices serve them, or
 - it has bins with more patterns than can be listed, and a packing instance cannot express it (see
   `dralloc.solvers.cpsat.packing.instance`).
 """
@@ -22,6 +23,8 @@ from dralloc.solvers.cpsat.candidates import CandidateSurvey
 from dralloc.solvers.cpsat.classes.arcflow import as_flow_source, flow_supplies
 from dralloc.solvers.cpsat.classes.bin_keys import BinClassifier
 from dralloc.solvers.cpsat.classes.bins import Bins, find_bins
+from dralloc.solvers.cpsat.classes.budgeted import BudgetedAmounts, budgeted_amounts
+from dralloc.solvers.cpsat.classes.count_model import Counted
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, DemandClasses, classify_demands
 from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
 from dralloc.solvers.cpsat.classes.patterns import maximal_patterns
@@ -32,23 +35,10 @@ from dralloc.solvers.cpsat.components import touched
 from dralloc.solvers.cpsat.packing.instance import PackingInstance, as_packing_instance
 from dralloc.solvers.cpsat.stopping import Stop
 
-__all__ = ["Counted", "Division", "divide"]
+__all__ = ["Division", "divide"]
 
 _MOST_SIZES: Final = 8
 """With more sizes of one capacity a flow is smaller than patterns."""
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """A component over classes."""
-
-    classes: tuple[DemandClass, ...]
-    supplies: tuple[Supply, ...]
-
-    @property
-    def demands(self) -> list[int]:
-        """All demands, in order."""
-        return sorted(member for each in self.classes for member in each.members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +95,24 @@ def divide(
         id(each): StateSpace(each, usable.profiles, tuple(classifier.regions)) for each in classifier.classes.values()
     }
     unfit = {id(class_of[bin_]) for bin_ in _unfit(problem, usable, bins, survey(demand_classes.unclassified))}
+    amounts = budgeted_amounts(problem, demand_classes, usable) if problem.budgets else {}
     counted: list[Counted] = []
     packed: list[PackingInstance] = []
     left = [*demand_classes.unclassified]
     for component in stop.each(_components(demand_classes, list(spaces.values()))):
         found = None
         if not any(id(space.bin_class) in unfit for space in component.spaces):
-            found = component.formulate(demand_classes, options.thresholds)
+            found = component.formulate(demand_classes, options.thresholds, amounts)
         if found is None:
             left += [member for each in component.classes for member in each.members]
         elif isinstance(found, Counted):
             counted.append(found)
         else:
             packed.append(found)
+    if any(problem.demands[demand].key.namespace in demand_classes.with_budgets for demand in left):
+        # What a budget is about is decided at once.
+        left += [demand for each in counted if each.has_budgets for demand in each.demands]
+        counted = [each for each in counted if not each.has_budgets]
     return Division(tuple(counted), tuple(packed), tuple(sorted(left)), tuple(usable.warnings))
 
 
@@ -146,8 +141,13 @@ class _ClassComponent:
     classes: tuple[DemandClass, ...]
     spaces: tuple[StateSpace, ...]
 
-    def formulate(self, demand_classes: DemandClasses, thresholds: Thresholds) -> Counted | PackingInstance | None:
+    def formulate(
+        self, demand_classes: DemandClasses, thresholds: Thresholds, amounts: BudgetedAmounts
+    ) -> Counted | PackingInstance | None:
         """The smallest formulation; None if there is none."""
+        budgeted = {mode.requirement for each in self.classes if each.namespace for mode in each.modes}
+        if not all(known.keys() >= budgeted for known in amounts.values()):
+            return None
         supplied: dict[int, int] = defaultdict(int)
         for each in self.classes:
             for mode in each.modes:
@@ -168,11 +168,11 @@ class _ClassComponent:
             else:
                 few = thresholds.listed_amounts
                 return as_packing_instance(self.classes, self.spaces, demand_classes.requirements, few)
-        return Counted(self.classes, (*supplies, *flow_supplies(sources)))
+        return Counted(self.classes, (*supplies, *flow_supplies(sources)), amounts)
 
 
 def _components(demand_classes: DemandClasses, spaces: Sequence[StateSpace]) -> list[_ClassComponent]:
-    """Demand classes with the bins that can serve them, and gangs with each other.
+    """Demand classes with the bins that can serve them; gangs, and all that budgets are about, with each other.
 
     Modes and classes that nothing can serve are left out, and gangs with members of such classes.
     """
@@ -193,10 +193,11 @@ def _components(demand_classes: DemandClasses, spaces: Sequence[StateSpace]) -> 
     for each in kept:
         for mode in each.modes:
             sets.unite(each.modes[0].requirement, mode.requirement)
-    first: dict[int, int] = {}
+    first: dict[Hashable, int] = {}
     for each in kept:
-        if each.gang:
-            sets.unite(first.setdefault(each.gang.gangs, each.modes[0].requirement), each.modes[0].requirement)
+        for link in (each.gang and ("gang", each.gang.gangs), each.namespace and "budgets"):
+            if link:
+                sets.unite(first.setdefault(link, each.modes[0].requirement), each.modes[0].requirement)
     classes: dict[int, list[DemandClass]] = defaultdict(list)
     for each in kept:
         classes[sets.find(each.modes[0].requirement)].append(each)

@@ -14,6 +14,7 @@ from dralloc.problem import Problem
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat import goals
 from dralloc.solvers.cpsat.candidates import CandidateSite, ServingChoice
+from dralloc.solvers.cpsat.classes.count_model import CountModel
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Term
 
@@ -47,9 +48,13 @@ class Objective:
     floor
         What any answer costs that is as good as the given one in the tiers before, known without solving.
     terms
-        The cost in the variables of the model, to which auxiliary variables may be added.
+        The cost in the variables of the per-device model, to which auxiliary variables may be added.
     total
         How costs of independent parts combine.
+    counted
+        The cost in the variables of the model over classes; None if that cannot express it.
+    count
+        What an answer over classes costs, by the values of all variables; the sum of its terms if None.
     worth
         What is shown in place of the cost, where more is better: the cost goes up by as much as this goes down.
     """
@@ -59,6 +64,8 @@ class Objective:
     floor: Callable[[DemandSubset, Sequence[Placement]], int]
     terms: Callable[[Model], list[Term]]
     total: Callable[[Iterable[int]], int] = sum
+    counted: Callable[[CountModel], list[Term]] | None = None
+    count: Callable[[CountModel, Sequence[int]], int] | None = None
     worth: Callable[[Problem, Sequence[Placement]], int] | None = None
 
 
@@ -146,8 +153,8 @@ def _largest(costs: Iterable[int]) -> int:
     return max(costs, default=0)
 
 
-_WEIGHT = Objective("weight", _missed_weight, _nothing, _weight_terms)
-_ALTERNATIVES = Objective("alternatives", _rank, _least_rank, _rank_terms)
+_WEIGHT = Objective("weight", _missed_weight, _nothing, _weight_terms, counted=CountModel.missed_weight)
+_ALTERNATIVES = Objective("alternatives", _rank, _least_rank, _rank_terms, counted=CountModel.ranks)
 _GOALS = {
     Goal.FEWEST_NODES: Objective(Goal.FEWEST_NODES.value, _nodes, _any, goals.node_terms),
     Goal.FEWEST_DEVICES: Objective(Goal.FEWEST_DEVICES.value, _opened, _nothing, goals.slot_terms),

@@ -116,8 +116,9 @@ def _sent(excerpts: Excerpts, component: Solvable, options: Options) -> tuple[Ex
     excerpt = excerpts.of_demands(subset.demands)
     inside, hint = DemandSubset(excerpt.problem, range(len(excerpt.demands))), excerpt.inward(component.placements)
     if isinstance(component, CountedComponent):
-        classes = [replace(each, members=excerpt.places(each.members)) for each in component.classes]
-        return excerpt, CountedComponent(inside, component.tiers, classes, component.supplies, hint)
+        counted = component.counted
+        classes = [replace(each, members=excerpt.places(each.members)) for each in counted.classes]
+        return excerpt, CountedComponent(inside, component.tiers, replace(counted, classes=classes), hint)
     assert isinstance(component, PackedComponent)
     instance = component.instance
     classes = [replace(each, members=excerpt.places(each.members)) for each in instance.classes]

@@ -151,7 +151,8 @@ class _Solve:
 
     def _work(self) -> None:
         """Here, or in other processes if there is something for more than one."""
-        if is_elsewhere(backend_named(self.options.backend), self.options.jobs):
+        # What namespaces use is not known to an excerpt.
+        if not self.stage.problem.budgets and is_elsewhere(backend_named(self.options.backend), self.options.jobs):
             levels = range(self.stage.levels)
             todo = [
                 place
@@ -188,7 +189,7 @@ class _Solve:
         placed = {placement.demand: placement for answer in self.answers for placement in answer.placements}
         demands: Sequence[int] = sorted(demand for answer in self.answers for demand in answer.subset.demands)
         try:
-            if not (self.options.per_device or stage.goal is not Goal.NONE or stage.problem.budgets):
+            if not (self.options.per_device or stage.goal is not Goal.NONE):
                 with phase(self.timings, "classes"):
                     demands = self._split_by_class(stage, placed)
             with phase(self.timings, "survey"):
@@ -204,7 +205,7 @@ class _Solve:
         self.warnings += division.warnings
         for counted in division.counted:
             subset, hint = _subset(problem, counted.demands, placed)
-            self.components.append(CountedComponent(subset, stage.tiers, counted.classes, counted.supplies, hint))
+            self.components.append(CountedComponent(subset, stage.tiers, counted, hint))
         for instance in division.packed:
             subset, hint = _subset(problem, instance.demands, placed)
             self.components.append(PackedComponent(subset, stage.tiers, instance, hint, self.options))

@@ -33,8 +33,8 @@ def test_classes_are_as_good_as_devices(problem: Problem) -> None:
 
 
 @THOROUGH
-@given(crowds(gangs=True))
-def test_gangs_are_counted_as_well(problem: Problem) -> None:
+@given(crowds(gangs=True) | crowds(budgets=True) | crowds(gangs=True, budgets=True))
+def test_gangs_and_budgets_are_counted_as_well(problem: Problem) -> None:
     counted = answer(problem, per_device=False)
     one_by_one = answer(problem, per_device=True)
     assert [tier.value for tier in counted.tiers] == [tier.value for tier in one_by_one.tiers]

@@ -44,6 +44,7 @@ class BestOfClasses:
         self._least_rank = sum(each.modes[0].rank * len(each.members) for each in classes)
         self._names: Names | None = None
         self.placements = tuple(placements)
+        self._ranks = next(place for place, tier in enumerate(tiers) if tier.name == "alternatives")
         self._raise_bound(0, 0)
 
     @property
@@ -77,4 +78,4 @@ class BestOfClasses:
         """No answer costs less in a tier; and with everything placed, each demand has at least its best mode's rank."""
         self.bounds[level] = max(self.bounds[level], bound)
         if self._costs[0] == 0:
-            self.bounds[1] = max(self.bounds[1], self._least_rank)
+            self.bounds[self._ranks] = max(self.bounds[self._ranks], self._least_rank)

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.best import BestOfClasses
-from dralloc.solvers.cpsat.classes.count_model import CountModel
-from dralloc.solvers.cpsat.classes.demand_classes import DemandClass
-from dralloc.solvers.cpsat.classes.supply import Supply
+from dralloc.solvers.cpsat.classes.count_model import Counted, CountModel
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective
 from dralloc.solvers.cpsat.options import Options
-from dralloc.solvers.cpsat.search import Watch, limit_cost, minimise
+from dralloc.solvers.cpsat.rows import Term, fix_cost
+from dralloc.solvers.cpsat.search import Watch, minimise
 from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["CountedComponent"]
@@ -24,34 +23,51 @@ class CountedComponent(BestOfClasses):
     ----------
     subset, tiers, placements
         See `BestOfClasses`.
-    classes, supplies
-        What is to be placed, and what there is to serve it, both counted by classes of equals.
+    counted
+        The demand classes and the inventory.
     """
 
     def __init__(
         self,
         subset: DemandSubset,
         tiers: Sequence[Objective],
-        classes: Sequence[DemandClass],
-        supplies: Sequence[Supply],
+        counted: Counted,
         placements: Sequence[Placement],
     ) -> None:
-        super().__init__(subset, tiers, classes, placements)
-        self.classes = classes
-        self.supplies = supplies
+        super().__init__(subset, tiers, counted.classes, placements)
+        self.counted = counted
         self._counts: CountModel | None = None
         self._fixed = 0
+        self._known_terms: dict[int, Sequence[Term]] = {}
 
     def improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
         """Solve a tier with the tiers before it, which must be proven, fixed."""
-        counts = self._counts = self._counts or CountModel(self.classes, self.supplies)
-        terms = counts.missed_weight(), counts.ranks()
-        if level > self._fixed:
-            limit_cost(counts.cp, terms[0], self.cost(0))
-            self._fixed = level
-        outcome = minimise(counts.cp, terms[level], options, stop, watch)
+        counts = self._model()
+        for fixed in range(self._fixed, level):
+            fix_cost(counts.cp, self._terms(fixed), self.cost(fixed), f"tier {self.tiers[fixed].name}")
+        self._fixed = level
+        outcome = minimise(counts.cp, self._terms(level), options, stop, watch)
         self._raise_bound(level, outcome.bound)
         if outcome.values is not None:
             values = outcome.values
-            costs = [sum(factor * values[variable.index] for variable, factor in each) for each in terms]
+            costs = [self._count(each, counts, values) for each in range(len(self.tiers))]
             self._learn(costs, lambda: counts.placements(self.subset.problem, values))
+
+    def _model(self) -> CountModel:
+        if self._counts is None:
+            self._counts = CountModel(self.counted, self.subset.problem.budgets)
+        return self._counts
+
+    def _terms(self, level: int) -> Sequence[Term]:
+        """What a tier costs; auxiliary variables are added once."""
+        if level not in self._known_terms:
+            counted = self.tiers[level].counted
+            assert counted
+            self._known_terms[level] = counted(self._model())
+        return self._known_terms[level]
+
+    def _count(self, level: int, counts: CountModel, values: Sequence[int]) -> int:
+        count = self.tiers[level].count
+        if count:
+            return count(counts, values)
+        return sum(factor * values[variable.index] for variable, factor in self._terms(level))

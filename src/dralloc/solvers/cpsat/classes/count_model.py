@@ -9,30 +9,35 @@ For a class *c* of gangs *g*, with so many members in each of them::
 
     sum_m placed[c, m] = members[c] * admitted[g]
 
-and the supply in the variables of the bin classes (see `dralloc.solvers.cpsat.classes.supply`). The tiers are
-``sum weight[c] * missed[c]`` and ``sum rank[m] * placed[c, m]``. Demands of a class are interchangeable, as are bins
-of a class, so every answer has an image here, and every image can be given names again at the same cost.
+and the supply in the variables of the bin classes (see `dralloc.solvers.cpsat.classes.supply`). The first tiers
+are ``sum weight[c] * missed[c]`` and ``sum rank[m] * placed[c, m]``. A namespace with a budget uses
+``sum amount[m] * placed[c, m]`` over its classes. Demands of a class are interchangeable, as are bins of a class, so
+every answer has an image here, and every image can be given names again at the same cost.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
+from dralloc.budget import Budget
 from dralloc.errors import DrallocError
 from dralloc.problem import Problem
 from dralloc.solution import Grant, Placement
+from dralloc.solvers.cpsat.classes.budgeted import BudgetedAmounts
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, ServingMode
 from dralloc.solvers.cpsat.classes.supply import Served, Supply
-from dralloc.solvers.cpsat.rows import Term
+from dralloc.solvers.cpsat.rows import Term, fix_cost
 
-__all__ = ["CountModel", "placement"]
+__all__ = ["CountModel", "Counted", "placement"]
 
 
-class CountModel:
-    """A model of demand classes and supplies.
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A component over classes.
 
     Parameters
     ----------
@@ -40,11 +45,33 @@ class CountModel:
         The demand classes, each with the modes that have any supply.
     supplies
         What there is to serve them, by classes of equals.
+    amounts
+        What requirements use of what namespaces have budgets of.
     """
 
-    def __init__(self, classes: Sequence[DemandClass], supplies: Sequence[Supply]) -> None:
-        self.classes = classes
-        self.supplies = supplies
+    classes: Sequence[DemandClass]
+    supplies: Sequence[Supply]
+    amounts: BudgetedAmounts
+
+    @property
+    def demands(self) -> list[int]:
+        """All demands, in order."""
+        return sorted(member for each in self.classes for member in each.members)
+
+    @property
+    def has_budgets(self) -> bool:
+        """Whether it has demands of namespaces with budgets."""
+        return any(each.namespace for each in self.classes)
+
+
+class CountModel:
+    """A model of a component over classes. No namespace takes more than its budget leaves."""
+
+    def __init__(self, counted: Counted, budgets: Sequence[Budget]) -> None:
+        self.classes = classes = counted.classes
+        self.supplies = counted.supplies
+        self.amounts = counted.amounts
+        self.budgets = budgets
         self.cp = cp_model.CpModel()
         self.missed = [self.cp.new_int_var(0, len(each.members), f"missed {n}") for n, each in enumerate(classes)]
         self.placed = [
@@ -55,6 +82,10 @@ class CountModel:
             self.cp.add(cp_model.LinearExpr.sum([missed, *placed]) == len(each.members))
         self._whole_gangs()
         self._balance()
+        for budget in budgets:
+            uses = list(self.uses(budget))
+            if budget.left is not None and uses:
+                fix_cost(self.cp, uses, budget.left, f"cap {budget.namespace}={budget.resource}")
 
     def _whole_gangs(self) -> None:
         """All members of a gang are placed or none; in a class, those of the first gangs come first."""
@@ -84,6 +115,13 @@ class CountModel:
         for each, placed in zip(self.classes, self.placed, strict=True):
             for mode, variable in zip(each.modes, placed, strict=True):
                 yield each, mode, variable
+
+    def uses(self, budget: Budget) -> Iterator[Term]:
+        """What the demands of the budget's namespace use."""
+        amounts = self.amounts[budget.resource]
+        for each, mode, variable in self._modes():
+            if each.namespace == budget.namespace and amounts[mode.requirement]:
+                yield variable, amounts[mode.requirement]
 
     def missed_weight(self) -> list[Term]:
         """The cost of the first tier."""

@@ -95,12 +95,16 @@ class GangShare(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DemandClass:
-    """An equivalence class of demands, in order; those of a gang follow each other."""
+    """An equivalence class of demands, in order; those of a gang follow each other.
+
+    ``namespace``: theirs, if it has a budget.
+    """
 
     weight: int
     modes: tuple[ServingMode, ...]
     members: list[int] = field(default_factory=list)
     gang: GangShare | None = None
+    namespace: str = ""
 
 
 @dataclass(slots=True)
@@ -115,6 +119,8 @@ class DemandClasses:
         What the indices in modes and item groups stand for.
     node_sets
         The sets of nodes that requirements refer to; None for all nodes.
+    with_budgets
+        The namespaces that have a budget.
     unclassified
         Demands that the classes cannot express: claims of several demands, admin access, allocation mode ``All``,
         demands for no device, rules between pods, and gangs with such members.
@@ -124,6 +130,7 @@ class DemandClasses:
     requirements: list[Requirement] = field(default_factory=list)
     types: list[ItemType] = field(default_factory=list)
     node_sets: list[frozenset[int] | None] = field(default_factory=lambda: [None])
+    with_budgets: frozenset[str] = frozenset()
     unclassified: list[int] = field(default_factory=list)
 
 
@@ -135,13 +142,13 @@ def classify_demands(problem: Problem, stop: Stop) -> DemandClasses:
 class _DemandClassifier:
     def __init__(self, problem: Problem, stop: Stop) -> None:
         self.problem = problem
-        self.demand_classes = DemandClasses()
         self.classes: dict[Hashable, DemandClass | None] = {}
         self.requirements: dict[Requirement, int] = {}
         self.types: dict[Hashable, int] = {}
         self.request_classes: dict[Hashable, int] = {}
         self.node_sets: dict[frozenset[int], int] = {}
         self.known_tuples: dict[tuple[int, ...], int] = {}
+        self.demand_classes = DemandClasses(with_budgets=frozenset(budget.namespace for budget in problem.budgets))
         listed = Tally(claim.key for demand in problem.demands for claim in demand.claims if claim.requests)
         self.shared = {key for key, times in listed.items() if times > 1}
         gangs: dict[str, list[int]] = defaultdict(list)
@@ -179,7 +186,7 @@ class _DemandClassifier:
         """The class of demands with a key; None if no mode could ever serve them."""
         if key not in self.classes:
             modes = self._modes(demand)
-            known = DemandClass(demand.weight, modes, gang=gang) if modes or gang else None
+            known = DemandClass(demand.weight, modes, [], gang, self._namespace(demand)) if modes or gang else None
             self.classes[key] = known
             if known:
                 self.demand_classes.classes.append(known)
@@ -198,7 +205,11 @@ class _DemandClassifier:
 
     def _key(self, demand: Demand) -> Hashable:
         claims = tuple([claim_key(self.problem.eligibility, claim) for claim in demand.claims])
-        return demand.weight, self._nodes(demand), claims
+        return demand.weight, self._nodes(demand), claims, self._namespace(demand)
+
+    def _namespace(self, demand: Demand) -> str:
+        namespace = demand.key.namespace
+        return namespace if namespace in self.demand_classes.with_budgets else ""
 
     def _request_class(self, spec: Alternative) -> int:
         return self.request_classes.setdefault(

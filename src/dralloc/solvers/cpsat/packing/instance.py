@@ -110,15 +110,15 @@ def as_packing_instance(
 
     Returns
     -------
-    None if there are gangs, a requirement has attribute rules, a node of a bin does not reach all of it, a unit has too
-    many states, or an item group of several devices could get one shared device several times.
+    None if there are gangs or budgets, a requirement has attribute rules, a node of a bin does not reach all of it, a
+    unit has too many states, or an item group of several devices could get one shared device several times.
     """
     options = [
         AssignmentOption(number, mode, requirements[mode.requirement], _items(requirements[mode.requirement]))
         for number, each in enumerate(classes)
         for mode in each.modes
     ]
-    if any(option.requirement.rules for option in options) or any(each.gang for each in classes):
+    if any(option.requirement.rules for option in options) or any(each.gang or each.namespace for each in classes):
         return None
     wanted: Tally[int] = Tally()
     for option in options:

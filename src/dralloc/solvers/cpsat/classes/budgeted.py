@@ -1,0 +1,51 @@
+"""What requirements use of counters and capacities that namespaces have budgets of."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from dralloc.problem import Problem
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses, Requirement
+from dralloc.solvers.cpsat.classes.usable import UsableDevices
+from dralloc.spending import amount_used
+
+__all__ = ["BudgetedAmounts", "budgeted_amounts"]
+
+BudgetedAmounts = Mapping[str, Mapping[int, int]]
+"""By resource and requirement: what one serving uses, in nanos. A requirement is left out if that depends on which
+devices serve it."""
+
+
+def budgeted_amounts(problem: Problem, demand_classes: DemandClasses, usable: UsableDevices) -> BudgetedAmounts:
+    """What each requirement uses of each resource that a budget is about (see `dralloc.spending`)."""
+    resources = sorted({budget.resource for budget in problem.budgets})
+    used = {resource: _by_type(problem, usable, resource) for resource in resources}
+    return {resource: dict(_by_requirement(demand_classes, amounts)) for resource, amounts in used.items()}
+
+
+def _by_type(problem: Problem, usable: UsableDevices, resource: str) -> Mapping[int, set[int]]:
+    """By item type: the amounts that one item uses on the devices that can be it."""
+    names = [counter.id.counter for counter in problem.counters]
+    found: dict[int, set[int]] = defaultdict(set)
+    seen = set()
+    for device in usable.order:
+        view, profile = problem.devices[device], usable.profile_of[device]
+        consumed = tuple([(names[counter], amount) for counter, amount in view.consumes])
+        capacity = view.capacity.get(resource)
+        key = profile, view.shareable, capacity and capacity.total, consumed
+        if key not in seen:
+            seen.add(key)
+            for type_, charge in usable.profiles[profile]:
+                found[type_].add(amount_used(resource, view, charge, problem.counters))
+    return found
+
+
+def _by_requirement(demand_classes: DemandClasses, amounts: Mapping[int, set[int]]) -> Iterator[tuple[int, int]]:
+    for number, requirement in enumerate(demand_classes.requirements):
+        if all(len(amounts.get(group.type, ())) <= 1 for group in requirement.item_groups):
+            yield number, _total(requirement, amounts)
+
+
+def _total(requirement: Requirement, amounts: Mapping[int, set[int]]) -> int:
+    return sum(group.number * sum(amounts.get(group.type, ())) for group in requirement.item_groups)
