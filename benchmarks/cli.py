@@ -16,11 +16,10 @@ from benchmarks.headroom import measure_headroom
 from benchmarks.measure import Measurement, measure, middle
 from benchmarks.openb.command import openb_command
 from benchmarks.registry import WORKLOADS
-from dralloc.choices import Mode
+from dralloc.choices import Choices, Mode
 from dralloc.cli.console import Session
 from dralloc.cli.guard import Commands
 from dralloc.report import Line, Part, Table
-from dralloc.solvers.cpsat import Options
 
 __all__ = ["app"]
 
@@ -65,9 +64,9 @@ def run_command(  # noqa: PLR0913 - one parameter per option
     workload = WORKLOADS.get(name)
     if workload is None:
         raise typer.BadParameter(f"there is no workload {name!r}; see list")
-    options = Options(time_limit=time_limit, seed=seed, workers=workers) if optimal else None
+    choices = Choices(time_limit=time_limit, seed=seed, workers=workers) if optimal else None
     count = workload.size if size is None else size
-    found = middle(measure(workload, count, seed, directory=directory, options=options) for _ in range(repeat))
+    found = middle(measure(workload, count, seed, directory=directory, choices=choices) for _ in range(repeat))
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
     else:

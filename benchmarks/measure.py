@@ -15,13 +15,14 @@ from benchmarks.export import export
 from benchmarks.registry import Workload
 from dralloc.api import to_wire
 from dralloc.check import check
+from dralloc.choices import Choices
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.garbage import without_garbage_collection
 from dralloc.load import load
 from dralloc.problem import Problem
 from dralloc.save import save
 from dralloc.solution import Solution
-from dralloc.solvers.cpsat import Options, solve
+from dralloc.solvers.cpsat import solve, within_caps
 from dralloc.solvers.first_fit import first_fit
 from dralloc.timing import phase
 from dralloc.write import allocated_claims
@@ -41,6 +42,15 @@ class FirstFit:
 
 
 @dataclass(frozen=True, slots=True)
+class TierFigures:
+    """A tier of the objective: its value, and what nobody can do better."""
+
+    name: str
+    value: int
+    bound: int
+
+
+@dataclass(frozen=True, slots=True)
 class Optimal:
     """What the optimal mode found. The objective and its bound are those of the first tier."""
 
@@ -49,6 +59,7 @@ class Optimal:
     objective: int
     bound: int | None
     gap: float | None
+    tiers: tuple[TierFigures, ...]
 
 
 @dataclass(frozen=True)
@@ -74,11 +85,11 @@ class _Run:
 
     timings: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
 
-    def compile(self, directory: Path) -> CompiledCluster:
+    def compile(self, directory: Path, choices: Choices) -> CompiledCluster:
         with phase(self.timings, "load"):
             cluster = load(directory)
         with phase(self.timings, "inventory"):
-            compiled = compile_cluster(cluster)
+            compiled = compile_cluster(cluster, choices)
             assert compiled.whole
         with phase(self.timings, "match"):
             match(compiled.whole)
@@ -88,12 +99,14 @@ class _Run:
         with phase(self.timings, "first fit"):
             solution = first_fit(problem)
         with phase(self.timings, "check"):
-            check(problem, solution)
+            # First fit does not look at budgets.
+            check(replace(problem, budgets=()), solution)
         return solution
 
-    def optimal(self, problem: Problem, hint: Solution, options: Options) -> Solution:
+    def optimal(self, problem: Problem, hint: Solution, options: Choices) -> Solution:
         with phase(self.timings, "optimal"):
-            solution = solve(problem, options, hint=hint)
+            allowed = replace(hint, placements=tuple(within_caps(problem, hint.placements)))
+            solution = solve(problem, options, hint=allowed)
         # The solver counts what it needs for classes itself.
         self.timings["classes"] += solution.timings.get("classes", 0.0)
         self.timings["optimal"] -= solution.timings.get("classes", 0.0)
@@ -125,7 +138,7 @@ def match(problem: Problem) -> None:
 
 @without_garbage_collection()
 def measure(
-    workload: Workload, size: int, seed: int, *, directory: Path | None = None, options: Options | None = None
+    workload: Workload, size: int, seed: int, *, directory: Path | None = None, choices: Choices | None = None
 ) -> Measurement:
     """Generate a workload, solve it and measure.
 
@@ -133,16 +146,17 @@ def measure(
     ----------
     directory
         Where to leave the generated objects; by default nowhere.
-    options
-        For the optimal mode; None leaves it out.
+    choices
+        For the optimal mode, beside those of the workload; None leaves it out.
     """
     with TemporaryDirectory() as room:
         objects = directory or Path(room) / "objects"
         export(workload.objects(size, seed), objects)
         run = _Run()
-        compiled = run.compile(objects)
+        made = Choices.of(choices, workload.words(size))
+        compiled = run.compile(objects, made)
         first = run.first_fit(compiled.whole)
-        best = None if options is None else run.optimal(compiled.whole, first, options)
+        best = None if choices is None else run.optimal(compiled.whole, first, made)
         run.write(compiled, compiled.of_devices(best or first), Path(room))
     return Measurement(
         workload=workload.name,
@@ -169,6 +183,7 @@ def describe_optimal(problem: Problem, solution: Solution) -> Optimal:
         objective=sum(problem.demands[placement.demand].weight for placement in solution.placements),
         bound=solution.tiers[0].bound if solution.tiers else None,
         gap=max((tier.gap for tier in solution.tiers), default=None),
+        tiers=tuple(TierFigures(tier.name, tier.value, tier.bound) for tier in solution.tiers),
     )
 
 

@@ -66,10 +66,11 @@ def _uuid(random: Random) -> str:
     return str(UUID(int=random.getrandbits(128)))
 
 
-def gpu_node(name: str, gpus: int, random: Random, model: str = "H100") -> Iterator[Json]:
+def gpu_node(name: str, gpus: int, random: Random, model: str = "H100", memory: str = "") -> Iterator[Json]:
     """A node with plain GPUs ``gpu-0``, ``gpu-1``, ..., each with an identity of its own."""
+    capacity = {"capacity": amounts(memory=memory)} if memory else {}
     devices = [
-        device(f"gpu-{index}", {"type": "gpu", "model": model, "index": index, "uuid": _uuid(random)})
+        device(f"gpu-{index}", {"type": "gpu", "model": model, "index": index, "uuid": _uuid(random)}, **capacity)
         for index in range(gpus)
     ]
     yield node(name)

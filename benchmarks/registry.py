@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from benchmarks.objects import Json
+from dralloc.choices import NodelessWords
 
 __all__ = ["WORKLOADS", "Workload", "register"]
 
@@ -32,6 +33,8 @@ class Workload:
         The usual size.
     generate
         Yields the objects for a size and a source of randomness.
+    words
+        What is chosen (see `dralloc.Choices`), by the size.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Workload:
     unit: str
     size: int
     generate: Callable[[int, Random], Objects]
+    words: Callable[[int], NodelessWords] = lambda _: {}
 
     def objects(self, size: int, seed: int) -> Objects:
         """The objects of a size, always the same for a seed."""
@@ -50,14 +54,20 @@ WORKLOADS: dict[str, Workload] = {}
 
 
 def register(
-    name: str, summary: str, *, size: int, unit: str = "nodes", **fixed: Any
+    name: str,
+    summary: str,
+    *,
+    size: int,
+    unit: str = "nodes",
+    words: Callable[[int], NodelessWords] = lambda _: {},
+    **fixed: Any,
 ) -> Callable[[Generator], Generator]:
     """Enter a generator into the registry; several times with different ``fixed`` arguments are fine."""
 
     def enter(generate: Generator) -> Generator:
         if name in WORKLOADS:
             raise ValueError(f"there are two workloads {name}")
-        WORKLOADS[name] = Workload(name, summary, unit, size, partial(generate, **fixed))
+        WORKLOADS[name] = Workload(name, summary, unit, size, partial(generate, **fixed), words)
         return generate
 
     return enter

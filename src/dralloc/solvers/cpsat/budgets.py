@@ -9,7 +9,8 @@ maximises the sum of the *i* smallest uses, as the smallest sum of the *i* large
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
 from functools import partial
 from math import gcd
 
@@ -20,6 +21,7 @@ from dralloc.errors import ModelError
 from dralloc.problem import Problem
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.count_model import CountModel
+from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective
 from dralloc.solvers.cpsat.rows import SAFE_SUM, Term, add_at_most
@@ -153,12 +155,13 @@ def within_caps(problem: Problem, placements: Sequence[Placement]) -> list[Place
 
 def _together(problem: Problem, placements: Sequence[Placement]) -> list[list[Placement]]:
     """Placements that are only kept together: those of a gang, and those with a claim in common."""
-    groups: list[tuple[set[object], list[Placement]]] = []
-    for placement in placements:
+    sets = DisjointSets(len(placements))
+    first: dict[Hashable, int] = {}
+    for number, placement in enumerate(placements):
         demand = problem.demands[placement.demand]
-        keys: set[object] = {claim.key for claim in demand.claims} | ({demand.gang} - {""})
-        touching = [group for group in groups if group[0] & keys]
-        groups = [group for group in groups if not group[0] & keys]
-        members = [one for _, old in touching for one in old]
-        groups.append((keys.union(*(old for old, _ in touching)), [*members, placement]))
-    return [members for _, members in groups]
+        for key in (*(claim.key for claim in demand.claims), *([demand.gang] if demand.gang else [])):
+            sets.unite(first.setdefault(key, number), number)
+    groups: dict[int, list[Placement]] = defaultdict(list)
+    for number, placement in enumerate(placements):
+        groups[sets.find(number)].append(placement)
+    return list(groups.values())
