@@ -35,7 +35,7 @@ def test_every_workload_runs_at_a_small_size(name: str) -> None:
     # First fit does not look at caps.
     least = 0 if "caps" in WORKLOADS[name].words(3) else found["first_fit"]["placed"]
     assert least <= found["optimal"]["placed"] <= found["first_fit"]["total"]
-    assert [tier["name"] for tier in found["optimal"]["tiers"]][0] == "weight"
+    assert found["optimal"]["tiers"][0]["name"] == "weight"
     assert found["optimal"]["objective"] <= found["optimal"]["bound"]
 
 
