@@ -41,7 +41,7 @@ NOT_A_NAME: Final = {
 }
 """What no module, class and function of a module is called in which rooms: words with an ordinary meaning elsewhere."""
 
-REMAINING: Final = frozenset(_words("class:_Member class:_Order"))
+REMAINING: Final[frozenset[str]] = frozenset()
 """What is still to be renamed."""
 
 

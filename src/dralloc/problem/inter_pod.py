@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["Affinity", "AntiAffinity", "DomainLedger", "InterPodRule", "Role", "Spread"]
+__all__ = ["Affinity", "AntiAffinity", "DomainLedger", "Domains", "InterPodRule", "Role", "Spread"]
 
 Domains = Mapping[str, str]
 """The domain of each node by the node's name; a node that is not in it has none."""
