@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from dralloc.snapshot import Refused
-from simulated_rules import KINDS, Kind, check_change, check_object
+from simulated_rules import KINDS, Kind, check_change, check_object, invalid
 from wire import Json
 
 Place = tuple[str, str, str]
@@ -180,15 +180,14 @@ class Simulated:
         if request.kind.status:
             new.pop("status", None)
         check_object(new)
-        if not request.query.get("dryRun"):
-            self._store(place, new, "ADDED")
-        return new
+        return new if request.query.get("dryRun") else self._store(place, new, "ADDED")
 
     def _update(self, request: Request, old: Json, new: Json) -> Json:
         given, known = new.get("metadata", {}), old["metadata"]
-        for field_ in ("uid", "resourceVersion"):
-            if given.get(field_, known[field_]) != known[field_]:
-                raise Refused(409, f'{request.kind.plural} "{request.name}": the object has been modified ({field_})')
+        if given.get("uid", known["uid"]) != known["uid"]:
+            raise invalid(old, "metadata.uid: field is immutable")
+        if given.get("resourceVersion", known["resourceVersion"]) != known["resourceVersion"]:
+            raise Refused(409, f'{request.kind.plural} "{request.name}": the object has been modified')
         if request.sub == "status":
             new = {**old, "status": new.get("status", {})}
         elif request.kind.status and "status" in old:

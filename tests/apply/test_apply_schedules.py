@@ -100,7 +100,11 @@ class Schedules(RuleBasedStateMachine):
 
 TestSchedules = Schedules.TestCase
 TestSchedules.settings = settings(
-    max_examples=SCHEDULES, stateful_step_count=4, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=SCHEDULES,
+    stateful_step_count=4,
+    deadline=None,
+    derandomize="DRALLOC_APPLY_SCHEDULES" not in os.environ,
+    suppress_health_check=list(HealthCheck),
 )
 
 
