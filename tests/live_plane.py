@@ -80,13 +80,17 @@ class LivePlane:
             for one in sorted(every, key=lambda one: ORDER.index(one["kind"])):
                 _made(objects, _fit(one))
 
-    def wipe(self) -> None:
-        """Delete what tests made."""
+    def wipe(self, kinds: Iterable[str] = ()) -> None:
+        """Delete what tests made, of some kinds or all."""
+        wanted = [KINDS[kind] for kind in kinds or reversed(KINDS) if kind not in KEPT]
         with self.objects() as (_, objects):
-            for kind in reversed(KINDS.values()):
-                if kind in objects.versions and kind.kind not in KEPT:
-                    for one in objects.listed(kind)["items"]:
+            for kind in wanted:
+                while kind in objects.versions and (left := objects.listed(kind)["items"]):
+                    made = [one for one in left if not one["metadata"]["name"].startswith("system-")]
+                    for one in made:
                         _deleted(objects, kind, one)
+                    if not made:
+                        break
 
 
 def _is_namespaced(one: Json) -> bool:
@@ -143,8 +147,6 @@ def _made(objects: LiveObjects, one: Json) -> None:
 
 
 def _deleted(objects: LiveObjects, kind: ListedKind, one: Json) -> None:
-    if one["metadata"]["name"].startswith("system-"):
-        return
     try:
         if one["metadata"].get("finalizers"):
             objects.patch(kind, key_of(one), {"metadata": {"finalizers": None}})

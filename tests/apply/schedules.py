@@ -12,7 +12,7 @@ from apply.runs import run_on
 from dralloc.apply import ApplyRun, MemoryJournal
 from dralloc.apply.journal import JournalStep
 from dralloc.errors import ApplyError, SnapshotError
-from dralloc.snapshot import Refused, Unanswered
+from dralloc.snapshot import Refused, Unanswered, Wire
 from simulated import Simulated
 from wire import DRIVER, Json
 
@@ -27,7 +27,7 @@ class Killed(BaseException):
 class Client:
     """One process that speaks with the server. ``agenda``: what happens at which of its steps."""
 
-    server: Simulated
+    server: Wire
     agenda: Mapping[int, Callable[[], None]] = field(default_factory=dict)
     host: str = "http://simulated"
     steps: int = 0
@@ -61,6 +61,10 @@ class Journalled(MemoryJournal):
     """A journal that outlives its client; each entry is a step in which the client can be killed, before or after."""
 
     client: Client
+
+    def kill(self) -> None:
+        """Kill the process that has it now."""
+        self.client.kill()
 
     def add(self, step: JournalStep, **about: Any) -> None:
         self.client.step()

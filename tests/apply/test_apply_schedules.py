@@ -36,7 +36,7 @@ def world() -> World:
 def actions(world: World) -> dict[str, Callable[[], None]]:
     """What can happen between two steps of a run."""
     return {
-        "killed": world_kill(world),
+        "killed": world.journal.kill,
         "decide": world.scheduler.decide,
         "bind": world.scheduler.bind,
         "look": world.scheduler.look,
@@ -51,15 +51,6 @@ def actions(world: World) -> dict[str, Callable[[], None]]:
         "touch b": lambda: world.touch("b"),
         "publish": lambda: world.publish("pool-0"),
     }
-
-
-def world_kill(world: World) -> Callable[[], None]:
-    """Kills the process that runs then."""
-
-    def kill() -> None:
-        world.journal.client.kill()
-
-    return kill
 
 
 AGENDA = st.dictionaries(st.integers(0, 120), st.sampled_from(sorted(actions(world()))), max_size=6)
@@ -118,7 +109,7 @@ def test_killed_at_every_step(then: str) -> None:
     assert every > 50
     for step in range(every):
         one = world()
-        one.apply({step: world_kill(one)})
+        one.apply({step: one.journal.kill})
         unfinished = one.journal.unfinished
         one.scheduler.settle()
         if then == "resume":
@@ -135,6 +126,6 @@ def test_killed_at_every_step(then: str) -> None:
 
 def test_a_killed_client_says_nothing_more() -> None:
     one = world()
-    one.apply({3: world_kill(one)})
+    one.apply({3: one.journal.kill})
     with pytest.raises(Killed):
         one.journal.client.step()
