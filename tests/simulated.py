@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from threading import RLock
+from time import sleep
 from urllib.parse import unquote
 
 from dralloc.snapshot import Refused
 from simulated_rules import KINDS, Kind, check_change, check_object, invalid
 from wire import Json
 
+_QUIET = 0.02
+"""Seconds that a watch lasts in which nothing happens."""
 Place = tuple[str, str, str]
 """Plural, namespace, name."""
 
@@ -65,6 +69,7 @@ class Simulated:
     revision: int = 1
     compacted: int = 0
     events: list[tuple[int, str, Json]] = field(default_factory=list)
+    lock: RLock = field(default_factory=RLock)
 
     # -- what a Wire has
 
@@ -72,17 +77,23 @@ class Simulated:
         if path.rstrip("/") == "/apis" or (len(path.strip("/").split("/")) == 3 and path.startswith("/apis")):
             return self._discovered(path)
         request = self._parsed(method, path, query or {}, deepcopy(body or {}))
-        return deepcopy(self._served(request))
+        with self.lock:
+            return deepcopy(self._served(request))
 
     def stream(self, path: str, query: Mapping[str, str]) -> Iterator[Json]:
         request = self._parsed("GET", path, query, {})
         start = int(query["resourceVersion"])
         if start < self.compacted:
             raise Refused(410, "too old resource version")
-        for revision, kind, one in list(self.events):
+        with self.lock:
+            news = [event for event in self.events if event[0] > start]
+            now = str(self.revision)
+        if not news:
+            sleep(_QUIET)
+        for revision, kind, one in news:
             if revision > start and self._kind_of(one) == request.kind.kind:
                 yield {"type": kind, "object": deepcopy(one)}
-        yield {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(self.revision)}}}
+        yield {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": now}}}
 
     def renew(self) -> None:
         """Nothing is limited."""
@@ -154,13 +165,13 @@ class Simulated:
         return self._update(request, old, new)
 
     def _list(self, request: Request) -> Json:
-        label, _, value = request.query.get("labelSelector", "").partition("=")
+        label, equals, value = request.query.get("labelSelector", "").partition("=")
         items = [
             one
             for place, one in sorted(self.objects.items())
             if place[0] == request.kind.plural
             and request.namespace in ("", place[1])
-            and (not label or one["metadata"].get("labels", {}).get(label) == value)
+            and (not label or _is_labelled(one, label, value if equals else None))
         ]
         bare = [{key: part for key, part in one.items() if key not in ("kind", "apiVersion")} for one in items]
         limit, start = int(request.query.get("limit", 0)), int(request.query.get("continue", 0))
@@ -246,3 +257,9 @@ class Simulated:
     @staticmethod
     def _kind_of(one: Json) -> str:
         return str(one["kind"])
+
+
+def _is_labelled(one: Json, label: str, value: str | None) -> bool:
+    """Whether an object has a label, with a value if one is given."""
+    labels = one["metadata"].get("labels", {})
+    return label in labels and value in (None, labels[label])

@@ -67,11 +67,15 @@ class Journalled(MemoryJournal):
         self.client.kill()
 
     def add(self, step: JournalStep, **about: Any) -> None:
-        self.client.step()
+        self._step()
         if step is JournalStep.BEGIN:
             self.entries = []
         super().add(step, **about)
-        self.client.step()
+        self._step()
+
+    def _step(self) -> None:
+        with suppress(Refused, Unanswered):  # only a server refuses
+            self.client.step()
 
 
 def unanswered() -> None:

@@ -18,7 +18,7 @@ from dralloc.cluster import Cluster
 from dralloc.names import ClaimKey, PoolID
 from dralloc.snapshot import LISTED_KINDS, Json, ListedKind, LiveObjects, Refused, version_of
 
-__all__ = ["RULES", "CordonFence", "Fence", "NoFence", "TaintRuleFence", "fence_of", "without_fence"]
+__all__ = ["RULES", "CordonFence", "Fence", "NoFence", "TaintRuleFence", "fence_of", "lift_all", "without_fence"]
 
 NODES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "Node")
 RULES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "DeviceTaintRule")
@@ -174,6 +174,18 @@ def without_fence(one: Json, run: str) -> Json | None:
     spec = {key: part for key, part in one.get("spec", {}).items() if key != "unschedulable"}
     spec["taints"] = [taint for taint in spec.get("taints", ()) if taint.get("key") != CORDON_TAINT.key]
     return {**one, "spec": spec}
+
+
+def lift_all(objects: LiveObjects, prefix: str) -> int:
+    """Lift what is left of the fences of runs whose names start like this; returns how many parts there were."""
+    lifted = 0
+    for kind in (RULES, NODES):
+        for one in objects.listed(kind, FENCE)["items"] if kind in objects.versions else ():
+            run, name = _run_of(one), one["metadata"]["name"]
+            if run.startswith(prefix):
+                CordonFence(objects, run).lift(name) if kind is NODES else objects.delete(RULES, one)
+                lifted += 1
+    return lifted
 
 
 def fence_of(journal: WriteJournal, objects: LiveObjects) -> Fence:

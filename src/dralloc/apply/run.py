@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from time import sleep
 from typing import Final
 
-from dralloc.api import ResourceClaim
-from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.apply.audit import Question, broken_rules
 from dralloc.apply.executor import Executor, LeftAlone
 from dralloc.apply.fence import Fence
 from dralloc.apply.journal import JournalStep, MemoryJournal, WriteJournal
 from dralloc.apply.outcome import ApplyOutcome
+from dralloc.apply.ready import ready_units
 from dralloc.apply.selection import Selection
 from dralloc.apply.units import Aside, WriteUnit, units_of
 from dralloc.apply.view import LiveView, Source
@@ -65,6 +64,8 @@ class ApplyRun:
         Seconds to wait for claims that a controller makes of templates.
     settle
         Seconds to wait after a fence is taken and before it is lifted.
+    may_go_on
+        Asked before each unit; once it says no, the rest is left as it is.
     """
 
     objects: LiveObjects
@@ -78,6 +79,7 @@ class ApplyRun:
     wait: float = 10
     settle: float = SETTLE
     pause: Callable[[float], None] = sleep
+    may_go_on: Callable[[], bool] = lambda: True
     _reasons: dict[ClaimKey, str] = field(default_factory=dict, init=False)
     _fenced: list[str] = field(default_factory=list, init=False)
     _done: list[WriteUnit] = field(default_factory=list, init=False)
@@ -90,14 +92,15 @@ class ApplyRun:
 
     def plan(self) -> tuple[Plan, list[WriteUnit], list[Aside]]:
         """What would be written now; claims that a controller is about to make are waited for."""
-        cluster = self._view(self._look(), self.selection).cluster
+        view = self._view(self._look(), self.selection)
         waited = 0.0
-        while waited < self.wait and any(_is_awaited(claim) for key in cluster.made if (claim := cluster.claim(key))):
+        while waited < self.wait and view.awaited:
             self.pause(_PATIENCE)
             waited += _PATIENCE
-            cluster = self._view(self._look(), self.selection).cluster
-        self._plan = self.question.plan(cluster)
-        return self._plan, *units_of(self._plan)
+            view = self._view(self._look(), self.selection)
+        self._plan = self.question.plan(view.cluster)
+        units, asides = units_of(self._plan)
+        return self._plan, [*units, *ready_units(view, self.selection.gate)], asides
 
     def write(self, units: Sequence[WriteUnit]) -> ApplyOutcome:
         """Write units, and what is planned in their place where they no longer fit.
@@ -157,6 +160,8 @@ class ApplyRun:
     def _is_written(self, unit: WriteUnit, number: int, total: int) -> bool:
         self.progress("writing", number, total)
         try:
+            if not self.may_go_on():
+                raise LeftAlone(str(unit.demands[0].key), "another replica has taken over")
             self._executor.write(unit)
         except LeftAlone as why:
             self._reasons |= {one.key: str(why) for one in unit.demands}
@@ -240,8 +245,3 @@ class ApplyRun:
                 self.fence.lift(part)
         except (Refused, SnapshotError) as error:
             raise ApplyError(f"the fence is still there ({self.fence.kind}): {error}; --resume lifts it") from None
-
-
-def _is_awaited(claim: ResourceClaim) -> bool:
-    """Whether a claim that is not there will be made by a controller of its template, and not by a scheduler."""
-    return claim.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) != "true"

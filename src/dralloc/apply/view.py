@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dralloc.api import Pod
+from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.apply.fence import without_fence
 from dralloc.apply.selection import Selection, gates_of
 from dralloc.cluster import Cluster
@@ -41,6 +42,12 @@ class LiveView:
         bare = [one for each in objects if (one := without_fence(each, run)) is not None]
         gates = {key_of(one): names for one in bare if one["kind"] == "Pod" and (names := gates_of(one))}
         return cls(load_documents(selection.of(bare)), gates)
+
+    @property
+    def awaited(self) -> list[ClaimKey]:
+        """The claims that a controller is about to make of templates; those of extended resources a scheduler makes."""
+        made = (self.cluster.claim(key) for key in self.cluster.made)
+        return [one.key for one in made if one and one.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) != "true"]
 
     @cached_property
     def pods(self) -> Mapping[ClaimKey, Pod]:

@@ -66,7 +66,7 @@ class Live:
 
     @contextmanager
     def server(self) -> Iterator[ApiServer]:
-        """The cluster of the kubeconfig."""
+        """The cluster of the kubeconfig; or, in a pod without one, that of the pod."""
         from dralloc.snapshot import ReadLimits, connect
 
         with connect(self.kubeconfig, self.context, ReadLimits(seconds=self.timeout)) as server:

@@ -11,6 +11,7 @@ import typer
 import dralloc
 from dralloc.cli.allocate import allocate_command, compare_command
 from dralloc.cli.apply import apply_command
+from dralloc.cli.batch import batch_command
 from dralloc.cli.conformance import conformance_command
 from dralloc.cli.explain import explain_command
 from dralloc.cli.guard import CommandGroup, Commands
@@ -30,6 +31,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "allocate": allocate_command,
     "compare": compare_command,
     "apply": apply_command,
+    "batch": batch_command,
     "explain": explain_command,
     "report": report_command,
     "stranded": stranded_command,

@@ -5,10 +5,12 @@ Its typed models are bypassed: they drop fields that are newer than the client. 
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from dralloc.errors import SnapshotError
@@ -27,7 +29,7 @@ def connect(
     Parameters
     ----------
     kubeconfig
-        The file; by default what ``KUBECONFIG`` names, or ``~/.kube/config``.
+        The file; by default what ``KUBECONFIG`` names, or ``~/.kube/config``; in a pod the cluster that it is in.
     context
         The context in it; by default the current one.
     limits
@@ -46,7 +48,8 @@ def connect(
     except ImportError:
         raise SnapshotError("reading a cluster needs the Kubernetes client: pip install 'dralloc[cluster]'") from None
     try:
-        api = config.new_client_from_config(
+        api = _in_pod() if kubeconfig is None and context is None and _is_in_pod() else None
+        api = api or config.new_client_from_config(
             config_file=None if kubeconfig is None else str(kubeconfig), context=context, persist_config=False
         )
     except Exception as error:  # parsers, plugins for credentials and the file system have their own errors
@@ -58,6 +61,20 @@ def connect(
         # It would come with every request; `ApiServer.warnings` says it once.
         warnings.simplefilter("ignore", InsecureRequestWarning)
         yield ApiServer(Transport(api, limits), limits, verified=api.configuration.verify_ssl)
+
+
+def _is_in_pod() -> bool:
+    """Whether this runs in a pod, and nobody says which kubeconfig counts."""
+    return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and not os.environ.get("KUBECONFIG")
+
+
+def _in_pod() -> Any:
+    """The API server of the cluster in which this runs, with the token of the pod's service account."""
+    from kubernetes import client, config  # noqa: PLC0415 - takes a while, and is an extra
+
+    settings = client.Configuration()
+    config.load_incluster_config(client_configuration=settings)
+    return client.ApiClient(settings)
 
 
 class ApiServer:

@@ -1,0 +1,172 @@
+"""The queue: pods collect behind a gate, and batch after batch is planned, written and released."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Event, Thread
+from time import monotonic
+from typing import Final
+from uuid import uuid4
+
+from dralloc.apply import ApplyOutcome, ApplyRun, Fence, Question, Selection
+from dralloc.apply.executor import PODS
+from dralloc.apply.fence import lift_all
+from dralloc.apply.selection import gates_of
+from dralloc.apply.view import LiveView
+from dralloc.batch.cache import WatchCache
+from dralloc.batch.figures import Figures
+from dralloc.batch.lease import LeaderLease
+from dralloc.batch.notes import PodNotes
+from dralloc.batch.reasons import reasons_for
+from dralloc.errors import DrallocError
+from dralloc.names import ClaimKey
+from dralloc.snapshot import Json, LiveObjects, key_of
+
+__all__ = ["BatchQueue"]
+
+_PREFIX: Final = "batch-"
+"""What the runs of queues are called; only one queue works at a time, so that those of others are over."""
+_STUCK: Final = 3600.0
+"""Seconds of one batch after which the process counts as stuck."""
+
+
+@dataclass
+class BatchQueue:
+    """A replica of the queue.
+
+    Parameters
+    ----------
+    cache
+        The cluster, kept up to date.
+    question, selection
+        How batches are planned, and of which pods.
+    fence
+        What keeps others away, by the name of a run.
+    interval
+        Seconds after which pods are placed that wait, however few.
+    at_least
+        How many new pods are placed at once.
+    say
+        Is told what happens.
+    """
+
+    objects: LiveObjects
+    cache: WatchCache
+    question: Question
+    selection: Selection
+    fence: Callable[[str], Fence]
+    lease: LeaderLease
+    notes: PodNotes
+    figures: Figures
+    interval: float
+    at_least: int
+    say: Callable[[str], None]
+    settle: float = 1.0
+    clock: Callable[[], float] = monotonic
+    _tried: set[str] = field(default_factory=set, init=False)
+    _due: float | None = field(default=None, init=False)
+    _leads: bool = field(default=False, init=False)
+    _alive: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._alive = self.clock()
+
+    @property
+    def is_well(self) -> bool:
+        """Whether the loop goes round."""
+        return self.clock() - self._alive < _STUCK
+
+    def run(self, stop: Event) -> None:
+        """Work until it is stopped, whenever this replica holds the lease."""
+        keeper = Thread(target=self._keep, args=(stop,), daemon=True)
+        keeper.start()
+        try:
+            while not stop.is_set():
+                self.step()
+                self.cache.wait(min(1.0, self.interval))
+        finally:
+            keeper.join(self.lease.seconds)
+            self.lease.release()
+
+    def step(self) -> ApplyOutcome | None:
+        """Place a batch if this replica leads and one is due."""
+        self._alive = self.clock()
+        self.objects.wire.renew()
+        self.figures.lists.set(self.cache.lists)
+        waiting = self.waiting()
+        self.figures.waiting.set(len(waiting))
+        self.figures.leading.set(self.lease.held)
+        if not self.lease.held:
+            self._leads = False
+            return None
+        try:
+            if not self._leads:
+                self._take_over()
+            return self._batch(waiting) if self._is_due(waiting) else None
+        except DrallocError as error:
+            self.say(f"batch failed: {error}")
+            self.figures.batches.labels("failed").inc()
+            return None
+
+    def waiting(self) -> Mapping[ClaimKey, Json]:
+        """The pods behind the gate that nothing else holds back."""
+        gate = [self.selection.gate]
+        pods = (pod for pod in self.cache.of(PODS) if gates_of(pod) == gate)
+        return {key_of(pod): pod for pod in pods if not pod["metadata"].get("deletionTimestamp")}
+
+    def _keep(self, stop: Event) -> None:
+        """Renew the lease, also while a batch is solved."""
+        while not stop.is_set():
+            self.lease.renew()
+            stop.wait(self.lease.seconds / 3)
+
+    def _take_over(self) -> None:
+        """Lift the fences of replicas that are gone; what they wrote by halves is planned or released like the rest."""
+        lifted = lift_all(self.objects, _PREFIX)
+        self._leads = True
+        self.say(f"leading as {self.lease.identity}" + (f"; lifted {lifted} parts of old fences" if lifted else ""))
+
+    def _is_due(self, waiting: Mapping[ClaimKey, Json]) -> bool:
+        if not waiting:
+            self._due = None
+            return False
+        if self._due is None:
+            self._due = self.clock() + self.interval
+        new = sum(pod["metadata"]["uid"] not in self._tried for pod in waiting.values())
+        return new >= self.at_least or self.clock() >= self._due
+
+    def _batch(self, waiting: Mapping[ClaimKey, Json]) -> ApplyOutcome:
+        begun, name = self.clock(), f"{_PREFIX}{uuid4().hex[:12]}"
+        run = ApplyRun(
+            objects=self.objects,
+            source=self.cache.catch_up,
+            question=self.question,
+            selection=self.selection,
+            fence=self.fence(name),
+            name=name,
+            settle=self.settle,
+            may_go_on=lambda: self.lease.held,
+        )
+        _, units, _ = run.plan()
+        outcome = run.write(units)
+        self._tried |= {pod["metadata"]["uid"] for pod in waiting.values()}
+        self._due = None
+        self._tell(outcome, waiting)
+        self.figures.seconds.observe(self.clock() - begun)
+        self.say(f"{len(waiting)} waiting: {outcome.headline} ({self.clock() - begun:.1f} s)")
+        return outcome
+
+    def _tell(self, outcome: ApplyOutcome, waiting: Mapping[ClaimKey, Json]) -> None:
+        self.figures.batches.labels("broken" if outcome.findings else "done").inc()
+        self.figures.claims.inc(len(outcome.claims))
+        self.figures.findings.inc(len(outcome.findings))
+        for result, keys in (("released", outcome.released), ("aside", outcome.asides), ("unplaced", outcome.unplaced)):
+            self.figures.pods.labels(result).inc(len(keys))
+        for finding in outcome.findings:
+            self.say(f"the API server now holds what breaks a rule: {finding}")
+        known = {one.key: one.reason for one in outcome.unplaced if one.key in waiting}
+        now = self.waiting()
+        cluster = LiveView.of(self.cache.catch_up(), self.selection, "").cluster
+        reasons = reasons_for(self.question, cluster, now, known)
+        self.notes.tell(now, {**reasons, **{one.key: one.reason for one in outcome.asides}})

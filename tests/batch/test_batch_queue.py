@@ -1,0 +1,181 @@
+"""The batch queue against the simulated API server: batches, replicas, what pods are told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from apply.runs import gated
+from dralloc.apply import Question, Selection, TaintRuleFence
+from dralloc.apply.marks import FENCE
+from dralloc.apply.selection import gates_of
+from dralloc.batch import EVENTS, LEASES, BatchQueue, Figures, LeaderLease, PodNotes, WatchCache
+from dralloc.choices import Mode
+from dralloc.names import ClaimKey
+from dralloc.snapshot import ApiServer, LiveObjects, ReadLimits, served
+from simulated import Simulated
+from wire import Json, claim, device_class, gpus, node, request, resource_slice
+
+
+@dataclass
+class Clock:
+    """Time that passes when a test says so."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@contextmanager
+def queue(server: Simulated, clock: Clock, name: str = "one", at_least: int = 2) -> Iterator[BatchQueue]:
+    """A replica that places what waits after 60 seconds."""
+    versions = served(ApiServer(server, ReadLimits(), verified=True))
+    objects = LiveObjects(server, {**versions, EVENTS: "v1", LEASES: "v1"})
+    cache = WatchCache(LiveObjects(server, versions))
+    cache.start()
+    yield BatchQueue(
+        objects=objects,
+        cache=cache,
+        question=Question(Mode.FIRST_FIT),
+        selection=Selection(gated=True),
+        fence=lambda run: TaintRuleFence(objects, run),
+        lease=LeaderLease(objects, ClaimKey("system", "batch"), name, clock=clock),
+        notes=PodNotes(objects, "batch"),
+        figures=Figures(),
+        interval=60,
+        at_least=at_least,
+        say=lambda _line: None,
+        settle=0,
+        clock=clock,
+    )
+    cache.close()
+
+
+def crowd(pods: int) -> list[Json]:
+    names = [f"p{number}" for number in range(pods)]
+    claims = [claim(name, request()) for name in names]
+    return [node(), device_class(), resource_slice(gpus(3)), *claims, *(gated(name, name) for name in names)]
+
+
+def waiting(server: Simulated) -> list[str]:
+    return [one["metadata"]["name"] for one in server.of("pods") if gates_of(one)]
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_enough_pods_are_placed_at_once_and_the_others_hear_why() -> None:
+    server = Simulated()
+    server.add(*crowd(4))
+    with queue(server, Clock()) as one:
+        assert one.step() is None  # it does not lead yet
+        one.lease.renew()
+        outcome = one.step()
+        assert outcome is not None
+        assert len(outcome.released) == 3
+        assert one.step() is None  # nothing is new
+    assert waiting(server) == ["p3"]
+    condition = server.one("pods", "p3")["status"]["conditions"][0]
+    assert condition["type"] == "dralloc.dev/Placed"
+    assert condition["message"].startswith("1 nodes: ")
+    assert [event["message"] for event in server.of("events")] == [condition["message"]]
+    assert server.of("devicetaintrules") == []
+
+
+def test_few_pods_are_placed_after_the_interval() -> None:
+    server, clock = Simulated(), Clock()
+    server.add(*crowd(1))
+    with queue(server, clock) as one:
+        one.lease.renew()
+        assert one.step() is None
+        clock.now = 61
+        one.lease.renew()
+        assert one.step() is not None
+    assert waiting(server) == []
+
+
+def test_news_come_by_watches_and_nothing_is_listed_again() -> None:
+    server = Simulated()
+    server.add(*crowd(1))
+    with queue(server, Clock(), at_least=1) as one:
+        one.lease.renew()
+        one.step()
+        lists = one.cache.lists
+        server.add(claim("new", request()), gated("new", "new"))
+        until(lambda: len(one.waiting()) == 1)
+        outcome = one.step()
+        assert outcome is not None
+        assert [key.name for key in outcome.released] == ["new"]
+        assert one.cache.lists == lists
+
+
+def test_a_forgotten_place_is_listed_again() -> None:
+    server = Simulated()
+    server.add(*crowd(1))
+    with queue(server, Clock()) as one:
+        lists = one.cache.lists
+        server.add(gated("new", "p0"))
+        server.compacted = server.revision + 1
+        until(lambda: one.cache.lists > lists)
+        server.compacted = 0
+        until(lambda: len(one.waiting()) == 2)
+
+
+def test_another_replica_takes_over_and_lifts_what_is_left() -> None:
+    server, clock = Simulated(), Clock()
+    server.add(*crowd(2))
+    with queue(server, clock) as first, queue(server, clock, "two") as second:
+        assert first.lease.renew()
+        assert not second.lease.renew()
+        TaintRuleFence(first.objects, "batch-gone").take("gpu.example.com/pool-0")
+        clock.now = 16
+        assert not first.lease.held
+        assert second.lease.renew()
+        outcome = second.step()
+        assert outcome is not None
+        assert len(outcome.released) == 2
+        assert first.step() is None
+    assert server.of("devicetaintrules") == []
+    assert server.one("leases", "batch", "system")["spec"]["leaseTransitions"] == 1
+
+
+def test_a_released_lease_is_free_at_once() -> None:
+    server, clock = Simulated(), Clock()
+    with queue(server, clock) as first, queue(server, clock, "two") as second:
+        first.lease.renew()
+        first.lease.release()
+        assert second.lease.renew()
+
+
+def test_fences_of_others_stay() -> None:
+    server = Simulated()
+    server.add(*crowd(0))
+    with queue(server, Clock()) as one:
+        TaintRuleFence(one.objects, "run-of-apply").take("gpu.example.com/pool-0")
+        one.lease.renew()
+        one.step()
+    assert [rule["metadata"]["labels"][FENCE] for rule in server.of("devicetaintrules")] == ["run-of-apply"]
+
+
+def test_a_pod_whose_claims_are_allocated_is_released() -> None:
+    server = Simulated()
+    server.add(*crowd(2))
+    with queue(server, Clock(), at_least=1) as one:
+        one.lease.renew()
+        one.step()
+        pod = server.one("pods", "p0")
+        server.objects["pods", "default", "p0"] = gated("p0", "p0") | {"metadata": pod["metadata"]}
+        server.add(server.one("pods", "p0") | {"status": {"phase": "Pending"}})
+        until(lambda: len(one.waiting()) == 1)
+        one._tried.clear()
+        outcome = one.step()
+        assert outcome is not None
+        assert [key.name for key in outcome.released] == ["p0"]
+        assert outcome.claims == []
