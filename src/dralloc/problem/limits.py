@@ -31,7 +31,8 @@ class Limit(NamedTuple):
 
 def limits_of(problem: Problem) -> Iterator[Limit]:
     """Every limit that a problem has."""
-    counters = (_of_counter(problem, number) for number in range(len(problem.counters)))
+    names = dict.fromkeys((counter.id.driver, counter.id.counter) for counter in problem.counters)
+    counters = (Limit(Scarcity.COUNTER, *name) for name in names)
     capacities = (
         Limit(Scarcity.CAPACITY, device.id.driver, name)
         for device in problem.devices
@@ -53,15 +54,17 @@ def limit_behind(problem: Problem, device: Device, shortage: Shortage) -> Limit:
 def used_by_limit(ledger: ClaimLedger) -> Mapping[Limit, Mapping[ClaimKey, int]]:
     """The claims that draw on the counters, and consume the capacities, of each name, with the sums in nanos."""
     problem = ledger.problem
-    found: dict[Limit, dict[ClaimKey, int]] = {}
+    found: dict[Limit, dict[ClaimKey, int]] = {
+        limit: {} for limit in limits_of(problem) if limit.scarcity is not Scarcity.GROUPS
+    }
     for number in range(len(problem.counters)):
-        _add(found.setdefault(_of_counter(problem, number), {}), ledger.holders_of_counter(number))
-    for slot, versions in problem.versions.items():
-        devices = [problem.devices[version] for version in versions]
-        shared = (device for device in devices if device.shareable)
-        for name in dict.fromkeys(name for device in shared for name in device.capacity):
-            used = found.setdefault(Limit(Scarcity.CAPACITY, devices[0].id.driver, name), {})
-            _add(used, ledger.holders_of_capacity(slot, name))
+        holders = ledger.holders_of_counter(number)
+        if holders:
+            _add(found[_of_counter(problem, number)], holders)
+    for slot, holdings in ledger.by_slot.items():
+        driver = problem.devices[problem.versions[slot][0]].id.driver
+        for name in dict.fromkeys(name for holding in holdings for name, _ in holding.charge.capacity):
+            _add(found.setdefault(Limit(Scarcity.CAPACITY, driver, name), {}), ledger.holders_of_capacity(slot, name))
     return found
 
 
