@@ -18,7 +18,7 @@ from dralloc.solvers.cpsat.search import Watch, minimise
 from dralloc.solvers.cpsat.stopping import Stop, Stopped
 from dralloc.solvers.cpsat.symmetry import equal_demands, in_order
 
-__all__ = ["Answered", "Component", "Solvable", "improve_all", "is_next"]
+__all__ = ["Answered", "Component", "Solvable", "improve_all", "is_next", "is_proven"]
 
 
 _LEAST_SECONDS: Final = 0.01
@@ -40,9 +40,6 @@ class Solvable(Answered, Protocol):
     """Demands that are solved together; ``size`` says how much time they should get beside others."""
 
     size: int
-
-    def is_proven(self, level: int) -> bool:
-        """Whether no answer is better in this tier, given the tiers before it."""
 
     def improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
         """Solve a tier with the tiers before it, which must be proven, fixed."""
@@ -84,10 +81,6 @@ class Component:
     def cost(self, level: int) -> int:
         """What the best answer costs in a tier."""
         return self.tiers[level].cost(self.subset, self.placements)
-
-    def is_proven(self, level: int) -> bool:
-        """Whether no answer is better in this tier, given the tiers before it."""
-        return self.cost(level) == self.bounds[level]
 
     def improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
         """Solve a tier with the tiers before it, which must be proven, fixed."""
@@ -150,6 +143,11 @@ def improve_all(
             component.improve(level, options, stop.within(share), partial(watch, component) if watch else None)
 
 
+def is_proven(answer: Answered, level: int) -> bool:
+    """Whether no answer is better in a tier, given the tiers before it."""
+    return answer.cost(level) == answer.bounds[level]
+
+
 def is_next(component: Solvable, level: int) -> bool:
     """Whether a tier is the first that is not proven."""
-    return all(component.is_proven(before) for before in range(level)) and not component.is_proven(level)
+    return all(is_proven(component, before) for before in range(level)) and not is_proven(component, level)

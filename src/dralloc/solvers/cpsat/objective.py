@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from dralloc.choices import Goal
 from dralloc.problem import Problem
-from dralloc.solution import Placement
+from dralloc.solution import Placement, Tier
 from dralloc.solvers.cpsat import goals
 from dralloc.solvers.cpsat.candidates import CandidateSite, ServingChoice
 from dralloc.solvers.cpsat.classes.count_model import CountModel
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Term
+from dralloc.solvers.cpsat.weight_tiers import WeightTier, weight_tiers
 
-__all__ = ["DemandSubset", "Objective", "objectives"]
+__all__ = ["DemandSubset", "Objective", "after_weight", "placed_weight", "summed_weight"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +31,9 @@ class DemandSubset:
     demands: Sequence[int]
     sites: Mapping[int, tuple[CandidateSite, ...]] = field(default_factory=dict)
 
-    @property
-    def weight(self) -> int:
-        """What placing all of the demands is worth."""
-        return sum(self.problem.demands[demand].weight for demand in self.demands)
+    def weight(self, tier: WeightTier) -> int:
+        """What placing all of the demands is worth in a tier of the weight."""
+        return sum(tier.of(self.problem.demands[demand].weight) for demand in self.demands)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class Objective:
         What an answer over classes costs, by the values of all variables; the sum of its terms if None.
     worth
         What is shown in place of the cost, where more is better: the cost goes up by as much as this goes down.
+    weights
+        The weights that it counts, if it is one of the tiers of the weight.
     """
 
     name: str
@@ -67,19 +70,46 @@ class Objective:
     counted: Callable[[CountModel], list[Term]] | None = None
     count: Callable[[CountModel, Sequence[int]], int] | None = None
     worth: Callable[[Problem, Sequence[Placement]], int] | None = None
+    weights: WeightTier | None = None
 
 
-def objectives(goal: Goal) -> tuple[Objective, ...]:
-    """The tiers, most important first."""
-    return (_WEIGHT, _ALTERNATIVES, _GOALS[goal]) if goal in _GOALS else (_WEIGHT, _ALTERNATIVES)
+def placed_weight(problem: Problem) -> tuple[Objective, ...]:
+    """The tiers of the weight, most important first: most often one."""
+    return tuple(
+        Objective(
+            "weight",
+            partial(_missed, tier),
+            _nothing,
+            partial(_miss_terms, tier),
+            counted=partial(CountModel.missed_weight, tier=tier),
+            weights=tier,
+        )
+        for tier in weight_tiers(demand.weight for demand in problem.demands)
+    )
 
 
-def _missed_weight(subset: DemandSubset, placements: Sequence[Placement]) -> int:
-    return subset.weight - sum(subset.problem.demands[placement.demand].weight for placement in placements)
+def after_weight(goal: Goal) -> tuple[Objective, ...]:
+    """The tiers of every problem after those of weight and fairness."""
+    return (ALTERNATIVES, _GOALS[goal]) if goal in _GOALS else (ALTERNATIVES,)
 
 
-def _weight_terms(model: Model) -> list[Term]:
-    return [(miss, model.problem.demands[demand].weight) for demand, miss in model.variables.miss.items()]
+def summed_weight(tiers: Sequence[Tier], objectives: Sequence[Objective]) -> Tier:
+    """All tiers of the weight as one, in exact integers: those after one that is not proven may all be placed."""
+    units = [each.weights.unit for each in objectives if each.weights]
+    value = sum(unit * tier.value for unit, tier in zip(units, tiers, strict=True))
+    bound = sum(unit * tier.bound for unit, tier in zip(units, tiers, strict=True))
+    return Tier("weight", value, bound, sense=1)
+
+
+def _missed(tier: WeightTier, subset: DemandSubset, placements: Sequence[Placement]) -> int:
+    demands = subset.problem.demands
+    return subset.weight(tier) - sum(tier.of(demands[placement.demand].weight) for placement in placements)
+
+
+def _miss_terms(tier: WeightTier, model: Model) -> list[Term]:
+    demands = model.problem.demands
+    every = ((miss, tier.of(demands[demand].weight)) for demand, miss in model.variables.miss.items())
+    return [(miss, weight) for miss, weight in every if weight]
 
 
 def _rank(subset: DemandSubset, placements: Sequence[Placement]) -> int:
@@ -153,8 +183,7 @@ def _largest(costs: Iterable[int]) -> int:
     return max(costs, default=0)
 
 
-_WEIGHT = Objective("weight", _missed_weight, _nothing, _weight_terms, counted=CountModel.missed_weight)
-_ALTERNATIVES = Objective("alternatives", _rank, _least_rank, _rank_terms, counted=CountModel.ranks)
+ALTERNATIVES = Objective("alternatives", _rank, _least_rank, _rank_terms, counted=CountModel.ranks)
 _GOALS = {
     Goal.FEWEST_NODES: Objective(Goal.FEWEST_NODES.value, _nodes, _any, goals.node_terms),
     Goal.FEWEST_DEVICES: Objective(Goal.FEWEST_DEVICES.value, _opened, _nothing, goals.slot_terms),

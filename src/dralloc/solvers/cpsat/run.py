@@ -18,10 +18,10 @@ from dralloc.solution import Placement, Solution, Status, Tier
 from dralloc.solvers.cpsat.budgets import fairness
 from dralloc.solvers.cpsat.candidates import CandidateSurvey, survey
 from dralloc.solvers.cpsat.classes.component import CountedComponent
-from dralloc.solvers.cpsat.component import Answered, Component, Solvable, improve_all, is_next
+from dralloc.solvers.cpsat.component import Answered, Component, Solvable, improve_all, is_next, is_proven
 from dralloc.solvers.cpsat.components import components
 from dralloc.solvers.cpsat.division import divide
-from dralloc.solvers.cpsat.objective import DemandSubset, Objective, objectives
+from dralloc.solvers.cpsat.objective import DemandSubset, Objective, after_weight, placed_weight, summed_weight
 from dralloc.solvers.cpsat.options import Options, Progress
 from dralloc.solvers.cpsat.packing.component import PackedComponent
 from dralloc.solvers.cpsat.parallel import work_out
@@ -103,8 +103,8 @@ class _Solve:
         self.started = perf_counter()
         self.stop = Stop.after(options.time_limit)
         self.goal = Goal(options.goal)
-        weight, *others = objectives(self.goal)
-        self.tiers = (weight, *fairness(problem), *others)
+        self.weight = placed_weight(problem)
+        self.tiers = (*self.weight, *fairness(problem), *after_weight(self.goal))
         self.stage = _Stage(problem, self.tiers, 0)
         self.components: list[Solvable] = []
         self.answers: list[Answered] = [Component(self._everything, self.tiers, ())]
@@ -123,7 +123,7 @@ class _Solve:
                 self.answers = [Component(self._everything, self.tiers, hint.placements)]
             try:
                 for stage in self._stages():
-                    if all(tier.proven for tier in self._tiers()[: self.stage.levels]):
+                    if all(is_proven(answer, level) for answer in self.answers for level in range(self.stage.levels)):
                         self._begin(stage)
                         self._work()
             except KeyboardInterrupt:
@@ -133,10 +133,10 @@ class _Solve:
 
     def _stages(self) -> Iterator[_Stage]:
         """Tiers that need the per-device model come after those before them are solved without, and fixed."""
-        weight, *others = objectives(Goal.NONE)
+        others = after_weight(Goal.NONE)
         if self.problem.budgets and all(budget.most is None for budget in self.problem.budgets):
-            yield _Stage(replace(self.problem, budgets=()), (weight, *others), 1)
-        plain = (weight, *fairness(self.problem), *others)
+            yield _Stage(replace(self.problem, budgets=()), (*self.weight, *others), len(self.weight))
+        plain = (*self.weight, *fairness(self.problem), *others)
         yield _Stage(self.problem, plain, len(plain))
         if self.goal is not Goal.NONE:
             yield _Stage(self.problem, self.tiers, len(self.tiers), self.goal)
@@ -233,7 +233,11 @@ class _Solve:
         others = [component for component in self.answers if component is not running]
         costs = [component.cost(level) for component in others] + [best]
         bounds = [component.bounds[level] for component in others] + [max(bound, running.bounds[level])]
-        self._tell_of(self._summary(self.tiers[level], costs, bounds))
+        tier = self._summary(self.tiers[level], costs, bounds)
+        if level < len(self.weight):
+            tiers = [self._solved(each) for each in range(len(self.weight))]
+            tier = summed_weight([*tiers[:level], tier, *tiers[level + 1 :]], self.weight)
+        self._tell_of(tier)
 
     def _tell(self) -> None:
         """Tell the state of the first tier that is not proven, or of the last."""
@@ -250,27 +254,27 @@ class _Solve:
         if tier.worth is not None:
             worth = tier.worth(self.problem, [one for component in self.answers for one in component.placements])
             return Tier(tier.name, worth, worth + cost - bound, sense=1)
-        if tier is not self.tiers[0]:
+        if tier.weights is None:
             return Tier(tier.name, cost, bound, sense=-1)
-        weight = sum(component.subset.weight for component in self.answers)
+        weight = sum(component.subset.weight(tier.weights) for component in self.answers)
         return Tier(tier.name, weight - cost, weight - bound, sense=1)
 
     def _tiers(self) -> tuple[Tier, ...]:
         """All tiers; those that are not looked at yet as the answer as a whole has them."""
-        solved = [
-            self._summary(
-                tier,
-                [component.cost(level) for component in self.answers],
-                [component.bounds[level] for component in self.answers],
-            )
-            for level, tier in enumerate(self.tiers[: self.stage.levels])
-        ]
+        solved = [self._solved(level) for level in range(self.stage.levels)]
         placed = self._placements()
         others = [
             self._summary(tier, [tier.cost(self._everything, placed)], [tier.floor(self._everything, placed)])
             for tier in self.tiers[self.stage.levels :]
         ]
-        return (*solved, *others)
+        number = len(self.weight)
+        tiers = [*solved, *others]
+        return (summed_weight(tiers[:number], self.weight), *tiers[number:])
+
+    def _solved(self, level: int) -> Tier:
+        """A tier as its parts have it."""
+        costs = [component.cost(level) for component in self.answers]
+        return self._summary(self.tiers[level], costs, [component.bounds[level] for component in self.answers])
 
     def _placements(self) -> tuple[Placement, ...]:
         """The best answer so far."""

@@ -68,15 +68,21 @@ def minimise(
 
 def limit_cost(cp: cp_model.CpModel, terms: Sequence[Term], most: int) -> None:
     """Fix a tier of counts: what it costs divided by the common factor stays within the solver's int64."""
-    variables, factors = zip(*terms, strict=True)
-    cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) <= most)
+    if terms:
+        variables, factors = zip(*terms, strict=True)
+        cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) <= most)
 
 
-def as_one(first: Sequence[Term], second: Sequence[Term]) -> Sequence[Term]:
-    """Two tiers as one cost: nothing in the second is worth the first. Only that if the numbers would be too large."""
-    factor = 1 + most_of(second)
-    both = [*((variable, cost * factor) for variable, cost in first), *second]
-    return both if most_of(both) <= EXACT_FLOAT else first
+def as_one(tiers: Sequence[Sequence[Term]]) -> Sequence[Term]:
+    """Tiers as one cost: nothing in the later ones is worth an earlier one. Only as many as numbers allow."""
+    found, *others = tiers
+    for tier in others:
+        factor = 1 + most_of(tier)
+        both = [*((variable, cost * factor) for variable, cost in found), *tier]
+        if most_of(both) > EXACT_FLOAT:
+            break
+        found = both
+    return found
 
 
 def most_of(terms: Sequence[Term]) -> int:

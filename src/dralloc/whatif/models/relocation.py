@@ -21,11 +21,11 @@ from dralloc.problem import Problem
 from dralloc.solution import Placement, Solution, Status, Tier
 from dralloc.solvers.cpsat.assemble import build_for
 from dralloc.solvers.cpsat.candidates import survey
-from dralloc.solvers.cpsat.component import Component
+from dralloc.solvers.cpsat.component import Component, is_proven
 from dralloc.solvers.cpsat.constraints import add_capacity
 from dralloc.solvers.cpsat.counter_consumption import is_shareable
 from dralloc.solvers.cpsat.model import Model
-from dralloc.solvers.cpsat.objective import DemandSubset, Objective, objectives
+from dralloc.solvers.cpsat.objective import DemandSubset, Objective, after_weight, placed_weight, summed_weight
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import Literal, SignedTerm, Term, add_at_most
 from dralloc.solvers.cpsat.search import minimise
@@ -141,8 +141,8 @@ class Relocation:
         self.stop = Stop.after(options.time_limit)
         found = survey(problem, strict_cel=options.strict_cel)
         self.warnings = found.warnings
-        weight, alternatives = objectives(Goal.NONE)
-        self.tiers = (weight, exchange.moves(), alternatives)
+        self.weight = placed_weight(problem)
+        self.tiers = (*self.weight, exchange.moves(), *after_weight(Goal.NONE))
         subset = DemandSubset(problem, tuple(found.sites), found.sites)
         self.component = Component(subset, self.tiers, start, exchange.add_to)
         self.exhausted = False
@@ -152,9 +152,9 @@ class Relocation:
     def solve(self) -> Solution:
         """The best exchange, tier by tier, as far as the time limit allows."""
         for level in range(len(self.tiers)):
-            if not self.component.is_proven(level) and not self.stop.reached():
+            if not is_proven(self.component, level) and not self.stop.reached():
                 self.component.improve(level, self.options, self.stop, None)
-            if not self.component.is_proven(level):
+            if not is_proven(self.component, level):
                 break
         return self._solution(self.component.placements)
 
@@ -167,8 +167,13 @@ class Relocation:
         tiers = []
         for level, tier in enumerate(self.tiers):
             cost, bound = self.component.cost(level), self.component.bounds[level]
-            weight = self.component.subset.weight
-            tiers.append(Tier(tier.name, cost, bound, -1) if level else Tier(tier.name, weight - cost, weight - bound))
+            if tier.weights is None:
+                tiers.append(Tier(tier.name, cost, bound, -1))
+            else:
+                weight = self.component.subset.weight(tier.weights)
+                tiers.append(Tier(tier.name, weight - cost, weight - bound))
+        number = len(self.weight)
+        tiers[:number] = [summed_weight(tiers[:number], self.weight)]
         proven = all(tier.proven for tier in tiers)
         return Solution(
             placements=tuple(sorted(placements, key=lambda placement: placement.demand)),

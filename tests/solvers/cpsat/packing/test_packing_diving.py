@@ -62,7 +62,7 @@ def test_dives_from_nothing_reach_the_optimum_of_small_problems(problem: Problem
     weight = sum(demand.weight for demand in problem.demands)
     least = weight - solve(problem, Options(per_device=True)).tiers[0].value
     dive = DivingHeuristic(
-        Columns(instance), Pricer(instance, Options()), Options(), DivingTarget(0, least, lambda: weight + 1, weight)
+        Columns(instance), Pricer(instance, Options()), Options(), DivingTarget((), least, lambda: weight + 1)
     )
     found = [costs_of(instance, answer)[0] for answer in dive.run(range(len(instance.bin_types)), Stop())]
     assert min(found) == least

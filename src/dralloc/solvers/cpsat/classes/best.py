@@ -22,7 +22,7 @@ class BestOfClasses:
     subset
         The demands, without sites.
     tiers
-        The objective: weight and alternatives.
+        The objective: of the weight, and alternatives.
     classes
         The demands, as they are counted.
     placements
@@ -62,10 +62,6 @@ class BestOfClasses:
         """What the best answer costs in a tier."""
         return self._costs[level]
 
-    def is_proven(self, level: int) -> bool:
-        """Whether no answer is better in this tier, given the tiers before it."""
-        return self._costs[level] == self.bounds[level]
-
     def _learn(self, costs: Sequence[int], names: Names) -> bool:
         """Keep an answer if it is the best."""
         if list(costs) >= self._costs:
@@ -77,5 +73,5 @@ class BestOfClasses:
     def _raise_bound(self, level: int, bound: int) -> None:
         """No answer costs less in a tier; and with everything placed, each demand has at least its best mode's rank."""
         self.bounds[level] = max(self.bounds[level], bound)
-        if self._costs[0] == 0:
+        if not any(cost for cost, tier in zip(self._costs, self.tiers, strict=True) if tier.weights):
             self.bounds[self._ranks] = max(self.bounds[self._ranks], self._least_rank)

@@ -31,6 +31,7 @@ from dralloc.solvers.cpsat.classes.budgeted import BudgetedAmounts
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, ServingMode
 from dralloc.solvers.cpsat.classes.supply import Served, Supply
 from dralloc.solvers.cpsat.rows import Term, fix_cost
+from dralloc.solvers.cpsat.weight_tiers import WeightTier
 
 __all__ = ["CountModel", "Counted", "placement"]
 
@@ -123,12 +124,12 @@ class CountModel:
             if each.namespace == budget.namespace and amounts[mode.requirement]:
                 yield variable, amounts[mode.requirement]
 
-    def missed_weight(self) -> list[Term]:
-        """The cost of the first tier."""
-        return [(missed, each.weight) for each, missed in zip(self.classes, self.missed, strict=True)]
+    def missed_weight(self, tier: WeightTier) -> list[Term]:
+        """The cost of a tier of the weight."""
+        return [(missed, tier.of(each.weight)) for each, missed in zip(self.classes, self.missed, strict=True)]
 
     def ranks(self) -> list[Term]:
-        """The cost of the second tier."""
+        """The cost of the last tier."""
         return [(variable, mode.rank) for _, mode, variable in self._modes() if mode.rank]
 
     def placements(self, problem: Problem, values: Sequence[int]) -> list[Placement]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Iterator
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +31,8 @@ class Column(NamedTuple):
 PackingSolution = list[list[tuple[Column, int]]]
 """For each bin type, columns with their numbers of bins."""
 
-Costs = tuple[int, int]
-"""Of the first two tiers."""
+Costs = tuple[int, ...]
+"""By tier."""
 
 
 class Columns:
@@ -81,7 +82,7 @@ def left_of(instance: PackingInstance, answer: PackingSolution) -> list[int]:
 
 
 def costs_of(instance: PackingInstance, answer: PackingSolution) -> Costs:
-    """The weight of what is missed, and the ranks of what is served, of each class the best ranks first."""
+    """The weight of what is missed by tier, and the ranks of what is served, of each class the best ranks first."""
     left = [len(each.members) for each in instance.classes]
     ranks = 0
     for option, number in _best_ranks_first(instance, served(instance, answer)):
@@ -89,7 +90,8 @@ def costs_of(instance: PackingInstance, answer: PackingSolution) -> Costs:
         taken = min(number, left[cls])
         left[cls] -= taken
         ranks += instance.options[option].mode.rank * taken
-    return sum(each.weight * missed for each, missed in zip(instance.classes, left, strict=True)), ranks
+    missed = (sum(map(mul, weights, left)) for weights in instance.weights)
+    return (*missed, ranks)
 
 
 def _best_ranks_first(instance: PackingInstance, total: list[int]) -> Iterator[tuple[int, int]]:

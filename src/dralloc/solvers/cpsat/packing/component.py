@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import inf
 from typing import Final
 
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.best import BestOfClasses
+from dralloc.solvers.cpsat.component import is_proven
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.automaton import Automaton
@@ -19,7 +21,7 @@ from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.packing.pricing import Pricer
 from dralloc.solvers.cpsat.packing.relaxation import Prices, Relaxation, guide
 from dralloc.solvers.cpsat.packing.search import PackingSearch
-from dralloc.solvers.cpsat.search import Watch, limit_cost, minimise
+from dralloc.solvers.cpsat.search import Watch, minimise
 from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["PackedComponent"]
@@ -65,6 +67,7 @@ class PackedComponent(BestOfClasses):
         options: Options,
     ) -> None:
         super().__init__(subset, tiers, instance.classes, placements)
+        instance = replace(instance, tiers=tuple(tier.weights for tier in tiers if tier.weights))
         self.instance = instance
         self.options = options
         self._targets: Targets = {}
@@ -93,7 +96,7 @@ class PackedComponent(BestOfClasses):
             yield from self._search.construct_densely()
         for _ in range(self.options.thresholds.packings):
             yield self._search.construct(self._targets)
-        yield self._search.combine(None, stop)
+        yield self._search.combine((), stop)
 
     def improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
         """Solve a tier with the tiers before it, which must be proven, fixed."""
@@ -103,7 +106,7 @@ class PackedComponent(BestOfClasses):
         for _ in self._rounds(level, stop):
             if self._learn_best() and watch:
                 watch(self.cost(level), self.bounds[level])
-            if self.is_proven(level) or stop.reached():
+            if is_proven(self, level) or stop.reached():
                 return
         self._prove(level, options, stop, watch)
         self._learn_best()
@@ -111,10 +114,7 @@ class PackedComponent(BestOfClasses):
     def _relax(self, level: int, options: Options, stop: Stop) -> None:
         """Bound the tier, and find out how often each option should be served."""
         relaxation = Relaxation(self.instance)
-        if level:
-            limit_cost(relaxation.cp, relaxation.missed_weight(), self.cost(0))
-        cost = relaxation.ranks() if level else relaxation.missed_weight()
-        outcome = minimise(relaxation.cp, cost, options, stop)
+        outcome = minimise(relaxation.cp, relaxation.cost_after(self._costs[:level]), options, stop)
         self._raise_bound(level, outcome.bound)
         if outcome.values is not None:
             self._targets = relaxation.targets(outcome.values)
@@ -135,7 +135,7 @@ class PackedComponent(BestOfClasses):
         """A round: packings, the restricted master problem, and the diving heuristic or large-neighbourhood search."""
         for _ in range(packings):
             yield self._search.construct(self._targets)
-        yield self._search.combine(self.cost(0) if level else None, stop)
+        yield self._search.combine(self._costs[:level], stop)
         if dives:
             yield from self._by_diving(level, stop)
         else:
@@ -144,7 +144,7 @@ class PackedComponent(BestOfClasses):
 
     def _by_diving(self, level: int, stop: Stop) -> Iterator[bool]:
         """The answers of the diving heuristic."""
-        target = DivingTarget(level, self.bounds[level], lambda: self.cost(level), self.cost(0))
+        target = DivingTarget(self._costs[:level], self.bounds[level], lambda: self.cost(level))
         heuristic = DivingHeuristic(self._search.columns, self._pricer, self.options, target)
         order = self._search.random.permutation(len(self.instance.bin_types)).tolist()
         yield from map(self._search.consider, heuristic.run(order, stop))
@@ -152,10 +152,8 @@ class PackedComponent(BestOfClasses):
     def _prove(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
         """Let the exact model decide."""
         model = ExactModel(self.instance)
-        if level:
-            limit_cost(model.cp, model.missed_weight(), self.cost(0))
         model.hint(self._search.best)
-        cost = model.ranks() if level else model.missed_weight()
+        cost = model.cost_after(self._costs[:level])
         outcome = minimise(model.cp, cost, options, stop, watch)
         self._raise_bound(level, outcome.bound)
         if outcome.values is not None:

@@ -127,13 +127,9 @@ class ConstructiveHeuristic:
         return self._finish(_Construction(self, random), self._sizes()[1])
 
     def _finish(self, run: _Construction, sizes: Values) -> Packing:
-        density = [
-            self.instance.classes[option.cls].weight / sizes[number]
-            for number, option in enumerate(self.instance.options)
-        ]
-        for option in sorted(
-            range(len(density)), key=lambda option: (-density[option], self.instance.options[option].mode.rank)
-        ):
+        weights = np.array(self.instance.weights)[:, [option.cls for option in self.instance.options]]
+        ranks = [option.mode.rank for option in self.instance.options]
+        for option in np.lexsort((ranks, *reversed(-weights / sizes))).tolist():
             run.place(option, len(self.instance.classes[self.instance.options[option].cls].members))
         return Packing(run.counts, run.rounds)
 

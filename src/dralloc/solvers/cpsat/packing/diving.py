@@ -18,7 +18,7 @@ from dralloc.solvers.cpsat.packing.columns import Column, Columns, PackingSoluti
 from dralloc.solvers.cpsat.packing.exact import ExactModel
 from dralloc.solvers.cpsat.packing.pricing import Pricer, is_better, restricted
 from dralloc.solvers.cpsat.packing.restricted_master import ColumnChoice, RestrictedMaster
-from dralloc.solvers.cpsat.search import limit_cost, minimise
+from dralloc.solvers.cpsat.search import minimise
 from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["DivingHeuristic", "DivingTarget"]
@@ -34,12 +34,11 @@ _WHOLE: Final = 1e-6
 
 
 class DivingTarget(NamedTuple):
-    """A tier, what any answer costs in it, what the best one so far costs, and the weight that may be missed."""
+    """The tier after those whose costs are fixed: what any answer costs in it, and what the best one so far costs."""
 
-    level: int
+    fixed: Sequence[int]
     bound: int
     best: Callable[[], int]
-    missed: int
 
 
 class DivingHeuristic:
@@ -107,10 +106,9 @@ class DivingHeuristic:
 
     def _fractional(self, master: RestrictedMaster, stop: Stop) -> tuple[LinearSolution | None, float]:
         """The best copies with fractions allowed, and the cost of all bins with them."""
-        cost, spent = master.missed_weight(), 0
-        if self.target.level:
-            limit_cost(master.cp, cost, self.target.missed)
-            cost, spent = master.ranks(), costs_of(self.instance, self.answer)[1]
+        cost = master.cost_after(self.target.fixed)
+        ranks = len(self.target.fixed) == len(self.instance.tiers)
+        spent = costs_of(self.instance, self.answer)[-1] if ranks else 0
         found = master.fractional(cost, stop)
         values = found.values if found else []
         return found, spent + sum(factor * values[variable.index] for variable, factor in cost if values)
@@ -135,8 +133,8 @@ class DivingHeuristic:
     def _decided(self, bins: Mapping[int, int], stop: Stop) -> PackingSolution:
         """The answer with the bins that are left decided by the exact model."""
         model = ExactModel(restricted(self.instance, bins, left_of(self.instance, self.answer)))
-        model.miss_at_least(self.target.missed if self.target.level else self.target.bound)
-        outcome = minimise(model.cp, model.both(), self.options, stop.limited(_EFFORT))
+        model.miss_at_least((*self.target.fixed, self.target.bound))
+        outcome = minimise(model.cp, model.all_costs(), self.options, stop.limited(_EFFORT))
         answer = list(self.answer)
         if outcome.values is not None:
             packing = model.read(outcome.values)

@@ -19,9 +19,9 @@ from ortools.sat.python import cp_model
 from dralloc.solvers.cpsat.packing.columns import PackingSolution
 from dralloc.solvers.cpsat.packing.construction import Packing
 from dralloc.solvers.cpsat.packing.instance import BinType, PackingInstance
+from dralloc.solvers.cpsat.packing.tiered import TieredModel
 from dralloc.solvers.cpsat.packing.unit_types import Supplied
 from dralloc.solvers.cpsat.rows import Term
-from dralloc.solvers.cpsat.search import as_one
 
 __all__ = ["ExactModel"]
 
@@ -34,7 +34,7 @@ class _BinVariables:
     supplies: list[tuple[list[int], Supplied]] = field(default_factory=list)
 
 
-class ExactModel:
+class ExactModel(TieredModel):
     """The model; see the module."""
 
     def __init__(self, instance: PackingInstance) -> None:
@@ -84,12 +84,8 @@ class ExactModel:
                 else [(unit_type, [unit]) for unit in units]
             )
 
-    def missed_weight(self) -> list[Term]:
-        """The cost of the first tier."""
-        return [(missed, each.weight) for each, missed in zip(self.instance.classes, self.missed, strict=True)]
-
     def ranks(self) -> list[Term]:
-        """The cost of the second tier."""
+        """See `TieredModel`."""
         return [
             (variable, self.instance.options[option].mode.rank)
             for bin_ in self.bins
@@ -97,14 +93,12 @@ class ExactModel:
             if self.instance.options[option].mode.rank
         ]
 
-    def miss_at_least(self, weight: int) -> None:
-        """Let the model know that so much will be missed, so that it does not look for less."""
-        variables, weights = zip(*self.missed_weight(), strict=True)
-        self.cp.add(cp_model.LinearExpr.weighted_sum(variables, weights) >= weight)
-
-    def both(self) -> Sequence[Term]:
-        """Both tiers as one cost."""
-        return as_one(self.missed_weight(), self.ranks())
+    def miss_at_least(self, costs: Sequence[int]) -> None:
+        """Let the model know that the first tiers cost so much, so that it does not look for less."""
+        for level, least in enumerate(costs[: len(self.instance.tiers)]):
+            if terms := self.cost(level):
+                variables, weights = zip(*terms, strict=True)
+                self.cp.add(cp_model.LinearExpr.weighted_sum(variables, weights) >= least)
 
     def hint(self, answer: PackingSolution) -> None:
         """Start from an answer."""

@@ -12,6 +12,7 @@ from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, Requiremen
 from dralloc.solvers.cpsat.classes.state_space import StateSpace
 from dralloc.solvers.cpsat.packing.unit_classes import ClassifiedUnit, UnitClassifier
 from dralloc.solvers.cpsat.packing.unit_types import UnitType
+from dralloc.solvers.cpsat.weight_tiers import ALL_WEIGHTS, WeightTier
 
 __all__ = ["AssignmentOption", "BinInstance", "BinType", "Item", "PackingInstance", "as_packing_instance"]
 
@@ -64,6 +65,8 @@ class PackingInstance:
         Where they can go, equal bins counted together.
     areas
         By number: the sets of candidate nodes that some node of a bin belongs to.
+    tiers
+        The tiers of the missed weight.
     """
 
     classes: tuple[DemandClass, ...]
@@ -71,6 +74,12 @@ class PackingInstance:
     unit_types: tuple[UnitType, ...]
     bin_types: tuple[BinType, ...]
     areas: tuple[frozenset[int], ...]
+    tiers: tuple[WeightTier, ...] = (ALL_WEIGHTS,)
+
+    @property
+    def weights(self) -> list[list[int]]:
+        """By tier, what a missed demand of each class costs."""
+        return [[tier.of(each.weight) for each in self.classes] for tier in self.tiers]
 
     def options_of(self, area: int) -> Iterator[int]:
         """The options that candidate nodes allow in an area."""

@@ -21,6 +21,7 @@ from ortools.sat.python import cp_model
 
 from dralloc.solvers.cpsat.linear import solve_linear
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
+from dralloc.solvers.cpsat.packing.tiered import TieredModel
 from dralloc.solvers.cpsat.rows import Term
 from dralloc.solvers.cpsat.stopping import Stop
 
@@ -33,7 +34,7 @@ Prices = Mapping[tuple[int, int], float]
 """What an item is worth, by area and type, in the unit of the weights."""
 
 
-class Relaxation:
+class Relaxation(TieredModel):
     """The model; see the module."""
 
     def __init__(self, instance: PackingInstance) -> None:
@@ -74,12 +75,8 @@ class Relaxation:
             variables, factors = zip(*each, strict=True)
             self._rows[place] = self.cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) <= 0)
 
-    def missed_weight(self) -> list[Term]:
-        """The cost of the first tier."""
-        return [(missed, each.weight) for each, missed in zip(self.instance.classes, self.missed, strict=True)]
-
     def ranks(self) -> list[Term]:
-        """The cost of the second tier."""
+        """See `TieredModel`."""
         return [
             (variable, self.instance.options[option].mode.rank)
             for (option, _), variable in self.placed.items()
@@ -92,7 +89,7 @@ class Relaxation:
 
     def prices(self, stop: Stop) -> Prices:
         """What one more item would be worth in the first tier, with fractions allowed."""
-        found = solve_linear(self.cp, self.missed_weight(), stop)
+        found = solve_linear(self.cp, self.cost(0), stop)
         return {place: abs(found.duals[row.index]) for place, row in self._rows.items()} if found else {}
 
 

@@ -21,8 +21,8 @@ from ortools.sat.python import cp_model
 from dralloc.solvers.cpsat.linear import LinearSolution, solve_linear
 from dralloc.solvers.cpsat.packing.columns import Column
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
+from dralloc.solvers.cpsat.packing.tiered import TieredModel
 from dralloc.solvers.cpsat.rows import Term
-from dralloc.solvers.cpsat.search import as_one
 from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["ColumnChoice", "RestrictedMaster"]
@@ -36,7 +36,7 @@ class ColumnChoice:
     bins: int
 
 
-class RestrictedMaster:
+class RestrictedMaster(TieredModel):
     """A model over the columns found so far; solved with fractions, or in integers.
 
     Parameters
@@ -84,21 +84,13 @@ class RestrictedMaster:
         for size, variables in zip(demand, of_class, strict=True):
             self.cp.add(cp_model.LinearExpr.sum(variables) == size)
 
-    def missed_weight(self) -> list[Term]:
-        """The cost of the first tier."""
-        return [(missed, each.weight) for each, missed in zip(self.instance.classes, self.missed, strict=True)]
-
     def ranks(self) -> list[Term]:
-        """The cost of the second tier."""
+        """See `TieredModel`."""
         return [
             (served, option.mode.rank)
             for option, served in zip(self.instance.options, self.served, strict=True)
             if option.mode.rank
         ]
-
-    def both(self) -> Sequence[Term]:
-        """Both tiers as one cost."""
-        return as_one(self.missed_weight(), self.ranks())
 
     def fractional(self, cost: Sequence[Term], stop: Stop) -> LinearSolution | None:
         """The best copies with fractions allowed."""

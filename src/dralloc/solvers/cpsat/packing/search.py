@@ -16,7 +16,7 @@ from dralloc.solvers.cpsat.packing.columns import Column, Columns, Costs, Packin
 from dralloc.solvers.cpsat.packing.construction import ConstructiveHeuristic, Packing, Targets
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.packing.restricted_master import ColumnChoice, RestrictedMaster
-from dralloc.solvers.cpsat.search import limit_cost, minimise
+from dralloc.solvers.cpsat.search import minimise
 from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["PackingSearch"]
@@ -82,10 +82,10 @@ class PackingSearch:
         """Construct packings that take the most weight per price first, whatever the relaxation places."""
         return (self.learn(heuristic.construct_densely(self.random)) for heuristic in self.heuristics)
 
-    def combine(self, missed: int | None, stop: Stop) -> bool:
+    def combine(self, fixed: Sequence[int], stop: Stop) -> bool:
         """Solve the restricted master problem: with fractions, then in integers where there are any.
 
-        If the weight that is missed at most is given, what counts is the second tier.
+        What counts is the tier after those whose costs are fixed.
         """
         sizes = [len(bin_type.instances) for bin_type in self.instance.bin_types]
         choices = {
@@ -94,11 +94,7 @@ class PackingSearch:
             if columns
         }
         master = RestrictedMaster(self.instance, choices, left_of(self.instance, []))
-        cost = master.missed_weight()
-        if missed is not None:
-            limit_cost(master.cp, cost, missed)
-            cost = master.ranks()
-        found = master.fractional(cost, stop)
+        found = master.fractional(master.cost_after(fixed), stop)
         if found is None:
             return False
         whole: PackingSolution = [[] for _ in self.instance.bin_types]
@@ -135,7 +131,7 @@ class PackingSearch:
         if not choices:
             return self.consider(whole)
         master = RestrictedMaster(self.instance, choices, left_of(self.instance, whole))
-        outcome = minimise(master.cp, master.both(), self.options, stop.limited(1.0 + sum(left) / 100))
+        outcome = minimise(master.cp, master.all_costs(), self.options, stop.limited(1.0 + sum(left) / 100))
         answer = list(whole)
         if outcome.values is not None:
             for bin_type, chosen in master.read(outcome.values).items():
