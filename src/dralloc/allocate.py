@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 from dralloc.check import check, violations
-from dralloc.choices import Choices, ChoiceWords, Mode, ModeName, Options, chosen, compared
+from dralloc.choices import Choices, ChoiceWords, Keep, Mode, ModeName, Options, chosen, compared
 from dralloc.cluster import Cluster
 from dralloc.comparison import Comparison, Scheduled
 from dralloc.compiler import CompiledCluster, compile_cluster
@@ -77,7 +78,9 @@ def allocate(
     first = _first_fit(problem, timings, pruning=choices.pruning)
     if mode is Mode.FIRST_FIT:
         return Plan(mode, compiled, compiled.of_devices(first), timings)
-    best = _optimum(problem, first, choices, progress, timings)
+    known = _Known(first, _kept(compiled, first, choices, profiles, timings))
+    compiled = compiled.keeping(known.kept) if known.kept else compiled
+    best = _optimum(compiled, known, choices, progress, timings)
     return Plan(mode, compiled, compiled.of_devices(best), timings)
 
 
@@ -112,7 +115,9 @@ def compare(
         compiled = compile_cluster(cluster, choices)
         problem = compiled.whole
     first = _first_fit(problem, timings, pruning=choices.pruning)
-    best = _optimum(problem, first, choices, progress, timings)
+    known = _Known(first, _kept(compiled, first, choices, profiles, timings))
+    compiled = compiled.keeping(known.kept) if known.kept else compiled
+    best = _optimum(compiled, known, choices, progress, timings)
     asked = range(choices.seed, choices.seed + seeds) if Mode.SCHEDULER in wanted else ()
     scheduled = tuple(
         Plan(Mode.SCHEDULER, compiled, _scheduled(compiled, profiles, seed, timings), timings) for seed in asked
@@ -150,23 +155,63 @@ def _scheduled(
     return solution
 
 
-def _start(problem: Problem, hint: Solution) -> Solution | None:
-    """What of first fit's answer keeps the caps."""
-    if not problem.budgets:
-        return hint
-    start = Solution(tuple(within_caps(problem, hint.placements)))
+class _Known(NamedTuple):
+    """Answers to start from: first fit's, and the one whose placements nobody is to lose."""
+
+    first: Solution
+    kept: Solution | None
+
+
+def _kept(
+    compiled: CompiledCluster,
+    first: Solution,
+    choices: Choices,
+    profiles: Sequence[Profile],
+    timings: dict[str, float],
+) -> Solution | None:
+    """The answer whose placements nobody is to lose, for the whole problem."""
+    match Keep(choices.keep):
+        case Keep.NOBODY:
+            return None
+        case Keep.FIRST_FIT:
+            return first
+        case Keep.SCHEDULER:
+            return compiled.of_whole(_scheduled(compiled, profiles, choices.seed, timings))
+
+
+def _start(problem: Problem, answer: Solution, *, keeps_rules: bool) -> Solution | None:
+    """What of an answer keeps the caps and has its whole gang; None if that is no answer to the problem."""
+    if keeps_rules and not problem.budgets:
+        return answer
+    placed = Counter(problem.demands[placement.demand].gang for placement in answer.placements)
+    sizes = Counter(demand.gang for demand in problem.demands)
+    whole = [
+        placement
+        for placement in answer.placements
+        if not (gang := problem.demands[placement.demand].gang) or placed[gang] == sizes[gang]
+    ]
+    start = Solution(tuple(within_caps(problem, whole)) if problem.budgets else tuple(whole))
     return None if violations(problem, start) else start
 
 
 def _optimum(
-    problem: Problem, hint: Solution, options: Options, progress: OnProgress | None, timings: dict[str, float]
+    compiled: CompiledCluster,
+    known: _Known,
+    options: Options,
+    progress: OnProgress | None,
+    timings: dict[str, float],
 ) -> Solution:
+    problem, (first, kept) = compiled.whole, known
     with phase(timings, "optimum"):
-        solution = solve(problem, options, hint=_start(problem, hint), progress=progress)
+        hint = _start(problem, kept, keeps_rules=kept is first) if kept else None
+        hint = hint or _start(problem, first, keeps_rules=True)
+        solution = solve(problem, options, hint=hint, progress=progress)
     # What makes a claim impossible was found on the way to the hint.
     placed = {placement.demand for placement in solution.placements}
-    errors = {demand: error for demand, error in hint.errors.items() if demand not in placed}
-    solution = replace(solution, errors=errors)
+    errors = {demand: error for demand, error in first.errors.items() if demand not in placed}
+    lost = {placement.demand for placement in kept.placements} - placed if kept else set()
+    warnings = (f"keep: gangs or caps leave out {len(lost)} who were to be kept",) if lost else ()
+    solution = replace(solution, errors=errors, warnings=(*solution.warnings, *warnings))
     with phase(timings, "check"):
         check(problem, solution)
     return solution

@@ -163,8 +163,8 @@ class Plan(Documented):
 
     @property
     def tiers(self) -> tuple[Tier, ...]:
-        """The objective, most important tier first; empty for first fit."""
-        return self.solution.tiers
+        """The objective, most important tier first; empty for first fit. With several priorities, one tier for each."""
+        return self.compiled.worth.tiers(self.solution.tiers)
 
     @property
     def objective(self) -> int:

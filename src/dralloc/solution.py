@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -12,7 +12,17 @@ from dralloc.errors import AllocationError
 from dralloc.problem import Charge, Problem
 from dralloc.problem.holdings import Holding
 
-__all__ = ["Grant", "Placement", "Solution", "Status", "Tier", "devices_only", "holdings_of", "relative_gap"]
+__all__ = [
+    "Grant",
+    "Placement",
+    "Solution",
+    "Status",
+    "Tier",
+    "devices_only",
+    "holdings_of",
+    "relative_gap",
+    "with_node_grants",
+]
 
 
 class Grant(NamedTuple):
@@ -54,6 +64,15 @@ def devices_only(problem: Problem, placements: Iterable[Placement]) -> Iterator[
         yield Placement(
             placement.demand, placement.node, tuple([grants for claim, grants in pairs if not claim.is_synthetic])
         )
+
+
+def with_node_grants(problem: Problem, placements: Iterable[Placement]) -> Iterator[Placement]:
+    """The placements with synthetic claims, for the problem with them: the inverse of `devices_only`."""
+    for placement in placements:
+        given = iter(placement.grants)
+        node = (Grant(0, 0, problem.nodes[placement.node].pools[-1].devices[0]),)
+        claims = problem.demands[placement.demand].claims
+        yield replace(placement, grants=tuple([node if claim.is_synthetic else next(given) for claim in claims]))
 
 
 class Status(StrEnum):

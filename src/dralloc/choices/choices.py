@@ -13,7 +13,18 @@ from typing import TypedDict
 
 from dralloc.budget import Cap, parsed
 from dralloc.choices.options import Options, Thresholds
-from dralloc.choices.words import Goal, GoalName, ignoring, included
+from dralloc.choices.words import (
+    Goal,
+    GoalName,
+    Keep,
+    KeepName,
+    ObjectiveWord,
+    Priorities,
+    PrioritiesName,
+    chosen,
+    ignoring,
+    included,
+)
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 
@@ -49,6 +60,16 @@ class Choices(Options):
     ignore
         What does not count of that which binds pods to nodes beside devices, e.g. ``"cpu,memory"``: see
         `dralloc.choices.Ignored`. The scheduler looks at all of it, as its configuration says.
+    priorities
+        ``"strict"``: what is placed at a higher priority is never given up for lower ones. ``"ranked"``: a pod is worth
+        one more for each distinct priority below its own.
+    objective
+        What is maximised within each priority: ``"pods"``; ``"devices"`` or the name of a counter or capacity, of
+        which pods count what they ask for at least; or ``"value"``, the annotation ``dralloc.dev/value`` of pods
+        and of claims that no pod uses (an integer from 0; 1 without it). Of equal answers the one with the most pods.
+    keep
+        ``"first-fit"`` or ``"scheduler"``: who is placed by it (with ``seed``) is placed in the optimum, too, as far as
+        gangs and caps let it. For `dralloc.allocate` and `dralloc.compare`.
     pruning
         Whether first fit leaves out what cannot change its answer.
     scheduler_config
@@ -77,6 +98,9 @@ class Choices(Options):
     fair: str = ""
     include: str | Iterable[str] = ()
     ignore: str | Iterable[str] = ()
+    priorities: Priorities | PrioritiesName = Priorities.STRICT
+    objective: str = ObjectiveWord.PODS
+    keep: Keep | KeepName = Keep.NOBODY
     pruning: bool = True
     scheduler_config: str | PathLike[str] | None = None
 
@@ -87,6 +111,8 @@ class Choices(Options):
             ("caps", parsed(self.caps)),
             ("include", tuple(sorted(included(self.include)))),
             ("ignore", tuple(sorted(ignoring(self.ignore)))),
+            ("priorities", chosen(Priorities, "priorities", self.priorities)),
+            ("keep", chosen(Keep, "keep", self.keep)),
         ):
             object.__setattr__(self, name, value)
 
@@ -137,6 +163,9 @@ class NodelessWords(TypedDict, total=False):
     fair: str
     include: str | Iterable[str]
     ignore: str | Iterable[str]
+    priorities: Priorities | PrioritiesName
+    objective: str
+    keep: Keep | KeepName
     pruning: bool
     scheduler_config: str | PathLike[str] | None
 

@@ -17,8 +17,13 @@ __all__ = [
     "GoalName",
     "Ignored",
     "Include",
+    "Keep",
+    "KeepName",
     "Mode",
     "ModeName",
+    "ObjectiveWord",
+    "Priorities",
+    "PrioritiesName",
     "chosen",
     "compared",
     "ignoring",
@@ -89,6 +94,45 @@ class Goal(StrEnum):
 
 GoalName = Literal["fewest-nodes", "fewest-devices", "least-fragmentation", "spread", "none"]
 """A goal by its name."""
+
+
+class Priorities(StrEnum):
+    """How much more a pod of higher priority is worth.
+
+    ``STRICT``: more than all pods of lower priorities together. ``RANKED``: one more for each distinct priority below,
+    so that several less important pods can push out an important one.
+    """
+
+    STRICT = "strict"
+    RANKED = "ranked"
+
+
+PrioritiesName = Literal["strict", "ranked"]
+"""Priorities by their name."""
+
+
+class ObjectiveWord(StrEnum):
+    """What is maximised within each priority.
+
+    ``PODS``: how many pods (and claims that no pod uses) are placed. ``DEVICES``: how many devices they ask for at
+    least. ``VALUE``: the values that an annotation of pods gives. Anything else is the name of a counter or a capacity.
+    """
+
+    PODS = "pods"
+    DEVICES = "devices"
+    VALUE = "value"
+
+
+class Keep(StrEnum):
+    """Whose answer nobody falls out of: who is placed in it is placed in the optimum, too, maybe elsewhere."""
+
+    NOBODY = "nobody"
+    FIRST_FIT = "first-fit"
+    SCHEDULER = "scheduler"
+
+
+KeepName = Literal["nobody", "first-fit", "scheduler"]
+"""Whom to keep, by name."""
 
 
 class Include(StrEnum):

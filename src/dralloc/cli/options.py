@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 import typer
 
 import dralloc
-from dralloc.choices import MAX_SEED, MAX_WORKERS, Backend, Goal, Ignored
+from dralloc.choices import MAX_SEED, MAX_WORKERS, Backend, Goal, Ignored, Keep, ObjectiveWord, Priorities
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 
@@ -184,6 +184,17 @@ class SearchOptions(ReadOptions):
 class BindingOptions(SearchOptions):
     """What binds beside the rules of the API."""
 
+    priorities: Annotated[
+        Priorities,
+        typer.Option(help="Whether lower priorities can never, or in great number, outweigh a higher one."),
+    ] = Priorities.STRICT
+    objective: Annotated[
+        str,
+        typer.Option(
+            metavar="pods|devices|value|NAME",
+            help="What is maximised within each priority: pods, devices, annotated values, or a counter or capacity.",
+        ),
+    ] = ObjectiveWord.PODS.value
     gang: Gang = ""
     cap: Annotated[
         list[str] | None,
@@ -204,6 +215,9 @@ class BindingOptions(SearchOptions):
 class AnswerOptions(BindingOptions):
     """All that matters for both answers."""
 
+    keep: Annotated[Keep, typer.Option(help="Who is placed by it is placed in the optimum, too, maybe elsewhere.")] = (
+        Keep.NOBODY
+    )
     node: Nodes = None
     goal: GoalOption = Goal.NONE
     jobs: Annotated[

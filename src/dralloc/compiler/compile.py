@@ -10,7 +10,7 @@ from typing import Unpack
 from dralloc.api import Node as ApiNode
 from dralloc.brief import Brief
 from dralloc.budget import parsed
-from dralloc.choices import Choices, ChoiceWords, ignoring
+from dralloc.choices import Choices, ChoiceWords, Priorities, ignoring
 from dralloc.cluster import Cluster
 from dralloc.compiler.budgets import find_budgets
 from dralloc.compiler.demands import Demands
@@ -20,6 +20,7 @@ from dralloc.compiler.gangs import find_gangs
 from dralloc.compiler.pod_rules import PodRules
 from dralloc.compiler.quota import check_quotas
 from dralloc.compiler.remarks import cap_remarks, drift_remarks, eviction_remarks, group_remarks, ignored_remarks
+from dralloc.compiler.worth import Worth, annotated_values, worth_of
 from dralloc.errors import DrallocError, Finding
 from dralloc.garbage import without_garbage_collection
 from dralloc.inventory import Inventory, find_drift, take_inventory
@@ -27,7 +28,7 @@ from dralloc.match import MatchTable, TaintRules
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
 from dralloc.problem.holdings import Holding
-from dralloc.solution import Solution, devices_only
+from dralloc.solution import Solution, devices_only, with_node_grants
 from dralloc.unasked import Unasked
 
 __all__ = ["CompiledCluster", "compile_cluster"]
@@ -45,6 +46,8 @@ class CompiledCluster(Brief):
         Also with the claims for extended resources.
     pods
         What pods take of nodes beside devices.
+    worth
+        How the weights of demands are made.
     findings
         Remarks about what does not fit together, beside those of the cluster itself.
     unasked
@@ -56,6 +59,7 @@ class CompiledCluster(Brief):
     table: MatchTable
     cluster: Cluster
     pods: PodRules
+    worth: Worth
     findings: tuple[Finding, ...] = ()
     unasked: Mapping[ClaimKey, Unasked] = field(default_factory=dict)
 
@@ -69,9 +73,18 @@ class CompiledCluster(Brief):
         """The problem with everything else that binds pods to nodes; its demands have the same numbers."""
         return self.pods.applied(self.problem)
 
+    def keeping(self, solution: Solution) -> CompiledCluster:
+        """The same, where who is placed in an answer is worth more than all others together."""
+        worth = self.worth.keeping(frozenset(placement.demand for placement in solution.placements))
+        return replace(self, problem=worth.applied(self.problem), worth=worth)
+
     def of_devices(self, solution: Solution) -> Solution:
         """An answer to the whole problem as one to the problem of devices."""
         return replace(solution, placements=tuple(devices_only(self.whole, solution.placements)))
+
+    def of_whole(self, solution: Solution) -> Solution:
+        """An answer to the problem of devices as one to the whole problem, which it may not be."""
+        return replace(solution, placements=tuple(with_node_grants(self.whole, solution.placements)))
 
     def is_claim(self, demand: Demand) -> bool:
         """Whether a demand is a claim that no pod uses, and not a pod (which may have the same name)."""
@@ -124,6 +137,8 @@ def compile_cluster(cluster: Cluster, choices: Choices | None = None, **words: U
         features=features,
         budgets=find_budgets(cluster, everything, wanted, caps, choices.fair),
     )
+    worth = worth_of(problem, Priorities(choices.priorities), choices.objective, annotated_values(cluster, wanted))
+    problem = worth.applied(problem)
     findings = (
         *extended.findings,
         *drift_remarks(cluster, drifts),
@@ -135,7 +150,7 @@ def compile_cluster(cluster: Cluster, choices: Choices | None = None, **words: U
         *demands.findings,
         *ignored_remarks(pods.ignored),
     )
-    return CompiledCluster(problem, inventory, table, cluster, pods, findings, demands.unasked)
+    return CompiledCluster(problem, inventory, table, cluster, pods, worth, findings, demands.unasked)
 
 
 def _choose(nodes: Sequence[ApiNode], names: Sequence[str]) -> tuple[ApiNode, ...]:

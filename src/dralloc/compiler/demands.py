@@ -26,7 +26,7 @@ from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand
 from dralloc.unasked import Unasked
 
-__all__ = ["MAX_CONSUMERS", "Demands", "weighted"]
+__all__ = ["MAX_CONSUMERS", "Demands"]
 
 MAX_CONSUMERS: Final = 256
 """Most pods that can use one claim at a time (``ResourceClaimReservedForMaxSize`` of resource.k8s.io)."""
@@ -62,12 +62,12 @@ class Demands:
     findings: list[Finding] = field(default_factory=list)
 
     def in_order(self) -> tuple[Demand, ...]:
-        """All demands, weighted: one more for each distinct priority below."""
+        """All demands, as the scheduler would take them."""
         found = [*self._of_pods(), *self._of_lone_claims()]
         self.unasked.update(self.cluster.gone)
         self.unasked.update((pod.key, self._why_suspended(pod)) for pod in self.cluster.suspended)
         found.sort(key=lambda entry: (-entry[1].priority, entry[0] is None, entry[0] or ""))
-        return self._with_few_consumers(weighted([demand for _, demand in found]))
+        return self._with_few_consumers([demand for _, demand in found])
 
     def _of_pods(self) -> Iterator[tuple[str | None, Demand]]:
         compiled: dict[ClaimKey, Claim] = {}
@@ -177,9 +177,3 @@ class Demands:
                 )
                 self.findings.append(self.cluster.remark(claim, "status.reservedFor", rule))
         return tuple(kept)
-
-
-def weighted(demands: Sequence[Demand]) -> list[Demand]:
-    """The demands, each worth one more for every distinct priority below its own."""
-    weights = {priority: rank for rank, priority in enumerate(sorted({demand.priority for demand in demands}), 1)}
-    return [replace(demand, weight=weights[demand.priority]) for demand in demands]

@@ -57,7 +57,7 @@ def compete(problem: Problem, number: int, optimum: Solution, options: Options) 
     total = sum(demand.weight for demand in problem.demands)
     members = set(mates(problem, number))
     demands = tuple(
-        replace(demand, weight=demand.weight + total + 1) if index in members else demand
+        replace(demand, weight=demand.weight * (total + 1)) if index in members else demand
         for index, demand in enumerate(problem.demands)
     )
     forced = solve(replace(problem, demands=demands), options, hint=optimum)

@@ -71,7 +71,7 @@ def stranded(
     >>> dralloc.stranded(dralloc.example(), ["default/large"])
     <Stranding: 1 of 2 pools have free capacity that no claim of the mix can use>
     """
-    options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
+    options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair", "keep"))
     cluster = cluster.including(options.include)
     timings: dict[str, float] = {}
     mix = list(map(MixEntry.of, wishes))

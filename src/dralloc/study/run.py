@@ -102,7 +102,7 @@ def study(  # noqa: PLR0913 - what a table has rows for, and how it is kept
     1    optimal       2      2
     """
     pd = _pandas()
-    choices = Choices.of(choices, words, unused=("caps", "fair", "seed"))
+    choices = Choices.of(choices, words, unused=("caps", "fair", "seed", "keep"))
     where = scenario_of(scenario, limits)
     points = _points(seeds, demand)
     keys = _keys(where, dict.fromkeys(points), known_modes(modes), choices)

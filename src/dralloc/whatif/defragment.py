@@ -127,7 +127,7 @@ def defragment(
     """
     if moves < 0:
         raise DrallocError(f"--moves {moves}: expected a number of at least 0")
-    options = Choices.of(choices, words, unused=("caps", "fair"))
+    options = Choices.of(choices, words, unused=("caps", "fair", "keep"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         users = ClaimUsers(cluster.including(options.include), options.nodes)

@@ -144,7 +144,7 @@ def drain(
     >>> dralloc.drain(dralloc.example(), "node-1")
     <Drain: node-1: the claim fits on another node>
     """
-    options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
+    options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair", "keep"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         users = ClaimUsers(cluster.including(options.include))

@@ -123,7 +123,7 @@ def fewest_nodes(
     <FewestNodes: Cost 3: proven to be the lowest>
     """
     asked = tuple(map(MixEntry.of, entries))
-    options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
+    options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair", "keep"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         cluster = in_service(cluster.including(options.include))

@@ -134,7 +134,7 @@ def headroom(
     asked = tuple(map(MixEntry.of, entries))
     if len(asked) > MOST_ENTRIES:
         raise DrallocError(f"headroom for {len(asked)} claims: fronts are found for {MOST_ENTRIES} at most")
-    options = Choices.of(choices, words, unused=("gang", "caps", "fair"))
+    options = Choices.of(choices, words, unused=("gang", "caps", "fair", "keep"))
     cluster = cluster.including(options.include)
     timings: dict[str, float] = {}
 

@@ -105,7 +105,7 @@ def partition_layout(
     <PartitionLayout: fixed layouts serve 2, partitions on demand 2>
     """
     asked = tuple(map(MixEntry.of, entries))
-    options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair"))
+    options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair", "keep"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         mix = workload_mix(cluster.including(options.include), asked, options)

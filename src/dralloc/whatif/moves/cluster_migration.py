@@ -17,7 +17,6 @@ from dralloc.api import Node as ApiNode
 from dralloc.api import Pod, ResourceClaim
 from dralloc.choices import Choices
 from dralloc.compiler import CompiledCluster, compile_cluster
-from dralloc.compiler.demands import weighted
 from dralloc.compiler.where import Where
 from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey
@@ -84,9 +83,7 @@ class ClusterMigration:
     def _pending(self) -> tuple[Demand, ...]:
         moving = {key for group in self.groups for key in group.claims}
         demands = self.compiled.problem.demands
-        return tuple(
-            weighted([demand for demand in demands if moving.isdisjoint(claim.key for claim in demand.claims)])
-        )
+        return tuple(demand for demand in demands if moving.isdisjoint(claim.key for claim in demand.claims))
 
     def _movers(self) -> Iterator[MovableClaim]:
         held = self._holdings()
