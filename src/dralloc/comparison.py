@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Final
 
 from dralloc.answer import Documented
+from dralloc.choices import ObjectiveWord
 from dralloc.names import ClaimKey
 from dralloc.plan import Plan
 from dralloc.plan_document import ComparisonDocument
@@ -78,6 +79,14 @@ class Comparison(Documented):
         return tuple(one.key for one in self.optimal.unplaced if one.key not in missing)
 
     @cached_property
+    def only_scheduler(self) -> tuple[ClaimKey, ...]:
+        """What kube-scheduler places and the optimum does not, in order; nothing if it was not asked."""
+        if self.scheduler is None:
+            return ()
+        missing = {one.key for one in self.scheduler.median.unplaced}
+        return tuple(one.key for one in self.optimal.unplaced if one.key not in missing)
+
+    @cached_property
     def neither(self) -> tuple[ClaimKey, ...]:
         """What neither answer places, in order."""
         missing = {one.key for one in self.first_fit.unplaced}
@@ -112,8 +121,9 @@ class Comparison(Documented):
             ),
             Table("Utilisation", ("what", ">of", ">before", *titles), _utilisation(list(self._answers.values()))),
             Table("Namespaces", ("namespace", "what", ">before", ">first fit", ">optimum", ">cap"), _spending(*plans)),
-            Table("Only the optimum places", (WHO, "node", "devices"), self._gains()),
-            Table("Only first fit places", (WHO,), [(str(key),) for key in self.only_first_fit]),
+            Table("Only the optimum places", (WHO, "asks for", "node", "devices"), self._gains()),
+            Table("Only first fit places", (WHO, "asks for"), self._sized(self.only_first_fit)),
+            Table("Only kube-scheduler places", (WHO, "asks for"), self._sized(self.only_scheduler)),
             Table("Neither places", (WHO, "reason"), list(self._losses())),
             unasked_table(self.optimal.compiled),
         ]
@@ -128,7 +138,19 @@ class Comparison(Documented):
             if row.exceeded and row.most is not None:
                 yield f"{row.namespace} uses {amount(row.used)} of {row.resource}, allowed are {amount(row.most)}"
 
-    def _gains(self) -> list[tuple[str, str, str]]:
+    def _sized(self, keys: Sequence[ClaimKey]) -> list[tuple[str, str]]:
+        return [(str(key), self._sizes[key]) for key in keys]
+
+    @cached_property
+    def _sizes(self) -> Mapping[ClaimKey, str]:
+        """What each demand asks for, in words."""
+        values = {name: each for name, each in self.optimal.compiled.worth.values.items() if name != ObjectiveWord.PODS}
+        return {
+            demand.key: ", ".join(_counted(name, each[number]) for name, each in values.items())
+            for number, demand in enumerate(self.optimal.demands)
+        }
+
+    def _gains(self) -> list[tuple[str, str, str, str]]:
         wanted = set(self.only_optimal)
         devices: dict[tuple[str, str], list[str]] = {}
         for placement, _, grant in self.optimal.grants():
@@ -136,7 +158,8 @@ class Comparison(Documented):
             if key in wanted:
                 device = self.optimal.compiled.problem.devices[grant.device].id.device
                 devices.setdefault((str(key), self.optimal.node_of(placement)), []).append(device)
-        return [(demand, node, ", ".join(names)) for (demand, node), names in devices.items()]
+        sizes = {str(key): size for key, size in self._sized(self.only_optimal)}
+        return [(demand, sizes[demand], node, ", ".join(names)) for (demand, node), names in devices.items()]
 
     def _losses(self) -> Iterator[tuple[str, str]]:
         """The first of what neither places, and why; the optimum's reason where it is another one."""
@@ -150,6 +173,7 @@ class Comparison(Documented):
 
 def _figures(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
     ranks = max(len(plan.metrics.ranks) for plan in plans)
+    worth = plans[0].compiled.worth
 
     def pair(name: str, values: Sequence[object]) -> tuple[str, ...]:
         return name, *("" if value is None else str(value) for value in values)
@@ -159,7 +183,7 @@ def _figures(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
             f"{kinds_asked(plans[0].compiled)} placed",
             [f"{plan.metrics.placed} of {len(plan.demands)}" for plan in plans],
         ),
-        pair("weight placed", [plan.metrics.weight for plan in plans]),
+        *_objectives(plans),
         pair("devices used", [plan.metrics.devices for plan in plans]),
         pair("nodes used", [plan.metrics.nodes for plan in plans]),
     ]
@@ -169,10 +193,38 @@ def _figures(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
             rows.append(pair(f"requests with alternative {rank + 1}", counts))
     rows += [
         pair("status", [plan.status.value for plan in plans]),
-        pair("bound", [plan.bound for plan in plans]),
+        *([] if worth.levels else [pair("bound", [plan.bound for plan in plans])]),
         pair("gap", [percent(plan.gap) for plan in plans]),
     ]
     return rows
+
+
+def _objectives(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:
+    """What each answer reaches of every objective, by priority if there are several."""
+    worth, demands = plans[0].compiled.worth, plans[0].demands
+    if not worth.levels:
+        yield "weight placed", *(str(plan.metrics.weight) for plan in plans)
+    priorities = sorted({demand.priority for demand in demands}, reverse=True)
+    for name, values in worth.values.items():
+        for priority in priorities:
+            at = [value if one.priority == priority else 0 for one, value in zip(demands, values, strict=True)]
+            reached = (sum(at[placement.demand] for placement in plan.solution.placements) for plan in plans)
+            title = "devices asked for" if name == ObjectiveWord.DEVICES else name
+            if len(priorities) > 1 or name != ObjectiveWord.PODS:
+                where = f" at priority {priority}" if len(priorities) > 1 else ""
+                yield f"{title}{where}", *(f"{_text(name, each)} of {_text(name, sum(at))}" for each in reached)
+
+
+def _text(objective: str, value: int) -> str:
+    return str(value) if objective in tuple(ObjectiveWord) else amount(value)
+
+
+def _counted(objective: str, value: int) -> str:
+    """What one demand counts."""
+    if objective == ObjectiveWord.VALUE:
+        return f"value {value}"
+    name = objective.removesuffix("s") if value == 1 else objective
+    return f"{_text(objective, value)} {name}"
 
 
 def _utilisation(plans: Sequence[Plan]) -> list[tuple[str, ...]]:

@@ -168,13 +168,13 @@ class Plan(Documented):
 
     @property
     def objective(self) -> int:
-        """The sum of the weights of the placed demands: the first tier of the objective."""
+        """The sum of the weights of the placed demands, of which one is worth more than all of lower priorities."""
         return self.metrics.weight
 
     @property
     def bound(self) -> int | None:
-        """The proven limit of the first tier; None for first fit, which proves nothing."""
-        return self.tiers[0].bound if self.tiers else None
+        """The proven limit of this sum; None for first fit, which proves nothing."""
+        return self.solution.tiers[0].bound if self.solution.tiers else None
 
     @property
     def gap(self) -> float | None:
@@ -190,7 +190,9 @@ class Plan(Documented):
             return "nothing proven"
         if self.status is Status.OPTIMAL:
             return "proven optimal"
-        return f"not proven: bound {self.bound}, gap {percent(self.gap)}"
+        levels = [tier for tier in self.tiers if "@" in tier.name and not tier.proven]
+        bound = f"{levels[0].name} at most {levels[0].bound}" if levels else f"bound {self.bound}"
+        return f"not proven: {bound}, gap {percent(self.gap)}"
 
     @property
     def headline(self) -> str:

@@ -120,7 +120,7 @@ def amount(nanos: int) -> str:
 
 def counts_amounts(tier: str) -> bool:
     """Whether a tier of the objective sums up amounts, in nanos, as fairness does; the others just count."""
-    return tier.startswith("fairness-")
+    return tier.startswith(("fairness-", "amount of "))
 
 
 def tier_text(tier: str, value: int) -> str:

@@ -27,13 +27,11 @@ from wire import (
     sub,
 )
 
-VALUE = "dralloc.dev/value"
 
-
-def wanting(name: str, count: int, priority: int = 0, **annotations: str) -> list[Json]:
+def wanting(name: str, count: int, priority: int = 0, value: str | None = None) -> list[Json]:
     """A pod, and its claim for so many GPUs."""
     one = pod(name, name, priority=priority)
-    one["metadata"]["annotations"] = {VALUE: text for text in annotations.values()}
+    one["metadata"]["annotations"] = {} if value is None else {"dralloc.dev/value": value}
     return [claim(name, request(count=count)), one]
 
 
