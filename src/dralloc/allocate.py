@@ -13,10 +13,11 @@ from dralloc.choices import Choices, ChoiceWords, Keep, Mode, ModeName, Options,
 from dralloc.cluster import Cluster
 from dralloc.comparison import Comparison, Scheduled
 from dralloc.compiler import CompiledCluster, compile_cluster
+from dralloc.compiler.worth import Worth
 from dralloc.plan import Plan
 from dralloc.problem import Problem
 from dralloc.scheduling import Profile, read_profiles, schedule
-from dralloc.solution import Solution
+from dralloc.solution import Solution, Tier
 from dralloc.solvers.cpsat import Progress, solve, within_caps
 from dralloc.solvers.first_fit import first_fit
 from dralloc.timing import phase
@@ -79,7 +80,6 @@ def allocate(
     if mode is Mode.FIRST_FIT:
         return Plan(mode, compiled, compiled.of_devices(first), timings)
     known = _Known(first, _kept(compiled, first, choices, profiles, timings))
-    compiled = compiled.keeping(known.kept) if known.kept else compiled
     best = _optimum(compiled, known, choices, progress, timings)
     return Plan(mode, compiled, compiled.of_devices(best), timings)
 
@@ -116,7 +116,6 @@ def compare(
         problem = compiled.whole
     first = _first_fit(problem, timings, pruning=choices.pruning)
     known = _Known(first, _kept(compiled, first, choices, profiles, timings))
-    compiled = compiled.keeping(known.kept) if known.kept else compiled
     best = _optimum(compiled, known, choices, progress, timings)
     asked = range(choices.seed, choices.seed + seeds) if Mode.SCHEDULER in wanted else ()
     scheduled = tuple(
@@ -201,11 +200,13 @@ def _optimum(
     progress: OnProgress | None,
     timings: dict[str, float],
 ) -> Solution:
-    problem, (first, kept) = compiled.whole, known
+    first, kept = known
+    weighted = compiled.keeping(kept) if kept else compiled
+    problem, worth = weighted.whole, weighted.worth
     with phase(timings, "optimum"):
         hint = _start(problem, kept, keeps_rules=kept is first) if kept else None
         hint = hint or _start(problem, first, keeps_rules=True)
-        solution = solve(problem, options, hint=hint, progress=progress)
+        solution = solve(problem, options, hint=hint, progress=_read(progress, worth))
     # What makes a claim impossible was found on the way to the hint.
     placed = {placement.demand for placement in solution.placements}
     errors = {demand: error for demand, error in first.errors.items() if demand not in placed}
@@ -214,4 +215,17 @@ def _optimum(
     solution = replace(solution, errors=errors, warnings=(*solution.warnings, *warnings))
     with phase(timings, "check"):
         check(problem, solution)
-    return solution
+    return replace(solution, tiers=worth.tiers(solution.tiers))
+
+
+def _read(progress: OnProgress | None, worth: Worth) -> OnProgress | None:
+    """Tell of the first priority of which not all is proven instead of a sum over all of them."""
+    if progress is None or worth.weights_are_shown:
+        return progress
+
+    def tell(news: Progress) -> None:
+        tiers = worth.tiers((Tier(news.phase, news.best, news.bound),))
+        tier = next((each for each in tiers if not each.proven), tiers[-1])
+        progress(replace(news, phase=tier.name, best=tier.value, bound=tier.bound))
+
+    return tell

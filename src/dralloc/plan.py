@@ -164,7 +164,7 @@ class Plan(Documented):
     @property
     def tiers(self) -> tuple[Tier, ...]:
         """The objective, most important tier first; empty for first fit. With several priorities, one tier for each."""
-        return self.compiled.worth.tiers(self.solution.tiers)
+        return self.solution.tiers
 
     @property
     def objective(self) -> int:
@@ -174,7 +174,7 @@ class Plan(Documented):
     @property
     def bound(self) -> int | None:
         """The proven limit of this sum; None for first fit, which proves nothing."""
-        return self.solution.tiers[0].bound if self.solution.tiers else None
+        return self.compiled.worth.bound(self.tiers) if self.tiers else None
 
     @property
     def gap(self) -> float | None:

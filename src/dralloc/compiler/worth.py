@@ -73,9 +73,19 @@ class Worth:
         weights = (weight * unit if number in demands else weight for number, weight in enumerate(self.weights))
         return replace(self, weights=tuple(weights), kept=unit)
 
+    @property
+    def weights_are_shown(self) -> bool:
+        """Whether the sum of weights is what tiers are to say."""
+        return not (self.levels or self.kept)
+
+    def bound(self, tiers: Sequence[Tier]) -> int:
+        """What no sum of weights can exceed, given the tiers of an answer."""
+        pairs = zip(self.levels, tiers, strict=False)
+        return sum(level.unit * tier.bound // level.factor for level, tier in pairs) if self.levels else tiers[0].bound
+
     def tiers(self, found: Sequence[Tier]) -> tuple[Tier, ...]:
         """The tiers of an answer with the weight in its levels."""
-        if not found or found[0].name != WEIGHT or not (self.levels or self.kept):
+        if self.weights_are_shown or not found or found[0].name != WEIGHT:
             return tuple(found)
         return (*self._read(found[0]), *found[1:])
 
