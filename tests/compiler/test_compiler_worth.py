@@ -169,9 +169,10 @@ def test_who_is_kept_counts_at_its_priority() -> None:
 
 def test_a_broken_gang_is_not_kept() -> None:
     """The scheduler looks at no gangs: what it places of one may have to go."""
-    found = three_gpus(wanting("a", 2), wanting("b", 2), wanting("c", 1))
-    for one in found.pods[:2]:
-        one.metadata.labels["job"] = "x"  # type: ignore[index]
+    pair = [wanting(name, 2) for name in "ab"]
+    for _, one in pair:
+        one["metadata"]["labels"] = {"job": "x"}
+    found = three_gpus(*pair, wanting("c", 1))
     plan = dralloc.allocate(found, keep="scheduler", gang="job")
     assert placed(plan) == ["c"]
     assert plan.warnings == ("keep: gangs or caps leave out 1 who were to be kept",)

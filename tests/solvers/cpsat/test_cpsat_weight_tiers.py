@@ -14,8 +14,9 @@ import brute_force
 import strategies
 from crowd_strategies import crowds
 from dralloc.check import check
+from dralloc.choices import Thresholds
 from dralloc.problem import Problem
-from dralloc.solvers.cpsat import Options, division, solve
+from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.cpsat.weight_tiers import WeightTier, weight_tiers
 from dralloc.solvers.first_fit import first_fit
 
@@ -91,8 +92,6 @@ def test_against_trying_everything(per_device: bool, drawn: Problem, data: st.Da
 @given(crowds(), st.data())
 def test_packing_is_as_good_as_deciding_on_every_device(drawn: Problem, data: st.DataObject) -> None:
     problem = far_apart(drawn, data.draw(exponents(drawn)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(division, "_MOST_EFFORT", 0)
-        packed = solve(problem)
+    packed = solve(problem, Options(thresholds=Thresholds(pattern_effort=0)))
     check(problem, packed)
     assert packed.tiers == solve(problem, Options(per_device=True)).tiers
