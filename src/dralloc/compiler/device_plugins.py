@@ -14,7 +14,7 @@ from dralloc.cluster import Cluster
 from dralloc.compiler.extended import IMPLICIT, classes_by_resource
 from dralloc.features import Features
 
-__all__ = ["DevicePlugins"]
+__all__ = ["DevicePlugins", "is_extended"]
 
 _NATIVE: Final = "kubernetes.io/"
 _QUOTA: Final = "requests."
@@ -29,7 +29,7 @@ class DevicePlugins:
 
     def asked(self, pod: Pod) -> frozenset[str]:
         """The extended resources that a pod asks for, whoever offers them (upstream's ``IsExtendedResourceName``)."""
-        return frozenset(name for name in pod.requested if _is_extended(name))
+        return frozenset(name for name in pod.requested if is_extended(name))
 
     def missing(self, pod: Pod) -> list[str]:
         """Those that neither a class nor a node has, by name. A node that says nothing may have everything."""
@@ -53,6 +53,7 @@ class _Offered:
         return self._everything or name in self._names
 
 
-def _is_extended(name: str) -> bool:
+def is_extended(name: str) -> bool:
+    """Whether a resource is an extended one: of no domain of Kubernetes, and no quota."""
     native = "/" not in name or _NATIVE in name
     return name.startswith(IMPLICIT) or not (native or name.startswith(_QUOTA))

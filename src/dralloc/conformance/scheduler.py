@@ -2,12 +2,15 @@
 
 At each attempt, with what the recorded attempts before have left: the feasible nodes, the scores by plugin, the totals,
 the devices and the message must be the recorded ones, and the node must be among the best. (Which of the best it is
-depends on the order in which the scheduler heard of the nodes, which is not recorded.)
+depends on the order in which the scheduler heard of the nodes, which is not recorded. Nor is when the API server
+heard of an allocation: that a claim is "in the process of being allocated" is taken from the recorded message, if an
+attempt before has decided about the claim.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import chain, islice, product
 from typing import Any, Final
 
@@ -21,6 +24,7 @@ from dralloc.limits import LIMITS
 from dralloc.load import load_documents
 from dralloc.load.documents import documents_of
 from dralloc.names import ClaimKey
+from dralloc.quantity import parse_quantity
 from dralloc.scheduling import Attempt, Profile, Scheduler, profiles_of
 from dralloc.write import allocations
 
@@ -28,6 +32,7 @@ __all__ = ["run_scheduler"]
 
 _MOST_ORDERS: Final = 64
 _PROFILE: Final = "scheduler"
+_IN_FLIGHT: Final = "is in the process of being allocated"
 
 
 def run_scheduler(run: Json) -> CaseOutcome:
@@ -74,6 +79,7 @@ class _Replay:
         self._run = run
         self._compiled = compiled
         self._scheduler = Scheduler(compiled, profiles, order)
+        self._decided: set[ClaimKey] = set()
         self.agreed = 0
         self.difference = ""
         self.attempts = [self._replay(recorded) for recorded in run["attempts"]]
@@ -82,7 +88,8 @@ class _Replay:
     def _replay(self, recorded: Json) -> dict[str, Any]:
         """An attempt, given those before as they are recorded."""
         key = ClaimKey.parse(recorded["pod"])
-        found = self._scheduler.attempt(key)
+        in_flight = {claim for claim in self._decided if f"claim {claim} {_IN_FLIGHT}" in recorded.get("message", "")}
+        found = self._scheduler.attempt(key, in_flight=in_flight)
         scored = tuple(recorded["totals"])
         sampled = len(scored) == len(found.feasible) < len(self._scheduler.snapshot.nodes)
         if sampled and {node.name for node in found.feasible} != set(scored):
@@ -98,6 +105,7 @@ class _Replay:
         node = self._scheduler.snapshot.by_name.get(recorded["node"])
         if node is not None and node in found.feasible:
             self._scheduler.bind(key, node)
+            self._decided.update(self._compiled.cluster.claims_of_pods[key])
         return answer
 
     def _device_difference(self) -> str:
@@ -108,8 +116,10 @@ class _Replay:
             if attempt["outcome"] == "bound":
                 key = ClaimKey.parse(attempt["pod"])
                 keys = self._compiled.cluster.claims_of_pods[key]
-                found = {self._recorded_name(one, key): wire_form(written[one]) for one in keys if one in written}
-                recorded = {name: _without_time(self._run["claims"].get(name, {})) for name in found}
+                found = {
+                    self._recorded_name(one, key): _as_served(wire_form(written[one])) for one in keys if one in written
+                }
+                recorded = {name: _comparable(self._run["claims"].get(name, {})) for name in found}
                 for one in (found, recorded):
                     name_shares(list(one.values()))
                 attempt["results"] = {name: one["devices"].get("results", []) for name, one in found.items()}
@@ -156,6 +166,34 @@ def _difference(recorded: Json, answer: Json) -> str:
     return difference
 
 
-def _without_time(status: Json) -> dict[str, Any]:
+def _comparable(status: Json) -> dict[str, Any]:
+    """A recorded allocation without its time, and its configuration in the words of later releases.
+
+    Up to 1.36, an entry of a class names every request that it is for, and an entry of a claim stands there once for
+    each request that it names. Later releases name none where it is for all, and repeat nothing.
+    """
     allocation = {key: value for key, value in status.get("allocation", {}).items() if key != "allocationTimestamp"}
-    return {"devices": {}, **allocation}
+    answer: dict[str, Any] = {"devices": {}, **allocation}
+    if config := answer["devices"].get("config"):
+        served = {result["request"] for result in answer["devices"]["results"]}
+        terse = (_for_all(entry) if _covers(entry, served) else entry for entry in config)
+        distinct = {json.dumps(entry, sort_keys=True): entry for entry in terse}
+        answer["devices"] = {**answer["devices"], "config": list(distinct.values())}
+    return answer
+
+
+def _as_served(allocation: Json) -> dict[str, Any]:
+    """An allocation as the API server gives it back: it reads each amount, and writes it in its shortest form."""
+    for result in allocation["devices"].get("results", ()):
+        amounts = result.get("consumedCapacity", {})
+        amounts.update((name, str(parse_quantity(amount))) for name, amount in amounts.items())
+    return dict(allocation)
+
+
+def _covers(entry: Json, served: Set[str]) -> bool:
+    named = set(entry.get("requests", ()))
+    return all(request in named or request.partition("/")[0] in named for request in served)
+
+
+def _for_all(entry: Json) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key != "requests"}

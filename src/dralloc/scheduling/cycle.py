@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Set
 from dataclasses import dataclass
 
+from dralloc.names import ClaimKey
 from dralloc.pods.kinds import PodInfo
 from dralloc.scheduling.devices import Devices
 from dralloc.scheduling.memory import Memory
@@ -24,6 +25,8 @@ class Cycle:
         Names of the device classes.
     memory
         What is known about nodes for pods of this kind.
+    in_flight
+        Claims whose allocation is decided but not yet known to the API server: their next user has to wait.
     """
 
     pod: PodInfo
@@ -32,3 +35,4 @@ class Cycle:
     devices: Devices
     classes: Container[str]
     memory: Memory
+    in_flight: Set[ClaimKey] = frozenset()

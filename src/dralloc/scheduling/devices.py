@@ -12,6 +12,7 @@ from dralloc.api import ResourceClaim
 from dralloc.api.node_selectors import selector_matches
 from dralloc.compiler import CompiledCluster
 from dralloc.compiler.demands import MAX_CONSUMERS
+from dralloc.compiler.device_plugins import is_extended
 from dralloc.compiler.extended import EXTENDED_RESOURCE_ANNOTATION, classes_by_resource
 from dralloc.names import ClaimKey
 from dralloc.pods.kinds import PodInfo
@@ -55,6 +56,11 @@ class Devices(QuickRun):
     def serves(self, resource: str, node: NodeInfo) -> bool:
         """Whether devices, and no device plugin, serve an extended resource on the node."""
         return resource in self._backed and not node.allocatable.get(resource)
+
+    def unbacked(self, pod: PodInfo) -> list[str]:
+        """The extended resources that only device plugins can serve, of a pod that asks for some of devices, too."""
+        asked = {name for name, amount in pod.kind.requests.items() if amount and is_extended(name)}
+        return [] if self._backed.isdisjoint(asked) else sorted(asked - self._backed)
 
     def claims_of(self, pod: PodInfo) -> list[ResourceClaim]:
         """The claims of a pod as they were before."""

@@ -22,7 +22,10 @@ _NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
 def after_filters(cycle: Cycle, rejected: Mapping[NodeInfo, Rejection]) -> str:
     """What plugins say once every node is rejected; nothing if pods could be evicted for this one."""
-    claims = "still not schedulable" if cycle.devices.claims_of(cycle.pod) else "no new claims to deallocate"
+    # Who is turned away before nodes are looked at has not come as far as to its claims.
+    claims = (
+        "still not schedulable" if rejected and cycle.devices.claims_of(cycle.pod) else "no new claims to deallocate"
+    )
     if cycle.pod.kind.spec.preemption_policy == "Never":
         return f"{claims}, preemption: not eligible due to preemptionPolicy=Never."
     looked_at: list[Rejection] = []

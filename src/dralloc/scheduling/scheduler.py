@@ -5,7 +5,7 @@ Source: ``schedule_one.go`` of ``kubernetes/pkg/scheduler``. Preemption is off: 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Set
 from typing import Final
 
 import numpy as np
@@ -79,17 +79,21 @@ class Scheduler:
         """What was bound so far."""
         return Solution(tuple(sorted(self._devices.placements, key=lambda placement: placement.demand)))
 
-    def attempt(self, key: ClaimKey, sample: Sequence[str] = ()) -> Attempt:
+    def attempt(self, key: ClaimKey, sample: Sequence[str] = (), *, in_flight: Set[ClaimKey] = frozenset()) -> Attempt:
         """Look for a node for a pod. Nothing is bound.
 
         Parameters
         ----------
         sample
             Names of the only nodes to look at, in order; without, they are found as usual.
+        in_flight
+            See `Cycle`; by default, the API server knows of each allocation before the next attempt.
         """
         pod = self.pods[key]
         profile = self.profiles[pod.kind.spec.scheduler_name]
-        cycle = Cycle(pod, profile, self.snapshot, self._devices, self._cluster.classes, self._memory_of(pod))
+        cycle = Cycle(
+            pod, profile, self.snapshot, self._devices, self._cluster.classes, self._memory_of(pod), in_flight
+        )
         try:
             return self._attempt(cycle, [self.snapshot.by_name[name].place for name in sample])
         except FatalError as error:

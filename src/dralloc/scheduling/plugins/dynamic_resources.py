@@ -20,6 +20,8 @@ __all__ = ["DYNAMIC_RESOURCES"]
 _CANNOT: Final = Rejection(("cannot allocate all claims",))
 _CANNOT_YET: Final = _CANNOT._replace(eased=True)
 """Another pod may allocate a claim that both use."""
+_CANNOT_FIT: Final = Rejection(("cannot fit resource",))
+"""Seen only where NodeResourcesFit, which says more, does not filter."""
 _ELSEWHERE: Final = Rejection(("resourceclaim not available on the node",))
 _IN_USE: Final = Rejection(("resourceclaim in use",))
 
@@ -32,13 +34,18 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
     for claim in claims:
         if devices.is_full(claim, pod):
             return _IN_USE
+        if claim.key in cycle.in_flight:
+            return Rejection((f"resource claim {claim.key} is in the process of being allocated",))
         for request, name in _classes(claim) if claim.status.allocation is None else ():
             if name not in cycle.classes:
                 return Rejection((f"request {request}: device class {name} does not exist",))
 
+    unbacked = devices.unbacked(pod)
     cannot = _CANNOT_YET if devices.has_shared_claims(pod) else _CANNOT
 
     def check(node: NodeInfo) -> Rejection | None:
+        if any(name not in node.allocatable for name in unbacked):
+            return _CANNOT_FIT
         reachable = all(devices.is_reachable(claim, node) for claim in claims)
         wanted = devices.open_claims(pod, node)
         cycle.memory.ranks.pop(node, None)
