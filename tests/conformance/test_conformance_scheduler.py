@@ -20,9 +20,13 @@ def runs(folder: Path) -> dict[str, Any]:
 
 
 def test_every_attempt_of_every_run_agrees() -> None:
-    """Taints, affinity, spreading, ports, images, sidecars, requests of whole pods, 150 nodes; four profiles."""
+    """Taints, affinity, spreading, ports, images, sidecars, requests of whole pods, 150 nodes; five profiles.
+
+    The numbered runs have partitions, shared adapters, adapters of the network, extended resources, prioritized lists
+    and claims that pods share, several for a pod.
+    """
     outcomes = [run_scheduler(run) for run in runs(OWN).values()]
-    assert len(outcomes) >= 5
+    assert len(outcomes) >= 40
     assert [(one.name, one.difference) for one in outcomes if not one.passed] == []
 
 
@@ -63,3 +67,21 @@ def test_whatever_is_otherwise_is_found(changed: Callable[[Any], None], where: s
     run = copy.deepcopy(runs(OWN)["most-allocated.json.gz"])
     changed(run)
     assert where in run_scheduler(run).difference
+
+
+def test_a_claim_that_is_being_allocated_turns_its_next_user_away() -> None:
+    """Only where an attempt before has decided about the claim."""
+    files = runs(OWN)
+    run = next(
+        run for run in files.values() if any("being allocated" in one.get("message", "") for one in run["attempts"])
+    )
+    assert run_scheduler(run).passed
+    decided = next(number for number, one in enumerate(run["attempts"]) if "being allocated" in one.get("message", ""))
+    early = {**run, "attempts": run["attempts"][decided:]}
+    assert "message: expected" in run_scheduler(early).difference
+
+
+def test_a_resource_that_nobody_serves_is_found_without_the_plugin_that_says_so_first() -> None:
+    """With the filter of NodeResourcesFit off, DynamicResources looks at what no class of devices stands for."""
+    run = runs(OWN)["24-off.json.gz"]
+    assert run_scheduler(run).passed
