@@ -78,7 +78,7 @@ def test_a_claim_that_is_being_allocated_turns_its_next_user_away() -> None:
     assert run_scheduler(run).passed
     decided = next(number for number, one in enumerate(run["attempts"]) if "being allocated" in one.get("message", ""))
     early = {**run, "attempts": run["attempts"][decided:]}
-    assert "message: expected" in run_scheduler(early).difference
+    assert "expected 'unschedulable', got 'bound'" in run_scheduler(early).difference
 
 
 def test_a_resource_that_nobody_serves_is_found_without_the_plugin_that_says_so_first() -> None:
