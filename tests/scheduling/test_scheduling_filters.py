@@ -154,8 +154,9 @@ def test_too_few_domains_count_as_empty_ones() -> None:
 def test_a_class_that_does_not_exist_is_named() -> None:
     found = attempt(node("a"), wire.claim("claim", wire.request()), wire.pod("pod", "claim"))
     reason = "request gpu: device class gpu does not exist"
-    after = "no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
-    assert found.message == f"0/1 nodes are available: {reason}. {after}"
+    claims = "no new claims to deallocate"
+    after = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    assert found.message == f"0/1 nodes are available: {reason}. {claims}, {after}"
 
 
 def test_preemption_says_whether_somebody_could_make_room() -> None:
