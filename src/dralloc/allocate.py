@@ -79,7 +79,7 @@ def allocate(
     first = _first_fit(problem, timings, pruning=choices.pruning)
     if mode is Mode.FIRST_FIT:
         return Plan(mode, compiled, compiled.of_devices(first), timings)
-    known = _Known(first, _kept(compiled, first, choices, profiles, timings))
+    known = _KnownAnswers(first, _kept(compiled, first, choices, profiles, timings))
     best = _optimum(compiled, known, choices, progress, timings)
     return Plan(mode, compiled, compiled.of_devices(best), timings)
 
@@ -115,7 +115,7 @@ def compare(
         compiled = compile_cluster(cluster, choices)
         problem = compiled.whole
     first = _first_fit(problem, timings, pruning=choices.pruning)
-    known = _Known(first, _kept(compiled, first, choices, profiles, timings))
+    known = _KnownAnswers(first, _kept(compiled, first, choices, profiles, timings))
     best = _optimum(compiled, known, choices, progress, timings)
     asked = range(choices.seed, choices.seed + seeds) if Mode.SCHEDULER in wanted else ()
     scheduled = tuple(
@@ -154,7 +154,7 @@ def _scheduled(
     return solution
 
 
-class _Known(NamedTuple):
+class _KnownAnswers(NamedTuple):
     """Answers to start from: first fit's, and the one whose placements nobody is to lose."""
 
     first: Solution
@@ -195,7 +195,7 @@ def _start(problem: Problem, answer: Solution, *, keeps_rules: bool) -> Solution
 
 def _optimum(
     compiled: CompiledCluster,
-    known: _Known,
+    known: _KnownAnswers,
     options: Options,
     progress: OnProgress | None,
     timings: dict[str, float],
