@@ -33,6 +33,8 @@ class _Tier(Fields):
     """Distance of value and bound, relative to the larger of the two; 0 if the tier is proven."""
     sense: Literal[1, -1]
     """1 if more is better, -1 if less is."""
+    why: str
+    """Why the tier is not proven; empty if it is."""
 
 
 class CountTier(_Tier):

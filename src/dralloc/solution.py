@@ -96,13 +96,14 @@ def relative_gap(value: int, bound: int) -> float:
 class Tier:
     """One tier of the lexicographic objective: its value, and the proven limit of what any answer can reach.
 
-    ``sense`` is 1 if more is better and -1 if less is better. Exact integers.
+    ``sense`` is 1 if more is better and -1 if less is better. Exact integers. ``why`` says why it is not proven.
     """
 
     name: str
     value: int
     bound: int
     sense: int = 1
+    why: str = ""
 
     @property
     def gap(self) -> float:

@@ -101,7 +101,8 @@ class Worth:
             if proven:
                 limit, bound = divmod(bound, level.unit)
                 proven = limit == more
-            yield Tier(level.name, (mine + more) * level.factor, (mine + limit) * level.factor)
+            why = "" if limit == more else weight.why
+            yield Tier(level.name, (mine + more) * level.factor, (mine + limit) * level.factor, why=why)
 
 
 def worth_of(

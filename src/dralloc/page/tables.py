@@ -9,7 +9,7 @@ from dralloc.comparison import Comparison
 from dralloc.names import ClaimKey
 from dralloc.plan import Plan
 from dralloc.question import WHO
-from dralloc.report import Table, counts_amounts, duration, percent, tier_text
+from dralloc.report import Table, duration, percent, tier_text
 from dralloc.solution import Tier
 
 __all__ = ["placements", "tiers", "timings", "titled", "unplaced"]
@@ -78,7 +78,7 @@ def tiers(plan: Plan) -> Table:
             tier_text(tier.name, tier.value),
             tier_text(tier.name, tier.bound),
             percent(tier.gap),
-            "proven" if tier.proven else "not proven",
+            "proven" if tier.proven else f"not proven: {tier.why}",
         )
         for tier in plan.tiers
     ]
@@ -87,7 +87,7 @@ def tiers(plan: Plan) -> Table:
 
 
 def _counted(tier: Tier) -> str:
-    if counts_amounts(tier.name):
+    if tier.name.startswith("fairness-"):
         number = tier.name.rpartition("-")[2]
         poorest = "the poorest namespace uses" if number == "1" else f"the {number} poorest namespaces use together"
         return f"what {poorest}, the more the better"

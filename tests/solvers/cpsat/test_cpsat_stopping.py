@@ -6,12 +6,13 @@ from collections.abc import Callable
 from math import inf
 
 import pytest
+from ortools.sat.python import cp_model
 
 from dralloc.check import check
 from dralloc.choices import Goal
 from dralloc.problem import Problem
 from dralloc.solution import Status
-from dralloc.solvers.cpsat import Options, run, solve
+from dralloc.solvers.cpsat import Options, run, search, solve
 from dralloc.solvers.cpsat.assemble import build_for
 from dralloc.solvers.cpsat.candidates import CandidateSurvey, survey
 from dralloc.solvers.cpsat.component import Component
@@ -127,3 +128,28 @@ def stopped(problem: Problem, found: CandidateSurvey, goal: Goal, _stop: Stop) -
     if goal is not Goal.NONE:
         raise Stopped
     return components(problem, found, goal)
+
+
+def test_a_solver_that_gives_up_is_not_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first run stops at once by itself: without a proof, although nobody asked for it."""
+    runs: list[int] = []
+    configured = search._solver
+
+    def tired(options: Options, stop: Stop) -> cp_model.CpSolver:
+        solver = configured(options, stop)
+        runs.append(options.workers)
+        if len(runs) == 1:
+            solver.parameters.max_deterministic_time = 0.0
+        return solver
+
+    monkeypatch.setattr(search, "_solver", tired)
+    solution = solve(hard(pods=8, gpus=2), Options(per_device=True))
+    assert runs[:2] == [1, 2]
+    assert solution.status is Status.OPTIMAL
+
+
+def test_what_is_not_proven_says_why() -> None:
+    problem = hard()
+    late = solve(problem, Options(time_limit=1e-9), in_order(problem))
+    assert late.tiers[0].why == "the time was over"
+    assert [tier.why for tier in solve(nodes_with_room()).tiers] == ["", ""]

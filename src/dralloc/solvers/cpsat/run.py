@@ -280,12 +280,17 @@ class _Solve:
         """The best answer so far."""
         return tuple(sorted((one for component in self.answers for one in component.placements), key=_demand_of))
 
+    def _why(self) -> str:
+        """Why not everything is proven."""
+        if self.stop.cancelled:
+            return "it was interrupted"
+        return "the time was over" if self.stop.reached() else "the solver gave up"
+
     def _solution(self) -> Solution:
-        tiers = self._tiers()
-        proven = all(tier.proven for tier in tiers)
+        tiers = tuple(tier if tier.proven else replace(tier, why=self._why()) for tier in self._tiers())
         return Solution(
             placements=self._placements(),
-            status=Status.OPTIMAL if proven else Status.FEASIBLE,
+            status=Status.OPTIMAL if all(tier.proven for tier in tiers) else Status.FEASIBLE,
             tiers=tiers,
             warnings=tuple(dict.fromkeys(self.warnings)),
             timings={**self.timings, "total": self._elapsed()},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, gcd, inf, isfinite
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -22,6 +22,9 @@ __all__ = ["EXACT_FLOAT", "SolverOutcome", "Watch", "as_one", "limit_cost", "min
 EXACT_FLOAT: Final = 2**53
 """CP-SAT reports objective values as floats, which are exact up to here."""
 
+_TURNS: Final = 2
+"""Workers that take turns with different strategies."""
+
 _LISTEN: Final = 0.1
 """Seconds until it is asked again whether to stop."""
 
@@ -31,10 +34,14 @@ Watch = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class SolverOutcome:
-    """What a run found: the values of all variables in the best answer, if any, and a lower bound of the cost."""
+    """What a run found: the values of all variables in the best answer, if any, and a lower bound of the cost.
+
+    ``proven``: whether no answer costs less.
+    """
 
     values: Sequence[int] | None
     bound: int
+    proven: bool = False
 
 
 def minimise(
@@ -61,6 +68,14 @@ def minimise(
         raise ModelError("weights of the demands: their sum after removing common factors is beyond 2**53")
     literals = [literal for literal, _ in terms]
     cp.minimize(cp_model.LinearExpr.weighted_sum(literals, [coefficient // unit for _, coefficient in terms]))
+    outcome = _run(cp, options, stop, unit, watch)
+    if not outcome.proven and stop.effort == inf and not stop.reached():
+        # Several strategies in turn come to an end where a single one gives up.
+        outcome = _run(cp, replace(options, workers=max(_TURNS, options.workers)), stop, unit, watch)
+    return outcome
+
+
+def _run(cp: cp_model.CpModel, options: Options, stop: Stop, unit: int, watch: Watch | None) -> SolverOutcome:
     run = _SolverRun(cp, _solver(options, stop), unit)
     run.wait(stop, watch)
     return _outcome(run, unit)
@@ -174,4 +189,5 @@ def _outcome(run: _SolverRun, unit: int) -> SolverOutcome:
         return SolverOutcome(None, _lower_bound(response.best_objective_bound) * unit)
     best = round(response.objective_value)
     bound = best if response.status == cp_model.OPTIMAL else _lower_bound(response.best_objective_bound)
-    return SolverOutcome(list(response.solution), min(bound, best) * unit)
+    proven = response.status == cp_model.OPTIMAL
+    return SolverOutcome(list(response.solution), min(bound, best) * unit, proven)
