@@ -8,7 +8,20 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from dralloc.names import ClaimKey, DeviceID, PoolID, RequestName
-from dralloc.problem import Alternative, Claim, Demand, Device, Node, PoolAccess, PoolState, Problem, Request, Usage
+from dralloc.problem import (
+    Alternative,
+    Claim,
+    Constraint,
+    ConstraintKind,
+    Demand,
+    Device,
+    Node,
+    PoolAccess,
+    PoolState,
+    Problem,
+    Request,
+    Usage,
+)
 from dralloc.problem.inter_pod import Affinity, AntiAffinity, InterPodRule, Role, Spread
 from dralloc.problem.node_claims import NodeStock, with_node_claims
 from inventory_strategies import rarely
@@ -37,10 +50,10 @@ class BoundPods:
 
 
 @st.composite
-def bound_pods(draw: st.DrawFn, max_pods: int = 4) -> BoundPods:
+def bound_pods(draw: st.DrawFn, max_pods: int = 4, max_rules: int = 2) -> BoundPods:
     """Draw up to four nodes with a few devices each, pods for them, resources that are scarce, and some rules."""
     nodes = [f"node-{number}" for number in range(draw(st.integers(1, 4)))]
-    rules = draw(st.lists(_rules(nodes), max_size=2))
+    rules = draw(st.lists(_rules(nodes), max_size=max_rules))
     size = draw(st.integers(1, max_pods))
     demands = [draw(_demands(number, len(nodes))) for number in range(size)]
     # A pod has one list of terms of affinity.
@@ -52,7 +65,7 @@ def bound_pods(draw: st.DrawFn, max_pods: int = 4) -> BoundPods:
     demands = [replace(one, roles=tuple(role for role in one.roles if role.carries or role.counts)) for one in demands]
     amounts = st.dictionaries(st.sampled_from(RESOURCES), st.integers(0, 3))
     return BoundPods(
-        devices=_problem(nodes, [draw(st.integers(1, 2)) for _ in nodes], demands),
+        devices=_problem(nodes, [draw(_roots()) for _ in nodes], demands),
         stocks=[draw(_stocks()) for _ in nodes],
         asked={number: draw(amounts) for number in range(size) if not draw(rarely())},
     )
@@ -84,22 +97,36 @@ def _rules(draw: st.DrawFn, nodes: Sequence[str]) -> InterPodRule:
 
 @st.composite
 def _demands(draw: st.DrawFn, number: int, nodes: int) -> Demand:
-    entries = draw(st.sampled_from((1, 1, 2)))
-    alternatives = tuple(
-        Alternative(10 * number + rank, RequestName("gpu", "ab"[rank] if entries > 1 else ""), rank, 1 + rank)
-        for rank in range(entries)
-    )
+    name = ClaimKey("default", f"claim-{number}")
+    claim = draw(st.sampled_from((_one, _list, _bound_pair)))(name, number, draw(st.sampled_from(ConstraintKind)))
     return Demand(
         key=ClaimKey("default", f"pod-{number}"),
-        claims=(Claim(ClaimKey("default", f"claim-{number}"), "", (Request("gpu", alternatives),)),),
+        claims=(claim,),
         weight=draw(st.integers(1, 3)),
         nodes=tuple(draw(st.sets(st.integers(0, nodes - 1), min_size=1))) if draw(rarely()) else None,
         gang=draw(st.sampled_from(("", "", "", "gang"))),
     )
 
 
-def _problem(nodes: Sequence[str], sizes: Sequence[int], demands: Sequence[Demand]) -> Problem:
-    homes = [(node, place) for node, size in enumerate(sizes) for place in range(size)]
+def _one(name: ClaimKey, number: int, _: ConstraintKind) -> Claim:
+    return Claim(name, "", (Request("gpu", (Alternative(10 * number, RequestName("gpu"), 0, 1),)),))
+
+
+def _list(name: ClaimKey, number: int, _: ConstraintKind) -> Claim:
+    entries = (Alternative(10 * number + rank, RequestName("gpu", "ab"[rank]), rank, 1 + rank) for rank in range(2))
+    return Claim(name, "", (Request("gpu", tuple(entries)),))
+
+
+def _bound_pair(name: ClaimKey, number: int, kind: ConstraintKind) -> Claim:
+    """Two devices with the same value of an attribute, or with different ones."""
+    requests = (
+        Request(one, (Alternative(10 * number + place, RequestName(one), 0, 1),)) for place, one in enumerate("ab")
+    )
+    return Claim(name, "", tuple(requests), (Constraint(kind, "root"),))
+
+
+def _problem(nodes: Sequence[str], roots: Sequence[Sequence[str]], demands: Sequence[Demand]) -> Problem:
+    homes = [(node, place) for node, each in enumerate(roots) for place in range(len(each))]
     return Problem(
         demands=tuple(demands),
         nodes=tuple(
@@ -107,13 +134,27 @@ def _problem(nodes: Sequence[str], sizes: Sequence[int], demands: Sequence[Deman
             for number, name in enumerate(nodes)
         ),
         devices=tuple(
-            Device(DeviceID("gpu", nodes[node], f"gpu-{place}"), slot, 0, False, {}, (), {}, None)
+            Device(
+                DeviceID("gpu", nodes[node], f"gpu-{place}"),
+                slot,
+                0,
+                False,
+                {},
+                (),
+                {"root": frozenset({("string", roots[node][place])})},
+                None,
+            )
             for slot, (node, place) in enumerate(homes)
         ),
         counters=(),
         usage=Usage(frozenset(), {}, {}),
         eligibility=TableEligibility(),
     )
+
+
+def _roots() -> st.SearchStrategy[list[str]]:
+    """The devices of a node, by the value of their attribute."""
+    return st.lists(st.sampled_from("xy"), min_size=1, max_size=3)
 
 
 def _of(homes: Sequence[tuple[int, int]], node: int) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from hypothesis import given
 from brute_force import every_solution
 from brute_pods import best_bound, is_bound_right
 from dralloc.check import check, violations
+from dralloc.choices import Options, Thresholds
 from dralloc.names import ClaimKey, DeviceID, PoolID, RequestName
 from dralloc.problem import (
     Alternative,
@@ -24,7 +25,7 @@ from dralloc.problem import (
 )
 from dralloc.problem.inter_pod import Affinity, Role
 from dralloc.solution import Grant, Placement, Solution, devices_only
-from dralloc.solvers.cpsat import Options, solve
+from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
 from pod_strategies import BoundPods, bound_pods
 from strategies import TableEligibility
@@ -46,10 +47,17 @@ def test_the_optimum_is_what_the_referee_finds(pods: BoundPods) -> None:
 
 
 @given(bound_pods())
-def test_classes_and_devices_lead_to_the_same_worth(pods: BoundPods) -> None:
+def test_devices_and_counts_lead_to_the_same_worth(pods: BoundPods) -> None:
     found = solve(pods.whole, Options(per_device=True), hint=first_fit(pods.whole))
     check(pods.whole, found)
     assert worth(found) == worth(solve(pods.whole))
+
+
+@given(bound_pods(max_pods=6, max_rules=0))
+def test_nodes_can_be_packed(pods: BoundPods) -> None:
+    found = solve(pods.whole, Options(thresholds=Thresholds(pattern_effort=0, listed_amounts=0)))
+    check(pods.whole, found)
+    assert worth(found) == worth(solve(pods.whole, Options(per_device=True)))
 
 
 @given(bound_pods())

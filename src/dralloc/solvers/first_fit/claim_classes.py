@@ -18,7 +18,8 @@ class ClaimClass:
     Parameters
     ----------
     simple
-        Whether it is one claim with one request, without constraints and without a choice of alternatives.
+        Whether it is one claim with one request, without constraints and without a choice of alternatives, beside what
+        it may take of its node.
     every
         Whether something asks for all devices of the node.
     every_constrained
@@ -53,9 +54,10 @@ class ClaimClasses:
 
 def _describe(claims: Sequence[Claim]) -> ClaimClass:
     alternatives = [one for claim in claims for one in claim.alternatives()]
-    alone = len(claims) == len(alternatives) == 1
+    devices = [claim for claim in claims if not claim.is_synthetic]
+    alone = len(devices) == 1 and len(claims) == len(alternatives)
     return ClaimClass(
-        simple=alone and not claims[0].constraints and 0 < (alternatives[0].count or 0) <= MAX_RESULTS,
+        simple=alone and not devices[0].constraints and 0 < (alternatives[-1].count or 0) <= MAX_RESULTS,
         every=any(one.count is None for one in alternatives),
         every_constrained=any(
             one.count is None and constraint.covers(one.name)

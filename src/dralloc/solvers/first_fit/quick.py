@@ -76,15 +76,20 @@ class QuickRun(PlainRun):
     def _attempt_at(self, candidates: NodeCandidates, claims: Sequence[Claim], claim_class: ClaimClass) -> Found | None:
         if not claim_class.simple:
             return self._search(candidates, claims)
-        alternative = claims[0].requests[0].alternatives[0]
+        taken: list[tuple[int, ...]] = []
         try:
-            devices = take_first(self._problem, self._ledger, alternative, candidates.lists[0, 0, 0])
+            for place, claim in enumerate(claims):
+                [alternative] = claim.requests[0].alternatives
+                found = take_first(self._problem, self._ledger, alternative, candidates.lists[place, 0, 0])
+                if found is None:
+                    break
+                taken.append(found)
         except Undecided:
             return self._search(candidates, claims)
-        if devices is not None:
-            # What the plain search counts: the demand, its request, each device, what comes after request and claim.
-            self.steps = 3 + bool(alternative.name.sub) + len(devices)
-            return (tuple([Grant(0, 0, device) for device in devices]),)
+        if len(taken) == len(claims):
+            # What the plain search counts: the demand, each claim's request, each device, and what comes after them.
+            self.steps = 1 + sum(2 + len(devices) for devices in taken) + bool(alternative.name.sub)
+            return tuple([tuple([Grant(0, 0, device) for device in devices]) for devices in taken])
         if self._index.is_invalid(candidates.node):
             raise NodeError("invalid resource pools were encountered")
         return None

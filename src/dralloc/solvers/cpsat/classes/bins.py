@@ -22,7 +22,7 @@ from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses, Requirem
 from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
 from dralloc.solvers.cpsat.classes.usable import UsableDevices
 
-__all__ = ["Bin", "Bins", "find_bins"]
+__all__ = ["Bin", "Bins", "common_attribute", "find_bins"]
 
 
 class Bin(NamedTuple):
@@ -94,14 +94,14 @@ def _join(
             allowed = demand_classes.node_sets[requirement.nodes]
             if (allowed is None or node in allowed) and all(group.type in by_type for group in requirement.item_groups):
                 asked = frozenset(group.type for group in requirement.item_groups)
-                attribute = _common_attribute(requirement)
+                attribute = common_attribute(requirement)
                 if (asked, attribute) not in done:
                     done.add((asked, attribute))
                     candidates = (device for type_ in sorted(asked) for device in by_type[type_])
                     _unite(problem, candidates, attribute, sets)
 
 
-def _common_attribute(requirement: Requirement) -> str | None:
+def common_attribute(requirement: Requirement) -> str | None:
     """An attribute of which all devices of the requirement must have a common value."""
     for rule in requirement.rules:
         if rule.kind is ConstraintKind.MATCH and len(rule.item_groups) == len(requirement.item_groups):

@@ -13,7 +13,7 @@ from dralloc.solvers.cpsat.classes.patterns import Pattern
 from dralloc.solvers.cpsat.classes.state_space import StateSpace, Transition
 from dralloc.solvers.cpsat.rows import Term
 
-__all__ = ["PatternSupply", "Served", "Supply"]
+__all__ = ["PatternSupply", "Served", "Supply", "follow"]
 
 
 class Served(NamedTuple):
@@ -67,10 +67,10 @@ class PatternSupply:
         bins = iter(self.space.bin_class.bins)
         for variable, pattern in zip(self.variables, self.patterns, strict=True):
             for _ in range(values[variable.index]):
-                yield from _follow(self.space, next(bins), pattern.transitions)
+                yield from follow(self.space, next(bins), pattern.transitions)
 
 
-def _follow(space: StateSpace, bin_: Bin, transitions: Sequence[Transition]) -> Iterator[tuple[int, Served]]:
+def follow(space: StateSpace, bin_: Bin, transitions: Sequence[Transition]) -> Iterator[tuple[int, Served]]:
     """Follow the transitions in a bin: the n-th device of the class is the n-th device of the bin."""
     devices = [device for unit in bin_.units for device in unit]
     left = [[list(reversed(group.members)) for group in layout.groups] for layout in space.layouts]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dralloc.problem import Problem
@@ -56,27 +56,34 @@ def _contents(instance: PackingInstance, answer: PackingSolution) -> Iterator[tu
 
 def _servings(instance: PackingInstance, bin_instance: BinInstance, content: BinContent) -> Iterator[_PlacedOption]:
     devices = _devices(instance, bin_instance, content)
-    for place, (option, suppliers) in enumerate(content):
+    for turn, (option, suppliers) in enumerate(content):
         requirement = instance.options[option].requirement
         given: list[list[int]] = [[] for _ in requirement.item_groups]
         for item, unit in zip(instance.options[option].items, suppliers, strict=True):
-            given[item.item_group].append(next(devices[unit]))
+            for place, each in zip(item.item_groups, next(devices[unit]), strict=True):
+                given[place] += each
         node = next(
             node
             for node, sets in zip(bin_instance.bin.nodes, bin_instance.sets, strict=True)
             if requirement.nodes in sets
         )
         served = Served(tuple(tuple(sorted(each)) for each in given), node)
-        yield _PlacedOption(instance.options[option].mode.rank, node, place, option, served)
+        yield _PlacedOption(instance.options[option].mode.rank, node, turn, option, served)
 
 
-def _devices(instance: PackingInstance, bin_instance: BinInstance, content: BinContent) -> list[Iterator[int]]:
-    """By unit, the devices in the order in which the content lists their items."""
+def _devices(
+    instance: PackingInstance, bin_instance: BinInstance, content: BinContent
+) -> list[Iterator[tuple[list[int], ...]]]:
+    """By unit, the devices for the items that the content lists of it, in that order."""
     types: list[list[int]] = [[] for _ in bin_instance.units]
     for option, suppliers in content:
         for item, unit in zip(instance.options[option].items, suppliers, strict=True):
             types[unit].append(item.type)
     return [
-        iter([bin_instance.bin.units[number][position] for position in unit.picker.devices(asked)])
-        for asked, number, unit in zip(types, bin_instance.order, bin_instance.units, strict=True)
+        iter(_named([device for part in parts for device in bin_instance.bin.units[part]], unit.picker.devices(asked)))
+        for asked, parts, unit in zip(types, bin_instance.order, bin_instance.units, strict=True)
     ]
+
+
+def _named(devices: Sequence[int], picked: Iterable[Sequence[Sequence[int]]]) -> list[tuple[list[int], ...]]:
+    return [tuple([devices[position] for position in positions] for positions in item) for item in picked]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, Requirement, ServingMode
 from dralloc.solvers.cpsat.classes.state_space import StateSpace
+from dralloc.solvers.cpsat.packing.bundles import Bundles
 from dralloc.solvers.cpsat.packing.unit_classes import ClassifiedUnit, UnitClassifier
 from dralloc.solvers.cpsat.packing.unit_types import UnitType
 from dralloc.solvers.cpsat.weight_tiers import ALL_WEIGHTS, WeightTier
@@ -18,10 +19,13 @@ __all__ = ["AssignmentOption", "BinInstance", "BinType", "Item", "PackingInstanc
 
 
 class Item(NamedTuple):
-    """One device of a type, for an item group (its place in the requirement)."""
+    """What one unit gives: the devices for these item groups (by place in the requirement).
+
+    ``type``: that of the one device; or beyond those, a *bundle* of devices that attribute rules bind together.
+    """
 
     type: int
-    item_group: int
+    item_groups: tuple[int, ...]
 
 
 class AssignmentOption(NamedTuple):
@@ -34,10 +38,10 @@ class AssignmentOption(NamedTuple):
 
 
 class BinInstance(NamedTuple):
-    """A bin of a bin type: the units by their place in the type, as numbers in the bin and with their unit types."""
+    """A bin of a bin type: the units by their place in the type, each as parts of the bin and with its unit type."""
 
     bin: Bin
-    order: tuple[int, ...]
+    order: tuple[tuple[int, ...], ...]
     units: tuple[ClassifiedUnit, ...]
     sets: tuple[frozenset[int], ...]
 
@@ -119,37 +123,41 @@ def as_packing_instance(
 
     Returns
     -------
-    None if there are gangs or budgets, a requirement has attribute rules, a node of a bin does not reach all of it, a
-    unit has too many states, or an item group of several devices could get one shared device several times.
+    None if there are gangs or budgets, a node of a bin does not reach all of it, a unit has too many states, or an item
+    group of several devices could get one shared device several times.
     """
+    if any(each.gang or each.namespace for each in classes):
+        return None
+    bundles = Bundles(requirements[mode.requirement] for each in classes for mode in each.modes)
     options = [
-        AssignmentOption(number, mode, requirements[mode.requirement], _items(requirements[mode.requirement]))
+        AssignmentOption(number, mode, requirements[mode.requirement], _items(requirements[mode.requirement], bundles))
         for number, each in enumerate(classes)
         for mode in each.modes
     ]
-    if any(option.requirement.rules for option in options) or any(each.gang or each.namespace for each in classes):
-        return None
     wanted: Tally[int] = Tally()
     for option in options:
         for item in option.items:
             wanted[item.type] += len(classes[option.cls].members)
-    classifier = UnitClassifier(spaces[0].profiles, wanted, listed_amounts)
+    classifier = UnitClassifier(spaces[0].profiles, bundles, wanted, listed_amounts)
     areas: dict[frozenset[int], int] = {}
     bin_types: dict[tuple[tuple[int, ...], int], BinType] = {}
     for space in spaces:
-        units = [classifier.read(view) for view in space.bin_class.units]
-        known = [unit for unit in units if unit is not None]
+        units = classifier.units(space.bin_class)
         devices = sum(len(view.devices) for view in space.bin_class.units)
-        if len(known) < len(units) or any(len(node.reach) < devices for node in space.bin_class.nodes):
+        if units is None or any(len(node.reach) < devices for node in space.bin_class.nodes):
             return None
-        order = tuple(sorted(range(len(known)), key=lambda unit: known[unit].unit_type))
         area = areas.setdefault(frozenset().union(*space.node_sets), len(areas))
-        key = tuple(known[unit].unit_type for unit in order), area
+        key = tuple(unit.unit_type for _, unit in units), area
         bin_type = bin_types.setdefault(key, BinType(*key))
         sets = tuple(space.node_sets)
-        classified = tuple(known[unit] for unit in order)
+        order, classified = tuple(parts for parts, _ in units), tuple(unit for _, unit in units)
         bin_type.instances.extend([BinInstance(bin_, order, classified, sets) for bin_ in space.bin_class.bins])
-    several = {group.type for option in options for group in option.requirement.item_groups if group.number > 1}
+    several = {
+        item.type
+        for option in options
+        for item in option.items
+        if len(item.item_groups) == 1 and option.requirement.item_groups[item.item_groups[0]].number > 1
+    }
     if any(
         unit_type.shared and unit_type.most(type_) > 1
         for unit_type in classifier.unit_types
@@ -161,7 +169,15 @@ def as_packing_instance(
     )
 
 
-def _items(requirement: Requirement) -> tuple[Item, ...]:
-    return tuple(
-        Item(group.type, number) for number, group in enumerate(requirement.item_groups) for _ in range(group.number)
+def _items(requirement: Requirement, bundles: Bundles) -> tuple[Item, ...]:
+    bound = bundles.of(requirement)
+    bundled = {place for places, _ in bound for place in places}
+    return (
+        *(Item(type_, places) for places, type_ in bound),
+        *(
+            Item(group.type, (number,))
+            for number, group in enumerate(requirement.item_groups)
+            for _ in range(group.number)
+            if number not in bundled
+        ),
     )

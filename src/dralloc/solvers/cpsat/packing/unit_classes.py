@@ -3,37 +3,47 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final, Protocol
 
 from dralloc.solvers.cpsat.classes.bin_keys import BinClass, NodeView, UnitView
-from dralloc.solvers.cpsat.classes.demand_classes import ItemGroup, Requirement
+from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.classes.patterns import Pattern, maximal_patterns
 from dralloc.solvers.cpsat.classes.state_space import StateSpace
+from dralloc.solvers.cpsat.classes.supply import follow
 from dralloc.solvers.cpsat.classes.usable import Profile
+from dralloc.solvers.cpsat.packing.bundles import Bundles
 from dralloc.solvers.cpsat.packing.capacity_units import CapacityUnitType
 from dralloc.solvers.cpsat.packing.unit_types import PatternUnitType, UnitType
 
 __all__ = ["ClassifiedUnit", "UnitClassifier"]
 
+Values = tuple[tuple[str, tuple[frozenset[int] | None, ...]], ...]
+"""By constrained attribute, for each device by position its values as numbers."""
+
 _MOST_EFFORT: Final = 60_000
 """More devices are not looked at for the patterns of one unit."""
+
+
+Devices = tuple[tuple[int, ...], ...]
+"""What serves an item: for each of its item groups the devices, by position in the unit."""
 
 
 class DevicePicker(Protocol):
     """Decides which devices of a unit serve items."""
 
-    def devices(self, types: Sequence[int]) -> list[int]:
-        """The devices, by position in the unit, for items of these types; they must fit together."""
+    def devices(self, types: Sequence[int]) -> list[Devices]:
+        """The devices for items of these types; they must fit together."""
 
 
 class SharedDevicePicker:
     """A unit that is one shared device."""
 
-    def devices(self, types: Sequence[int]) -> list[int]:
+    def devices(self, types: Sequence[int]) -> list[Devices]:
         """The device, for every item."""
-        return [0] * len(types)
+        return [((0,),)] * len(types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +52,24 @@ class PatternDevicePicker:
 
     space: StateSpace
     patterns: Sequence[Pattern]
-    _known: dict[tuple[int, ...], list[int]] = field(default_factory=dict)
+    _known: dict[tuple[int, ...], list[Devices]] = field(default_factory=dict)
 
-    def devices(self, types: Sequence[int]) -> list[int]:
-        """The devices, by position in the unit, for items of these types; they must fit together."""
+    def devices(self, types: Sequence[int]) -> list[Devices]:
+        """The devices for items of these types; they must fit together."""
         key = tuple(types)
         if key not in self._known:
             self._known[key] = self._find(types)
         return self._known[key]
 
-    def _find(self, types: Sequence[int]) -> list[int]:
+    def _find(self, types: Sequence[int]) -> list[Devices]:
         asked: dict[int, int] = defaultdict(int)
         for type_ in types:
             asked[type_] += 1
         pattern = next(each for each in self.patterns if asked.items() <= _covered(each, asked).items())
-        groups = self.space.layouts[0].groups
-        left = [list(reversed(group.members)) for group in groups]
-        found: dict[int, list[int]] = defaultdict(list)
-        for transition in pattern.transitions:
-            [use] = transition.device_uses
-            members = left[use.group]
-            found[transition.requirement].append(members[-1] if groups[use.group].shareable else members.pop())
+        itself = Bin((tuple(range(self.space.size)),), (0,))
+        found: dict[int, list[Devices]] = defaultdict(list)
+        for type_, served in follow(self.space, itself, pattern.transitions):
+            found[type_].append(served.devices)
         given = {type_: iter(sorted(devices)) for type_, devices in found.items()}
         return [next(given[type_]) for type_ in types]
 
@@ -87,42 +94,61 @@ class UnitClassifier:
     ----------
     profiles
         What the devices' profiles stand for.
+    bundles
+        What the types of items stand for.
     supply
         By type, how many items are wanted in all.
     listed_amounts
         See `dralloc.choices.Thresholds`.
     """
 
-    def __init__(self, profiles: Sequence[Profile], supply: Mapping[int, int], listed_amounts: int) -> None:
+    def __init__(
+        self, profiles: Sequence[Profile], bundles: Bundles, supply: Mapping[int, int], listed_amounts: int
+    ) -> None:
         self.profiles = profiles
+        self.bundles = bundles
         self.listed_amounts = listed_amounts
         self.supply = supply
-        self.items = [Requirement((ItemGroup(0, type_, 1),), (), 0) for type_ in range(max(supply, default=-1) + 1)]
         self.unit_types: list[UnitType] = []
         self._numbers: dict[UnitType, int] = {}
-        self._units: dict[UnitView, ClassifiedUnit | None] = {}
+        self._units: dict[Hashable, ClassifiedUnit | None] = {}
 
-    def read(self, view: UnitView) -> ClassifiedUnit | None:
-        """The unit; None if it has too many states."""
-        if view not in self._units:
-            self._units[view] = self._enter(view)
-        return self._units[view]
+    def units(self, bin_class: BinClass) -> list[tuple[tuple[int, ...], ClassifiedUnit]] | None:
+        """The units of a bin, by unit type, each with its parts; None if one of them has too many states."""
+        found = []
+        for parts in self.bundles.units(bin_class, self.profiles):
+            unit = self._read(tuple(bin_class.units[part] for part in parts), tuple(_values(bin_class, parts)))
+            if unit is None:
+                return None
+            found.append((parts, unit))
+        return sorted(found, key=lambda each: each[1].unit_type)
 
-    def _enter(self, view: UnitView) -> ClassifiedUnit | None:
-        everywhere = NodeView(0, tuple(range(len(view.devices))))
-        space = StateSpace(BinClass((view,), (), (everywhere,)), self.profiles, (frozenset({0}),))
-        offered = {type_ for device in view.devices for type_, _ in self.profiles[device.profile]}
-        supply = {type_: count for type_, count in self.supply.items() if type_ in offered}
+    def _read(self, views: tuple[UnitView, ...], values: Values) -> ClassifiedUnit | None:
+        key = views, values if len(views) > 1 else ()
+        if key not in self._units:
+            self._units[key] = self._enter(*key)
+        return self._units[key]
+
+    def _enter(self, views: tuple[UnitView, ...], values: Values) -> ClassifiedUnit | None:
+        devices = [device for view in views for device in view.devices]
+        everywhere = NodeView(0, tuple(range(len(devices))))
+        space = StateSpace(BinClass(views, values, (everywhere,)), self.profiles, (frozenset({0}),))
+        offered = {type_ for device in devices for type_, _ in self.profiles[device.profile]}
+        supply = {
+            type_: count
+            for type_, count in self.supply.items()
+            if offered.issuperset(group.type for group in self.bundles.items[type_].item_groups)
+        }
         capacity_units = _as_capacity_units(space, supply, self.listed_amounts)
         if capacity_units is not None:
             return ClassifiedUnit(self._number(capacity_units), SharedDevicePicker())
-        patterns = maximal_patterns(space, self.items, supply, _MOST_EFFORT)
+        patterns = maximal_patterns(space, self.bundles.items, supply, _MOST_EFFORT)
         if patterns is None:
             return None
         types = tuple(sorted({type_ for pattern in patterns for type_, _ in pattern.counts}))
         counts = [dict(pattern.counts) for pattern in patterns]
         rows = sorted({tuple(each.get(type_, 0) for type_ in types) for each in counts})
-        unit_type = PatternUnitType(types, tuple(rows), any(device.shareable for device in view.devices))
+        unit_type = PatternUnitType(types, tuple(rows), any(device.shareable for device in devices))
         return ClassifiedUnit(self._number(unit_type), PatternDevicePicker(space, patterns))
 
     def _number(self, unit_type: UnitType) -> int:
@@ -134,9 +160,9 @@ class UnitClassifier:
 
 def _as_capacity_units(space: StateSpace, wanted: Collection[int], few: int) -> CapacityUnitType | None:
     """See a unit as one shared device with many amounts; None if it is not."""
-    [layout] = space.layouts
+    layout, *more = space.layouts
     group, *others = layout.groups
-    if others or not group.shareable or group.opens:
+    if more or others or not group.shareable or group.opens or not group.uses.keys() >= set(wanted):
         return None
     left = layout.block[1:]
     uses = {}
@@ -149,3 +175,19 @@ def _as_capacity_units(space: StateSpace, wanted: Collection[int], few: int) -> 
     if len(set(uses.values())) <= few or not all(map(any, uses.values())):
         return None
     return CapacityUnitType(tuple(uses), tuple(uses.values()), left)
+
+
+def _values(bin_class: BinClass, parts: Sequence[int]) -> Iterator[tuple[str, tuple[frozenset[int] | None, ...]]]:
+    """The values of the devices in some parts of a bin, numbered as they appear there."""
+    starts = list(accumulate((len(view.devices) for view in bin_class.units), initial=0))
+    positions = [position for part in parts for position in range(starts[part], starts[part + 1])]
+    for name, values in bin_class.values:
+        numbers: dict[int, int] = {}
+        here = (values[position] for position in positions)
+        yield (
+            name,
+            tuple(
+                None if each is None else frozenset(numbers.setdefault(value, len(numbers)) for value in sorted(each))
+                for each in here
+            ),
+        )

@@ -1,0 +1,85 @@
+"""Bundles: the devices of a claim that attribute rules bind together. One unit gives all of them.
+
+So the parts of a bin from which a bundle could take devices together are one unit: those with a common value of the
+attribute, if a ``matchAttribute`` constraint covers all of the bundle, and else all that have such devices.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from dralloc.solvers.cpsat.classes.bin_keys import BinClass
+from dralloc.solvers.cpsat.classes.bins import common_attribute
+from dralloc.solvers.cpsat.classes.demand_classes import AttributeRule, ItemGroup, Requirement
+from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
+from dralloc.solvers.cpsat.classes.usable import Profile
+
+__all__ = ["Bundles"]
+
+
+class Bundles:
+    """The bundles of requirements, with numbers behind those of the types of single devices.
+
+    ``items``: what an item of each type asks of the unit that gives it, as a requirement.
+    """
+
+    def __init__(self, requirements: Iterable[Requirement]) -> None:
+        every = list(requirements)
+        types = 1 + max((group.type for each in every for group in each.item_groups), default=-1)
+        self.items = [Requirement((ItemGroup(0, type_, 1),), (), 0) for type_ in range(types)]
+        self._first = types
+        self._numbers: dict[Requirement, int] = {}
+        for each in every:
+            self.of(each)
+
+    def of(self, requirement: Requirement) -> list[tuple[tuple[int, ...], int]]:
+        """The bundles of a requirement: the places of their item groups, and their number."""
+        by_claim: dict[int, dict[int, None]] = defaultdict(dict)
+        for rule in requirement.rules:
+            for place in rule.item_groups:
+                by_claim[requirement.item_groups[place].claim][place] = None
+        return [(tuple(sorted(places)), self._number(requirement, sorted(places))) for places in by_claim.values()]
+
+    def _number(self, requirement: Requirement, places: Sequence[int]) -> int:
+        new = {place: number for number, place in enumerate(places)}
+        bundle = Requirement(
+            tuple(requirement.item_groups[place]._replace(claim=0) for place in places),
+            tuple(
+                AttributeRule(rule.kind, rule.attribute, tuple(new[place] for place in rule.item_groups))
+                for rule in requirement.rules
+                if new.keys() >= set(rule.item_groups)
+            ),
+            0,
+        )
+        if bundle not in self._numbers:
+            self._numbers[bundle] = len(self.items)
+            self.items.append(bundle)
+        return self._numbers[bundle]
+
+    def units(self, bin_class: BinClass, profiles: Sequence[Profile]) -> list[tuple[int, ...]]:
+        """The parts of a bin (units of its class, by number) that belong together."""
+        sets = DisjointSets(len(bin_class.units))
+        for bundle in self.items[self._first :]:
+            for parts in _candidates(bundle, bin_class, profiles):
+                sets.unite_all(parts)
+        found: dict[int, list[int]] = defaultdict(list)
+        for part in range(len(bin_class.units)):
+            found[sets.find(part)].append(part)
+        return [tuple(parts) for parts in found.values()]
+
+
+def _candidates(bundle: Requirement, bin_class: BinClass, profiles: Sequence[Profile]) -> Iterator[list[int]]:
+    """Parts of the bin from which the bundle could take devices together."""
+    types = {group.type for group in bundle.item_groups}
+    attribute = common_attribute(bundle)
+    values = next((values for name, values in bin_class.values if name == attribute), None)
+    by_value: dict[object, list[int]] = defaultdict(list)
+    position = 0
+    for part, view in enumerate(bin_class.units):
+        for device in view.devices:
+            if not types.isdisjoint(type_ for type_, _ in profiles[device.profile]):
+                for value in (values[position] or ()) if values is not None else (None,):
+                    by_value[value].append(part)
+            position += 1
+    yield from by_value.values()
