@@ -176,5 +176,17 @@ def test_where_nothing_can_run_short_the_problem_stays_as_it_is() -> None:
 def test_what_runs_out_after_something_else_is_left_out() -> None:
     objects = [node("a", {"cpu": "4", "memory": "64Gi", "pods": "9"}), *many(9, {"cpu": "1", "memory": "1Gi"})]
     compiled = compile_cluster(wire.cluster(devices(), objects))
-    assert list(compiled.whole.devices[-1].capacity) == ["cpu"]
+    assert list(compiled.whole.devices[-1].capacity) == ["node cpu"]
     assert len(first_fit(compiled.whole).placements) == 3
+
+
+def test_caps_mean_devices_and_not_nodes() -> None:
+    gpu = wire.device("gpu", capacity={"memory": {"value": "80Gi"}}, allowMultipleAllocations=True)
+    published = [wire.device_class(), wire.resource_slice([gpu], nodeName="a")]
+    claims = [wire.claim(name, wire.request(capacity={"requests": {"memory": "2Gi"}})) for name in ("c0", "c1")]
+    pods = [
+        pod(name, requests={"memory": "5Gi"}, resourceClaims=[{"name": "gpu", "resourceClaimName": claim}])
+        for name, claim in (("p0", "c0"), ("p1", "c1"))
+    ]
+    plan = allocate(wire.cluster(published, node("a", SMALL), claims, pods), caps=["default=memory:3Gi"])
+    assert len(list(plan.placed)) == 1

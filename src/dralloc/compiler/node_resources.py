@@ -15,9 +15,11 @@ from dralloc.pods.kinds import PodKind
 from dralloc.pods.requests import CPU, PODS, amounts_of
 from dralloc.quantity import NANOS
 
-__all__ = ["NodeResources"]
+__all__ = ["NodeResources", "resource_of"]
 
 _THOUSANDTH: Final = NANOS // 1000
+_PREFIX: Final = "node "
+"""Of names, as no capacity of a device can have them: caps mean devices only."""
 
 
 class NodeResources:
@@ -48,4 +50,9 @@ class NodeResources:
     def _in_nanos(self, units: Mapping[str, int]) -> Iterator[tuple[str, int]]:
         for name, amount in units.items():
             if Ignored.of_resource(name) not in self._ignored:
-                yield name, amount * (_THOUSANDTH if name == CPU else NANOS)
+                yield f"{_PREFIX}{name}", amount * (_THOUSANDTH if name == CPU else NANOS)
+
+
+def resource_of(name: str) -> str:
+    """The resource of nodes that a name stands for; empty if it stands for something else."""
+    return name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else ""

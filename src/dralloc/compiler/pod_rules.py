@@ -24,7 +24,7 @@ from dralloc.cluster import Cluster
 from dralloc.compiler.host_exclusion import HostExclusion
 from dralloc.compiler.host_ports import HostPorts
 from dralloc.compiler.inter_pod import bound_to_pods, inter_pod_roles
-from dralloc.compiler.node_resources import NodeResources
+from dralloc.compiler.node_resources import NodeResources, resource_of
 from dralloc.names import ClaimKey
 from dralloc.pods.kinds import PodInfo, PodKind, PodKinds
 from dralloc.pods.selectors import Term
@@ -128,11 +128,11 @@ class PodRules:
 
     def _beside_devices(self, pod: PodInfo, asked: Mapping[str, int]) -> Mapping[str, int]:
         """What a pod takes of its node itself: extended resources may be claimed as devices (KEP-5004)."""
-        if self._backed.isdisjoint(asked):
+        if self._backed.isdisjoint(map(resource_of, asked)):
             return asked
         claims = (self._cluster.claim(key) for key in self._cluster.claims_of_pods[pod.key])
         claimed = any(one and one.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) == "true" for one in claims)
-        return {name: amount for name, amount in asked.items() if not (claimed and name in self._backed)}
+        return {name: amount for name, amount in asked.items() if not (claimed and resource_of(name) in self._backed)}
 
 
 def _of_all(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
