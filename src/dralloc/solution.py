@@ -70,9 +70,11 @@ def with_node_grants(problem: Problem, placements: Iterable[Placement]) -> Itera
     """The placements with synthetic claims, for the problem with them: the inverse of `devices_only`."""
     for placement in placements:
         given = iter(placement.grants)
-        node = (Grant(0, 0, problem.nodes[placement.node].pools[-1].devices[0]),)
-        claims = problem.demands[placement.demand].claims
-        yield replace(placement, grants=tuple([node if claim.is_synthetic else next(given) for claim in claims]))
+        grants = (
+            (Grant(0, 0, problem.nodes[placement.node].pools[-1].devices[0]),) if claim.is_synthetic else next(given)
+            for claim in problem.demands[placement.demand].claims
+        )
+        yield replace(placement, grants=tuple(grants))
 
 
 class Status(StrEnum):

@@ -10,6 +10,7 @@ from dralloc.explain.reasons import Code
 __all__ = ["ADVICE"]
 
 ADVICE: Final[Mapping[Code, str]] = {
+    Code.FULL: "request less of the node or bind the pod to others less, free what others hold, or add a node",
     Code.NODE: "change the pod's node selection, or make the node schedulable",
     Code.ERROR: "correct what the error names",
     Code.CEL: "guard the attribute in the selector, with has() or .?",

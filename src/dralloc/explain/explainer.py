@@ -11,7 +11,7 @@ from dralloc.choices import Choices, ExplainedName, Mode, ModeName, NodelessWord
 from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.errors import ChoiceError, DrallocError
-from dralloc.explain.competition import compete
+from dralloc.explain.competition import Competition, compete
 from dralloc.explain.conflict import find_conflict
 from dralloc.explain.explanation import Explanation
 from dralloc.explain.gang import gather
@@ -25,7 +25,7 @@ from dralloc.explain.suggestions import find_suggestions
 from dralloc.explain.wording import Wording
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
-from dralloc.solution import Placement, Solution
+from dralloc.solution import Placement, Solution, devices_only, with_node_grants
 from dralloc.timing import phase
 
 __all__ = ["explain"]
@@ -117,7 +117,8 @@ class _Explainer:
     def of_first_fit(self, nodes: Sequence[str], timings: dict[str, float], *, suggest: bool) -> Explanation:
         """Node by node."""
         with phase(timings, "first fit"):
-            snapshot = self._snapshot(placed_before(self.compiled.problem, self.number))
+            whole = self.compiled.whole
+            snapshot = self._snapshot(tuple(devices_only(whole, placed_before(whole, self.number))))
         with phase(timings, "reasons"):
             diagnosis = Diagnosis(snapshot, Wording(snapshot.placed, self.compiled))
             reasons = tuple(map(diagnosis.reason, self.compiled.problem.all_nodes))
@@ -130,7 +131,7 @@ class _Explainer:
 
     def _blocker(self) -> str:
         """Which other member of its gang keeps the demand from being placed."""
-        problem = self.compiled.problem
+        problem = self.compiled.whole
         if not problem.demands[self.number].gang:
             return ""
         blocker = gang_blocker(problem, self.number)
@@ -150,8 +151,13 @@ class _Explainer:
         base = self._base(timings)
         if len(problem.demands) > 1:
             with phase(timings, "competition"):
-                base = replace(base, competition=compete(problem, self.number, solution, self.options))
+                base = replace(base, competition=self._competition(solution))
         return self._with_changes(base, snapshot, timings) if suggest else base
+
+    def _competition(self, solution: Solution) -> Competition:
+        whole = self.compiled.whole
+        complete = replace(solution, placements=tuple(with_node_grants(whole, solution.placements)))
+        return compete(whole, self.number, complete, self.options)
 
     def _snapshot(self, placements: Sequence[Placement]) -> DemandSnapshot:
         return snapshot_of(self.compiled, self.number, placements)

@@ -42,7 +42,10 @@ class Diagnosis:
 
     def _causes(self, node: int) -> tuple[FilterReason, ...]:
         if node not in self._allowed:
-            return (FilterReason(Code.NODE, "; ".join(self._snapshot.rules(node))),)
+            bars = self._snapshot.bars.get(node, ())
+            details = tuple(bar.detail for bar in bars if bar.detail)
+            code = Code.FULL if bars else Code.NODE
+            return (FilterReason(code, "; ".join(self._snapshot.rules(node)), details=details),)
         part = self._snapshot.context.part([node], [self._snapshot.demand])
         demand = replace(self._snapshot.demand, nodes=None, gang="")
         key = inventory_key(part.problem)

@@ -15,6 +15,7 @@ class Code(StrEnum):
     """Kinds of causes, in the order in which they are looked for."""
 
     NODE = "node not allowed"
+    FULL = "node barred by pods"
     ERROR = "error"
     CEL = "selector error"
     POOL_INVALID = "pool invalid"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dralloc.compiler import CompiledCluster
@@ -10,6 +10,7 @@ from dralloc.context.context import Context
 from dralloc.context.node_rules import SHARED, Exclusions, pod_of
 from dralloc.context.offers import Offers, TableOffers
 from dralloc.explain.caps import Caps
+from dralloc.explain.node_bars import Bar, NodeBars
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
 from dralloc.problem.holdings import ClaimLedger, Holding
@@ -43,6 +44,8 @@ class DemandSnapshot:
         What namespaces may use; empty for first fit, which does not look at caps.
     exclusions
         The rules that leave nodes out.
+    bars
+        By node, what bars the demand from it beside devices.
     """
 
     context: Context
@@ -54,6 +57,7 @@ class DemandSnapshot:
     own: frozenset[ClaimKey] = frozenset()
     caps: Caps = field(default_factory=Caps)
     exclusions: Exclusions = field(default_factory=Exclusions)
+    bars: Mapping[int, tuple[Bar, ...]] = field(default_factory=dict)
 
     @property
     def problem(self) -> Problem:
@@ -68,7 +72,8 @@ class DemandSnapshot:
     def rules(self, node: int) -> tuple[str, ...]:
         """The rules that leave a node out."""
         shared = () if node in self.reachable else (SHARED,)
-        return (*self.exclusions.rules(self.whole, node), *shared)
+        barred = (bar.text for bar in self.bars.get(node, ()))
+        return (*self.exclusions.rules(self.whole, node), *shared, *barred)
 
     @classmethod
     def after(
@@ -104,7 +109,10 @@ def snapshot_of(compiled: CompiledCluster, number: int, placements: Sequence[Pla
     pod = pod_of(compiled.cluster, found.whole)
     used = () if pod is None else compiled.cluster.pod_claims(pod)
     own = frozenset((*used, *(claim.key for claim in found.whole.claims)))
-    return replace(found, own=own, exclusions=Exclusions(compiled))
+    known = NodeBars(compiled, number, placements)
+    bars = {node: bars for node in found.nodes if (bars := known.of(node))}
+    nodes = tuple(node for node in found.nodes if node not in bars)
+    return replace(found, own=own, exclusions=Exclusions(compiled), bars=bars, nodes=nodes)
 
 
 def placed_before(problem: Problem, number: int) -> tuple[Placement, ...]:

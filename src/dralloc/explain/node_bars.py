@@ -1,0 +1,109 @@
+"""What bars a pod from a node beside devices at its turn: the node has too little left, or other pods are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from dralloc.compiler import CompiledCluster
+from dralloc.compiler.node_resources import resource_of
+from dralloc.names import ClaimKey
+from dralloc.problem import Charge, Device
+from dralloc.problem.holdings import ClaimLedger
+from dralloc.problem.inter_pod import Affinity, AntiAffinity, DomainLedger, InterPodRule, Spread
+from dralloc.problem.ledger import Shortage
+from dralloc.quantity import Quantity
+from dralloc.solution import Placement, holdings_of, with_node_grants
+
+__all__ = ["Bar", "NodeBars"]
+
+_TOO_MANY: Final = "Too many pods"
+_PORTS: Final = "didn't have free ports for the requested pod ports"
+_UNMET: Final[Mapping[type[InterPodRule], str]] = {
+    AntiAffinity: "didn't match pod anti-affinity rules",
+    Affinity: "didn't match pod affinity rules",
+    Spread: "didn't match pod topology spread constraints",
+}
+_NAMED: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Why a node will not do, in kube-scheduler's words; and what is particular to the node: who holds what."""
+
+    text: str
+    detail: str = ""
+
+
+class NodeBars:
+    """What bars a demand from nodes after some placements (of devices)."""
+
+    def __init__(self, compiled: CompiledCluster, number: int, placements: Sequence[Placement]) -> None:
+        self._whole = compiled.whole
+        self._demand = compiled.whole.demands[number]
+        self._open = compiled.problem.candidate_nodes(compiled.problem.demands[number])
+        self._placements = tuple(with_node_grants(compiled.whole, placements))
+        self._running = compiled.pods.running
+
+    def of(self, node: int) -> tuple[Bar, ...]:
+        """Everything that bars it from a node."""
+        return (*self._short(node), *self._unmet(node))
+
+    def _short(self, node: int) -> Iterator[Bar]:
+        claim = self._demand.claims[0] if self._demand.claims else None
+        if claim is None or not claim.is_synthetic:
+            return
+        [index] = self._whole.nodes[node].pools[-1].devices
+        device = self._whole.devices[index]
+        [alternative] = claim.alternatives()
+        charge = self._whole.eligibility.charge(alternative.index, index) or Charge()
+        for shortage in self._ledger.shortages(device, charge):
+            yield self._bar(node, device, shortage)
+
+    def _bar(self, node: int, device: Device, shortage: Shortage) -> Bar:
+        name = str(shortage.what)
+        resource = resource_of(name)
+        if name.startswith("podAntiAffinity"):
+            return Bar(_UNMET[AntiAffinity])
+        if not resource:
+            return Bar(_PORTS)
+        pods = list(self._holders(node, device, name))
+        left = f"{Quantity(shortage.wanted)} requested, {Quantity(max(0, shortage.left))} left"
+        held = ", ".join(f"{who} ({Quantity(amount)})" for who, amount in pods[:_NAMED])
+        more = f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else ""
+        text = _TOO_MANY if resource == "pods" else f"Insufficient {resource}"
+        return Bar(text, f"{left}; held by {held}{more}" if held else left)
+
+    def _holders(self, node: int, device: Device, name: str) -> Iterator[tuple[str, int]]:
+        """Who takes how much: pods that have the node, as one, then those that are placed there, the largest first."""
+        running = self._whole.usage.consumed[device.slot].get(name, 0)
+        if running:
+            number = len(self._running[self._whole.nodes[node].name])
+            yield f"{number} bound pod{'s' if number > 1 else ''}", running
+        for key, amount in sorted(self._ledger.holders_of_capacity(device.slot, name).items(), key=lambda one: -one[1]):
+            yield str(ClaimKey(key.namespace, key.name.partition("/")[0])), amount
+
+    def _unmet(self, node: int) -> Iterator[Bar]:
+        name = self._whole.nodes[node].name
+        if node in self._open and node not in self._whole.candidate_nodes(self._demand):
+            yield Bar("didn't match rules between pods, because of pods that have a node")
+        for role in self._demand.roles:
+            if not self._domains.allows((role,), name):
+                yield Bar(_UNMET[type(role.rule)])
+
+    @cached_property
+    def _ledger(self) -> ClaimLedger:
+        ledger = ClaimLedger(self._whole)
+        for placement in self._placements:
+            ledger.hold(holdings_of(self._whole, placement))
+        return ledger
+
+    @cached_property
+    def _domains(self) -> DomainLedger:
+        domains = DomainLedger()
+        for placement in self._placements:
+            roles = self._whole.demands[placement.demand].roles
+            domains.enter(roles, self._whole.nodes[placement.node].name)
+        return domains
