@@ -69,6 +69,7 @@ class Simulated:
     revision: int = 1
     compacted: int = 0
     events: list[tuple[int, str, Json]] = field(default_factory=list)
+    lists: list[str] = field(default_factory=list)
     lock: RLock = field(default_factory=RLock)
 
     # -- what a Wire has
@@ -165,6 +166,7 @@ class Simulated:
         return self._update(request, old, new)
 
     def _list(self, request: Request) -> Json:
+        self.lists.append(request.kind.plural)
         label, equals, value = request.query.get("labelSelector", "").partition("=")
         items = [
             one

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from threading import Condition, Event, Thread
 from typing import Final
 
+from dralloc.apply.executor import CLAIMS
 from dralloc.errors import SnapshotError
 from dralloc.names import ClaimKey
 from dralloc.snapshot import Json, ListedKind, LiveObjects, Refused, kept, key_of, version_of
@@ -21,7 +22,7 @@ _PAUSE: Final = 1.0
 """Seconds before a kind is asked for again that could not be had."""
 _EXPIRED, _OPTIONAL = 410, frozenset((403, 404))
 _PATIENCE: Final = 120.0
-"""Seconds to wait for the first list of every kind, and for what was just written."""
+"""Seconds to wait for the first list of every kind."""
 
 
 @dataclass
@@ -31,7 +32,9 @@ class WatchCache:
     Parameters
     ----------
     objects
-        Where they are; also for who asks what is new since a write.
+        Where they are.
+    lists
+        How many lists were read.
     """
 
     objects: LiveObjects
@@ -72,29 +75,23 @@ class WatchCache:
             return list(self._held.get(kind, {}).values())
 
     def catch_up(self) -> WatchCache:
-        """The cache, once it is as new as the server is now.
+        """The cache, once what claims hold is as new as the server is now.
 
-        One list of each kind that asks for a single item tells how new the server is.
+        Watches tell no end of what is new. What is to be written must not be held by anybody, so claims are listed; all
+        other kinds are as new as their watches, which a run gives time to hear of everything.
 
         Raises
         ------
-        SnapshotError
-            A watch does not come that far.
+        Refused, SnapshotError
+            Claims cannot be listed.
         """
-        for kind, version in self.objects.versions.items():
-            newest = self.objects.wire.send("GET", kind.path(version), {"limit": "1"})
-            with self._changed:
-                if not self._changed.wait_for(lambda: self._is_at(kind, version_of(newest)), _PATIENCE):  # noqa: B023
-                    raise SnapshotError(f"the watch of {kind.resource} does not catch up")
+        self._list(CLAIMS)
         return self
 
     def wait(self, seconds: float) -> None:
         """Wait until something changes, or for some time."""
         with self._changed:
             self._changed.wait(seconds)
-
-    def _is_at(self, kind: ListedKind, version: str) -> bool:
-        return int(self._versions.get(kind) or 0) >= int(version or 0)
 
     def _follow(self, kind: ListedKind) -> None:
         while not self._closed.is_set():
@@ -117,6 +114,8 @@ class WatchCache:
 
     def _replace(self, kind: ListedKind, held: dict[ClaimKey, Json], version: str) -> None:
         with self._changed:
+            if int(version or 0) < int(self._versions.get(kind) or 0):
+                return
             self.lists += 1
             self._held[kind] = held
             self._versions[kind] = version
@@ -128,6 +127,8 @@ class WatchCache:
             if event["type"] == "ERROR":
                 raise Refused(int(one.get("code") or 0), str(one.get("message")))
             with self._changed:
+                if int(version_of(one)) <= int(self._versions[kind]):
+                    continue  # a list had it already
                 if event["type"] == "DELETED":
                     self._held[kind].pop(key_of(one), None)
                 elif event["type"] != "BOOKMARK":
