@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from apply.runs import run_on, small_cluster
+from apply.runs import GATE, run_on, small_cluster
+from dralloc.apply import Question, TaintRuleFence
+from dralloc.apply.journal import JournalStep
+from dralloc.apply.marks import FENCE
 from dralloc.apply.selection import gates_of
+from dralloc.apply.units import units_of
+from dralloc.choices import Mode
+from dralloc.load import load_documents
 from simulated import Simulated
 
 
@@ -26,3 +32,32 @@ def test_claims_are_written_with_their_finalizer_and_pods_released() -> None:
     assert devices(server) == {"a": ["gpu-1"], "b": ["gpu-0"]}
     assert server.of("devicetaintrules") == []
     assert gates_of(server.one("pods", "train")) == []
+
+
+def test_a_fence_that_was_noted_and_not_taken_is_taken_when_the_run_goes_on() -> None:
+    server = Simulated()
+    server.add(*small_cluster())
+    run = run_on(server)
+    _, units, _ = run.plan()
+    plan = [unit.to_dict() for unit in units]
+    journal = run.journal
+    journal.add(JournalStep.BEGIN, run="run-1", fence=run.fence.kind, gate=GATE, units=plan)
+    journal.add(JournalStep.FENCE, parts=["gpu.example.com/pool-0"])
+    fenced: list[int] = []
+    run_on(server, journal=journal, pause=lambda _: fenced.append(len(server.of("devicetaintrules")))).resume()
+    assert fenced == [1, 1]
+    assert server.of("devicetaintrules") == []
+
+
+def test_a_pool_that_another_run_has_fenced_is_left_to_it() -> None:
+    server = Simulated()
+    server.add(*small_cluster())
+    other = TaintRuleFence(run_on(server, "run-2").objects, "run-2")
+    assert other.take("gpu.example.com/pool-0")
+    run = run_on(server)
+    # As if the other run had begun just after the plan was made.
+    plan = [*units_of(Question(Mode.FIRST_FIT).plan(load_documents(small_cluster())))[0]]
+    outcome = run.write(run.plan()[1] or plan)
+    assert outcome.units == ()
+    assert devices(server) == {}
+    assert [rule["metadata"]["labels"][FENCE] for rule in server.of("devicetaintrules")] == ["run-2"]

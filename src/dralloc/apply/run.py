@@ -82,6 +82,7 @@ class ApplyRun:
     may_go_on: Callable[[], bool] = lambda: True
     _reasons: dict[ClaimKey, str] = field(default_factory=dict, init=False)
     _fenced: list[str] = field(default_factory=list, init=False)
+    _held: set[str] = field(default_factory=set, init=False)
     _done: list[WriteUnit] = field(default_factory=list, init=False)
     _asides: list[Aside] = field(default_factory=list, init=False)
     _plan: Plan | None = field(default=None, init=False)
@@ -210,21 +211,23 @@ class ApplyRun:
     def _take_fence(self, units: Iterable[WriteUnit]) -> bool:
         """Fence the pools of units; false if another run is at work on some."""
         pools = frozenset[PoolID]().union(*(unit.pools for unit in units))
-        wanted = [part for part in self.fence.parts(pools, self._whole()) if part not in self._fenced]
+        wanted = [part for part in self.fence.parts(pools, self._whole()) if part not in self._held]
         if not wanted:
             return True
-        self.journal.add(JournalStep.FENCE, parts=wanted)
-        self._fenced += wanted
+        # What a killed run noted last it may not have taken: it is taken again, and noted once.
+        self.journal.add(JournalStep.FENCE, parts=[part for part in wanted if part not in self._fenced])
+        self._fenced += [part for part in wanted if part not in self._fenced]
         self.progress("fencing", 0, len(wanted))
         try:
-            taken = [self.fence.take(part) for part in wanted]
+            taken = {part for part in wanted if self.fence.take(part)}
         except Refused as refusal:
             raise ApplyError(
                 f"nothing keeps others away while this is written: {self.fence.kind}: {refusal}; "
                 "--cordon fences by cordoned nodes, --no-fence writes without"
             ) from None
+        self._held |= taken
         self.pause(self.settle)
-        return all(taken)
+        return taken.issuperset(wanted)
 
     @contextmanager
     def _fence_lifted(self) -> Iterator[None]:
