@@ -61,9 +61,12 @@ class Simulated:
     ----------
     without
         Plural names of kinds that it does not serve.
+    denied
+        Plural names of kinds that nobody may change.
     """
 
     without: frozenset[str] = frozenset()
+    denied: frozenset[str] = frozenset()
     host: str = "http://simulated"
     objects: dict[Place, Json] = field(default_factory=dict)
     revision: int = 1
@@ -78,6 +81,8 @@ class Simulated:
         if path.rstrip("/") == "/apis" or (len(path.strip("/").split("/")) == 3 and path.startswith("/apis")):
             return self._discovered(path)
         request = self._parsed(method, path, query or {}, deepcopy(body or {}))
+        if method != "GET" and request.kind.plural in self.denied:
+            raise Refused(403, "nobody may")
         with self.lock:
             return deepcopy(self._served(request))
 

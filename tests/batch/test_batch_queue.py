@@ -110,7 +110,7 @@ def test_news_come_by_watches_and_nothing_is_listed_again() -> None:
         one.step()
         before = Counter(server.lists)
         server.add(claim("new", request()), gated("new", "new"))
-        until(lambda: len(one.waiting()) == 1)
+        until(lambda: [key.name for key in one.waiting()] == ["new"])
         outcome = one.step()
         assert outcome is not None
         assert [key.name for key in outcome.released] == ["new"]
@@ -175,7 +175,7 @@ def test_a_pod_whose_claims_are_allocated_is_released() -> None:
         pod = server.one("pods", "p0")
         server.objects["pods", "default", "p0"] = gated("p0", "p0") | {"metadata": pod["metadata"]}
         server.add(server.one("pods", "p0") | {"status": {"phase": "Pending"}})
-        until(lambda: len(one.waiting()) == 1)
+        until(lambda: [key.name for key in one.waiting()] == ["p0"])
         one._tried.clear()
         outcome = one.step()
         assert outcome is not None

@@ -120,7 +120,7 @@ class ApplyRun:
         with self._fence_lifted():
             left = self._rounds(self.journal.units)
         self._reasons |= {one.key: "the cluster changed too often" for unit in left for one in unit.demands}
-        outcome = ApplyOutcome(
+        return ApplyOutcome(
             plan=self._plan,
             units=tuple(self._done),
             released=tuple(self._executor.released),
@@ -129,8 +129,6 @@ class ApplyRun:
             fence=self.fence.kind,
             dry=self.objects.dry,
         )
-        self.journal.add(JournalStep.END)
-        return outcome
 
     def rollback(self) -> ApplyOutcome:
         """Take back what the journal says may have been written and nobody has reserved, and lift the fence."""
@@ -140,7 +138,6 @@ class ApplyRun:
             for claim in self.journal.intended:
                 self.progress("taking back", len(kept) + len(taken), len(self.journal.intended))
                 (taken if self._executor.retract(claim) else kept).append(claim.key)
-        self.journal.add(JournalStep.END)
         reason = "stays as it is: it is reserved, or somebody else allocated it"
         return ApplyOutcome(
             asides=tuple(Aside(key, reason) for key in kept), taken_back=tuple(taken), fence=self.fence.kind
@@ -231,9 +228,14 @@ class ApplyRun:
 
     @contextmanager
     def _fence_lifted(self) -> Iterator[None]:
-        """Lift the fence at the end, however it comes, once a scheduler has heard of everything that was written."""
+        """Lift the fence at the end, however it comes, once a scheduler has heard of everything that was written.
+
+        The run is over then, unless an error left something half written.
+        """
+        whole = False
         try:
             yield
+            whole = True
         finally:
             if self._fenced:
                 if self._executor.written:
@@ -241,6 +243,8 @@ class ApplyRun:
                 self.progress("lifting the fence", 0, len(self._fenced))
                 self.journal.add(JournalStep.LIFT, parts=self._fenced)
                 self._lift()
+            if whole or not self.journal.intended:
+                self.journal.add(JournalStep.END)
 
     def _lift(self) -> None:
         try:

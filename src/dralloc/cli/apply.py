@@ -93,6 +93,7 @@ def _run(  # noqa: PLR0913 - what the command was told
         source=lambda: take_snapshot(server, whole=True),
         question=question,
         selection=live.selection(),
+        settle=0 if objects.dry else live.settle,
         fence=fence_of(file, objects) if again else live.fence(objects, name),
         name=name,
         journal=MemoryJournal() if objects.dry else file,

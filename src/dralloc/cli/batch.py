@@ -59,6 +59,7 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
             interval=interval,
             at_least=at_least,
             say=session.tell,
+            settle=live.settle,
         )
         cache.start()
         with serving(figures, lambda: queue.is_well, port) as bound:

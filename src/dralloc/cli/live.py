@@ -51,6 +51,10 @@ class Live:
     no_fence: Annotated[
         bool, typer.Option("--no-fence", help="Keep nobody away: what others allocate meanwhile is only noticed.")
     ] = False
+    settle: Annotated[
+        float,
+        typer.Option(min=0, metavar="SECONDS", help="How long a scheduler may take to hear of something."),
+    ] = 1.0
     timeout: Annotated[
         float,
         typer.Option(metavar="SECONDS", min=1, max=86_400, help="Give up after this time, whatever the server does."),
