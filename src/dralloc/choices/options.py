@@ -25,6 +25,9 @@ class Thresholds:
         A shared device that is asked for in so many different amounts, or fewer, has patterns that can be listed.
     packings, round_packings
         How many are made however short the time is, and in the first round of a longer search.
+    candidates
+        With more devices to choose from in all choices together, there is no model of every device: what needs it
+        stays as it is.
     exact_bins
         The last bins of a dive, so many or fewer, are decided by the exact model.
     """
@@ -35,6 +38,7 @@ class Thresholds:
     listed_amounts: int = 8
     packings: int = 4
     round_packings: int = 2
+    candidates: int = 4_000_000
     exact_bins: int = 10
 
 

@@ -9,7 +9,7 @@ import pytest
 from ortools.sat.python import cp_model
 
 from dralloc.check import check
-from dralloc.choices import Goal
+from dralloc.choices import Goal, Thresholds
 from dralloc.problem import Problem
 from dralloc.solution import Status
 from dralloc.solvers.cpsat import Options, run, search, solve
@@ -153,3 +153,16 @@ def test_what_is_not_proven_says_why() -> None:
     late = solve(problem, Options(time_limit=1e-9), in_order(problem))
     assert late.tiers[0].why == "the time was over"
     assert [tier.why for tier in solve(nodes_with_room()).tiers] == ["", ""]
+
+
+@pytest.mark.parametrize("goal", list(Goal))
+def test_too_many_candidates_leave_the_answer_in_hand(goal: Goal) -> None:
+    """Five pods with twelve candidates each: classes need no model of every device, a goal does."""
+    problem = nodes_with_room()
+    choices = Options(goal=goal, thresholds=Thresholds(candidates=59))
+    solution = solve(problem, choices, first_fit(problem))
+    assert solution.tiers[:2] == solve(problem).tiers
+    if goal is not Goal.NONE:
+        assert solution.tiers[2].why == "a model of every device would be too large"
+        enough = Options(goal=goal, thresholds=Thresholds(candidates=60))
+        assert solve(problem, enough, first_fit(problem)).status is Status.OPTIMAL

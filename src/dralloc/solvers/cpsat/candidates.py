@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 from dralloc.errors import AllocationError
 from dralloc.problem import MAX_RESULTS, Alternative, Charge, Claim, Demand, PoolState, Problem
 from dralloc.problem.ledger import Ledger
-from dralloc.solvers.cpsat.stopping import Stop
+from dralloc.solvers.cpsat.stopping import Stop, TooLarge
 
 __all__ = ["Candidate", "CandidateSite", "CandidateSurvey", "ServingChoice", "survey"]
 
@@ -89,7 +90,12 @@ class CandidateSurvey:
 
 
 def survey(
-    problem: Problem, demands: Iterable[int] | None = None, *, strict_cel: bool = False, stop: Stop | None = None
+    problem: Problem,
+    demands: Iterable[int] | None = None,
+    *,
+    strict_cel: bool = False,
+    stop: Stop | None = None,
+    most: float = inf,
 ) -> CandidateSurvey:
     """Work out every candidate of some demands; of all if None.
 
@@ -98,9 +104,9 @@ def survey(
     AllocationError
         A selector failed on a device, and ``strict_cel`` is set. Otherwise the device is left out with a warning.
     Stopped
-        It is time to stop.
+        It is time to stop; `TooLarge` if there are more than ``most`` candidates.
     """
-    surveyor = _Surveyor(problem, strict_cel, stop or Stop())
+    surveyor = _Surveyor(problem, strict_cel, stop or Stop(), most)
     chosen = range(len(problem.demands)) if demands is None else demands
     sites = {index: surveyor.sites(problem.demands[index]) for index in chosen}
     halted = {problem.demands[index].gang for index, found in sites.items() if not found} - {""}
@@ -109,10 +115,11 @@ def survey(
 
 
 class _Surveyor:
-    def __init__(self, problem: Problem, strict_cel: bool, stop: Stop) -> None:
+    def __init__(self, problem: Problem, strict_cel: bool, stop: Stop, most: float) -> None:
         self.problem = problem
         self.strict_cel = strict_cel
         self.stop = stop
+        self.left = most
         self.warnings: dict[str, None] = {}
         self.devices: dict[int, list[int]] = {}
         listed = Tally(claim.key for demand in problem.demands for claim in demand.claims if claim.requests)
@@ -124,7 +131,13 @@ class _Surveyor:
         if demand.is_defective:
             return ()
         found = (self._site(demand, node) for node in self.stop.each(self.problem.candidate_nodes(demand)))
-        return tuple(site for site in found if site)
+        return tuple(site for site in found if site and self._has_room(site))
+
+    def _has_room(self, site: CandidateSite) -> bool:
+        self.left -= sum(len(choice.candidates) for choice in site.choices())
+        if self.left < 0:
+            raise TooLarge
+        return True
 
     def _site(self, demand: Demand, node: int) -> CandidateSite | None:
         requests: list[tuple[ServingChoice, ...]] = []

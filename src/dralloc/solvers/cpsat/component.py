@@ -46,7 +46,7 @@ class Solvable(Answered, Protocol):
 
 
 class Component:
-    """Demands that are solved by the per-device model.
+    """Demands that are solved by the per-device model; without sites they stay as they are.
 
     Parameters
     ----------
@@ -84,8 +84,9 @@ class Component:
 
     def improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
         """Solve a tier with the tiers before it, which must be proven, fixed."""
-        with suppress(Stopped):
-            self._improve(level, options, stop, watch)
+        if self.subset.sites:
+            with suppress(Stopped):
+                self._improve(level, options, stop, watch)
 
     def _improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
         model = self._model = self._model or self._build(stop)

@@ -25,7 +25,7 @@ from dralloc.solvers.cpsat.objective import DemandSubset, Objective, after_weigh
 from dralloc.solvers.cpsat.options import Options, Progress
 from dralloc.solvers.cpsat.packing.component import PackedComponent
 from dralloc.solvers.cpsat.parallel import work_out
-from dralloc.solvers.cpsat.stopping import Stop, Stopped, heeding_interrupts
+from dralloc.solvers.cpsat.stopping import Stop, Stopped, TooLarge, heeding_interrupts
 from dralloc.timing import phase
 
 __all__ = ["solve"]
@@ -108,6 +108,7 @@ class _Solve:
         self.stage = _Stage(problem, self.tiers, 0)
         self.components: list[Solvable] = []
         self.answers: list[Answered] = [Component(self._everything, self.tiers, ())]
+        self.too_large = False
         self.warnings: list[str] = []
         self.timings: dict[str, float] = {}
 
@@ -194,7 +195,8 @@ class _Solve:
                     demands = self._split_by_class(stage, placed)
             with phase(self.timings, "survey"):
                 self._split_by_device(stage, placed, demands)
-        except Stopped:
+        except Stopped as reason:
+            self.too_large |= isinstance(reason, TooLarge)
             subset = DemandSubset(stage.problem, demands)
             self.components.append(Component(subset, stage.tiers, sorted(placed.values(), key=_demand_of)))
 
@@ -223,7 +225,8 @@ class _Solve:
             self.components.append(Component(subset, stage.tiers, hint))
 
     def _survey(self, problem: Problem, demands: Sequence[int]) -> CandidateSurvey:
-        return survey(problem, demands, strict_cel=self.options.strict_cel, stop=self.stop)
+        most = self.options.thresholds.candidates
+        return survey(problem, demands, strict_cel=self.options.strict_cel, stop=self.stop, most=most)
 
     def _elapsed(self) -> float:
         return perf_counter() - self.started
@@ -284,6 +287,8 @@ class _Solve:
         """Why not everything is proven."""
         if self.stop.cancelled:
             return "it was interrupted"
+        if self.too_large:
+            return "a model of every device would be too large"
         return "the time was over" if self.stop.reached() else "the solver gave up"
 
     def _solution(self) -> Solution:

@@ -18,13 +18,17 @@ from time import perf_counter
 from types import FrameType
 from typing import TypeVar
 
-__all__ = ["Cancelled", "Deadline", "Stop", "Stopped", "heeding_interrupts"]
+__all__ = ["Cancelled", "Deadline", "Stop", "Stopped", "TooLarge", "heeding_interrupts"]
 
 T = TypeVar("T")
 
 
 class Stopped(Exception):  # noqa: N818 - it is none of the user's errors
     """Something was given up because a search should come to an end."""
+
+
+class TooLarge(Stopped):
+    """A model would have more decisions than memory has room for."""
 
 
 class Deadline:
