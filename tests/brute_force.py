@@ -89,10 +89,8 @@ def every_solution(problem: Problem) -> Iterator[Solution]:
             for (before, answer), way in product(partial, each)
             if (load := joined(problem, before, way[0]) if way else before) is not None
         ]
-    sizes = Counter(demand.gang for demand in problem.demands if demand.gang)
     for load, answer in partial:
-        gangs = Counter(problem.demands[one.demand].gang for one in answer.placements)
-        if in_the_end(load) and all(gangs[gang] in (0, size) for gang, size in sizes.items()):
+        if in_the_end(load) and _have_quorums(problem, [one.demand for one in answer.placements]):
             yield _solution(answer)
 
 
@@ -103,10 +101,22 @@ def feasible(problem: Problem, solution: Solution) -> bool:
         own = _load(problem, placement)
         load = joined(problem, load, own) if load is not None and own is not None else None
     demands = [placement.demand for placement in solution.placements]
-    gangs = Counter(demand.gang for demand in problem.demands if demand.gang)
-    placed_gangs = Counter(problem.demands[index].gang for index in demands)
-    whole = all(placed_gangs[gang] in (0, size) for gang, size in gangs.items())
+    whole = _have_quorums(problem, demands)
     return load is not None and in_the_end(load) and whole and len(demands) == len(set(demands))
+
+
+def _have_quorums(problem: Problem, placed: Iterable[int]) -> bool:
+    """Whether every gang with somebody placed has as many as it needs."""
+    admitted = Counter(problem.demands[index].gang for index in placed)
+    return all(
+        not demand.gang or not admitted[demand.gang] or admitted[demand.gang] >= _needed(problem, demand.gang)
+        for demand in problem.demands
+    )
+
+
+def _needed(problem: Problem, gang: str) -> int:
+    members = [demand for demand in problem.demands if demand.gang == gang]
+    return len(members) if members[0].quorum is None else members[0].quorum
 
 
 def _load(problem: Problem, placement: Placement) -> Load | None:
@@ -157,15 +167,21 @@ def _together(problem: Problem, first: Answers, second: Answers) -> Answers:
 
 
 def _gangs(problem: Problem) -> Iterator[Answers]:
-    """How all demands of a gang can be placed, for every gang; a demand without gang is one of its own."""
+    """How enough demands of a gang can be placed, for every gang; a demand without gang is one of its own."""
     gangs: dict[object, list[int]] = {}
     for index, demand in enumerate(problem.demands):
         gangs.setdefault(demand.gang or index, []).append(index)
     for members in gangs.values():
-        answers = START
-        for index in members:
-            answers = _together(problem, answers, _demand(problem, index, problem.demands[index]))
-        yield answers
+        gang = problem.demands[members[0]].gang
+        needed = _needed(problem, gang) if gang else 1
+        every: Answers = {}
+        for number in range(needed, len(members) + 1):
+            for chosen in combinations(members, number):
+                answers = START
+                for index in chosen:
+                    answers = _together(problem, answers, _demand(problem, index, problem.demands[index]))
+                every = _better(chain(every.items(), answers.items()))
+        yield every
 
 
 def _demand(problem: Problem, index: int, demand: Demand) -> Answers:

@@ -186,8 +186,12 @@ def _pod(
 def _in_gangs(draw: st.DrawFn, groups: list[list[Demand]]) -> list[list[Demand]]:
     """Of each group of equal pods, so many for each gang as long as there are any; the rest stays alone."""
     shares = [draw(st.integers(0, 2)) for _ in groups]
+    quorum = draw(st.sampled_from((None, None, 1, 2, 3)))
     return [
-        [replace(pod, gang=f"gang-{place // share}") if share else pod for place, pod in enumerate(group)]
+        [
+            replace(pod, gang=f"gang-{place // share}", quorum=quorum) if share else pod
+            for place, pod in enumerate(group)
+        ]
         for group, share in zip(groups, shares, strict=True)
     ]
 

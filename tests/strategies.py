@@ -126,6 +126,7 @@ def demand_lists(draw: st.DrawFn, nodes: int, max_demands: int = 4) -> tuple[Dem
     numbers = count()
     common = draw(_claims("common", numbers) if draw(rarely()) else _modest_claims("common", numbers))
     demands: list[Demand] = []
+    quorum = draw(st.sampled_from([None, None, 1, 2]))
     for index in range(draw(st.sampled_from(range(1, max_demands + 1)))):
         own = [
             draw(_claims(f"claim-{index}-{number}", numbers)) for number in range(draw(st.sampled_from([1, 1, 1, 2])))
@@ -141,6 +142,7 @@ def demand_lists(draw: st.DrawFn, nodes: int, max_demands: int = 4) -> tuple[Dem
                 weight=weight,
                 nodes=draw(_some_nodes(nodes)) if bound else None,
                 gang=draw(st.sampled_from(["", "", "", "gang"])),
+                quorum=quorum,
             )
         )
     return tuple(demands)

@@ -86,6 +86,13 @@ def test_the_heavier_demand_wins() -> None:
     assert best(problem(gpus(2), pod(0, 2, weight=3), pod(1, 1, weight=2), pod(2, 1, weight=2))) == (4, 0)
 
 
+def test_a_gang_has_its_quorum_or_nothing() -> None:
+    three = [replace(pod(index, 2, gang="g"), quorum=2) for index in range(3)]
+    assert best(problem(gpus(6), *three)) == (3, 0)
+    assert best(problem(gpus(5), *three)) == (2, 0)
+    assert best(problem(gpus(3), *three)) == (0, 0)
+
+
 def test_a_gang_is_placed_all_or_none() -> None:
     alone = pod(2, 1, weight=2)
     assert best(problem(gpus(3), pod(0, 2, gang="g"), pod(1, 2, gang="g"), alone)) == (2, 0)

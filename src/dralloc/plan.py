@@ -39,8 +39,8 @@ class Placed(NamedTuple):
 class Unplaced:
     """A pod, or a claim that no pod uses, that got nothing: its claims, and the error if there was one.
 
-    ``gang`` is the gang that it could only be placed with, ``capped`` whether its namespace has a cap that
-    counts.
+    ``gang`` is the gang that it could only be placed with and that is not admitted, ``capped`` whether its namespace
+    has a cap that counts.
     """
 
     key: ClaimKey
@@ -138,12 +138,13 @@ class Plan(Documented):
         placed = {placement.demand for placement in self.solution.placements}
         budgets = self.compiled.problem.budgets if self.mode is Mode.OPTIMAL else ()
         capped = {budget.namespace for budget in budgets if budget.most is not None}
+        admitted = {self.demands[number].gang for number in placed}
         return tuple(
             Unplaced(
                 key=demand.key,
                 claims=tuple(claim.key for claim in demand.claims),
                 error=str(self.solution.errors.get(number, "")),
-                gang=demand.gang,
+                gang="" if demand.gang in admitted else demand.gang,
                 capped=demand.key.namespace in capped,
             )
             for number, demand in enumerate(self.demands)

@@ -83,13 +83,18 @@ def test_a_gated_pod_is_not_there_yet() -> None:
     assert placed(compiled) == []
 
 
-def test_more_pods_than_needed_are_placed_together() -> None:
+def test_more_pods_than_needed_are_welcome() -> None:
     compiled = compile_cluster(two(group(schedulingPolicy={"gang": {"minCount": 1}})))
-    assert placed(compiled) == []
-    assert rules(compiled) == [
-        "PodGroup default/group: spec.schedulingPolicy.gang.minCount: "
-        "1 pods would do, but all 2 are placed together or none"
-    ]
+    assert placed(compiled) == ["p"]
+    assert compiled.findings == ()
+
+
+def test_pods_that_run_count() -> None:
+    three = group(schedulingPolicy={"gang": {"minCount": 3}})
+    waiting = member("r", "c"), claim("c", request())
+    assert placed(compile_cluster(two(three, *waiting, gpu_count=2))) == []
+    running = member("s", nodeName="node-0")
+    assert placed(compile_cluster(two(three, *waiting, running, gpu_count=2))) == ["p", "q"]
 
 
 def test_where_enough_pods_run_the_others_come_one_by_one() -> None:

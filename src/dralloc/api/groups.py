@@ -36,7 +36,7 @@ class GangPolicy(PartialModel):
 
 
 class SchedulingPolicy(PartialModel):
-    """How the pods of a group are scheduled: all or none with ``gang``, one by one without."""
+    """How the pods of a group are scheduled: ``minCount`` or none with ``gang``, one by one without."""
 
     gang: GangPolicy | None = None
 

@@ -28,7 +28,7 @@ Rule = Callable[[View], Iterator[str]]
 RULES: tuple[Rule, ...] = (
     placed.each_demand_once_in_order,
     placed.on_candidate_nodes,
-    placed.gangs_all_or_none,
+    placed.gangs_have_their_quorum,
     placed.shared_claims_are_allocated_once,
     placed.shared_claims_can_be_used,
     placed.nothing_with_a_defect,

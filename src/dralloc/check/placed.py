@@ -12,7 +12,7 @@ from dralloc.solution import Grant, Placement, Solution
 
 __all__ = [
     "each_demand_once_in_order",
-    "gangs_all_or_none",
+    "gangs_have_their_quorum",
     "nothing_with_a_defect",
     "on_candidate_nodes",
     "shared_claims_are_allocated_once",
@@ -77,14 +77,18 @@ def on_candidate_nodes(view: View) -> Iterator[str]:
             yield f"demand {demand.key}: node {view.problem.nodes[placement.node].name} is not a candidate ({names})"
 
 
-def gangs_all_or_none(view: View) -> Iterator[str]:
-    """Of a gang all demands are placed, or none."""
+def gangs_have_their_quorum(view: View) -> Iterator[str]:
+    """Of a gang as many demands are placed as it needs, or none."""
     sizes = Counter(demand.gang for demand in view.problem.demands if demand.gang)
+    quorums = {demand.gang: demand.quorum for demand in view.problem.demands}
     demands = {placement.demand for placement in view.solution.placements}
     placed = Counter(view.problem.demands[demand].gang for demand in demands)
     for gang, size in sizes.items():
-        if placed[gang] not in (0, size):
-            yield f"gang {gang}: {placed[gang]} of {size} demands placed"
+        quorum = quorums[gang]
+        needed = size if quorum is None else quorum
+        if 0 < placed[gang] < needed:
+            least = "" if needed == size else f", at least {needed} are needed"
+            yield f"gang {gang}: {placed[gang]} of {size} demands placed{least}"
 
 
 def shared_claims_are_allocated_once(view: View) -> Iterator[str]:

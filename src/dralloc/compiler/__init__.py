@@ -5,7 +5,7 @@
 - `dralloc.compiler.extended`: claims for the extended resources that pods ask for;
 - `dralloc.compiler.device_plugins`: extended resources that no class offers;
 - `dralloc.compiler.pod_rules`: what binds pods to nodes and to each other, beside devices;
-- `dralloc.compiler.gangs`: which pods are placed all or none;
+- `dralloc.compiler.gangs`: which pods are placed together;
 - `dralloc.compiler.budgets`: what namespaces use of something that is capped or to be shared fairly;
 - `dralloc.compiler.quota`: which claims a namespace may not have;
 - `dralloc.compiler.remarks`: what allocated claims and published devices contradict.

@@ -132,6 +132,7 @@ class Demands:
             priority=pod.spec.priority or 0,
             nodes=() if gang in self.gangs.halted else self._where.of(pod, selectors, elsewhere),
             gang=gang,
+            quorum=self.gangs.quorums.get(gang),
         )
 
     def _obstacle(self, claim: ResourceClaim, pod: Pod) -> str:

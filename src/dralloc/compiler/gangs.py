@@ -1,7 +1,7 @@
-"""Which pods are placed all or none: those of a PodGroup with a gang policy (KEP-4671), or those with a common label.
+"""Which pods are placed together: those of a PodGroup with a gang policy (KEP-4671), or those with a common label.
 
-Upstream admits a group when ``minCount`` of its pods fit. Here a gang is all of its pods that are to be placed; that
-differs only where there are more pods than ``minCount``.
+A group is admitted when ``minCount`` of its pods have a node, those that run already counted; the others are welcome.
+Of pods with a common label, and of those whose group is not known, all are needed.
 """
 
 from __future__ import annotations
@@ -21,9 +21,18 @@ __all__ = ["Gangs", "find_gangs"]
 
 @dataclass(frozen=True)
 class Gangs:
-    """The gang of each pod that is in one; ``halted`` are gangs with fewer pods than they need."""
+    """The gang of each pod that is in one.
+
+    Parameters
+    ----------
+    quorums
+        How many more pods a gang needs; all of them if it is not here.
+    halted
+        Gangs with fewer pods than they need.
+    """
 
     of_pods: Mapping[ClaimKey, str] = field(default_factory=dict)
+    quorums: Mapping[str, int] = field(default_factory=dict)
     halted: frozenset[str] = frozenset()
     findings: tuple[Finding, ...] = ()
 
@@ -61,6 +70,7 @@ def find_gangs(cluster: Cluster, features: Features, label: str = "") -> Gangs:
     gangs = {group.name for group, judgement in judged if judgement.is_gang}
     return Gangs(
         of_pods={pod.key: name for name in groups if name in gangs for pod in members[name]},
+        quorums={group.name: judgement.quorum for group, judgement in judged if judgement.quorum is not None},
         halted=frozenset(group.name for group, judgement in judged if judgement.halted),
         findings=tuple(_remarks(cluster, judged)),
     )
@@ -114,8 +124,13 @@ class _Judgement:
 
     @property
     def is_gang(self) -> bool:
-        """Whether the rest is placed all or none; not if enough pods run already."""
+        """Whether the rest is placed together or not at all; not if enough pods run already."""
         return self.needed is None or self.running < self.needed
+
+    @property
+    def quorum(self) -> int | None:
+        """How many of those that wait are needed; None for all."""
+        return None if self.needed is None else self.needed - self.running
 
     @property
     def halted(self) -> bool:
@@ -131,8 +146,6 @@ def _remarks(cluster: Cluster, judged: list[tuple[_Group, _Judgement]]) -> Itera
             rule = f"the group {group.name} was not found; its {judgement.pods} pods are placed all or none"
         elif judgement.halted:
             rule = f"needs {judgement.needed} pods, but there are {judgement.pods}: none is placed"
-        elif judgement.is_gang and judgement.needed < judgement.pods:
-            rule = f"{judgement.needed} pods would do, but all {judgement.pods} are placed together or none"
         else:
             continue
         yield cluster.remark(group.about, group.path, rule)

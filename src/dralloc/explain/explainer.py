@@ -164,7 +164,8 @@ class _Explainer:
 
     def _base(self, timings: dict[str, float]) -> Explanation:
         demand = self.compiled.problem.demands[self.number]
-        gang = (f"It is placed only together with all of gang {demand.gang}.",) if demand.gang else ()
+        others = "all" if demand.quorum is None else f"at least {demand.quorum} members"
+        gang = (f"It is placed only together with {others} of gang {demand.gang}.",) if demand.gang else ()
         remarks = (*gang, _DISREGARDED) if self.disregarded else gang
         keys = tuple(claim.key for claim in demand.claims)
         return Explanation(self.mode, demand.key, keys, remarks=remarks, timings=timings)

@@ -1,4 +1,4 @@
-"""How much of a gang fits, where each of its members would fit alone (KEP-4671: all or none)."""
+"""How much of a gang fits, where each of its members would fit alone (KEP-4671: as many as it needs, or none)."""
 
 from __future__ import annotations
 
@@ -65,8 +65,14 @@ def gather(snapshot: DemandSnapshot, options: Options) -> tuple[Gathering, tuple
     found = model.fill(snapshot.caps.budgets)
     number, bound = len(found.placements), found.tiers[0].bound
     keys = tuple(problem.demands[member].key for member in members)
-    suggestions = model.raises() if number < len(members) else ()
+    suggestions = model.raises() if number < quorum_of(problem, members) else ()
     return Gathering(keys, number, bound), tuple(suggestions)
+
+
+def quorum_of(problem: Problem, members: Sequence[int]) -> int:
+    """How many of a gang's members are needed."""
+    quorum = problem.demands[members[0]].quorum
+    return len(members) if quorum is None else quorum
 
 
 class _GangModel:
@@ -78,7 +84,8 @@ class _GangModel:
         problem = snapshot.problem
         demands = [replace(problem.demands[member], gang="", weight=1) for member in members]
         self.namespaces = {demand.key.namespace for demand in demands}
-        self.count = len(demands)
+        self.needed = quorum_of(problem, members)
+        self.who = f"{'all' if self.needed == len(members) else 'the needed'} {self.needed} members"
         self.part = snapshot.context.part(problem.all_nodes, demands).problem
 
     def fill(self, caps: Sequence[Budget]) -> Solution:
@@ -92,12 +99,12 @@ class _GangModel:
         """A cap that it is enough to raise; if there is none, all caps of these namespaces together."""
         before = self.caps.most
         keys = [key for key in before if key.namespace in self.namespaces]
-        return least_raises(keys, keys, before, self._admit, lambda _: f"all {self.count} members of the gang fit")
+        return least_raises(keys, keys, before, self._admit, lambda _: f"{self.who} of the gang fit")
 
     def _admit(self, levels: Mapping[BudgetKey, int | None]) -> tuple[Mapping[BudgetKey, int], None] | None:
         changed = [replace(one, most=levels.get(one.key, one.most)) for one in self.caps.budgets]
         solution = self.fill([one for one in changed if one.most is not None])
-        if len(solution.placements) < self.count:
+        if len(solution.placements) < self.needed:
             return None
         used = charged(self.caps.budgets, self.part, solution.placements)
         return {one.key: one.used for one in used}, None

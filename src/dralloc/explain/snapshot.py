@@ -126,9 +126,12 @@ def placed_before(problem: Problem, number: int) -> tuple[Placement, ...]:
 
 
 def gang_blocker(problem: Problem, number: int) -> int | None:
-    """The first member of a demand's gang that first fit cannot place; None if it places all of them."""
+    """The first member of a demand's gang that first fit cannot place; None if it places as many as the gang needs."""
     before, members = _order(problem, number)
     placed = {placement.demand for placement in _place(problem, before, members)}
+    quorum = problem.demands[number].quorum
+    if quorum is not None and len(placed.intersection(members)) >= quorum:
+        return None
     return next((member for member in members if member not in placed), None)
 
 

@@ -133,7 +133,9 @@ class Demand:
     nodes
         Indices of the nodes it may go to, in search order; None for all.
     gang
-        Name of the gang; the demands of one gang are placed all or none. Empty for none.
+        Name of the gang; empty for none. So many of its demands as the quorum says are placed, or none of them.
+    quorum
+        How many of the gang's demands must be placed for any to be (KEP-4671, less what runs already); None for all.
     roles
         What it is to rules between pods.
     """
@@ -144,6 +146,7 @@ class Demand:
     weight: int = 1
     nodes: tuple[int, ...] | None = None
     gang: str = ""
+    quorum: int | None = None
     roles: tuple[Role, ...] = ()
 
     def alternatives(self) -> Iterator[Alternative]:

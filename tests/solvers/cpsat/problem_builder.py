@@ -110,9 +110,16 @@ class ProblemBuilder:
         key = ClaimKey("default", f"claim-{len(self.specs)}")
         return Claim(key, str(key), tuple(built), tuple(constraints))
 
-    def pod(self, *claims: Claim, weight: int = 1, nodes: tuple[int, ...] | None = None, gang: str = "") -> int:
+    def pod(
+        self,
+        *claims: Claim,
+        weight: int = 1,
+        nodes: tuple[int, ...] | None = None,
+        gang: str = "",
+        quorum: int | None = None,
+    ) -> int:
         key = ClaimKey("default", f"pod-{len(self.demands)}")
-        self.demands.append(Demand(key, claims, 0, weight, nodes, gang))
+        self.demands.append(Demand(key, claims, 0, weight, nodes, gang, quorum))
         return len(self.demands) - 1
 
     def problem(self) -> Problem:

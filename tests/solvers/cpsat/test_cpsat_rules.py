@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dralloc.problem import Constraint, ConstraintKind, PoolState, Usage
@@ -398,6 +400,17 @@ def test_gangs() -> None:
     builder.pod(builder.claim(AlternativeSpec()), gang="halted", weight=5)
     builder.pod(builder.claim(AlternativeSpec(only=[])), gang="halted")
     assert placed(answer(builder)) == [3, 4]
+
+
+def test_a_gang_has_its_quorum_or_nothing() -> None:
+    builder = ProblemBuilder()
+    builder.device()
+    builder.device()
+    for gang, quorum in (("large", 3), ("small", 1), ("halted", 2)):
+        for _ in range(3):
+            builder.pod(builder.claim(AlternativeSpec()), gang=gang, weight=quorum, quorum=quorum)
+    builder.demands[-2:] = [replace(demand, nodes=()) for demand in builder.demands[-2:]]
+    assert [builder.demands[each].gang for each in placed(answer(builder))] == ["small", "small"]
 
 
 @pytest.mark.parametrize(

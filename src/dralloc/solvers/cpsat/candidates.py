@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
@@ -109,9 +109,21 @@ def survey(
     surveyor = _Surveyor(problem, strict_cel, stop or Stop(), most)
     chosen = range(len(problem.demands)) if demands is None else demands
     sites = {index: surveyor.sites(problem.demands[index]) for index in chosen}
-    halted = {problem.demands[index].gang for index, found in sites.items() if not found} - {""}
+    halted = _halted(problem, sites)
     kept = {index: found for index, found in sites.items() if found and problem.demands[index].gang not in halted}
     return CandidateSurvey(kept, tuple(surveyor.warnings))
+
+
+def _halted(problem: Problem, sites: Mapping[int, Sequence[CandidateSite]]) -> set[str]:
+    """The gangs of which fewer demands can be placed than they need."""
+    missing = Tally(problem.demands[index].gang for index, found in sites.items() if not found)
+    sizes = Tally(problem.demands[index].gang for index in sites) if missing else missing
+    quorums = {problem.demands[index].gang: problem.demands[index].quorum for index in sites} if missing else {}
+    return {
+        gang
+        for gang, number in missing.items()
+        if gang and ((quorum := quorums[gang]) is None or sizes[gang] - number < quorum)
+    }
 
 
 class _Surveyor:

@@ -188,12 +188,24 @@ def compatible_groups(model: Model) -> None:
 
 
 def gangs(model: Model) -> None:
-    """The demands of a gang are placed all or none."""
-    first: dict[str, Literal] = {}
-    for demand, miss in model.variables.miss.items():
-        gang = model.problem.demands[demand].gang
-        if gang and miss is not first.setdefault(gang, miss):
-            model.cp.add(miss == first[gang])
+    """Of a gang as many demands are placed as it needs, or none."""
+    misses: dict[str, list[Literal]] = defaultdict(list)
+    quorums: dict[str, int | None] = {}
+    for number, miss in model.variables.miss.items():
+        demand = model.problem.demands[number]
+        if demand.gang:
+            misses[demand.gang].append(miss)
+            quorums[demand.gang] = demand.quorum
+    for gang, members in misses.items():
+        quorum = quorums[gang]
+        if quorum is None:
+            for miss in members[1:]:
+                model.cp.add(miss == members[0])
+        elif quorum > 1:
+            rejected = model.cp.new_bool_var(f"rejected {gang}")
+            for miss in members:
+                model.cp.add_implication(rejected, miss)
+            model.cp.add(cp_model.LinearExpr.sum(members) <= len(members) - quorum).only_enforce_if(~rejected)
 
 
 def add_all(model: Model, sites: Mapping[int, tuple[CandidateSite, ...]]) -> None:

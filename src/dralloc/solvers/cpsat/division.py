@@ -174,7 +174,7 @@ class _ClassComponent:
 def _components(demand_classes: DemandClasses, spaces: Sequence[StateSpace]) -> list[_ClassComponent]:
     """Demand classes with the bins that can serve them; gangs, and all that budgets are about, with each other.
 
-    Modes and classes that nothing can serve are left out, and gangs with members of such classes.
+    Modes and classes that nothing can serve are left out, and gangs that need members of such classes.
     """
     bins = len(demand_classes.requirements)
     sets = DisjointSets(bins + len(spaces))
@@ -188,7 +188,7 @@ def _components(demand_classes: DemandClasses, spaces: Sequence[StateSpace]) -> 
         replace(each, modes=tuple(mode for mode in each.modes if mode.requirement in served))
         for each in demand_classes.classes
     ]
-    hopeless = {each.gang.gangs for each in usable if each.gang and not each.modes}
+    hopeless = _hopeless_gangs(usable)
     kept = [each for each in usable if each.modes and not (each.gang and each.gang.gangs in hopeless)]
     for each in kept:
         for mode in each.modes:
@@ -205,3 +205,16 @@ def _components(demand_classes: DemandClasses, spaces: Sequence[StateSpace]) -> 
     for number, space in enumerate(spaces):
         found[sets.find(bins + number)].append(space)
     return [_ClassComponent(tuple(members), tuple(found[root])) for root, members in classes.items()]
+
+
+def _hopeless_gangs(classes: Sequence[DemandClass]) -> set[int]:
+    """The classes of gangs that need more members than those that something can serve."""
+    able: dict[int, int] = defaultdict(int)
+    for each in classes:
+        if each.gang and each.modes:
+            able[each.gang.gangs] += each.gang.number
+    return {
+        each.gang.gangs
+        for each in classes
+        if each.gang and (not each.modes if each.gang.quorum is None else able[each.gang.gangs] < each.gang.quorum)
+    }

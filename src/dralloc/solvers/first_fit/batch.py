@@ -21,7 +21,7 @@ def first_fit(problem: Problem, *, pruning: bool = True, dead_ends: int = DEAD_E
 
     A fatal error ends the attempt for that demand. After an error of one node the next node is tried, and the last such
     error is kept if no node fits (upstream's scheduler plugin). A gang is placed where its first member stands, one
-    member after the other; if one of them fits nowhere, none of them is placed.
+    member after the other; if fewer of them fit than it needs, none of them is placed.
 
     Parameters
     ----------

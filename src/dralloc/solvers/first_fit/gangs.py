@@ -1,4 +1,4 @@
-"""Demands that are placed all or none, in the order in which first fit takes them."""
+"""Demands that are placed together, in the order in which first fit takes them."""
 
 from __future__ import annotations
 

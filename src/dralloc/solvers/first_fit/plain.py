@@ -31,15 +31,25 @@ class PlainRun:
         self.steps = 0
 
     def place_together(self, members: Sequence[int]) -> None:
-        """Place all of these demands, or none of them."""
+        """Place as many of these demands as fit, one after the other; none of them if their quorum is not met.
+
+        An error that ends the attempt for one member ends it for all (upstream's ``schedule_one_podgroup.go``).
+        """
         before = len(self.placements)
-        for done, number in enumerate(members, before):
+        quorum = self._problem.demands[members[0]].quorum
+        may_miss = 0 if quorum is None else len(members) - quorum
+        for place, number in enumerate(members, 1):
             self.place(number)
-            if len(self.placements) == done:
+            missed = before + place - len(self.placements)
+            if missed > may_miss or (missed and self._is_fatal(number)):
                 for placement in self.placements[before:]:
                     self._release(placement)
                 del self.placements[before:]
                 return
+
+    def _is_fatal(self, number: int) -> bool:
+        """Whether the attempt for a demand ended with an error that is about more than this demand."""
+        return isinstance(self.errors.get(number), FatalError) and not self._problem.demands[number].is_defective
 
     def _release(self, placement: Placement) -> None:
         """Give back everything that a placement took."""

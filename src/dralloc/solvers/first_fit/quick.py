@@ -28,7 +28,7 @@ class QuickRun(PlainRun):
         self._cursors = ScanCursors(problem, self._index)
 
     def place_together(self, members: Sequence[int]) -> None:
-        """Place all of these demands, or none of them."""
+        """As in the plain run, and what was known stays true if none is placed."""
         if len(members) == 1:
             self.place(members[0])
             return

@@ -57,7 +57,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
 def place(problem: Problem, policy: str) -> Solution:
     """Place the demands of a problem by a policy.
 
-    A gang stands where the first of its members does, and is placed all or none, as by first fit. With a score, a
+    A gang stands where the first of its members does, and has its quorum or nothing, as by first fit. With a score, a
     selector that fails on a device rules out the device alone, and a node that ends with an error is passed over; the
     last such error is kept for a demand that fits nowhere.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import HealthCheck, given, settings
 
 from crowd_strategies import crowds
@@ -56,5 +58,21 @@ def test_equal_gangs_are_one_class_however_their_members_are_mixed() -> None:
     assert not division.left
     [component] = division.counted
     shapes = {(each.gang, tuple(each.members)) for each in component.classes}
-    assert shapes == {((0, 1), (0, 2, 4)), ((0, 1), (1, 3, 5)), ((1, 2), (6, 7))}
+    assert shapes == {((0, 1, None), (0, 2, 4)), ((0, 1, None), (1, 3, 5)), ((1, 2, None), (6, 7))}
     assert placed(solve(problem)) == [0, 1]
+
+
+def test_members_are_dealt_out_so_that_each_gang_has_its_quorum() -> None:
+    """Two gangs of two small pods and two that only one node can hold: five of the eight fit, and each needs two."""
+    builder = ProblemBuilder(2)
+    for _ in range(3):
+        builder.device(node=0)
+    for _ in range(2):
+        builder.device(node=1)
+    for gang in ("a", "b", "a", "b"):
+        builder.pod(builder.claim(AlternativeSpec(only=[0, 1, 2])), gang=gang)
+        builder.pod(builder.claim(AlternativeSpec(only=[3, 4])), gang=gang)
+    problem = builder.problem()
+    problem = replace(problem, demands=tuple(replace(demand, quorum=2) for demand in problem.demands))
+    assert not divide(problem, lambda demands: survey(problem, demands)).left
+    assert len(answer(problem, per_device=False).placements) == 5

@@ -5,14 +5,11 @@ For demand classes *c* with modes *m*, and requirements *k*::
     sum_m placed[c, m] + missed[c] = size[c]
     sum_{(c, m) with requirement k} placed[c, m] <= supply[k]
 
-For a class *c* of gangs *g*, with so many members in each of them::
-
-    sum_m placed[c, m] = members[c] * admitted[g]
-
-and the supply in the variables of the bin classes (see `dralloc.solvers.cpsat.classes.supply`). The first tiers
-are ``sum weight[c] * missed[c]`` and ``sum rank[m] * placed[c, m]``. A namespace with a budget uses
-``sum amount[m] * placed[c, m]`` over its classes. Demands of a class are interchangeable, as are bins of a class, so
-every answer has an image here, and every image can be given names again at the same cost.
+and gangs as in `dralloc.solvers.cpsat.classes.whole_gangs`, the supply in the variables of the bin classes (see
+`dralloc.solvers.cpsat.classes.supply`). The first tiers are ``sum weight[c] * missed[c]`` and
+``sum rank[m] * placed[c, m]``. A namespace with a budget uses ``sum amount[m] * placed[c, m]`` over its classes.
+Demands of a class are interchangeable, as are bins of a class, so every answer has an image here, and every image can
+be given names again at the same cost.
 """
 
 from __future__ import annotations
@@ -30,6 +27,7 @@ from dralloc.solution import Grant, Placement
 from dralloc.solvers.cpsat.classes.budgeted import BudgetedAmounts
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, ServingMode
 from dralloc.solvers.cpsat.classes.supply import Served, Supply
+from dralloc.solvers.cpsat.classes.whole_gangs import AdmittedGangs
 from dralloc.solvers.cpsat.rows import Term, fix_cost
 from dralloc.solvers.cpsat.weight_tiers import WeightTier
 
@@ -81,22 +79,12 @@ class CountModel:
         ]
         for each, missed, placed in zip(classes, self.missed, self.placed, strict=True):
             self.cp.add(cp_model.LinearExpr.sum([missed, *placed]) == len(each.members))
-        self._whole_gangs()
+        self._gangs = AdmittedGangs(self.cp, classes, self.missed)
         self._balance()
         for budget in budgets:
             uses = list(self.uses(budget))
             if budget.left is not None and uses:
                 fix_cost(self.cp, uses, budget.left, f"cap {budget.namespace}={budget.resource}")
-
-    def _whole_gangs(self) -> None:
-        """All members of a gang are placed or none; in a class, those of the first gangs come first."""
-        admitted: dict[int, cp_model.IntVar] = {}
-        for each, missed in zip(self.classes, self.missed, strict=True):
-            if each.gang:
-                (gang, number), size = each.gang, len(each.members)
-                if gang not in admitted:
-                    admitted[gang] = self.cp.new_int_var(0, size // number, f"admitted {gang}")
-                self.cp.add(missed + number * admitted[gang] == size)
 
     def _balance(self) -> None:
         supplied: dict[int, list[Term]] = defaultdict(list)
@@ -142,8 +130,8 @@ class CountModel:
         """
         queues = self._served(values)
         found = []
-        for each, placed in zip(self.classes, self.placed, strict=True):
-            members = iter(each.members)
+        members = self._gangs.placed_members(self.classes, self.missed, values)
+        for each, placed, named in zip(self.classes, self.placed, members, strict=True):
             for mode, variable in zip(each.modes, placed, strict=True):
                 for _ in range(values[variable.index]):
                     got = next(queues[mode.requirement], None)
@@ -151,7 +139,7 @@ class CountModel:
                         raise DrallocError(
                             f"classes: fewer servings of requirement {mode.requirement} than were counted"
                         )
-                    found.append(placement(problem, next(members), mode, got))
+                    found.append(placement(problem, next(named), mode, got))
         return sorted(found, key=lambda placement: placement.demand)
 
     def _served(self, values: Sequence[int]) -> dict[int, Iterator[Served]]:

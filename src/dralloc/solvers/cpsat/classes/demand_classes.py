@@ -5,8 +5,8 @@ request: alternatives of the same request class (`dralloc.problem.Eligibility.ki
 rank and count, and constraints of the same kind over the same attributes and positions. Exchanging two such demands in
 any answer gives an answer of the same worth, so only how many of a class are placed has to be decided.
 
-Gangs are all or none, so demands of a gang are in one class only with those of equal gangs: gangs that have as many
-demands of each class. Of equal gangs, too, only the number of placed ones has to be decided.
+Demands of a gang are in one class only with those of equal gangs: gangs that have as many demands of each class, and
+need as many. Of equal gangs, too, only the number of admitted ones has to be decided.
 
 A serving mode picks one alternative per request. What it asks of the inventory is a `Requirement`; modes of several
 classes can have the same one.
@@ -87,10 +87,14 @@ class ServingMode(NamedTuple):
 
 
 class GangShare(NamedTuple):
-    """The class of equal gangs (an index) that the demands of a class belong to, and how many of them each gang has."""
+    """The class of equal gangs (an index) that the demands of a class belong to, and how many of them each gang has.
+
+    ``quorum``: how many demands, of all classes, each gang needs; None for all.
+    """
 
     gangs: int
     number: int
+    quorum: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +180,10 @@ class _DemandClassifier:
             return
         keys = [self._key(demand) for demand in demands]
         shares = Tally(keys)
-        gang = self.gang_classes.setdefault(frozenset(shares.items()), len(self.gang_classes))
+        quorum = demands[0].quorum
+        gang = self.gang_classes.setdefault((frozenset(shares.items()), quorum), len(self.gang_classes))
         for index, demand, key in zip(members, demands, keys, strict=True):
-            found = self._class((key, gang), demand, GangShare(gang, shares[key]))
+            found = self._class((key, gang), demand, GangShare(gang, shares[key], quorum))
             if found:
                 found.members.append(index)
 
