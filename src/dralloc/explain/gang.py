@@ -12,7 +12,7 @@ from dralloc.explain.raised_cap import least_raises
 from dralloc.explain.snapshot import DemandSnapshot
 from dralloc.explain.suggestion import Suggestion
 from dralloc.names import ClaimKey
-from dralloc.problem import Problem
+from dralloc.problem import Problem, quorum_of
 from dralloc.report import Line
 from dralloc.solution import Solution
 from dralloc.solvers.cpsat import Options, solve
@@ -65,14 +65,8 @@ def gather(snapshot: DemandSnapshot, options: Options) -> tuple[Gathering, tuple
     found = model.fill(snapshot.caps.budgets)
     number, bound = len(found.placements), found.tiers[0].bound
     keys = tuple(problem.demands[member].key for member in members)
-    suggestions = model.raises() if number < quorum_of(problem, members) else ()
+    suggestions = model.raises() if number < model.needed else ()
     return Gathering(keys, number, bound), tuple(suggestions)
-
-
-def quorum_of(problem: Problem, members: Sequence[int]) -> int:
-    """How many of a gang's members are needed."""
-    quorum = problem.demands[members[0]].quorum
-    return len(members) if quorum is None else quorum
 
 
 class _GangModel:
@@ -84,7 +78,7 @@ class _GangModel:
         problem = snapshot.problem
         demands = [replace(problem.demands[member], gang="", weight=1) for member in members]
         self.namespaces = {demand.key.namespace for demand in demands}
-        self.needed = quorum_of(problem, members)
+        self.needed = quorum_of([problem.demands[member] for member in members])
         self.who = f"{'all' if self.needed == len(members) else 'the needed'} {self.needed} members"
         self.part = snapshot.context.part(problem.all_nodes, demands).problem
 

@@ -23,6 +23,7 @@ from dralloc.problem.requests import (
     ConstraintKind,
     Demand,
     Request,
+    quorum_of,
 )
 from dralloc.problem.supply import (
     NO_GROUPS,
@@ -59,4 +60,5 @@ __all__ = [
     "Resource",
     "Scalar",
     "Usage",
+    "quorum_of",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -20,6 +20,7 @@ __all__ = [
     "ConstraintKind",
     "Demand",
     "Request",
+    "quorum_of",
 ]
 
 MAX_RESULTS: Final = 32
@@ -158,6 +159,12 @@ class Demand:
     def is_defective(self) -> bool:
         """Whether it can never be placed: a defect anywhere is fatal for all of it."""
         return any(claim.is_defective for claim in self.claims)
+
+
+def quorum_of(members: Sequence[Demand]) -> int:
+    """How many demands of a gang must be placed for any to be, given all of them; a demand without gang is one."""
+    first = members[0]
+    return len(members) if first.quorum is None or not first.gang else first.quorum
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dralloc.errors import AllocationError, FatalError, NodeError
 from dralloc.names import ClaimKey
-from dralloc.problem import Claim, Demand, Problem
+from dralloc.problem import Claim, Demand, Problem, quorum_of
 from dralloc.problem.inter_pod import DomainLedger
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit.ledger import SearchLedger
@@ -36,8 +36,7 @@ class PlainRun:
         An error that ends the attempt for one member ends it for all (upstream's ``schedule_one_podgroup.go``).
         """
         before = len(self.placements)
-        quorum = self._problem.demands[members[0]].quorum
-        may_miss = 0 if quorum is None else len(members) - quorum
+        may_miss = len(members) - quorum_of([self._problem.demands[number] for number in members])
         for place, number in enumerate(members, 1):
             self.place(number)
             missed = before + place - len(self.placements)

@@ -29,7 +29,7 @@ class QuickRun(PlainRun):
 
     def place_together(self, members: Sequence[int]) -> None:
         """As in the plain run, and what was known stays true if none is placed."""
-        if len(members) == 1:
+        if not self._problem.demands[members[0]].gang:
             self.place(members[0])
             return
         self._cursors.begin()
