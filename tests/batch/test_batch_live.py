@@ -1,0 +1,104 @@
+"""The batch queue on a real control plane, with no more rights than deploy/ gives it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from apply.runs import GATE
+from apply.schedules import devices_of
+from live_plane import KINDS, LivePlane, live
+from snapshot.recorded import write_kubeconfig
+from wire import Json, device_class, gpus, node, pod, request, resource_slice
+
+PATIENCE = 180
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_INSIDE = "/namespaces/dralloc-system"
+PATHS = {
+    "Namespace": "/api/v1/namespaces",
+    "ServiceAccount": f"/api/v1{_INSIDE}/serviceaccounts",
+    "ClusterRole": f"{_RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{_RBAC}/clusterrolebindings",
+    "Role": f"{_RBAC}{_INSIDE}/roles",
+    "RoleBinding": f"{_RBAC}{_INSIDE}/rolebindings",
+}
+
+
+def account(plane: LivePlane, root: Path, folder: Path) -> Path:
+    """A kubeconfig for the service account that deploy/ makes."""
+    with plane.objects() as (server, _):
+        for one in yaml.safe_load_all((root / "deploy" / "rbac.yaml").read_text()):
+            server.wire.send("POST", PATHS[one["kind"]], {}, one)
+        wanted = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        answer = server.wire.send("POST", f"{PATHS['ServiceAccount']}/dralloc-batch/token", {}, wanted)
+    return write_kubeconfig(folder, f"https://127.0.0.1:{plane.plane.port}", answer["status"]["token"])
+
+
+@contextmanager
+def replica(root: Path, kubeconfig: Path, name: str) -> Iterator[subprocess.Popen[bytes]]:
+    options = ["--interval", "3", "--at-least", "6", "--port", "0", "--identity", name, "--settle", "0.3"]
+    command = [sys.executable, "-m", "dralloc", "batch", "--kubeconfig", str(kubeconfig), *options]
+    with subprocess.Popen(command, cwd=root, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+def waiting(number: int) -> Json:
+    entry = {"name": "gpu", "resourceClaimTemplateName": "one"}
+    containers = [{"name": "c", "image": "x"}]
+    return pod(f"p{number}", resourceClaims=[entry], schedulingGates=[{"name": GATE}], containers=containers)
+
+
+def crowd() -> list[Json]:
+    spec = {"spec": {"devices": {"requests": [request()]}}}
+    metadata = {"name": "one", "namespace": "default"}
+    template = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": spec}
+    slices = (resource_slice(gpus(4), name=f"s-{one}", pool=f"p-{one}", nodeName=f"node-{one}") for one in (0, 1))
+    return [node("node-0"), node("node-1"), device_class(), template, *slices]
+
+
+def told(one: Json) -> bool:
+    return any(each["type"] == "dralloc.dev/Placed" for each in one["status"].get("conditions", ()))
+
+
+def test_all_pods_are_bound_or_told_why_although_the_leader_is_killed(root: Path, tmp_path: Path) -> None:
+    (plane_folder := tmp_path / "plane").mkdir()
+    with live(plane_folder) as plane, plane.running_scheduler():
+        kubeconfig = account(plane, root, tmp_path)
+        plane.add(crowd())
+        with replica(root, kubeconfig, "one") as first:
+            plane.add(waiting(number) for number in range(6))
+            until(plane, bound=6, silent=0)
+            first.kill()
+        with replica(root, kubeconfig, "two"), replica(root, kubeconfig, "three"):
+            plane.add(waiting(number) for number in range(6, 10))
+            until(plane, bound=8, silent=0)
+        with plane.objects() as (_, objects):
+            claims = objects.listed(KINDS["ResourceClaim"])["items"]
+            assert objects.listed(KINDS["DeviceTaintRule"])["items"] == []
+        held = [device for one in claims for device in devices_of(one)]
+        assert len(held) == len(set(held)) == 8
+
+
+def until(plane: LivePlane, *, bound: int, silent: int) -> None:
+    """Wait until so many pods are bound, and no more of the others know nothing."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        with plane.objects() as (_, objects):
+            pods = objects.listed(KINDS["Pod"])["items"]
+        others = [one for one in pods if not one["spec"].get("nodeName")]
+        found = len(pods) - len(others), sum(not told(one) for one in others)
+        if found == (bound, silent):
+            return
+        if time.monotonic() > end:
+            pytest.fail(f"{found[0]} pods are bound, {found[1]} were told nothing")
+        time.sleep(0.5)
