@@ -75,12 +75,15 @@ class Component:
         self.size = sum(
             len(choice.candidates) for sites in subset.sites.values() for site in sites for choice in site.choices()
         )
+        self._known_costs: dict[int, int] = {}
         self._model: Model | None = None
         self._fixed = 0
 
     def cost(self, level: int) -> int:
         """What the best answer costs in a tier."""
-        return self.tiers[level].cost(self.subset, self.placements)
+        if level not in self._known_costs:
+            self._known_costs[level] = self.tiers[level].cost(self.subset, self.placements)
+        return self._known_costs[level]
 
     def improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
         """Solve a tier with the tiers before it, which must be proven, fixed."""
@@ -108,8 +111,9 @@ class Component:
     def _learn(self, level: int, bound: int, placements: Sequence[Placement] | None) -> None:
         """Keep the better of two answers, and of each tier's bounds."""
         self.bounds[level] = max(self.bounds[level], bound)
-        if placements is not None and self._costs(placements) < self._costs(self.placements):
+        if placements is not None and self._costs(placements) < [self.cost(each) for each in range(len(self.tiers))]:
             self.placements = tuple(placements)
+            self._known_costs.clear()
         for each, tier in enumerate(self.tiers):
             self.bounds[each] = max(self.bounds[each], tier.floor(self.subset, self.placements))
 

@@ -124,6 +124,8 @@ class _Solve:
                 self.answers = [Component(self._everything, self.tiers, hint.placements)]
             try:
                 for stage in self._stages():
+                    if self.stage.levels and self.stop.reached():
+                        break
                     if all(is_proven(answer, level) for answer in self.answers for level in range(self.stage.levels)):
                         self._begin(stage)
                         self._work()
