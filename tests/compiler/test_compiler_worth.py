@@ -9,6 +9,7 @@ import pytest
 import dralloc
 from dralloc.compiler import compile_cluster
 from dralloc.errors import ChoiceError, DrallocError
+from dralloc.report import Table
 from dralloc.solution import Tier
 from wire import (
     Json,
@@ -176,3 +177,41 @@ def test_a_broken_gang_is_not_kept() -> None:
     plan = dralloc.allocate(found, keep="scheduler", gang="job")
     assert placed(plan) == ["c"]
     assert plan.warnings == ("keep: gangs or caps leave out 1 who were to be kept",)
+
+
+def rows(comparison: dralloc.Comparison, title: str) -> list[tuple[str, ...]]:
+    """The rows of a table of the report, in plain text."""
+    (found,) = (part for part in comparison.parts() if isinstance(part, Table) and part.title == title)
+    return [tuple(map(str, row)) for row in found.rows]
+
+
+def test_compare_shows_what_answers_reach_of_each_objective() -> None:
+    found = three_gpus(
+        wanting("first", 2, 5, value="1"), wanting("next", 1, 5, value="4"), wanting("low", 1, value="9")
+    )
+    figures = {row[0]: row[1:] for row in rows(dralloc.compare(found), "Both answers")}
+    assert figures["pods at priority 5"] == ("2 of 2", "2 of 2")
+    assert figures["pods at priority 0"] == ("0 of 1", "0 of 1")
+    assert figures["devices asked for at priority 5"] == ("3 of 3", "3 of 3")
+    assert figures["value at priority 5"] == ("5 of 5", "5 of 5")
+    assert "weight placed" not in figures
+
+
+def test_compare_shows_how_large_is_what_only_one_answer_places() -> None:
+    found = three_gpus(wanting("a-large", 2), *(wanting(name, 1) for name in ("b", "c", "d")))
+    comparison = dralloc.compare(found)
+    assert rows(comparison, "Only first fit places") == [("default/a-large", "2 devices")]
+    assert [row[:2] for row in rows(comparison, "Only the optimum places")] == [
+        ("default/c", "1 device"),
+        ("default/d", "1 device"),
+    ]
+
+
+def test_compare_shows_what_only_the_scheduler_places() -> None:
+    found = three_gpus(wanting("a-large", 2), *(wanting(name, 1) for name in ("b", "c", "d")))
+    comparison = dralloc.compare(found, modes="scheduler,first-fit,optimal", seeds=1)
+    assert comparison.scheduler
+    missing = {one.key for one in comparison.scheduler.median.unplaced}
+    left_out = [one.key for one in comparison.optimal.unplaced]
+    assert list(comparison.only_scheduler) == [key for key in left_out if key not in missing]
+    assert dralloc.compare(found).only_scheduler == ()
