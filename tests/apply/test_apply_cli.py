@@ -12,11 +12,13 @@ from apply.runs import small_cluster
 from apply.schedules import devices_of
 from dralloc.apply import JournalFile
 from dralloc.apply.executor import Executor
+from dralloc.apply.marks import FINALIZER
 from dralloc.apply.selection import gates_of
 from dralloc.cli import app
 from dralloc.cli.guard import Exit
 from simulated import Simulated
 from simulated_http import serving
+from wire import claim, pod, request
 
 
 @pytest.fixture
@@ -134,3 +136,19 @@ def test_it_is_kubectls_plugin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert shown.startswith("Usage: kubectl dralloc apply")
     assert "--context" in shown
     assert "--namespace" in shown
+
+
+def test_a_claim_that_the_fence_does_not_keep_away_is_named(server: Simulated, tmp_path: Path) -> None:
+    server.add(claim("x", request(tolerations=[{"operator": "Exists"}])), pod("monitor", "x"))
+    shown = apply(server, tmp_path, "--yes").stderr
+    assert "warning: claim default/x tolerates every taint, also that of the fence: --cordon" in shown
+    assert "tolerates" not in apply(server, tmp_path).stderr
+
+
+def test_taking_back_tells_what_was_taken(server: Simulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(Executor, "_allocate", lambda *_: 1 / 0)
+        assert apply(server, tmp_path, "--yes").exit_code == Exit.DEFECT
+    assert [one["metadata"].get("finalizers", []) for one in server.of("resourceclaims")] == [[], [FINALIZER]]
+    assert apply(server, tmp_path, "--rollback").stdout == "taken back: 1 claim\n"
+    assert [one["metadata"].get("finalizers", []) for one in server.of("resourceclaims")] == [[], []]

@@ -30,8 +30,8 @@ class ApplyDocument(Document):
     """What was left alone, and why."""
     unplaced: list[AsideFields]
     """What has no place, and why."""
-    taken_back: list[Key]
-    """Claims that a rollback took back."""
+    taken_back: list[Key] | None
+    """Claims that a rollback took back; null if it was none."""
     findings: list[str]
     """Rules that are broken by what the API server holds now."""
     fence: str

@@ -6,19 +6,30 @@ second is refused, so two runs never write to the same pool at the same time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, Protocol
 
-from dralloc.api.tolerating import CORDON_TAINT
+from dralloc.api import DeviceTaint, DeviceToleration, ResourceClaim
+from dralloc.api.tolerating import CORDON_TAINT, all_tolerated
 from dralloc.apply.journal import JournalStep, WriteJournal
 from dralloc.apply.marks import FENCE
 from dralloc.cluster import Cluster
 from dralloc.names import ClaimKey, PoolID
 from dralloc.snapshot import LISTED_KINDS, Json, ListedKind, LiveObjects, Refused, version_of
 
-__all__ = ["RULES", "CordonFence", "Fence", "NoFence", "TaintRuleFence", "fence_of", "lift_all", "without_fence"]
+__all__ = [
+    "RULES",
+    "CordonFence",
+    "Fence",
+    "NoFence",
+    "TaintRuleFence",
+    "fence_of",
+    "lift_all",
+    "unfenced",
+    "without_fence",
+]
 
 NODES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "Node")
 RULES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "DeviceTaintRule")
@@ -140,6 +151,24 @@ class CordonFence:
             # Kubelets write their nodes all the time.
             return self._write(self.objects.get(NODES, key), metadata, spec)
         return True
+
+
+def unfenced(cluster: Cluster) -> list[ClaimKey]:
+    """The pending claims that the taint of `TaintRuleFence` keeps from nothing, because they tolerate it."""
+    taint = (DeviceTaint(key=FENCE, effect="NoSchedule"),)
+    return [
+        claim.key
+        for claim in cluster.claims
+        if claim.status.allocation is None and any(all_tolerated(taint, one) for one in _tolerations(claim))
+    ]
+
+
+def _tolerations(claim: ResourceClaim) -> Iterator[Sequence[DeviceToleration]]:
+    """Those of each request and alternative that takes devices for itself."""
+    for request in claim.spec.devices.requests:
+        yield from (one.tolerations for one in request.first_available)
+        if request.exactly is not None and not request.exactly.admin_access:
+            yield request.exactly.tolerations
 
 
 def _name(pool: str) -> str:

@@ -30,7 +30,7 @@ class ApplyOutcome(Documented):
     asides
         What was left alone.
     taken_back
-        The claims that a rollback took back.
+        The claims that a rollback took back; None if the run was none.
     findings
         Rules that are broken by what the API server holds now.
     fence
@@ -45,7 +45,7 @@ class ApplyOutcome(Documented):
     units: tuple[WriteUnit, ...] = ()
     released: tuple[ClaimKey, ...] = ()
     asides: tuple[Aside, ...] = ()
-    taken_back: tuple[ClaimKey, ...] = ()
+    taken_back: tuple[ClaimKey, ...] | None = None
     findings: tuple[str, ...] = ()
     fence: str = ""
     dry: bool = False
@@ -74,7 +74,7 @@ class ApplyOutcome(Documented):
     @property
     def headline(self) -> str:
         """How much was written, in one line."""
-        if self.taken_back or not (self.units or self.plan):
+        if self.taken_back is not None:
             return f"taken back: {_number(self.taken_back, 'claim')}"
         done = "would be written (asked the server)" if self.dry else "written and read back"
         numbers = [_number(self.claims, "claim"), "of", _number(self.placed, "pod or claim", "pods and claims")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +18,7 @@ from dralloc.errors import ApplyError
 
 if TYPE_CHECKING:
     from dralloc.apply import ApplyOutcome, ApplyRun, JournalFile, Question
+    from dralloc.plan import Plan
     from dralloc.snapshot.client import ApiServer
 
 __all__ = ["apply_command"]
@@ -100,13 +102,22 @@ def _run(  # noqa: PLR0913 - what the command was told
     )
 
 
+def _holes(run: ApplyRun, plan: Plan) -> Iterator[str]:
+    """What the fence does not keep away."""
+    from dralloc.apply import TaintRuleFence
+    from dralloc.apply.fence import unfenced
+
+    for key in unfenced(plan.compiled.cluster) if isinstance(run.fence, TaintRuleFence) else ():
+        yield f"claim {key} tolerates every taint, also that of the fence: --cordon keeps its pods away, too"
+
+
 def _planned(run: ApplyRun, session: Answers, dry: DryRun, *, yes: bool) -> ApplyOutcome:
     """Plan, show the plan, and write it, or ask the server what it would do."""
     from dralloc.apply import ApplyOutcome
     from dralloc.apply.outcome import planned_parts
 
     plan, units, asides = run.plan()
-    session.warn(plan.findings)
+    session.warn([*plan.findings, *_holes(run, plan)])
     if dry is DryRun.CLIENT:
         return ApplyOutcome(plan=plan, units=tuple(units), asides=tuple(asides), dry=True)
     if not session.as_json:

@@ -1,0 +1,45 @@
+"""What the checker says about allocations that are there, or that are about to be."""
+
+from __future__ import annotations
+
+from apply.runs import small_cluster
+from dralloc.apply import Question
+from dralloc.apply.audit import broken_rules
+from dralloc.apply.units import units_of
+from dralloc.choices import Mode
+from dralloc.load import load_documents
+from wire import Json, allocated
+
+QUESTION = Question(Mode.FIRST_FIT)
+
+
+def verdict(*more: Json, without: str = "") -> list[str]:
+    """What is wrong with the plan for the small cluster, once it has changed."""
+    units, _ = units_of(QUESTION.plan(load_documents(with_uids(small_cluster()))))
+    now = [one for one in with_uids(small_cluster()) if one["metadata"]["name"] != without]
+    return broken_rules(QUESTION, load_documents([*now, *more]), units)
+
+
+def with_uids(objects: list[Json]) -> list[Json]:
+    for one in objects:
+        one["metadata"]["uid"] = f"uid-{one['metadata']['name']}"
+        one.get("spec", {}).pop("schedulingGates", None)
+    return objects
+
+
+def test_what_was_planned_fits() -> None:
+    assert verdict() == []
+
+
+def test_a_device_that_somebody_else_has_by_now() -> None:
+    (line,) = verdict(allocated("rival", {"device": "gpu-0"}))
+    assert line.endswith("held by an allocated claim")
+
+
+def test_a_claim_that_is_gone() -> None:
+    assert verdict(without="a") == ["claim default/a: is gone"]
+
+
+def test_a_pod_that_is_gone() -> None:
+    (line,) = verdict(without="slice-0")
+    assert line == "device gpu.example.com/pool-0/gpu-0: is not published any more"
