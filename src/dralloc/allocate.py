@@ -72,7 +72,7 @@ def allocate(
     profiles = _profiles(choices)
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        compiled = compile_cluster(cluster, choices)
+        compiled = compile_cluster(cluster, choices, modes={mode})
         problem = compiled.whole
     if mode is Mode.SCHEDULER:
         return Plan(mode, compiled, _scheduled(compiled, profiles, choices.seed, timings), timings)
@@ -112,7 +112,7 @@ def compare(
     profiles = _profiles(choices)
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        compiled = compile_cluster(cluster, choices)
+        compiled = compile_cluster(cluster, choices, modes=wanted)
         problem = compiled.whole
     first = _first_fit(problem, timings, pruning=choices.pruning)
     known = _KnownAnswers(first, _kept(compiled, first, choices, profiles, timings))

@@ -9,10 +9,11 @@ from typing import Final
 
 from dralloc.answer import Documented
 from dralloc.choices import ObjectiveWord
+from dralloc.errors import Finding
 from dralloc.names import ClaimKey
-from dralloc.plan import Plan
+from dralloc.plan import Plan, unmodelled_table, unread
 from dralloc.plan_document import ComparisonDocument
-from dralloc.question import WHO, asked, kinds_asked, unasked_table
+from dralloc.question import WHO, asked, empty_remark, kinds_asked, unasked_table
 from dralloc.report import Line, Part, Table, amount, percent, timing_line
 
 __all__ = ["Comparison", "Scheduled"]
@@ -126,11 +127,21 @@ class Comparison(Documented):
             Table("Only kube-scheduler places", (WHO, "asks for"), self._sized(self.only_scheduler)),
             Table("Neither places", (WHO, "reason"), list(self._losses())),
             unasked_table(self.optimal.compiled),
+            unmodelled_table(self._unmodelled),
         ]
         found += (Line(f"first fit exceeds a cap: {text}", "yellow") for text in self.exceeded())
         found += (Line(f"warning: {warning}", "yellow") for warning in self.optimal.solution.warnings)
         found.append(timing_line(self.timings))
         return found
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Remarks about the input, and what of it some of the answers do not model."""
+        return (*self.optimal.compiled.findings, *unread(self._unmodelled), *empty_remark(self.optimal.compiled))
+
+    @property
+    def _unmodelled(self) -> tuple[Finding, ...]:
+        return self.optimal.compiled.unmodelled({plan.mode for plan in self._answers.values()})
 
     def exceeded(self) -> Iterator[str]:
         """The caps that first fit, which does not look at them, exceeds."""
@@ -192,7 +203,7 @@ def _figures(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
             counts = [plan.metrics.ranks[rank] if rank < len(plan.metrics.ranks) else 0 for plan in plans]
             rows.append(pair(f"requests with alternative {rank + 1}", counts))
     rows += [
-        pair("status", [plan.status.value for plan in plans]),
+        pair("status", [plan.status_text for plan in plans]),
         *([] if worth.levels else [pair("bound", [plan.bound for plan in plans])]),
         pair("gap", [percent(plan.gap) for plan in plans]),
     ]

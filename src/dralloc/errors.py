@@ -41,6 +41,7 @@ __all__ = [
     "QuantityError",
     "RedactionError",
     "SnapshotError",
+    "UnknownField",
 ]
 
 
@@ -101,6 +102,10 @@ class Finding:
 
     def __str__(self) -> str:
         return ": ".join(part for part in (self.source, self.subject, self.path, self.rule) if part)
+
+
+class UnknownField(Finding):
+    """A field that is in no version of the API that is read, and was left out."""
 
 
 class InputError(DrallocError):

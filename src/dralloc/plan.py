@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,7 +11,7 @@ from dralloc.answer import Documented
 from dralloc.api import AllocationResult, ResourceClaim
 from dralloc.choices import Mode
 from dralloc.compiler import CompiledCluster
-from dralloc.errors import Finding
+from dralloc.errors import Finding, UnknownField
 from dralloc.metrics import Metrics, Spending, Utilisation, measure
 from dralloc.names import ClaimKey
 from dralloc.plan_document import PlanDocument
@@ -24,7 +24,7 @@ from dralloc.write import allocated_claims, allocations
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Placed", "Plan", "Unplaced"]
+__all__ = ["Placed", "Plan", "Unplaced", "unmodelled_table", "unread"]
 
 
 class Placed(NamedTuple):
@@ -124,8 +124,13 @@ class Plan(Documented):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Remarks about the input, and whether it asked for anything at all."""
-        return (*self.compiled.findings, *empty_remark(self.compiled))
+        """Remarks about the input, what of it is not modelled, and whether it asked for anything at all."""
+        return (*self.compiled.findings, *unread(self.unmodelled), *empty_remark(self.compiled))
+
+    @property
+    def unmodelled(self) -> tuple[Finding, ...]:
+        """What objects of the input say that could change the answer, and does not (`dralloc.modelled`)."""
+        return self.compiled.unmodelled({self.mode})
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -190,10 +195,19 @@ class Plan(Documented):
         if self.mode is not Mode.OPTIMAL:
             return "nothing proven"
         if self.status is Status.OPTIMAL:
-            return "proven optimal"
+            return f"proven optimal{self._reach}"
         levels = [tier for tier in self.tiers if "@" in tier.name and not tier.proven]
         bound = f"{levels[0].name} at most {levels[0].bound}" if levels else f"bound {self.bound}"
-        return f"not proven: {bound}, gap {percent(self.gap)}"
+        return f"not proven: {bound}, gap {percent(self.gap)}{self._reach}"
+
+    @property
+    def status_text(self) -> str:
+        """The status, with the rules that it is true for if these are not all."""
+        return f"{self.status.value}{self._reach}"
+
+    @property
+    def _reach(self) -> str:
+        return " for the rules modelled" if self.tiers and self.unmodelled else ""
 
     @property
     def headline(self) -> str:
@@ -250,9 +264,21 @@ class Plan(Documented):
         used = [row for row in self.metrics.utilisation if row.used]
         found.append(Table("In use", ("what", ">used", ">of", ">share"), [_usage(row) for row in used]))
         found += spending_parts(self.metrics.spending)
+        found.append(unmodelled_table(self.unmodelled))
         found += (Line(f"warning: {warning}", "yellow") for warning in self.warnings)
         found.append(timing_line(self.timings))
         return found
+
+
+def unread(unmodelled: Iterable[Finding]) -> Iterator[Finding]:
+    """What was not said already when the input was read."""
+    return (one for one in unmodelled if not isinstance(one, UnknownField))
+
+
+def unmodelled_table(findings: Iterable[Finding]) -> Table:
+    """What is not modelled, by object and field."""
+    rows = [(one.subject, one.path, one.rule.removeprefix("is not modelled: ")) for one in findings]
+    return Table("Not modelled", ("object", "field", "what"), rows)
 
 
 def spending_parts(rows: Sequence[Spending]) -> Iterator[Part]:

@@ -130,11 +130,24 @@ class NotAskedFields(Fields):
     """Which they are, unless the reason says it all (bound to a node, run to its end, ...)."""
 
 
+class UnmodelledFields(Fields):
+    """Something in the input that could change the answer, and does not."""
+
+    object: str = Field(validation_alias="subject")
+    """The first object that says so, by kind and name."""
+    field: str = Field(validation_alias="path")
+    what: str = Field(validation_alias="rule")
+
+
 class PlanFields(Fields):
     """An answer in one mode."""
 
     mode: Mode
     status: Status
+    """What is known of the answer by the rules modelled. These are all that count unless `unmodelled` names some."""
+    verdict: str
+    """The status in words, with the rules that it is true for."""
+    unmodelled: list[UnmodelledFields]
     objective: int
     """Sum of the weights of what is placed: the first tier."""
     bound: int | None

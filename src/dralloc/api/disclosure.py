@@ -106,6 +106,7 @@ class Name(Enum):
     ADDRESS = "address"
     """Of a node, where a port of a container is on the node."""
     PRIORITY = "priority"
+    RUNTIME = "runtime"
     KEY = "key"
     """Key of a label."""
     LABEL = "label"

@@ -10,7 +10,7 @@ from dralloc.api.base import Int32, PartialModel
 from dralloc.api.disclosure import Name, Refined
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.objects import PartialObject
-from dralloc.api.texts import GroupName
+from dralloc.api.texts import GroupName, LabelName
 from dralloc.api.workloads import PodResourceClaim, PodResourceClaimStatus
 
 __all__ = [
@@ -41,10 +41,23 @@ class SchedulingPolicy(PartialModel):
     gang: GangPolicy | None = None
 
 
+class TopologyConstraint(PartialModel):
+    """The label of nodes of which all pods of a group have the same value."""
+
+    key: LabelName
+
+
+class SchedulingConstraints(PartialModel):
+    """How near to each other the pods of a group must be."""
+
+    topology: tuple[TopologyConstraint, ...] = ()
+
+
 class PodGroupSpec(PartialModel):
     """The policy of a group, and the claims that its pods share: entries of pods that equal one of these."""
 
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+    scheduling_constraints: SchedulingConstraints = SchedulingConstraints()
     resource_claims: tuple[PodResourceClaim, ...] = ()
 
 

@@ -22,7 +22,7 @@ from dralloc.api.slices import ResourceSlice
 from dralloc.api.taint_rules import DeviceTaintRule
 from dralloc.api.versions import CONVERSIONS, Json, Path, kep5075_alpha, written_path
 from dralloc.api.workloads import Pod, PriorityClass
-from dralloc.errors import Finding
+from dralloc.errors import Finding, UnknownField
 
 __all__ = ["MODELS", "ObjectReader", "model_of"]
 
@@ -193,7 +193,7 @@ def _unknown_fields(errors: Sequence[ErrorDetails], raw: Json, source: str) -> I
         places.setdefault(tuple(step for step in place if isinstance(step, str)), []).append(place)
     for first, *others in places.values():
         more = f", here and in {len(others)} more places" if others else ""
-        yield Finding(source, _subject(raw), field_path(written_path(raw, first)), f"unknown field{more}")
+        yield UnknownField(source, _subject(raw), field_path(written_path(raw, first)), f"unknown field{more}")
 
 
 def _subject(raw: Json) -> str:

@@ -72,6 +72,12 @@ class ContainerPort(PartialModel):
     protocol: Annotated[StrictStr, Terms("TCP", "UDP", "SCTP")] = "TCP"
 
 
+class ContainerRestartRule(PartialModel):
+    """What happens when a container ends in a certain way."""
+
+    action: Annotated[StrictStr, Terms("Restart", "RestartAllContainers")] = ""
+
+
 class Container(PartialModel):
     """A container of a pod. An init container that always restarts is a sidecar, which runs beside the others."""
 
@@ -79,6 +85,7 @@ class Container(PartialModel):
     image: ImageName = ""
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: Annotated[StrictStr | None, Terms("Always", "Never", "OnFailure")] = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
     resources: ContainerResources = ContainerResources()
 
     @property
@@ -93,10 +100,25 @@ class ImageVolume(PartialModel):
     reference: ImageName = ""
 
 
+class VolumeSource(PartialModel):
+    """Where a volume comes from; that it comes from there is all that is kept."""
+
+
 class PodVolume(PartialModel):
-    """A volume of a pod, as far as it is an image."""
+    """A volume of a pod, as far as it may matter on which node the pod is."""
 
     image: ImageVolume | None = None
+    persistent_volume_claim: VolumeSource | None = None
+    ephemeral: VolumeSource | None = None
+    csi: VolumeSource | None = None
+    aws_elastic_block_store: VolumeSource | None = None
+    azure_disk: VolumeSource | None = None
+    cinder: VolumeSource | None = None
+    gce_persistent_disk: VolumeSource | None = None
+    iscsi: VolumeSource | None = None
+    portworx_volume: VolumeSource | None = None
+    rbd: VolumeSource | None = None
+    vsphere_volume: VolumeSource | None = None
 
 
 class PodResourceClaim(PartialModel):
@@ -137,6 +159,8 @@ class PodSpec(PartialModel):
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     host_network: StrictBool = False
+    host_users: StrictBool | None = None
+    runtime_class_name: Annotated[StrictStr | None, Name.RUNTIME] = None
     resources: ContainerResources = ContainerResources()
     overhead: Mapping[ResourceName, QuantityField] = EMPTY
     volumes: tuple[PodVolume, ...] = ()
@@ -164,10 +188,18 @@ class PodResourceClaimStatus(PartialModel):
     resource_claim_name: ClaimName | None = None
 
 
+class PodCondition(PartialModel):
+    """Something that is said of a pod, true or not: that it is being resized, for one."""
+
+    type: Annotated[StrictStr, Terms("PodResizePending", "PodResizeInProgress")]
+
+
 class PodStatus(PartialModel):
-    """How far a pod has come, and which claims were made for it."""
+    """How far a pod has come, the node that it may get, and which claims were made for it."""
 
     phase: Annotated[StrictStr, Terms("Pending", "Running", "Succeeded", "Failed", "Unknown")] = ""
+    conditions: tuple[PodCondition, ...] = ()
+    nominated_node_name: NodeName | None = None
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
 

@@ -44,7 +44,8 @@ class Choices(Options):
     features
         Which feature gates are on.
     strict
-        Whether a pool gives no more devices as long as an allocated claim contradicts what it publishes.
+        Whether nothing in doubt is accepted: objects with fields that are not modelled are refused (`load` does so with
+        unknown ones), and a pool gives no more devices as long as an allocated claim contradicts what it publishes.
     gang
         A label of pods: those with the same value, in one namespace, are placed all or none.
     caps

@@ -70,5 +70,5 @@ def compare_command(
     cluster = session.read(paths, choices)
     with session.busy(f"comparing on {len(cluster.claims)} claims"):
         result = dralloc.compare(cluster, modes=modes, seeds=seeds, choices=choices, progress=session.progress)
-    session.warn(result.optimal.findings)
+    session.warn(result.findings)
     session.answer(result)

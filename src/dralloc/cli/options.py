@@ -161,7 +161,8 @@ class ReadOptions(GateOptions):
         bool,
         typer.Option(
             "--strict",
-            help="Unknown fields are errors, and a pool whose allocated devices it no longer publishes gives no more.",
+            help="Nothing in doubt: fields that are unknown or not modelled are errors, and a pool whose allocated "
+            "devices it no longer publishes gives no more.",
         ),
     ] = False
 

@@ -46,8 +46,8 @@ def report_command(  # noqa: PLR0913 - one parameter per option
     records: list[Progress] = []
     with session.busy(f"comparing on {len(cluster.claims)} claims"):
         result = dralloc.compare(cluster, progress=_both(records.append, session.progress), choices=choices)
-    session.warn(result.optimal.findings)
-    remarks = [str(one) for one in (*cluster.findings, *result.optimal.findings)]
+    session.warn(result.findings)
+    remarks = [str(one) for one in (*cluster.findings, *result.findings)]
     with session.busy("drawing"):
         source = title or " ".join(map(str, paths))
         about = page.Circumstances(source, dict(_chosen(options)), records, remarks, timings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Unpack
@@ -10,7 +10,7 @@ from typing import Unpack
 from dralloc.api import Node as ApiNode
 from dralloc.brief import Brief
 from dralloc.budget import parsed
-from dralloc.choices import Choices, ChoiceWords, Priorities, ignoring
+from dralloc.choices import Choices, ChoiceWords, Mode, Priorities, ignoring
 from dralloc.cluster import Cluster
 from dralloc.compiler.budgets import find_budgets
 from dralloc.compiler.demands import Demands
@@ -20,8 +20,9 @@ from dralloc.compiler.gangs import find_gangs
 from dralloc.compiler.pod_rules import PodRules
 from dralloc.compiler.quota import check_quotas
 from dralloc.compiler.remarks import cap_remarks, drift_remarks, eviction_remarks, group_remarks, ignored_remarks
+from dralloc.compiler.unmodelled import Unmodelled, find_unmodelled
 from dralloc.compiler.worth import Worth, annotated_values, worth_of
-from dralloc.errors import DrallocError, Finding
+from dralloc.errors import DrallocError, Finding, InputError
 from dralloc.garbage import without_garbage_collection
 from dralloc.inventory import Inventory, find_drift, take_inventory
 from dralloc.match import MatchTable, TaintRules
@@ -52,6 +53,8 @@ class CompiledCluster(Brief):
         Remarks about what does not fit together, beside those of the cluster itself.
     unasked
         The pods that are not to be placed, and why.
+    left_out
+        What objects say that some mode does not model.
     """
 
     problem: Problem
@@ -62,6 +65,11 @@ class CompiledCluster(Brief):
     worth: Worth
     findings: tuple[Finding, ...] = ()
     unasked: Mapping[ClaimKey, Unasked] = field(default_factory=dict)
+    left_out: tuple[Unmodelled, ...] = ()
+
+    def unmodelled(self, modes: Collection[Mode]) -> tuple[Finding, ...]:
+        """What objects say that one of the modes does not model, with the object and the field."""
+        return tuple(one.finding for one in self.left_out if not one.modes.isdisjoint(modes))
 
     @cached_property
     def holdings(self) -> tuple[Holding, ...]:
@@ -92,18 +100,27 @@ class CompiledCluster(Brief):
 
 
 @without_garbage_collection()
-def compile_cluster(cluster: Cluster, choices: Choices | None = None, **words: Unpack[ChoiceWords]) -> CompiledCluster:
+def compile_cluster(
+    cluster: Cluster,
+    choices: Choices | None = None,
+    *,
+    modes: Collection[Mode] = (Mode.OPTIMAL,),
+    **words: Unpack[ChoiceWords],
+) -> CompiledCluster:
     """Compile what a cluster wants and has.
 
     Parameters
     ----------
+    modes
+        For what: with the choice `strict`, objects that say what these do not model are refused.
     choices, words
         What of it is looked at (see `dralloc.Choices`).
 
     Raises
     ------
     DrallocError
-        A named node does not exist, or nothing has the name that a cap or fairness is about.
+        A named node does not exist, or nothing has the name that a cap or fairness is about; `InputError` if something
+        is refused.
     """
     choices = Choices.of(choices, words)
     cluster, features, caps = cluster.including(choices.include), choices.features, parsed(choices.caps)
@@ -150,7 +167,11 @@ def compile_cluster(cluster: Cluster, choices: Choices | None = None, **words: U
         *demands.findings,
         *ignored_remarks(pods.ignored),
     )
-    return CompiledCluster(problem, inventory, table, cluster, pods, worth, findings, demands.unasked)
+    left_out = tuple(find_unmodelled(cluster, wanted))
+    compiled = CompiledCluster(problem, inventory, table, cluster, pods, worth, findings, demands.unasked, left_out)
+    if choices.strict and (refused := compiled.unmodelled(modes)):
+        raise InputError(refused)
+    return compiled
 
 
 def _choose(nodes: Sequence[ApiNode], names: Sequence[str]) -> tuple[ApiNode, ...]:

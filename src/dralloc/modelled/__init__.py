@@ -1,0 +1,11 @@
+"""What of the API is modelled: every field that can change a placement, and what each mode makes of it.
+
+`TABLE` has a row for each field of the objects that are read. From it come the notices, what ``--strict`` refuses, and
+the page of the documentation; a test holds it against the types of the API.
+"""
+
+from dralloc.modelled.row import Fate, Row
+from dralloc.modelled.table import TABLE, row_of
+from dralloc.modelled.uses import Use, used
+
+__all__ = ["TABLE", "Fate", "Row", "Use", "row_of", "used"]

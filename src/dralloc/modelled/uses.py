@@ -1,0 +1,95 @@
+"""Which objects use fields that some mode does not model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final
+
+from dralloc.api import ApiObject
+from dralloc.choices import Mode
+from dralloc.modelled.row import Fate, Row
+from dralloc.modelled.table import TABLE
+
+__all__ = ["Use", "used"]
+
+_IGNORED: Final = tuple(row for row in TABLE if Fate.IGNORED in row.fates.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A field that some mode ignores and that objects use.
+
+    Parameters
+    ----------
+    about
+        The first of these objects.
+    path
+        Where in it the field is.
+    objects
+        How many they are.
+    """
+
+    row: Row
+    about: ApiObject
+    path: str
+    objects: int
+
+    @property
+    def modes(self) -> frozenset[Mode]:
+        """Those that ignore the field."""
+        return frozenset(mode for mode in Mode if self.row.fates[mode] is Fate.IGNORED)
+
+    @property
+    def rule(self) -> str:
+        """What that means, in words."""
+        where = "" if len(self.modes) == len(Mode) else f" in mode {' and '.join(sorted(self.modes))}"
+        more = f" (here and in {self.objects - 1} more)" if self.objects > 1 else ""
+        return f"is not modelled{where}: {self.row.rule}{more}"
+
+
+def used(objects: Mapping[str, Sequence[ApiObject]], running: Sequence[ApiObject] = ()) -> Iterator[Use]:
+    """The fields that some mode ignores, as far as objects use them.
+
+    Parameters
+    ----------
+    objects
+        What could bind what is to be placed, by kind; of pods those that are to be placed.
+    running
+        Pods that have a node.
+    """
+    for row in _IGNORED:
+        these = running if row.of_running else objects.get(row.kind, ())
+        if not _is_there(these, row.steps):
+            continue
+        found = [(one, path) for one in these if (path := _place(one, row)) is not None]
+        if found:
+            yield Use(row, *found[0], len(found))
+
+
+def _is_there(objects: Iterable[Any], steps: Sequence[str]) -> bool:
+    """Whether any object has the field at all: for all at once, as a cluster can have a million devices."""
+    for step in steps:
+        inner = [part for one in objects if (part := getattr(one, step, None)) is not None]
+        objects = list(chain.from_iterable(inner)) if inner and isinstance(inner[0], tuple) else inner
+    return any(True for _ in objects)
+
+
+def _place(one: ApiObject, row: Row) -> str | None:
+    names = zip(row.path.split("."), row.steps, strict=True)
+    found = _values(one, tuple(names), "")
+    return next((path for path, value in found if row.says(one, value)), None)
+
+
+def _values(value: Any, steps: tuple[tuple[str, str], ...], path: str) -> Iterator[tuple[str, Any]]:
+    """What stands in a field, with its place, for each item of the lists on the way."""
+    if isinstance(value, tuple):
+        for number, item in enumerate(value):
+            yield from _values(item, steps, f"{path}[{number}]")
+    elif not steps:
+        yield path, value
+    elif value is not None:
+        (name, attribute), *rest = steps
+        inner = getattr(value, attribute, None)
+        yield from _values(inner, tuple(rest), f"{path}.{name}" if path else name)

@@ -1,0 +1,142 @@
+"""The rows of pods, their groups and priorities, and namespaces."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dralloc.choices import Mode
+from dralloc.modelled.resources import NODE_SELECTOR, NODE_TERM
+from dralloc.modelled.row import Fate, Row, ignored, modelled, no_matter, preferred
+
+__all__ = ["WORKLOADS"]
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+_LABELS: Final = "{matchLabels,matchExpressions.{key,operator,values}}"
+_TERM: Final = (
+    f"{{labelSelector.{_LABELS},namespaces,namespaceSelector.{_LABELS},topologyKey,matchLabelKeys,mismatchLabelKeys}}"
+)
+_CONTAINERS: Final = "Pod spec.{initContainers,containers}"
+_SCHEDULER_ONLY: Final = {Mode.FIRST_FIT: Fate.NO_MATTER, Mode.OPTIMAL: Fate.NO_MATTER}
+_NOT_SCHEDULER: Final = {Mode.SCHEDULER: Fate.IGNORED}
+
+
+def _restarts_all(_: Any, action: Any) -> bool:
+    return bool(action == "RestartAllContainers")
+
+
+def _needs_own_users(pod: Any, shares: Any) -> bool:
+    return shares is False and pod.spec.host_network
+
+
+def _awaits_admission(pod: Any, name: Any) -> bool:
+    """Whether a RuntimeClass has yet to add its overhead, node selector and tolerations to the pod."""
+    return bool(name) and not pod.metadata.uid
+
+
+def _resizes(_: Any, kind: Any) -> bool:
+    return kind in ("PodResizePending", "PodResizeInProgress")
+
+
+WORKLOADS: Final[tuple[Row, ...]] = (
+    *modelled("names the pod", "Pod metadata.{name,namespace,uid}"),
+    *modelled("what others select pods by", "Pod metadata.labels"),
+    *modelled("the order of pods", "Pod metadata.creationTimestamp", "Pod spec.priority"),
+    *modelled("priorities by name", "Pod spec.priorityClassName", "PriorityClass {metadata.name,value,globalDefault}"),
+    *modelled("pods that end hold nothing and are not placed", "Pod {metadata.deletionTimestamp,status.phase}"),
+    *modelled(
+        "which owners need no more pods",
+        "Pod metadata.{annotations,ownerReferences.{apiVersion,kind,name,uid,controller}}",
+    ),
+    *modelled("a pod with a node stays there", "Pod spec.nodeName"),
+    *modelled(
+        "claims of the pod (KEP-4381)",
+        "Pod spec.resourceClaims.{name,resourceClaimName,resourceClaimTemplateName}",
+        "Pod status.resourceClaimStatuses.{name,resourceClaimName}",
+    ),
+    *modelled("pods with gates are not placed", "Pod spec.schedulingGates.name"),
+    *modelled("which nodes are allowed", "Pod spec.nodeSelector"),
+    *modelled("which nodes are allowed", f"Pod spec.affinity.nodeAffinity.{_REQUIRED}.{NODE_SELECTOR}"),
+    *modelled("taints of nodes", "Pod spec.tolerations.{key,operator,value,effect}"),
+    *modelled("affinity to other pods", f"Pod spec.affinity.{{podAffinity,podAntiAffinity}}.{_REQUIRED}.{_TERM}"),
+    *modelled(
+        "topology spread; the scheduler scores with what may be violated",
+        f"Pod spec.topologySpreadConstraints.{{maxSkew,topologyKey,whenUnsatisfiable,labelSelector.{_LABELS}}}",
+        "Pod spec.topologySpreadConstraints.{minDomains,nodeAffinityPolicy,nodeTaintsPolicy,matchLabelKeys}",
+    ),
+    *modelled(
+        "what the pod takes of its node, and extended resources (KEP-5004)",
+        f"{_CONTAINERS}.resources.{{requests,limits}}",
+        "Pod spec.{resources.{requests,limits},overhead}",
+        "Pod spec.initContainers.restartPolicy",
+    ),
+    *modelled(
+        "ports of the node", f"{_CONTAINERS}.ports.{{hostPort,containerPort,hostIP,protocol}}", "Pod spec.hostNetwork"
+    ),
+    *modelled(
+        "gangs (KEP-4671)",
+        "Pod spec.{schedulingGroup.podGroupName,workloadRef.{name,podGroup,podGroupReplicaKey}}",
+        "PodGroup spec.schedulingPolicy.gang.minCount",
+        "Workload spec.podGroups.policy.gang.minCount",
+        but=_NOT_SCHEDULER,
+    ),
+    *modelled("names the group", "{PodGroup,Workload} metadata.{name,namespace}", "Workload spec.podGroups.name"),
+    *modelled(
+        "claims of a group (KEP-5729)",
+        "PodGroup spec.resourceClaims.{name,resourceClaimName,resourceClaimTemplateName}",
+        "PodGroup status.resourceClaimStatuses.{name,resourceClaimName}",
+    ),
+    *ignored("groups in one place (KEP-5732)", "PodGroup spec.schedulingConstraints.topology.key"),
+    *preferred(
+        "which nodes are preferred",
+        f"Pod spec.affinity.nodeAffinity.{_PREFERRED}.{{weight,preference.{NODE_TERM}}}",
+        f"Pod spec.affinity.{{podAffinity,podAntiAffinity}}.{_PREFERRED}.{{weight,podAffinityTerm.{_TERM}}}",
+    ),
+    *preferred("images that nodes have already", f"{_CONTAINERS}.image", "Pod spec.volumes.image.reference"),
+    *preferred("which profile schedules the pod", "Pod spec.schedulerName"),
+    *preferred("preemption is off; its message says whether it could help", "Pod spec.preemptionPolicy"),
+    *ignored(
+        "volumes, which bind pods to nodes that can have them",
+        "Pod spec.volumes.{persistentVolumeClaim,ephemeral,csi}",
+        "Pod spec.volumes.{awsElasticBlockStore,azureDisk,cinder,gcePersistentDisk}",
+        "Pod spec.volumes.{iscsi,portworxVolume,rbd,vsphereVolume}",
+    ),
+    *ignored(
+        "features that nodes must declare (KEP-5328)", f"{_CONTAINERS}.restartPolicyRules.action", says=_restarts_all
+    ),
+    *ignored("features that nodes must declare (KEP-5328)", "Pod spec.hostUsers", says=_needs_own_users),
+    *ignored(
+        "what its RuntimeClass adds when the pod is made: overhead, node selector, tolerations",
+        "Pod spec.runtimeClassName",
+        says=_awaits_admission,
+    ),
+    *ignored(
+        "a pod being resized takes the more of what it had and gets",
+        "Pod status.conditions.type",
+        says=_resizes,
+        of_running=True,
+    ),
+    *ignored("nodes that are nominated for pods", "Pod status.nominatedNodeName", but=_SCHEDULER_ONLY),
+    *no_matter(
+        "Pod metadata",
+        "Pod spec.tolerations.tolerationSeconds",
+        f"{_CONTAINERS}.{{name,command,args,workingDir,envFrom,env,resizePolicy,volumeMounts,volumeDevices}}",
+        f"{_CONTAINERS}.{{livenessProbe,readinessProbe,startupProbe,lifecycle,terminationMessagePath}}",
+        f"{_CONTAINERS}.{{terminationMessagePolicy,imagePullPolicy,securityContext,stdin,stdinOnce,tty}}",
+        f"{_CONTAINERS}.{{resources.claims,ports.name,restartPolicyRules}}",
+        "Pod spec.containers.restartPolicy",
+        "Pod spec.{ephemeralContainers,restartPolicy,terminationGracePeriodSeconds,activeDeadlineSeconds,dnsPolicy}",
+        "Pod spec.{serviceAccountName,serviceAccount,automountServiceAccountToken,hostPID,hostIPC,securityContext}",
+        "Pod spec.{shareProcessNamespace,imagePullSecrets,hostname,subdomain,hostAliases,dnsConfig,readinessGates}",
+        "Pod spec.{enableServiceLinks,setHostnameAsFQDN,os,hostnameOverride,resources.claims}",
+        "Pod spec.volumes.{name,azureFile,cephfs,configMap,downwardAPI,emptyDir,fc,flexVolume,flocker,gitRepo}",
+        "Pod spec.volumes.{glusterfs,hostPath,image.pullPolicy,nfs,photonPersistentDisk,projected,quobyte,scaleIO}",
+        "Pod spec.volumes.{secret,storageos}",
+        "Pod status",
+        "{PodGroup,Workload,PriorityClass} metadata",
+        "PriorityClass {description,preemptionPolicy}",
+        "PodGroup spec.{podGroupTemplateRef,schedulingPolicy.basic,disruptionMode,priorityClassName,priority}",
+        "PodGroup status.conditions",
+        "Workload spec.{controllerRef,podGroupTemplates}",
+    ),
+)
