@@ -17,6 +17,12 @@ from scheduling_wire import node, pod
 from wire import Json
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+GROUP: Final[Json] = {
+    "apiVersion": "scheduling.k8s.io/v1alpha3",
+    "kind": "PodGroup",
+    "metadata": {"name": "g", "namespace": "default"},
+    "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}},
+}
 OBJECTS: Final[dict[str, Json]] = {
     one["kind"]: one
     for one in (
@@ -25,12 +31,7 @@ OBJECTS: Final[dict[str, Json]] = {
         wire.resource_slice(wire.gpus(1), name="s", pool="a", nodeName="a"),
         wire.claim("c", wire.request()),
         pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}], schedulingGroup={"podGroupName": "g"}),
-        {
-            "apiVersion": "scheduling.k8s.io/v1alpha3",
-            "kind": "PodGroup",
-            "metadata": {"name": "g", "namespace": "default"},
-            "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}},
-        },
+        GROUP,
     )
 }
 """A pod that gets its GPU."""
