@@ -197,3 +197,13 @@ def test_long_tables_say_how_much_is_left_out() -> None:
     written = rendered("cell.html", **shown)
     assert written.count('scope="row"') == 12
     assert "and 5 more" in written
+
+
+def test_a_page_of_all_answers_shows_kube_scheduler_beside_them() -> None:
+    smallest = dralloc.load(ROOT / "models" / "h100-mig-smallest")
+    comparison = dralloc.compare(smallest, modes="scheduler,first-fit,optimal", seeds=2)
+    text = render(comparison)
+    page = Page(text)
+    tiles = [one["class"] for tag, one in page.elements if tag == "div" and one.get("class", "").startswith("tile ")]
+    assert tiles == ["tile scheduler", "tile first-fit", "tile optimum"]
+    assert "All answers in figures" in text

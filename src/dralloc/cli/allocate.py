@@ -10,7 +10,7 @@ import typer
 import dralloc
 from dralloc.choices import Mode
 from dralloc.cli.console import Answers, Reader
-from dralloc.cli.options import Paths, SchedulerOptions
+from dralloc.cli.options import Modes, Paths, SchedulerOptions, Seeds
 
 __all__ = ["allocate_command", "compare_command"]
 
@@ -57,10 +57,8 @@ def allocate_command(
 
 def compare_command(
     paths: Paths,
-    modes: Annotated[
-        str, typer.Option(metavar="LIST", help="What to compare; scheduler adds what kube-scheduler does.")
-    ] = "first-fit,optimal",
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Over how many seeds the scheduler is asked.")] = 5,
+    modes: Modes = "first-fit,optimal",
+    seeds: Seeds = 5,
     *,
     options: SchedulerOptions,
     session: Answers,

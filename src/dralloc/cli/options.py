@@ -28,6 +28,7 @@ __all__ = [
     "GateOptions",
     "GoalOption",
     "Limit",
+    "Modes",
     "Nodes",
     "Paths",
     "Pruning",
@@ -35,6 +36,7 @@ __all__ = [
     "ReadOptions",
     "SchedulerOptions",
     "SearchOptions",
+    "Seeds",
     "TimeLimit",
     "Workers",
     "with_options",
@@ -58,6 +60,7 @@ Limit = Annotated[
         show_default=False,
     ),
 ]
+Modes = Annotated[str, typer.Option(metavar="LIST", help="What to compare; scheduler adds what kube-scheduler does.")]
 Nodes = Annotated[
     list[str] | None, typer.Option("--node", metavar="NAME", help="Use only this node; may be given several times.")
 ]
@@ -75,6 +78,7 @@ Pruning = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices, only the answer.")]
+Seeds = Annotated[int, typer.Option(min=1, metavar="N", help="Over how many seeds the scheduler is asked.")]
 TimeLimit = Annotated[
     float | None, typer.Option(min=0.001, metavar="S", help="Seconds for the optimum; the best answer so far is kept.")
 ]

@@ -12,7 +12,7 @@ import typer
 
 import dralloc
 from dralloc.cli.console import Reader
-from dralloc.cli.options import AnswerOptions, Paths
+from dralloc.cli.options import Modes, Paths, SchedulerOptions, Seeds
 from dralloc.errors import DrallocError
 
 if TYPE_CHECKING:
@@ -31,8 +31,10 @@ def report_command(  # noqa: PLR0913 - one parameter per option
         bool,
         typer.Option("--timings/--no-timings", help="Show seconds; without them, equal answers give equal pages."),
     ] = True,
+    modes: Modes = "first-fit,optimal",
+    seeds: Seeds = 5,
     *,
-    options: AnswerOptions,
+    options: SchedulerOptions,
     session: Reader,
 ) -> None:
     """Write both answers as one HTML page with pictures. It needs nothing else to be read."""
@@ -45,7 +47,8 @@ def report_command(  # noqa: PLR0913 - one parameter per option
     cluster = session.read(paths, choices)
     records: list[Progress] = []
     with session.busy(f"comparing on {len(cluster.claims)} claims"):
-        result = dralloc.compare(cluster, progress=_both(records.append, session.progress), choices=choices)
+        progress = _both(records.append, session.progress)
+        result = dralloc.compare(cluster, modes=modes, seeds=seeds, progress=progress, choices=choices)
     session.warn(result.findings)
     remarks = [str(one) for one in (*cluster.findings, *result.findings)]
     with session.busy("drawing"):
@@ -75,7 +78,7 @@ def _both(first: Callable[[Progress], None], second: Callable[[Progress], None])
     return report_to_both
 
 
-def _chosen(options: AnswerOptions) -> Iterator[tuple[str, str]]:
+def _chosen(options: SchedulerOptions) -> Iterator[tuple[str, str]]:
     """What was chosen, in words; without what was left at nothing."""
     for name, value in asdict(options).items():
         if value not in (None, False, "") and name != "pruning":

@@ -48,6 +48,7 @@ def render(comparison: Comparison, about: Circumstances | None = None) -> str:
     """Write both answers as one HTML page that needs nothing else: no script, no style sheet, no font, no network."""
     about = about or Circumstances()
     first, best = comparison.first_fit, comparison.optimal
+    scheduled = [("kube-scheduler", "scheduler", comparison.scheduler.median)] if comparison.scheduler else []
     source = {"input": about.source} if about.source else {}
     return rendered(
         "page.html",
@@ -55,7 +56,7 @@ def render(comparison: Comparison, about: Circumstances | None = None) -> str:
         comparison=comparison,
         first=first,
         best=best,
-        tiles=(("First fit", "first-fit", first), ("Optimum", "optimum", best)),
+        tiles=(*scheduled, ("First fit", "first-fit", first), ("Optimum", "optimum", best)),
         kinds=kinds_asked(best.compiled),
         about=about,
         facts={**source, **about.options, "version": f"dralloc {version('dralloc')}"},
