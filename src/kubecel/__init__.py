@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from kubecel.literals import string_literal
     from kubecel.quantity import NANOS, Format, Quantity, parse_quantity
     from kubecel.reads import Reads
-    from kubecel.selector import CelSelector, CheckedExpression, check_expression, compile_selector, estimated_cost
+    from kubecel.selector import (
+        CelDerivation,
+        CelSelector,
+        CheckedExpression,
+        check_expression,
+        compile_derivation,
+        compile_selector,
+        estimated_cost,
+    )
 
 __all__ = [
     "ALL_GATES",
@@ -36,6 +44,7 @@ __all__ = [
     "UNSET",
     "AttributeValue",
     "CelCompileError",
+    "CelDerivation",
     "CelDevice",
     "CelError",
     "CelRuntimeError",
@@ -49,6 +58,7 @@ __all__ = [
     "Unset",
     "Version",
     "check_expression",
+    "compile_derivation",
     "compile_selector",
     "convert_device",
     "device_from_wire",
@@ -68,7 +78,15 @@ _NAMES: Final = {
     "literals": ("string_literal",),
     "quantity": ("Format", "NANOS", "Quantity", "parse_quantity"),
     "reads": ("Reads",),
-    "selector": ("CelSelector", "CheckedExpression", "check_expression", "compile_selector", "estimated_cost"),
+    "selector": (
+        "CelDerivation",
+        "CelSelector",
+        "CheckedExpression",
+        "check_expression",
+        "compile_derivation",
+        "compile_selector",
+        "estimated_cost",
+    ),
 }
 """The public names by module. A module is imported with the first of its names: amounts need no grammar of CEL."""
 

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from kubecel.attributes import UNSET, AttributeValue, Version
 from kubecel.data import INT_MAX, INT_MIN, DomainMap, Value
+from kubecel.errors import CelRuntimeError
 from kubecel.quantity import Quantity, parse_quantity
-from kubecel.semver import parse_semver
+from kubecel.runtime_types import type_name
+from kubecel.semver import Semver, parse_semver
 
-__all__ = ["CelDevice", "convert_device", "device_from_wire", "with_own_quantities"]
+__all__ = ["CelDevice", "as_attribute", "convert_device", "device_from_wire", "with_own_quantities"]
 
 _SCALARS: Final = ("int", "bool", "string")
 _LISTS: Final = ("ints", "bools", "strings")
@@ -105,6 +107,33 @@ def _attribute(name: str, value: AttributeValue) -> Value:
     if isinstance(value, bool) or (isinstance(value, int) and INT_MIN <= value <= INT_MAX):
         return value
     raise ValueError(f"attribute {name}: unsupported attribute value")
+
+
+def as_attribute(value: Value) -> AttributeValue:
+    """What an expression gives, as an attribute: a scalar, or a list of scalars of one type (KEP-6080).
+
+    Raises
+    ------
+    CelRuntimeError
+        It is neither.
+    """
+    if type(value) is not tuple:
+        return _scalar(value, "CEL return type")
+    for index, item in enumerate(value):
+        if type(item) is not type(value[0]):
+            wanted = type_name(value[0])
+            raise CelRuntimeError(f"expected list element at index {index} to be {wanted}, got {type_name(item)}")
+    items: tuple[Any, ...] = tuple(_scalar(item, "list element type") for item in value)
+    return items
+
+
+def _scalar(value: Value, where: str) -> bool | int | str:
+    if type(value) is Semver:
+        return Version(value)
+    if type(value) in (bool, int, str):
+        plain: bool | int | str = value
+        return plain
+    raise CelRuntimeError(f"unsupported {where}: {type_name(value)}")
 
 
 def device_from_wire(driver: str, device: Mapping[str, Any]) -> CelDevice:

@@ -1,18 +1,20 @@
-"""Selectors: compile once, match many devices."""
+"""Selectors and derived attributes: compile once, ask about many devices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
+from kubecel.attributes import AttributeValue
 from kubecel.check import Checked, check
 from kubecel.code import FIRST_LOCAL, over_limit
 from kubecel.cost import COST_LIMIT
-from kubecel.data import MISSING, Optional, Run
-from kubecel.device import CelDevice, with_own_quantities
+from kubecel.data import MISSING, Optional, Run, Value
+from kubecel.device import CelDevice, as_attribute, with_own_quantities
 from kubecel.environment import ALL_GATES, FeatureGates, environment_for
 from kubecel.errors import CelCompileError, CelRuntimeError
 from kubecel.estimate import estimate
@@ -21,15 +23,26 @@ from kubecel.parse import MAX_DEPTH, parse
 from kubecel.plan import plan
 from kubecel.reads import Reads, reads
 from kubecel.runtime_types import type_name
-from kubecel.types import BOOL
 from kubecel.validate import validate
 
-__all__ = ["CelSelector", "CheckedExpression", "check_expression", "compile_selector", "estimated_cost"]
+__all__ = [
+    "CelDerivation",
+    "CelSelector",
+    "CheckedExpression",
+    "check_expression",
+    "compile_derivation",
+    "compile_selector",
+    "estimated_cost",
+]
+
+
+_DERIVED: Final = re.compile(r"(list\()?(bool|dyn|int|kubernetes\.Semver|string)\)?")
+"""The types of derived attributes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CelSelector:
-    """A compiled selector. It keeps no state between evaluations and may be shared by threads.
+class _CelExpression:
+    """A compiled expression. It keeps no state between evaluations and may be shared by threads.
 
     Parameters
     ----------
@@ -45,6 +58,47 @@ class CelSelector:
     _cost: int
     _locals: tuple[Any, ...]
     _asks_for_integers: bool
+
+    wanted: ClassVar[str]
+    """What its value has to be, in words."""
+
+    @classmethod
+    def gives(cls, output: str, attribute: str) -> bool:
+        """Whether values of a type will do; ``attribute`` is the type of attributes."""
+        raise NotImplementedError
+
+    def _result(self, device: CelDevice, cost_limit: int) -> tuple[Value, int]:
+        """The value for a device, and what it cost to find."""
+        if device.error:
+            raise CelRuntimeError(device.error)
+        variables = with_own_quantities(device) if self._asks_for_integers else device.variables
+        frame = [self._cost, cost_limit, variables, *self._locals]
+        try:
+            result = self._run(frame)
+        except RecursionError:
+            raise CelRuntimeError("the expression nests too deeply to be evaluated") from None
+        if frame[0] > cost_limit:
+            raise over_limit()
+        return result, frame[0]
+
+
+_Form = TypeVar("_Form", bound=_CelExpression)
+
+
+class CelSelector(_CelExpression):
+    """A compiled selector, as `compile_selector` gives it: it keeps no state and may be shared by threads.
+
+    Its text is ``expression``; ``reads`` is what it reads of a device.
+    """
+
+    __slots__ = ()
+
+    wanted = "bool or the unknown type"
+
+    @classmethod
+    def gives(cls, output: str, attribute: str) -> bool:
+        """As of every expression."""
+        return output in {"bool", attribute}
 
     def matches(self, device: CelDevice, cost_limit: int = COST_LIMIT) -> bool:
         """Whether a device matches.
@@ -65,24 +119,46 @@ class CelSelector:
 
     def evaluate(self, device: CelDevice, cost_limit: int = COST_LIMIT) -> tuple[bool, int]:
         """As `matches`, with what the evaluation cost."""
-        if device.error:
-            raise CelRuntimeError(device.error)
-        variables = with_own_quantities(device) if self._asks_for_integers else device.variables
-        frame = [self._cost, cost_limit, variables, *self._locals]
-        try:
-            result = self._run(frame)
-        except RecursionError:
-            raise CelRuntimeError("the expression nests too deeply to be evaluated") from None
-        if frame[0] > cost_limit:
-            raise over_limit()
+        result, cost = self._result(device, cost_limit)
         while type(result) is Optional and result.value is not MISSING:
             result = result.value
         if result is True or result is False:
-            return result, frame[0]
+            return result, cost
         name = type_name(result)
         raise CelRuntimeError(
             f"CEL result of type {name} could not be converted to bool: type conversion error from {name} to 'bool'"
         )
+
+
+class CelDerivation(_CelExpression):
+    """A compiled expression that derives an attribute from a device, as `compile_derivation` gives it (KEP-6080).
+
+    Its text is ``expression``; ``reads`` is what it reads of a device.
+    """
+
+    __slots__ = ()
+
+    wanted = "a string, int, bool, semver, or a list of one of them"
+
+    @classmethod
+    def gives(cls, output: str, attribute: str) -> bool:
+        """As of every expression."""
+        return _DERIVED.fullmatch(output) is not None or output == attribute
+
+    def value(self, device: CelDevice, cost_limit: int = COST_LIMIT) -> AttributeValue:
+        """The attribute of a device; a version is without build metadata, which no comparison looks at.
+
+        Parameters
+        ----------
+        device, cost_limit
+            As for `CelSelector.matches`.
+
+        Raises
+        ------
+        CelRuntimeError
+            The expression fails on this device, or its value is none that an attribute can have.
+        """
+        return as_attribute(self._result(device, cost_limit)[0])
 
 
 class CheckedExpression(NamedTuple):
@@ -122,11 +198,32 @@ def compile_selector(expression: str, gates: FeatureGates = ALL_GATES) -> CelSel
     >>> compile_selector('device.attributes["gpu.example.com"].model == "A100"').matches(gpu)
     True
     """
-    with _not_too_deep(expression):
-        compiled = _compile(expression, gates)
-    if isinstance(compiled, str):
-        raise CelCompileError(compiled)
-    return compiled
+    return _remembered(_selector, expression, gates)
+
+
+def compile_derivation(expression: str, gates: FeatureGates = ALL_GATES) -> CelDerivation:
+    """Compile the expression of a derived attribute (KEP-6080).
+
+    Parameters
+    ----------
+    expression
+        The text, as in ``derivedAttributes[].expression`` of a request.
+    gates
+        As for `compile_selector`.
+
+    Raises
+    ------
+    CelCompileError
+        The expression does not parse, or is not well typed, or cannot give a string, int, bool, semver or list of them.
+
+    Examples
+    --------
+    >>> from kubecel import device_from_wire
+    >>> nic = device_from_wire("nic.example.com", {"attributes": {"place": {"string": "numa1-slot7"}}})
+    >>> compile_derivation("device.attributes['nic.example.com'].place.split('-')[0]").value(nic)
+    'numa1'
+    """
+    return _remembered(_derivation, expression, gates)
 
 
 def check_expression(expression: str, gates: FeatureGates = ALL_GATES) -> CheckedExpression:
@@ -187,27 +284,40 @@ def _not_too_deep(expression: str) -> Iterator[None]:
         raise compile_error(expression, [(0, message)]) from None
 
 
+def _remembered(compiling: Callable[[str, FeatureGates], _Form | str], expression: str, gates: FeatureGates) -> _Form:
+    with _not_too_deep(expression):
+        compiled = compiling(expression, gates)
+    if isinstance(compiled, str):
+        raise CelCompileError(compiled)
+    return compiled
+
+
 @lru_cache(maxsize=4096)
-def _compile(expression: str, gates: FeatureGates) -> CelSelector | str:
+def _selector(expression: str, gates: FeatureGates) -> CelSelector | str:
     """The selector, or the error's message: both are remembered."""
+    return _compiled(CelSelector, expression, gates)
+
+
+@lru_cache(maxsize=4096)
+def _derivation(expression: str, gates: FeatureGates) -> CelDerivation | str:
+    """The derivation, or the error's message: both are remembered."""
+    return _compiled(CelDerivation, expression, gates)
+
+
+def _compiled(form: type[_Form], expression: str, gates: FeatureGates) -> _Form | str:
     try:
-        return _compiled(expression, gates)
+        checked = _checked(expression, gates)
+        output = str(checked.types[checked.root])
+        if not form.gives(output, str(environment_for(gates).attribute)):
+            return f"must evaluate to {form.wanted}, not {output}"
+        code, size = plan(checked)
     except CelCompileError as error:
         return str(error)
-
-
-def _compiled(expression: str, gates: FeatureGates) -> CelSelector:
-    checked = _checked(expression, gates)
-    output = checked.types[checked.root]
-    if output not in {BOOL, environment_for(gates).attribute}:
-        raise CelCompileError(f"must evaluate to bool or the unknown type, not {output}")
-    try:
-        code, size = plan(checked)
     except SelectorError as error:
-        raise compile_error(expression, [(error.pos, str(error))]) from None
+        return str(compile_error(expression, [(error.pos, str(error))]))
     asks_for_integers = "isInteger" in expression or "asInteger" in expression
     variables = (None,) * (size - FIRST_LOCAL)
-    return CelSelector(expression, reads(checked.root), code.run, code.cost, variables, asks_for_integers)
+    return form(expression, reads(checked.root), code.run, code.cost, variables, asks_for_integers)
 
 
 def _checked(expression: str, gates: FeatureGates) -> Checked:

@@ -28,6 +28,10 @@ class Semver:
     release: int = 1
     pre: tuple[_Part, ...] = field(default=())
 
+    def __str__(self) -> str:
+        words = ".".join(word or str(number) for _, number, word in self.pre)
+        return f"{self.major}.{self.minor}.{self.patch}" + (f"-{words}" if words else "")
+
 
 @lru_cache(maxsize=65536)
 def parse_semver(text: str) -> Semver:

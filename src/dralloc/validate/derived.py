@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -12,12 +11,11 @@ from dralloc.validate.names import fully_qualified_name
 from dralloc.validate.places import DETAILS, SPECS, Details
 from dralloc.validate.rule import Issue, Part, ValidationContext, errors
 from dralloc.validate.selectors import MAX_COST, Expression, expressions, too_long
-from kubecel import CelCompileError, CheckedExpression, check_expression
+from kubecel import CelCompileError, CheckedExpression, check_expression, compile_derivation
 
 __all__ = ["RULES"]
 
 MAX_DERIVED: Final = 32
-_OUTPUT: Final = re.compile(r"(list\()?(bool|dyn|int|kubernetes\.Semver|string)\)?")
 
 
 def _claims(context: ValidationContext) -> Iterator[Part[list[Expression]]]:
@@ -34,11 +32,8 @@ def _present(one: Expression, at: str) -> Iterator[Issue]:
 
 
 def _derived(one: Expression) -> CheckedExpression:
-    checked = check_expression(one.text, one.gates)
-    if not _OUTPUT.fullmatch(checked.output):
-        wanted = "a string, int, bool, semver, or a list of one of them"
-        raise CelCompileError(f"must evaluate to {wanted}, not {checked.output}")
-    return checked
+    compile_derivation(one.text, one.gates)
+    return check_expression(one.text, one.gates)
 
 
 def _compiles(one: Expression, at: str) -> Iterator[Issue]:
