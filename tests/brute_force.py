@@ -282,7 +282,9 @@ def _keeps_rules(problem: Problem, claim: Claim, grants: Grants) -> bool:
 
 def _agrees(problem: Problem, claim: Claim, constraint: Constraint, grants: Grants) -> bool:
     covered = [
-        problem.devices[grant.device].attributes.get(constraint.attribute)
+        problem.devices[grant.device].attributes.get(
+            constraint.compared(claim.requests[grant.request].alternatives[grant.alternative].name)
+        )
         for grant in grants
         if constraint.covers(claim.requests[grant.request].alternatives[grant.alternative].name)
     ]

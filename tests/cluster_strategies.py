@@ -43,6 +43,14 @@ def _classes() -> list[Json]:
     return [device_class("any"), *of_drivers, even]
 
 
+_DERIVED = (
+    "device.attributes[device.driver].index % 2",
+    "device.attributes['example.com'].?roots.orValue(['a'])",
+    "device.attributes['example.com'].roots",
+    "device.capacity[device.driver].?memory.hasValue()",
+)
+"""Of which the third fails on some devices."""
+
 CLASSES = _classes()
 """Every device, those of one driver, those with an even index."""
 
@@ -119,6 +127,9 @@ def _claims(draw: st.DrawFn, name: str) -> Json:
         kind = draw(st.sampled_from(["matchAttribute", "distinctAttribute"]))
         attribute = draw(st.sampled_from(["example.com/numa", "example.com/roots"]))
         constraints.append({kind: attribute})
+        if draw(st.booleans()):
+            deriving = requests[0].get("exactly") or requests[0]["firstAvailable"][0]
+            deriving["derivedAttributes"] = [{"name": attribute, "expression": draw(st.sampled_from(_DERIVED))}]
     return claim(name, *requests, constraints=constraints)
 
 

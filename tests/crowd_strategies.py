@@ -155,7 +155,9 @@ CHARGES = {
 def _pods(draw: st.DrawFn, nodes: int, kinds: list[str]) -> list[Demand]:
     """Equal pods."""
     requests = [draw(_requests()) for _ in range(draw(st.sampled_from([1, 1, 1, 2])))]
-    rule = st.builds(Constraint, st.sampled_from(ConstraintKind), st.sampled_from(["root", "numa"]))
+    attribute = st.sampled_from(["root", "numa"])
+    derived = st.just(()) | attribute.map(lambda name: ((RequestName("r0"), name),))
+    rule = st.builds(Constraint, st.sampled_from(ConstraintKind), attribute, st.just(frozenset()), derived)
     constraints = tuple(draw(st.lists(rule, max_size=draw(st.sampled_from([0, 0, 1])))))
     weight = draw(st.integers(1, 3))
     bound = tuple(draw(st.permutations(range(nodes)))[: draw(st.integers(1, nodes))]) if draw(rarely()) else None

@@ -101,13 +101,22 @@ def _requests(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Request:
     )
 
 
+def _derived(
+    names: Sequence[RequestName], attribute: st.SearchStrategy[str]
+) -> st.SearchStrategy[tuple[tuple[RequestName, str], ...]]:
+    """Mostly nothing: what a constraint compares for some requests in place of its attribute."""
+    found = st.lists(st.tuples(st.sampled_from(names), attribute), max_size=2, unique_by=lambda each: each[0])
+    return st.just(()) | found.map(tuple)
+
+
 @st.composite
 def _claims(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Claim:
     requests = tuple(draw(_requests(f"r{index}", numbers)) for index in range(draw(st.integers(1, 2))))
-    names = [str(entry.name) for request in requests for entry in request.alternatives]
-    covers = st.sampled_from(sorted({*names, *(request.name for request in requests)}))
+    names = [entry.name for request in requests for entry in request.alternatives]
+    covers = st.sampled_from(sorted({*map(str, names), *(request.name for request in requests)}))
     covered = st.just(frozenset[str]()) | st.frozensets(covers, max_size=2)
-    constraint = st.builds(Constraint, st.sampled_from(ConstraintKind), st.sampled_from(ATTRIBUTES), covered)
+    attribute = st.sampled_from(ATTRIBUTES)
+    constraint = st.builds(Constraint, st.sampled_from(ConstraintKind), attribute, covered, _derived(names, attribute))
     constraints = draw(st.lists(constraint, max_size=2))
     defect = "drawn so" if draw(rarely()) and draw(rarely()) else ""
     return Claim(ClaimKey("default", name), f"uid-{name}", requests, tuple(constraints), defect)

@@ -29,6 +29,7 @@ class Features:
     ``ExtendedResource``: pods get no claim for the extended resources they ask for (KEP-5004).
     ``SharedConsumableCapacity``: ``valueFrom`` consumes nothing and its key is no capacity of the device (KEP-5941).
     ``GenericWorkload``: PodGroups and Workloads make no gangs (KEP-4671).
+    ``DerivedAttributes``: constraints compare what devices publish, whatever requests derive (KEP-6080).
     ``DeviceCompatibilityGroups``: devices that declare such groups are left alone, and others beside them (KEP-5963).
 
     Examples
@@ -50,6 +51,7 @@ class Features:
     ExtendedResource: bool = True
     SharedConsumableCapacity: bool = True
     GenericWorkload: bool = True
+    DerivedAttributes: bool = True
     DeviceCompatibilityGroups: bool = True
 
     @classmethod

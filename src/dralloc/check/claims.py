@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from dralloc.check.view import Award, Use, View
 from dralloc.errors import AllocationError
-from dralloc.problem import MAX_RESULTS, Constraint, ConstraintKind, PoolState
+from dralloc.problem import MAX_RESULTS, Constraint, ConstraintKind, PoolState, Scalar
 
 __all__ = [
     "all_means_all",
@@ -126,7 +126,7 @@ def constraints_hold(view: View) -> Iterator[str]:
         for constraint in award.claim.constraints:
             covered = [use for use in award.uses if constraint.covers(use.alternative.name)]
             holds = _match if constraint.kind is ConstraintKind.MATCH else _distinct
-            lacking = [use for use in covered if constraint.attribute not in use.device.attributes]
+            lacking = [use for use in covered if _compared(constraint, use) is None]
             for use in lacking:
                 yield f"{use}: {constraint.kind.value}: lacks the attribute {constraint.attribute}"
             if not lacking and not holds(constraint, covered):
@@ -134,19 +134,24 @@ def constraints_hold(view: View) -> Iterator[str]:
                 yield f"{award}: {constraint.kind.value} {constraint.attribute}: violated by {names}"
 
 
+def _compared(constraint: Constraint, use: Use) -> frozenset[Scalar] | None:
+    """What the constraint compares of the device; a request may say itself what that is (KEP-6080)."""
+    return use.device.attributes.get(constraint.compared(use.alternative.name))
+
+
 def _match(constraint: Constraint, uses: list[Use]) -> bool:
     """Some value is on all devices; one device alone agrees with itself."""
-    sets = [use.device.attributes[constraint.attribute] for use in uses]
+    sets = [_compared(constraint, use) or frozenset() for use in uses]
     return len(sets) < 2 or bool(frozenset.intersection(*sets))
 
 
 def _distinct(constraint: Constraint, uses: list[Use]) -> bool:
     """No value is on two devices, and at most one device has a value that cannot be compared."""
-    sets = [use.device.attributes[constraint.attribute] for use in uses]
+    sets = [_compared(constraint, use) or frozenset() for use in uses]
     times = Counter(value for values in sets for value in values)
     return all(count == 1 for count in times.values()) and sum(not values for values in sets) <= 1
 
 
 def _values(constraint: Constraint, use: Use) -> str:
-    values = sorted(str(value) for _, value in use.device.attributes[constraint.attribute])
+    values = sorted(str(value) for _, value in _compared(constraint, use) or ())
     return f"({', '.join(values)})"

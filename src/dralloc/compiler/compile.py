@@ -147,7 +147,7 @@ def compile_cluster(
     problem = Problem(
         demands=wanted,
         nodes=inventory.nodes,
-        devices=inventory.devices,
+        devices=table.devices,
         counters=inventory.counters,
         usage=inventory.usage,
         eligibility=table,

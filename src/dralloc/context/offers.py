@@ -6,11 +6,12 @@ and can vary them: without a clause of a selector, with a taint tolerated, with 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from dralloc.api import CELDeviceSelector, DeviceClass, DeviceSelector, DeviceTaint, DeviceToleration
 from dralloc.api.tolerating import all_tolerated
+from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster
 from dralloc.context.clauses import Clause, clauses_of
 from dralloc.inventory.charges import charge_for
@@ -109,7 +110,8 @@ class TableOffers(Offers):
         for criteria in given.criteria:
             self.table.add(criteria)
         # The table tells devices apart by what the selectors in it read, and variations may be made of any selector.
-        self.table.add(Criteria(ClaimKey("", ""), None, tuple(dict.fromkeys(_expressions(compiled))), (), ()))
+        known = tuple(dict.fromkeys(_expressions(compiled)))
+        self.table.add(Criteria(ClaimKey("", ""), None, known, (), (), tuple(_derived(compiled.cluster))))
         super().__init__(self.table)
         self._varied: dict[tuple[int, Variation], int] = {}
         self._unasked: dict[int, frozenset[str]] = {}
@@ -181,8 +183,8 @@ class TableOffers(Offers):
             return replace(variation.other, claim=own.claim)
         amounts = {**dict(own.amounts), **dict(variation.amounts)}
         kept = [clause for number, clause in enumerate(self.clauses(alternative)) if number not in variation.without]
-        return Criteria(
-            claim=own.claim,
+        return replace(
+            own,
             device_class=_class_of(own.device_class, kept) if variation.without else own.device_class,
             selectors=_joined(kept, "") if variation.without else own.selectors,
             tolerations=(*own.tolerations, *map(_toleration, sorted(variation.tolerated, key=repr))),
@@ -205,6 +207,14 @@ def _expressions(compiled: CompiledCluster) -> list[str]:
     for device_class in compiled.cluster.classes.values():
         found += [selector.cel.expression for selector in device_class.spec.selectors if selector.cel is not None]
     return found
+
+
+def _derived(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """Every attribute that a claim derives, with its expression."""
+    for claim in cluster.claims:
+        for request in claim.spec.devices.requests:
+            for one in (request.exactly, *request.first_available):
+                yield from ((each.name, each.expression) for each in (one.derived_attributes if one else ()))
 
 
 def _class_of(device_class: DeviceClass | None, kept: list[Clause]) -> DeviceClass | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -72,24 +73,33 @@ class _Joint:
         single = [one for one in named if self._fits(_without(wanted, [one]))]
         blamed = single[:1] or named
         texts = [self._words(wanted[place].constraints[number], number) for place, number in blamed]
-        details = [self._values(wanted[place].constraints[number]) for place, number in blamed]
+        details = [each for place, number in blamed for each in self._values(wanted[place], number)]
         return FilterReason(Code.CONSTRAINT, "; ".join(texts), details=tuple(details))
 
     def _words(self, constraint: Constraint, number: int) -> str:
         missing = "no common value" if constraint.kind is ConstraintKind.MATCH else "not enough distinct values"
         return f"constraint #{number} {constraint.kind.value} {constraint.attribute}: {missing}"
 
-    def _values(self, constraint: Constraint) -> str:
-        """How often each value occurs on the devices that selectors accept."""
-        problem = self.part.problem
-        counts: dict[str, int] = {}
-        for number in problem.nodes[0].devices():
-            values = problem.devices[number].attributes.get(constraint.attribute)
+    def _values(self, claim: Claim, number: int) -> Iterator[str]:
+        """How often each value occurs on the devices that selectors accept; what is derived, by request."""
+        constraint, eligibility = claim.constraints[number], self.part.problem.eligibility
+        here = list(self.part.problem.nodes[0].devices())
+        text = f"values of {constraint.attribute} on the"
+        if not constraint.derived:
+            yield f"{text} selected devices: {self._counts(here, constraint.attribute)}"
+        for one in claim.alternatives() if constraint.derived else ():
+            if constraint.covers(one.name):
+                selected = [device for device in here if eligibility.selects(one.index, device) is True]
+                counts = self._counts(selected, constraint.compared(one.name))
+                yield f"{text} devices selected for {one.name}: {counts or 'none'}"
+
+    def _counts(self, devices: Iterable[int], attribute: str) -> str:
+        counts: Counter[str] = Counter()
+        for number in devices:
+            values = self.part.problem.devices[number].attributes.get(attribute)
             text = ", ".join(sorted(str(value) for _, value in values or ())) or "not comparable"
-            text = "none" if values is None else text
-            counts[text] = counts.get(text, 0) + 1
-        listed = "; ".join(f"{text} ({count})" for text, count in counts.items())
-        return f"values of {constraint.attribute} on the selected devices: {listed}"
+            counts["none" if values is None else text] += 1
+        return "; ".join(f"{text} ({count})" for text, count in counts.items())
 
     def _limits(self, wanted: _Wanted) -> FilterReason | None:
         """What is short, if everything of one kind without limit would do."""

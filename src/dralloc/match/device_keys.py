@@ -6,13 +6,13 @@ rarely read by a selector, so it is left out, and everything that depends on a d
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from dralloc.api import AttributeValue, Device, DeviceTaint
 from dralloc.features import Features
-from kubecel import CelCompileError, compile_selector
+from kubecel import CelCompileError, CelDerivation, CelSelector, compile_selector
 
 __all__ = ["DeviceKeys"]
 
@@ -27,13 +27,16 @@ class DeviceKeys:
     Parameters
     ----------
     expressions
-        All selectors in play.
+        All expressions in play: selectors, if nothing else is said.
     features
         Which feature gates are on.
+    compiling
+        How to compile an expression.
     """
 
     expressions: Iterable[str]
     features: Features
+    compiling: Callable[[str], CelSelector | CelDerivation] = compile_selector
     everything: bool = False
     _read: set[tuple[str, str]] = field(default_factory=set)
     _numbers: dict[Hashable, int] = field(default_factory=dict)
@@ -42,7 +45,7 @@ class DeviceKeys:
     def __post_init__(self) -> None:
         for expression in self.expressions:
             try:
-                reads = compile_selector(expression).reads
+                reads = self.compiling(expression).reads
             except CelCompileError:
                 continue
             self.everything |= reads.everything

@@ -5,17 +5,19 @@ What makes a request impossible whatever the devices is kept as its defect, in u
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from dralloc.api import (
+    DeviceClaim,
     DeviceClass,
-    DeviceConstraint,
     DeviceRequest,
     DeviceSubRequest,
     ExactDeviceRequest,
     ResourceClaim,
 )
 from dralloc.features import Features
+from dralloc.match.derived import derived_name
 from dralloc.match.table import Criteria, MatchTable
 from dralloc.names import ClaimKey, RequestName
 from dralloc.problem import Alternative, Claim, Constraint, ConstraintKind, Request
@@ -27,8 +29,9 @@ def compile_claim(
     claim: ResourceClaim, classes: Mapping[str, DeviceClass], table: MatchTable, features: Features
 ) -> Claim:
     """Enter the claim's alternatives into the match table and return the claim as the problem knows it."""
-    compiler = _ClaimCompiler(claim.key, classes, table, features)
     spec = claim.spec.devices
+    constraints = tuple(_constraints(spec, features))
+    compiler = _ClaimCompiler(claim.key, classes, table, features, constraints)
     requests = tuple(compiler.request(request) for request in spec.requests)
     empty = next(
         (i for i, one in enumerate(spec.constraints) if one.match_attribute is one.distinct_attribute is None), None
@@ -37,28 +40,49 @@ def compile_claim(
         key=claim.key,
         uid=claim.metadata.uid,
         requests=requests,
-        constraints=tuple(_constraint(constraint) for constraint in spec.constraints),
+        constraints=constraints,
         defect=""
         if empty is None
         else f"claim {claim.key}, constraint #{empty}: empty constraint (unsupported constraint type?)",
     )
 
 
-def _constraint(constraint: DeviceConstraint) -> Constraint:
-    covered = frozenset(constraint.requests)
-    if constraint.match_attribute is not None:
-        return Constraint(ConstraintKind.MATCH, constraint.match_attribute, covered)
-    return Constraint(ConstraintKind.DISTINCT, constraint.distinct_attribute or "", covered)
+def _constraints(spec: DeviceClaim, features: Features) -> Iterator[Constraint]:
+    """The constraints, each with the attributes that requests derive under its name (KEP-6080)."""
+    for each in spec.constraints:
+        kind = ConstraintKind.DISTINCT if each.match_attribute is None else ConstraintKind.MATCH
+        plain = Constraint(kind, each.match_attribute or each.distinct_attribute or "", frozenset(each.requests))
+        derived = tuple(
+            (name, derived_name(one.expression))
+            for name, details in _alternatives(spec)
+            for one in details.derived_attributes
+            if features.DerivedAttributes and one.name == plain.attribute and plain.covers(name)
+        )
+        yield replace(plain, derived=derived)
+
+
+def _alternatives(spec: DeviceClaim) -> Iterator[tuple[RequestName, ExactDeviceRequest | DeviceSubRequest]]:
+    for request in spec.requests:
+        if request.exactly is not None:
+            yield RequestName(request.name), request.exactly
+        for sub in request.first_available:
+            yield RequestName(request.name, sub.name), sub
 
 
 class _ClaimCompiler:
     def __init__(
-        self, claim: ClaimKey, classes: Mapping[str, DeviceClass], table: MatchTable, features: Features
+        self,
+        claim: ClaimKey,
+        classes: Mapping[str, DeviceClass],
+        table: MatchTable,
+        features: Features,
+        constraints: Sequence[Constraint],
     ) -> None:
         self.claim = claim
         self.classes = classes
         self.table = table
         self.features = features
+        self.compared = {(name, derived) for each in constraints for name, derived in each.derived}
 
     def request(self, request: DeviceRequest) -> Request:
         """A request with its alternatives."""
@@ -93,6 +117,11 @@ class _ClaimCompiler:
             selectors=tuple(selector.cel.expression for selector in details.selectors if selector.cel is not None),
             tolerations=details.tolerations,
             amounts=tuple(amounts.items()),
+            derived=tuple(
+                (one.name, one.expression)
+                for one in details.derived_attributes
+                if (name, derived_name(one.expression)) in self.compared
+            ),
         )
         return Alternative(
             index=self.table.add(criteria),

@@ -7,7 +7,7 @@ amounts share their answers. A failing selector is an answer too; who asks decid
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from dralloc.api import Device, DeviceClass, DeviceTaint, DeviceTaintRule, DeviceToleration
@@ -17,29 +17,26 @@ from dralloc.errors import AllocationError, FatalError
 from dralloc.features import Features
 from dralloc.inventory import Inventory
 from dralloc.inventory.charges import charge_for
+from dralloc.match.derived import DerivedAttributes, cel_device
 from dralloc.match.device_keys import DeviceKeys
 from dralloc.match.taint_rules import TaintRules
 from dralloc.names import ClaimKey, DeviceID
 from dralloc.problem import Charge
+from dralloc.problem import Device as ProblemDevice
 from dralloc.quantity import Quantity
-from kubecel import CelCompileError, CelDevice, CelRuntimeError, compile_selector, convert_device, explain
+from kubecel import CelCompileError, CelDevice, CelRuntimeError, compile_selector, explain
 
-__all__ = ["Criteria", "MatchTable", "SelectorFailure", "cel_device"]
+__all__ = ["Criteria", "DerivationFailure", "MatchTable", "SelectorFailure"]
 
 Amounts = tuple[tuple[str, Quantity], ...]
-
-
-def cel_device(driver: str, device: Device) -> CelDevice:
-    """A device that a driver publishes, as selectors are shown it."""
-    capacity = {name: capacity.value for name, capacity in device.capacity.items()}
-    return convert_device(driver, device.attributes, capacity, device.allow_multiple_allocations)
 
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
     """What an alternative demands of a device.
 
-    ``claim`` only appears in messages. ``device_class`` is None where the class does not exist.
+    ``claim`` only appears in messages. ``device_class`` is None where the class does not exist. ``derived``: the
+    expressions that have to give an attribute once the selectors accept the device (KEP-6080), by its name.
     """
 
     claim: ClaimKey
@@ -47,6 +44,15 @@ class Criteria:
     selectors: tuple[str, ...]
     tolerations: tuple[DeviceToleration, ...]
     amounts: Amounts
+    derived: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DerivationFailure:
+    """A derived attribute, by its name, that cannot be had from a device, and why."""
+
+    name: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,9 @@ class SelectorFailure:
     error: CelCompileError | CelRuntimeError
 
 
-_Verdicts = dict[Hashable, "bool | SelectorFailure"]
+Verdict = bool | SelectorFailure | DerivationFailure
+
+_Verdicts = dict[Hashable, Verdict]
 """By the key of a device."""
 
 _Charges = dict[Hashable, "Charge | None"]
@@ -84,17 +92,17 @@ class MatchTable(Brief):
     def add(self, criteria: Criteria) -> int:
         """Enter an alternative; returns its index."""
         class_name = criteria.device_class.metadata.name if criteria.device_class else ""
-        self._selected.append(self._shared_verdicts.setdefault((class_name, criteria.selectors), {}))
+        self._selected.append(self._shared_verdicts.setdefault((class_name, criteria.selectors, criteria.derived), {}))
         # Amounts are recorded the way they were written, so equal amounts in other units are not the same request.
         written = tuple((name, str(amount)) for name, amount in criteria.amounts)
         self._charged.append(self._shared_charges.setdefault(written, {}))
-        kind = class_name, criteria.selectors, criteria.tolerations, written
+        kind = class_name, criteria.selectors, criteria.tolerations, written, criteria.derived
         self._kind_of.append(self._kinds.setdefault(kind, len(self._kinds)))
         self.criteria.append(criteria)
         return len(self.criteria) - 1
 
     def request_key(self, alternative: int) -> Hashable:
-        """A number for class, selectors, tolerations and amounts."""
+        """A number for class, selectors, derived attributes, tolerations and amounts."""
         return self._kind_of[alternative]
 
     def device_key(self, device: int) -> Hashable:
@@ -109,7 +117,13 @@ class MatchTable(Brief):
         if source.requested_counters:
             # What such a device gives depends on its counters, which are its own.
             return id(source)
-        return self.device_keys.of(source.slice.spec.driver, source.device, self._taints_on(device))
+        return self.key_of(source.slice.spec.driver, source.device, self._taints_on(device))
+
+    def key_of(self, driver: str, device: Device, taints: tuple[DeviceTaint, ...]) -> Hashable:
+        """As `device_key`, for a device that a driver publishes, with the taints that count."""
+        key = self.device_keys.of(driver, device, taints)
+        failing = tuple(self.derived.failures(driver, device)) if self.derived else ()
+        return (key, failing) if failing else key
 
     @cached_property
     def _key_of(self) -> list[Hashable]:
@@ -120,6 +134,22 @@ class MatchTable(Brief):
         """What the alternatives can tell apart."""
         return DeviceKeys(dict.fromkeys(self._expressions()), self.features)
 
+    @cached_property
+    def derived(self) -> DerivedAttributes:
+        """The attributes that the alternatives derive."""
+        expressions = (expression for criteria in self.criteria for _, expression in criteria.derived)
+        return DerivedAttributes(expressions, self.features)
+
+    @property
+    def devices(self) -> tuple[ProblemDevice, ...]:
+        """The devices of the inventory, with what the alternatives derive from them."""
+        if not self.derived:
+            return self.inventory.devices
+        return tuple(
+            replace(one, attributes={**one.attributes, **self.derived.of(source.slice.spec.driver, source.device)})
+            for one, source in zip(self.inventory.devices, self.inventory.sources, strict=True)
+        )
+
     def _expressions(self) -> Iterator[str]:
         for criteria in self.criteria:
             yield from criteria.selectors
@@ -127,16 +157,15 @@ class MatchTable(Brief):
                 yield from _of_class(criteria.device_class)
 
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
-        """Whether class and request selectors accept the device, or the fatal error that upstream raises."""
-        verdict = self.verdict(alternative, device)
-        return (
-            self._error(self.criteria[alternative], device, verdict)
-            if isinstance(verdict, SelectorFailure)
-            else verdict
-        )
+        """Whether class and request selectors accept the device, or the fatal error that upstream raises.
 
-    def verdict(self, alternative: int, device: int) -> bool | SelectorFailure:
-        """Whether class and request selectors accept the device, or the first of them that fails on it."""
+        That is also an error if an attribute cannot be derived from a device that they accept.
+        """
+        verdict = self.verdict(alternative, device)
+        return verdict if isinstance(verdict, bool) else self._error(self.criteria[alternative], device, verdict)
+
+    def verdict(self, alternative: int, device: int) -> Verdict:
+        """Whether class and request selectors accept the device, or the first of all expressions that fails on it."""
         verdicts = self._selected[alternative]
         key = self.device_key(device)
         verdict = verdicts.get(key)
@@ -202,7 +231,7 @@ class MatchTable(Brief):
         source = self.inventory.sources[device]
         return charge_for(dict(criteria.amounts), source, self.inventory.published, shareable=shareable)
 
-    def _evaluate(self, criteria: Criteria, device: int) -> bool | SelectorFailure:
+    def _evaluate(self, criteria: Criteria, device: int) -> Verdict:
         published = self.inventory.sources[device].device
         if published.binding_conditions and not self.features.DeviceBindingAndStatus:
             return False
@@ -210,7 +239,12 @@ class MatchTable(Brief):
             verdict = self._all_match(_of_class(criteria.device_class), device, of_class=True)
             if verdict is not True:
                 return verdict
-        return self._all_match(criteria.selectors, device, of_class=False)
+        verdict = self._all_match(criteria.selectors, device, of_class=False)
+        if verdict is not True or not criteria.derived:
+            return verdict
+        failures = self.derived.failures(self.inventory.sources[device].slice.spec.driver, published)
+        failing = (DerivationFailure(name, failures[each]) for name, each in criteria.derived if each in failures)
+        return next(failing, True)
 
     def _all_match(self, expressions: Sequence[str], device: int, *, of_class: bool) -> bool | SelectorFailure:
         for number, expression in enumerate(expressions):
@@ -227,8 +261,13 @@ class MatchTable(Brief):
             self._devices[device] = cel_device(source.slice.spec.driver, source.device)
         return self._devices[device]
 
-    def _error(self, criteria: Criteria, device: int, failure: SelectorFailure) -> FatalError:
+    def _error(self, criteria: Criteria, device: int, failure: SelectorFailure | DerivationFailure) -> FatalError:
         device_class = criteria.device_class
+        if isinstance(failure, DerivationFailure):
+            id_ = self.inventory.devices[device].id
+            return FatalError(
+                f"claim {criteria.claim}: derived attribute {failure.name} on device {id_}: {failure.reason}"
+            )
         owner = (
             f"class {device_class.metadata.name}" if failure.of_class and device_class else f"claim {criteria.claim}"
         )

@@ -15,20 +15,23 @@ __all__ = ["Recurrence", "claim_key", "device_traits", "inventory_key", "part_ke
 
 @dataclass(slots=True)
 class Recurrence:
-    """Tells where values of the named attributes recur, whatever they are: they are numbered as they appear."""
+    """Tells where values of the named attributes recur, whatever they are: they are numbered as they appear.
+
+    They may recur under another name, as a constraint may compare different attributes of different requests.
+    """
 
     names: Sequence[str]
-    _numbers: dict[tuple[str, Scalar], int] = field(default_factory=dict)
+    _numbers: dict[Scalar, int] = field(default_factory=dict)
 
     def of(self, attributes: Mapping[str, frozenset[Scalar]]) -> tuple[frozenset[int] | None, ...]:
         """The values of a device by name, None for one that it lacks."""
-        return tuple(self._numbered(name, attributes.get(name)) for name in self.names)
+        return tuple(self._numbered(attributes.get(name)) for name in self.names)
 
-    def _numbered(self, name: str, values: frozenset[Scalar] | None) -> frozenset[int] | None:
+    def _numbered(self, values: frozenset[Scalar] | None) -> frozenset[int] | None:
         if values is None:
             return None
         numbers = self._numbers
-        return frozenset(numbers.setdefault((name, value), len(numbers)) for value in sorted(values, key=repr))
+        return frozenset(numbers.setdefault(value, len(numbers)) for value in sorted(values, key=repr))
 
 
 def claim_key(eligibility: Eligibility, claim: Claim) -> Hashable:
@@ -36,7 +39,7 @@ def claim_key(eligibility: Eligibility, claim: Claim) -> Hashable:
 
     Claims with equal keys can be exchanged in any answer: request by request their alternatives get the same answers
     for every device (`Eligibility.request_key`), ask for as many and have the same rank, and constraints of the same
-    kind over the same attributes cover the same of them. Names do not matter, but for whether there is a choice at all,
+    kind compare the same attributes of the same of them. Names do not matter, but for whether there is a choice at all,
     which upstream counts as a step. Defects are not in the key: their messages are each claim's own.
     """
 
@@ -47,7 +50,9 @@ def claim_key(eligibility: Eligibility, claim: Claim) -> Hashable:
     if not claim.constraints:
         return requests
     names = [one.name for one in claim.alternatives()]
-    covered = [(each.kind, each.attribute, tuple(map(each.covers, names))) for each in claim.constraints]
+    covered = [
+        (each.kind, tuple([each.covers(name) and each.compared(name) for name in names])) for each in claim.constraints
+    ]
     return requests, tuple(covered)
 
 

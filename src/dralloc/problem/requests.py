@@ -74,16 +74,32 @@ class ConstraintKind(Enum):
 class Constraint:
     """A constraint over the devices of one claim.
 
-    ``requests`` names the requests and subrequests that it covers; empty covers all.
+    Parameters
+    ----------
+    requests
+        The names of the requests and subrequests that it covers; empty covers all.
+    derived
+        By request or subrequest, the attribute that is compared for it in place of ``attribute``: one that it derives
+        itself (KEP-6080).
     """
 
     kind: ConstraintKind
     attribute: str
     requests: frozenset[str] = frozenset()
+    derived: tuple[tuple[RequestName, str], ...] = ()
 
     def covers(self, name: RequestName) -> bool:
         """Whether devices for that request (or subrequest) are subject to the constraint (KEP-4816)."""
         return not self.requests or name.request in self.requests or str(name) in self.requests
+
+    def compared(self, name: RequestName) -> str:
+        """The name of the attribute that counts on devices for that request (or subrequest)."""
+        return dict(self.derived).get(name, self.attribute) if self.derived else self.attribute
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of all attributes that count."""
+        return tuple(dict.fromkeys((self.attribute, *(attribute for _, attribute in self.derived))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from dralloc.redact.identifiers import Identifiers
 from dralloc.redact.leaks import Leaks
 from dralloc.redact.names import Names, NamesFound
 from dralloc.redact.occurrences import Occurrences
-from kubecel import CelCompileError, compile_selector
+from kubecel import CelCompileError, compile_derivation
 
 __all__ = ["Redaction", "plan_redaction"]
 
@@ -138,6 +138,6 @@ class Redaction:
 def _attributes_read(expression: str) -> frozenset[str]:
     """Names without domain of the attributes that an expression reads, as far as it tells."""
     try:
-        return frozenset(name for _, name in compile_selector(expression).reads.attributes)
+        return frozenset(name for _, name in compile_derivation(expression).reads.attributes)
     except CelCompileError:
         return frozenset()

@@ -113,7 +113,7 @@ class PartitionCatalog:
         """Whether the device has the attributes that constraints compare."""
         constraints = self.demands[demand].claims[self.singles[demand].claim].constraints
         known = self.problem.devices[device].attributes
-        return all(one.attribute in known for one in constraints if one.covers(alternative.name))
+        return all(one.compared(alternative.name) in known for one in constraints if one.covers(alternative.name))
 
     def _refuse_sharing(self, index: int, *, shared: bool) -> None:
         device = self.problem.devices[index]

@@ -94,7 +94,7 @@ class _PublishedNodes:
         every = (
             constraint for demand in problem.demands for claim in demand.claims for constraint in claim.constraints
         )
-        self.compared = tuple(sorted({constraint.attribute for constraint in every}))
+        self.compared = tuple(sorted({name for constraint in every for name in constraint.attributes}))
         self.pools: dict[PoolID, list[int]] = defaultdict(list)
         for number, slice_ in enumerate(slices):
             self.pools[slice_.pool_id].append(number)
@@ -156,19 +156,24 @@ class _PublishedNodes:
         )
 
     def _column(self, slice_: ResourceSlice, recurrence: Recurrence) -> Hashable:
-        driver, devices, key_of = slice_.spec.driver, slice_.spec.devices, self.table.device_keys.of
+        driver, devices = slice_.spec.driver, slice_.spec.devices
         published = self.features.DeviceTaints and not self.table.taint_rules.rules
         return (
             tuple(
                 [
-                    key_of(driver, device, device.taints if published else self._taints(slice_, device))
+                    self.table.key_of(driver, device, device.taints if published else self._taints(slice_, device))
                     for device in devices
                 ]
             ),
             tuple([id(device.consumes_counters) for device in devices]),
             tuple([device.binds_to_node for device in devices]),
             tuple(
-                recurrence.of(compared_values(device, driver, self.compared, self.features))
+                recurrence.of(
+                    {
+                        **compared_values(device, driver, self.compared, self.features),
+                        **self.table.derived.of(driver, device),
+                    }
+                )
                 for device in (devices if self.compared else ())
             ),
         )

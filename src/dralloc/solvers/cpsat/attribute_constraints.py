@@ -18,6 +18,9 @@ __all__ = ["distinct_attributes", "equal_attributes"]
 _Value = Scalar | int
 """A value of an attribute, or the device that stands for what cannot be compared."""
 
+_Carried = tuple[Serving, Take, frozenset[Scalar]]
+"""A device that may serve a request, with the values that count there."""
+
 
 def equal_attributes(model: Model, servings: Sequence[Serving]) -> None:
     """``matchAttribute``: one value that every covered device of the claim carries.
@@ -25,34 +28,28 @@ def equal_attributes(model: Model, servings: Sequence[Serving]) -> None:
     A device without comparable value can only be alone.
     """
     for constraint, covered in _constraints(model, servings, ConstraintKind.MATCH):
-        carried = {take.device: _values(model, take, constraint.attribute) for each in covered for take in each.takes}
-        if frozenset.intersection(*carried.values()):
+        carried = [(each, take, _values(model, constraint, each, take)) for each in covered for take in each.takes]
+        if frozenset.intersection(*(values for _, _, values in carried)):
             continue
-        distinct = dict.fromkeys(value for device, values in carried.items() for value in _ordered(device, values))
+        distinct = dict.fromkeys(value for _, take, values in carried for value in _ordered(take.device, values))
         chosen = {value: model.cp.new_bool_var(f"match {constraint.attribute} {value}") for value in distinct}
         model.cp.add_at_most_one(chosen.values())
         lonely = []
-        for serving in covered:
-            for take in serving.takes:
-                values = carried[take.device]
-                literals: list[cp_model.LiteralT] = [chosen[value] for value in _ordered(take.device, values)]
-                model.cp.add_bool_or([*literals, ~take.literal])
-                lonely += [] if values else [take.literal]
+        for _, take, values in carried:
+            literals: list[cp_model.LiteralT] = [chosen[value] for value in _ordered(take.device, values)]
+            model.cp.add_bool_or([*literals, ~take.literal])
+            lonely += [] if values else [take.literal]
         add_at_most_one(model.cp, lonely)
-        _tighten(model, covered, carried, chosen)
+        _tighten(model, carried, chosen)
 
 
-def _tighten(
-    model: Model, covered: Sequence[Serving], carried: dict[int, frozenset[Scalar]], chosen: dict[_Value, Literal]
-) -> None:
+def _tighten(model: Model, carried: Sequence[_Carried], chosen: dict[_Value, Literal]) -> None:
     """A request for one device takes at most one of those with a value: a clique says so better than implications."""
     cliques: dict[tuple[int, _Value], list[cp_model.LiteralT]] = defaultdict(list)
-    for serving in covered:
-        if serving.choice.count == 1:
-            for take in serving.takes:
-                values = _ordered(take.device, carried[take.device])
-                if len(values) == 1:
-                    cliques[serving.choice.request, values[0]].append(take.literal)
+    for serving, take, found in carried:
+        values = _ordered(take.device, found)
+        if serving.choice.count == 1 and len(values) == 1:
+            cliques[serving.choice.request, values[0]].append(take.literal)
     for (_, value), literals in cliques.items():
         if len(literals) > 1:
             model.cp.add_at_most_one([*literals, ~chosen[value]])
@@ -64,7 +61,7 @@ def distinct_attributes(model: Model, servings: Sequence[Serving]) -> None:
         carriers: dict[Scalar | None, list[Literal]] = defaultdict(list)
         for serving in covered:
             for take in serving.takes:
-                for value in _values(model, take, constraint.attribute) or [None]:
+                for value in _values(model, constraint, serving, take) or [None]:
                     carriers[value].append(take.literal)
         for _, literals in sorted(carriers.items(), key=lambda item: repr(item[0])):
             add_at_most_one(model.cp, literals)
@@ -81,8 +78,8 @@ def _constraints(
             yield constraint, [each for each in servings if (each.choice.request, each.choice.alternative) in covered]
 
 
-def _values(model: Model, take: Take, attribute: str) -> frozenset[Scalar]:
-    return model.problem.devices[take.device].attributes[attribute]
+def _values(model: Model, constraint: Constraint, serving: Serving, take: Take) -> frozenset[Scalar]:
+    return model.problem.devices[take.device].attributes[constraint.compared(serving.choice.spec.name)]
 
 
 def _ordered(device: int, values: frozenset[Scalar]) -> list[_Value]:

@@ -177,7 +177,7 @@ class _Surveyor:
         return found if fewest <= MAX_RESULTS else None
 
     def _choice(self, claim: Claim, spec: Alternative, node: int, place: tuple[int, int, int]) -> ServingChoice | None:
-        attributes = [constraint.attribute for constraint in claim.constraints if constraint.covers(spec.name)]
+        attributes = [one.compared(spec.name) for one in claim.constraints if one.covers(spec.name)]
         if spec.count is None:
             return self._every(spec, node, place, attributes)
         found = []

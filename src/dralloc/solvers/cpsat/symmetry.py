@@ -33,9 +33,9 @@ def equal_demands(
 def _key(problem: Problem, demand: int, sites: tuple[CandidateSite, ...]) -> Hashable:
     claims = problem.demands[demand].claims
     constraints = tuple(
-        (claim, constraint.kind, constraint.attribute, request, alternative)
+        (claim, number, constraint.kind, constraint.compared(spec.name), request, alternative)
         for claim, view in enumerate(claims)
-        for constraint in view.constraints
+        for number, constraint in enumerate(view.constraints)
         for request, each in enumerate(view.requests)
         for alternative, spec in enumerate(each.alternatives)
         if constraint.covers(spec.name)

@@ -6,14 +6,14 @@ here fails in every order, and leaving it out of the search cannot change which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from dralloc.problem import ConstraintKind, Problem, Scalar
+from dralloc.problem import Constraint, ConstraintKind, Problem, Scalar
 from dralloc.problem.ledger import Ledger
 from dralloc.solvers.first_fit.constraints import ConstraintState
 from dralloc.solvers.first_fit.counter_bounds import counters_suffice
 from dralloc.solvers.first_fit.matching import can_serve
-from dralloc.solvers.first_fit.residual_requests import Residual, multiplicities
+from dralloc.solvers.first_fit.residual_requests import Residual, ResidualRequest, multiplicities
 
 __all__ = ["infeasible"]
 
@@ -53,39 +53,39 @@ def _can_hold(problem: Problem, residual: Residual, shares: dict[int, int], stat
     covered = [request for request in residual if request.covered_by(state.constraint)]
     if state.taken + sum(request.need for request in covered) < 2:
         return True
-    attribute = state.constraint.attribute
-    values = {
-        device: problem.devices[device].attributes.get(attribute, frozenset())
-        for request in covered
-        for device in request.offers
-    }
+    values = [_values(problem, state.constraint, request) for request in covered]
     if state.constraint.kind is ConstraintKind.DISTINCT:
         return _are_enough_values(covered, values)
     if not covered:
         return True
-    scarcest = min(covered, key=lambda request: len(request.offers))
+    scarcest = min(values, key=len)
     common = state.common
     if common is None:
-        common = frozenset[Scalar]().union(*(values[device] for device in scarcest.offers))
+        common = frozenset[Scalar]().union(*scarcest.values()) - {_NO_VALUE}
     return any(_can_share(value, covered, values, shares) for value in common)
 
 
-def _are_enough_values(residual: Residual, values: dict[int, frozenset[Scalar]]) -> bool:
+def _values(problem: Problem, constraint: Constraint, request: ResidualRequest) -> dict[int, frozenset[Scalar]]:
+    """By device on offer to a request, the values that count there, whichever alternative serves it."""
+    names = {constraint.compared(alternative.name) for alternative in request.alternatives}
+    known = ((device, problem.devices[device].attributes) for device in request.offers)
+    return {device: frozenset().union(*(of.get(name) or (_NO_VALUE,) for name in names)) for device, of in known}
+
+
+def _are_enough_values(residual: Residual, values: Sequence[dict[int, frozenset[Scalar]]]) -> bool:
     """`distinctAttribute`: each device brings a value that no other has."""
-    offers = [
-        list({value for device in request.offers for value in values[device] or (_NO_VALUE,)}) for request in residual
-    ]
+    offers = [list(frozenset[Scalar]().union(*each.values())) for each in values]
     return can_serve([request.need for request in residual], offers, {})
 
 
 def _can_share(
     value: Scalar,
     residual: Residual,
-    values: dict[int, frozenset[Scalar]],
+    values: Sequence[dict[int, frozenset[Scalar]]],
     shares: dict[int, int],
 ) -> bool:
     """`matchAttribute`: the devices that have this value are enough."""
-    offers = [[device for device in request.offers if value in values[device]] for request in residual]
+    offers = [[device for device, own in each.items() if value in own] for each in values]
     if any(len(offer) < request.need for offer, request in zip(offers, residual, strict=True)):
         return False
     together = [(request.need, offer) for offer, request in zip(offers, residual, strict=True) if not request.admin]

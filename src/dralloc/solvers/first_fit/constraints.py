@@ -100,7 +100,7 @@ class ClaimConstraints:
         for constraint, propagator in self._propagators:
             if not constraint.covers(name):
                 continue
-            values = device.attributes.get(constraint.attribute)
+            values = device.attributes.get(constraint.compared(name))
             if values is None or not propagator.add(values):
                 for earlier in added:
                     earlier.remove()

@@ -135,7 +135,7 @@ class PrunedSearch(DepthFirstSearch):
         for index, devices in self._all.items():
             for device in devices:
                 found.setdefault(device, []).append((index, self._problem.eligibility.charge(index, device)))
-        names = [constraint.attribute for claim in self._claims for constraint in claim.constraints]
+        names = [name for claim in self._claims for constraint in claim.constraints for name in constraint.attributes]
         return {device: (tuple(charges), *self._traits(device, names)) for device, charges in found.items()}
 
     def _traits(self, number: int, attributes: Sequence[str]) -> Iterator[Hashable]:

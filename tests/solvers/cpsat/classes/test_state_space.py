@@ -155,7 +155,7 @@ def test_constraints_compare_values(kind: ConstraintKind, pair: list[tuple[int, 
     """Two devices on NUMA node 0 and one on NUMA node 1; those of one value are equal, so 0 and 1 are one group."""
     numa: Values = (("numa", (frozenset({0}), frozenset({0}), frozenset({1}))),)
     three = space(unit(device(), device(), device()), values=numa)
-    constrained = TWO._replace(rules=(AttributeRule(kind, "numa", (0,)),))
+    constrained = TWO._replace(rules=(AttributeRule(kind, ((0, "numa"),)),))
     groups = [group.members for group in three.layouts[0].groups]
     found = [
         sorted(groups[use.group] for use in transition.device_uses)

@@ -206,8 +206,8 @@ class BinClassifier:
 
     def _values(self, devices: Sequence[int]) -> Iterator[tuple[str, tuple[frozenset[int] | None, ...]]]:
         """The constrained attributes of devices in canonical order, with values numbered as they appear."""
+        numbers: dict[Hashable, int] = {}
         for name, types in self.compared.items():
-            numbers: dict[Hashable, int] = {}
             found: list[frozenset[int] | None] = []
             for device in devices:
                 if types.isdisjoint(self.summaries[self.usable.profile_of[device]].types):
@@ -215,7 +215,7 @@ class BinClassifier:
                     continue
                 values = sorted(self.problem.devices[device].attributes[name], key=repr)
                 found.append(frozenset(numbers.setdefault(value, len(numbers)) for value in values))
-            if numbers or any(each is not None for each in found):
+            if any(each is not None for each in found):
                 yield name, tuple(found)
 
     def _order(self, bin_: Bin, views: Sequence[int]) -> list[int]:
@@ -272,5 +272,6 @@ def _compared(demand_classes: DemandClasses) -> dict[str, frozenset[int]]:
     found: dict[str, set[int]] = defaultdict(set)
     for requirement in demand_classes.requirements:
         for rule in requirement.rules:
-            found[rule.attribute].update(requirement.item_groups[position].type for position in rule.item_groups)
+            for position, attribute in rule.attributes:
+                found[attribute].add(requirement.item_groups[position].type)
     return {name: frozenset(types) for name, types in sorted(found.items())}

@@ -13,7 +13,7 @@ choice, bin by bin, of demands that fit together there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses, Requirem
 from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
 from dralloc.solvers.cpsat.classes.usable import UsableDevices
 
-__all__ = ["Bin", "Bins", "common_attribute", "find_bins"]
+__all__ = ["Bin", "Bins", "common_attributes", "find_bins"]
 
 
 class Bin(NamedTuple):
@@ -94,32 +94,30 @@ def _join(
             allowed = demand_classes.node_sets[requirement.nodes]
             if (allowed is None or node in allowed) and all(group.type in by_type for group in requirement.item_groups):
                 asked = frozenset(group.type for group in requirement.item_groups)
-                attribute = common_attribute(requirement)
-                if (asked, attribute) not in done:
-                    done.add((asked, attribute))
-                    candidates = (device for type_ in sorted(asked) for device in by_type[type_])
-                    _unite(problem, candidates, attribute, sets)
+                common = common_attributes(requirement)
+                if (asked, common) not in done:
+                    done.add((asked, common))
+                    if common:
+                        for members in _by_value(problem, by_type, common):
+                            sets.unite_all(members)
+                    else:
+                        sets.unite_all(device for type_ in sorted(asked) for device in by_type[type_])
 
 
-def common_attribute(requirement: Requirement) -> str | None:
-    """An attribute of which all devices of the requirement must have a common value."""
+def common_attributes(requirement: Requirement) -> frozenset[tuple[int, str]]:
+    """By type, the attributes of which all devices of the requirement must have a common value; empty for none."""
     for rule in requirement.rules:
-        if rule.kind is ConstraintKind.MATCH and len(rule.item_groups) == len(requirement.item_groups):
-            return rule.attribute
-    return None
+        if rule.kind is ConstraintKind.MATCH and len(rule.attributes) == len(requirement.item_groups):
+            return frozenset((requirement.item_groups[position].type, name) for position, name in rule.attributes)
+    return frozenset()
 
 
-def _unite(problem: Problem, candidates: Iterable[int], attribute: str | None, sets: DisjointSets) -> None:
-    if attribute is None:
-        sets.unite_all(candidates)
-        return
-    for members in _by_value(problem, candidates, attribute):
-        sets.unite_all(members)
-
-
-def _by_value(problem: Problem, candidates: Iterable[int], attribute: str) -> Iterator[list[int]]:
+def _by_value(
+    problem: Problem, by_type: Mapping[int, Sequence[int]], common: Iterable[tuple[int, str]]
+) -> Iterator[list[int]]:
     values: dict[object, list[int]] = defaultdict(list)
-    for device in candidates:
-        for value in problem.devices[device].attributes[attribute]:
-            values[value].append(device)
+    for type_, attribute in sorted(common):
+        for device in by_type[type_]:
+            for value in problem.devices[device].attributes[attribute]:
+                values[value].append(device)
     return iter(values.values())

@@ -58,11 +58,13 @@ class ItemGroup(NamedTuple):
 
 
 class AttributeRule(NamedTuple):
-    """A constraint that at least two devices meet under, with the item groups (by position) that it covers."""
+    """A constraint that at least two devices meet under.
+
+    ``attributes``: by item group (its position) that it covers, the attribute that it compares.
+    """
 
     kind: ConstraintKind
-    attribute: str
-    item_groups: tuple[int, ...]
+    attributes: tuple[tuple[int, str], ...]
 
 
 class Requirement(NamedTuple):
@@ -253,13 +255,14 @@ class _DemandClassifier:
         self, demand: Demand, requests: Sequence[tuple[int, Request]], chosen: Sequence[Alternative]
     ) -> int:
         item_groups: list[ItemGroup] = []
-        covered: dict[tuple[int, int], list[int]] = {}
+        covered: dict[tuple[int, int], list[tuple[int, str]]] = {}
         for position, ((number, _), spec) in enumerate(zip(requests, chosen, strict=True)):
             attributes = set()
             for rule, constraint in enumerate(demand.claims[number].constraints):
                 if constraint.covers(spec.name):
-                    attributes.add(constraint.attribute)
-                    covered.setdefault((number, rule), []).append(position)
+                    attribute = constraint.compared(spec.name)
+                    attributes.add(attribute)
+                    covered.setdefault((number, rule), []).append((position, attribute))
             item_groups.append(ItemGroup(number, self._type(spec, frozenset(attributes)), spec.count or 0))
         rules = tuple(self._rules(demand, covered, item_groups))
         requirement = Requirement(tuple(item_groups), rules, self._nodes(demand))
@@ -270,12 +273,11 @@ class _DemandClassifier:
 
     @staticmethod
     def _rules(
-        demand: Demand, covered: dict[tuple[int, int], list[int]], item_groups: Sequence[ItemGroup]
+        demand: Demand, covered: dict[tuple[int, int], list[tuple[int, str]]], item_groups: Sequence[ItemGroup]
     ) -> Iterator[AttributeRule]:
-        for (number, rule), positions in covered.items():
-            if sum(item_groups[position].number for position in positions) > 1:
-                constraint = demand.claims[number].constraints[rule]
-                yield AttributeRule(constraint.kind, constraint.attribute, tuple(positions))
+        for (number, rule), attributes in covered.items():
+            if sum(item_groups[position].number for position, _ in attributes) > 1:
+                yield AttributeRule(demand.claims[number].constraints[rule].kind, tuple(attributes))
 
     def _type(self, spec: Alternative, attributes: frozenset[str]) -> int:
         key = self._request_class(spec), attributes

@@ -265,9 +265,9 @@ class _TransitionSearch:
             for item_group in requirement.item_groups
         ]
         self.rules = [
-            (rule.kind, space.attributes.index(rule.attribute), frozenset(rule.item_groups))
+            (rule.kind, {group: space.attributes.index(name) for group, name in rule.attributes})
             for rule in requirement.rules
-            if rule.attribute in space.attributes
+            if all(name in space.attributes for _, name in rule.attributes)
         ]
 
     def run(self, state: State) -> Iterator[tuple[State, tuple[DeviceUse, ...]]]:
@@ -316,14 +316,14 @@ class _TransitionSearch:
     def _agrees(self, item_group: int, group: _EqualDevices, device_uses: Sequence[DeviceUse]) -> bool:
         """Whether the constraints allow one more device."""
         layouts = self.space.layouts
-        for kind, attribute, item_groups in self.rules:
-            if item_group not in item_groups:
+        for kind, attributes in self.rules:
+            if item_group not in attributes:
                 continue
-            mine = group.values[attribute]
+            mine = group.values[attributes[item_group]]
             others = [
-                layouts[use.unit].groups[use.group].values[attribute]
+                layouts[use.unit].groups[use.group].values[attributes[use.item_group]]
                 for use in device_uses
-                if use.item_group in item_groups
+                if use.item_group in attributes
             ]
             values = [each if each is not None else frozenset[int]() for each in (mine, *others)]
             if kind is ConstraintKind.MATCH:

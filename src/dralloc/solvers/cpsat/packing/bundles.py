@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from dralloc.solvers.cpsat.classes.bin_keys import BinClass
-from dralloc.solvers.cpsat.classes.bins import common_attribute
+from dralloc.solvers.cpsat.classes.bins import common_attributes
 from dralloc.solvers.cpsat.classes.demand_classes import AttributeRule, ItemGroup, Requirement
 from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
 from dralloc.solvers.cpsat.classes.usable import Profile
@@ -37,7 +37,7 @@ class Bundles:
         """The bundles of a requirement: the places of their item groups, and their number."""
         by_claim: dict[int, dict[int, None]] = defaultdict(dict)
         for rule in requirement.rules:
-            for place in rule.item_groups:
+            for place, _ in rule.attributes:
                 by_claim[requirement.item_groups[place].claim][place] = None
         return [(tuple(sorted(places)), self._number(requirement, sorted(places))) for places in by_claim.values()]
 
@@ -46,9 +46,9 @@ class Bundles:
         bundle = Requirement(
             tuple(requirement.item_groups[place]._replace(claim=0) for place in places),
             tuple(
-                AttributeRule(rule.kind, rule.attribute, tuple(new[place] for place in rule.item_groups))
+                AttributeRule(rule.kind, tuple((new[place], name) for place, name in rule.attributes))
                 for rule in requirement.rules
-                if new.keys() >= set(rule.item_groups)
+                if new.keys() >= {place for place, _ in rule.attributes}
             ),
             0,
         )
@@ -72,14 +72,16 @@ class Bundles:
 def _candidates(bundle: Requirement, bin_class: BinClass, profiles: Sequence[Profile]) -> Iterator[list[int]]:
     """Parts of the bin from which the bundle could take devices together."""
     types = {group.type for group in bundle.item_groups}
-    attribute = common_attribute(bundle)
-    values = next((values for name, values in bin_class.values if name == attribute), None)
+    common, values = common_attributes(bundle), dict(bin_class.values)
     by_value: dict[object, list[int]] = defaultdict(list)
     position = 0
     for part, view in enumerate(bin_class.units):
         for device in view.devices:
-            if not types.isdisjoint(type_ for type_, _ in profiles[device.profile]):
-                for value in (values[position] or ()) if values is not None else (None,):
+            own = types.intersection(type_ for type_, _ in profiles[device.profile])
+            if own and not common:
+                by_value[None].append(part)
+            for name in {name for type_, name in common if type_ in own and name in values}:
+                for value in values[name][position] or ():
                     by_value[value].append(part)
             position += 1
     yield from by_value.values()
