@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 import dralloc
 from dralloc.cluster import Cluster
-from wire import Json, claim, cluster, device, device_class, first_available, node, request, resource_slice, sub
+from wire import Json, claim, cluster, device, device_class, first_available, node, pod, request, resource_slice, sub
 
 GPU, NIC = "gpu.example.com", "nic.example.com"
 NUMA = "example.com/numa"
 GPU_NUMA = f"device.attributes['{GPU}'].numa"
 NIC_NUMA = f"int(device.attributes['{NIC}'].place.split('-')[0].replace('numa', ''))"
-MODES = ("first-fit", "optimal")
+MODES: tuple[Literal["first-fit", "optimal"], ...] = ("first-fit", "optimal")
 
 
 def machine(*claims: Json, nics: tuple[str, ...] = ("numa7-slot0", "numa1-slot4")) -> Cluster:
@@ -44,18 +44,22 @@ def pair(kind: str = "matchAttribute", gpu: Json | None = None, nic: Json | None
     return claim("pair", *requests, constraints=[{kind: NUMA}])
 
 
-def granted(given: Cluster, mode: str, **words: Any) -> list[str]:
+def granted(given: Cluster, mode: Literal["first-fit", "scheduler", "optimal"], **words: Any) -> list[str]:
     plan = dralloc.allocate(given, mode=mode, **words)
     return [result.device for allocation in plan.allocations.values() for result in allocation.devices.results]
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_constraints_compare_what_requests_derive(mode: str) -> None:
+def test_constraints_compare_what_requests_derive(mode: Literal["first-fit", "optimal"]) -> None:
     assert granted(machine(pair()), mode) == ["gpu-1", "nic-numa1-slot4"]
 
 
+def test_the_scheduler_compares_it_too() -> None:
+    assert granted(machine(pair(), pod("user", "pair")), "scheduler") == ["gpu-1", "nic-numa1-slot4"]
+
+
 @pytest.mark.parametrize("mode", MODES)
-def test_distinct_attributes_are_derived_too(mode: str) -> None:
+def test_distinct_attributes_are_derived_too(mode: Literal["first-fit", "optimal"]) -> None:
     given = machine(pair("distinctAttribute"), nics=("numa0-slot0",))
     assert granted(given, mode) == ["gpu-1", "nic-numa0-slot0"]
 
