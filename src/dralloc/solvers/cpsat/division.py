@@ -88,7 +88,7 @@ def divide(
     if not demand_classes.classes:
         return Division((), (), tuple(demand_classes.unclassified), ())
     usable = usable_devices(problem, demand_classes, stop, strict_cel=options.strict_cel)
-    bins = find_bins(problem, demand_classes, usable)
+    bins = find_bins(problem, demand_classes, usable, stop)
     classifier = BinClassifier(problem, demand_classes, usable)
     class_of = [classifier.enter(bin_) for bin_ in stop.each(bins.bins)]
     spaces = {

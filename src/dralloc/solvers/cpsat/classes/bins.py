@@ -21,6 +21,7 @@ from dralloc.problem import ConstraintKind, Problem
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses, Requirement
 from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
 from dralloc.solvers.cpsat.classes.usable import UsableDevices
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["Bin", "Bins", "common_attributes", "find_bins"]
 
@@ -40,7 +41,7 @@ class Bins:
     bin_of: list[int]
 
 
-def find_bins(problem: Problem, demand_classes: DemandClasses, usable: UsableDevices) -> Bins:
+def find_bins(problem: Problem, demand_classes: DemandClasses, usable: UsableDevices, stop: Stop) -> Bins:
     """Divide the usable devices into bins."""
     units = _units(problem, usable)
     whole = units.copy()
@@ -48,7 +49,7 @@ def find_bins(problem: Problem, demand_classes: DemandClasses, usable: UsableDev
     if joint:
         _join(problem, demand_classes, usable, joint, whole)
     grouped: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for device in usable.order:
+    for device in stop.each(usable.order):
         grouped[whole.find(device)][units.find(device)].append(device)
     bins: list[Bin] = []
     bin_of = [-1] * len(problem.devices)
