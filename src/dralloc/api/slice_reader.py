@@ -103,12 +103,10 @@ class SliceReader:
             if type(wire) is not dict or len(wire) != 1:
                 raise _UnusualError
             [(kind, value)] = wire.items()
-            values[name] = self._value(kind, value)
+            values[name] = self._text(value) if kind == "string" else self._value(kind, value)
         return values
 
     def _value(self, kind: str, value: Any) -> AttributeValue:
-        if kind == "string":
-            return self._text(value)
         if (kind == "int" and type(value) is int and value in INT64) or (kind == "bool" and type(value) is bool):
             return value
         identity = (kind, orjson.dumps(value))

@@ -33,24 +33,19 @@ class DevicePlugins:
 
     def missing(self, pod: Pod) -> list[str]:
         """Those that neither a class nor a node has, by name. A node that says nothing may have everything."""
-        return sorted(name for name in self.asked(pod) - self.backed if name not in self._on_nodes)
+        return [] if self._on_nodes is None else sorted(self.asked(pod) - self.backed - self._on_nodes)
 
     def beside_devices(self, pod: Pod) -> frozenset[str]:
         """Everything that a pod asks its node for and that is no device: CPU, memory, what device plugins have."""
         return pod.requested - self.backed
 
     @cached_property
-    def _on_nodes(self) -> _Offered:
-        return _Offered(self._nodes)
-
-
-class _Offered:
-    def __init__(self, nodes: Sequence[Node]) -> None:
-        self._everything = any(not node.status.allocatable for node in nodes)
-        self._names = {name for node in nodes for name, amount in node.status.allocatable.items() if amount.nanos}
-
-    def __contains__(self, name: str) -> bool:
-        return self._everything or name in self._names
+    def _on_nodes(self) -> frozenset[str] | None:
+        """The resources that some node has; None if they may be any."""
+        if not all(node.status.allocatable for node in self._nodes):
+            return None
+        stocks = (node.status.allocatable.items() for node in self._nodes)
+        return frozenset(name for stock in stocks for name, amount in stock if amount.nanos)
 
 
 def is_extended(name: str) -> bool:

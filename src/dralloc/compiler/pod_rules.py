@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
 
-from dralloc.api import Node
+from dralloc.api import Node, Pod
 from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.api.node_names import HOSTNAME_LABEL
 from dralloc.choices import Ignored
@@ -79,6 +79,8 @@ class PodRules:
 
     def applied(self, problem: Problem) -> Problem:
         """A problem of devices with all that binds its pods to nodes and to each other."""
+        if not any(node.status.allocatable for node in self._nodes) and not any(map(_has_rules, self._cluster.pods)):
+            return problem
         wanting = dict(self._wanting(problem.demands))
         kinds = Counter(info.kind for info in wanting.values())
         running = [(node, pod.kind) for node, pods in self.running.items() for pod in pods]
@@ -133,6 +135,17 @@ class PodRules:
         claims = (self._cluster.claim(key) for key in self._cluster.claims_of_pods[pod.key])
         claimed = any(one and one.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) == "true" for one in claims)
         return {name: amount for name, amount in asked.items() if not (claimed and resource_of(name) in self._backed)}
+
+
+def _has_rules(pod: Pod) -> bool:
+    """Whether anything in a pod may bind it, or others, to nodes even if these list no resources."""
+    spec = pod.spec
+    return bool(
+        spec.affinity
+        or spec.topology_spread_constraints
+        or any(one.ports for one in spec.containers)
+        or any(one.ports for one in spec.init_containers)
+    )
 
 
 def _of_all(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:

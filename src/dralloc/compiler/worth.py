@@ -65,7 +65,10 @@ class Worth:
     def applied(self, problem: Problem) -> Problem:
         """The problem with these weights."""
         pairs = zip(problem.demands, self.weights, strict=True)
-        return replace(problem, demands=tuple(replace(demand, weight=weight) for demand, weight in pairs))
+        return replace(
+            problem,
+            demands=tuple(one if one.weight == weight else replace(one, weight=weight) for one, weight in pairs),
+        )
 
     def keeping(self, demands: frozenset[int]) -> Worth:
         """Some demands, by index, are worth more than all others together."""
@@ -146,6 +149,8 @@ def annotated_values(cluster: Cluster, demands: Sequence[Demand]) -> dict[int, i
     DrallocError
         A value is no integer from 0.
     """
+    if not any(VALUE in one.metadata.annotations for one in (*cluster.pods, *cluster.claims)):
+        return {}
     pods = {pod.key: pod for pod in cluster.pods}
     found = {}
     for number, demand in enumerate(demands):
