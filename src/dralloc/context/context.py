@@ -72,7 +72,8 @@ class Context:
         for alternative in alternatives_in(demands):
             for device in devices:
                 charge = self.offers.charge(alternative, device)
-                drawn.update(dict.fromkeys(counter for counter, _ in charge.counters) if charge is not None else {})
+                if charge is not None and charge.counters:
+                    drawn.update(dict.fromkeys(counter for counter, _ in charge.counters))
         # Overdrawn counters matter to everything in their group, even if nobody here draws on them.
         for group in dict.fromkeys(view.group for view in views if view.consumes):
             drawn.update(dict.fromkeys(ledger.overdrawn(group)))

@@ -164,7 +164,7 @@ class TableOffers(Offers):
         """As in `Eligibility`; of what is not asked, as little as the device's policy allows."""
         names = self._unasked.get(alternative)
         if not names or not self.table.features.ConsumableCapacity:
-            return super().charge(alternative, device)
+            return self.table.charge(alternative, device)
         key = alternative, device
         if key not in self._least:
             self._least[key] = self._least_charge(alternative, device, names)

@@ -56,9 +56,12 @@ class Screening:
         if not self._context.problem.on_node(number, node):
             return False
         device, ledger = self._context.problem.devices[number], self._context.ledger
+        if not (alternative.admin or ledger.is_free(device)):
+            return False
         charge = self._context.offers.charge(alternative.index, number) or Charge()
-        if not self._lift.limits:
-            return ledger.fits(device, charge, admin=alternative.admin)
+        fits = ledger.fits(device, charge, admin=alternative.admin)
+        if fits or not self._lift.limits:
+            return fits
         short = ledger.shortages(device, charge, admin=alternative.admin)
         return all(self._is_lifted(device, one) for one in short)
 
