@@ -77,7 +77,7 @@ class Cluster(Answer):
     abandoned
         Claims that were made for pods which have ended or are being deleted: nobody waits for them.
     group_claims
-        The PodGroup for which a claim is reserved as a whole, by claim (KEP-5729).
+        The PodGroup whose claim a pod uses, by pod and claim: it is reserved for the group as a whole (KEP-5729).
     suspended
         Pods that suspended owners would make; no claims are made for them.
     gone
@@ -109,7 +109,7 @@ class Cluster(Answer):
     workloads: Mapping[ClaimKey, Workload] = field(default_factory=dict)
     made: frozenset[ClaimKey] = frozenset()
     abandoned: frozenset[ClaimKey] = frozenset()
-    group_claims: Mapping[ClaimKey, PodGroup] = field(default_factory=dict)
+    group_claims: Mapping[tuple[ClaimKey, ClaimKey], PodGroup] = field(default_factory=dict)
     suspended: tuple[Pod, ...] = ()
     gone: Mapping[ClaimKey, Unasked] = field(default_factory=dict)
 
@@ -226,6 +226,11 @@ class Cluster(Answer):
     def pod_claims(self, pod: Pod) -> tuple[ClaimKey, ...]:
         """The keys of the claims that a pod uses, in the order of its specification; missing claims are named too."""
         return self.claims_of_pods[pod.key]
+
+    def consumer(self, pod: ClaimKey, claim: ClaimKey) -> tuple[str, str]:
+        """What a claim is reserved for when a pod uses it, as resource and name: the pod, or its group (KEP-5729)."""
+        group = self.group_claims.get((pod, claim))
+        return ("pods", pod.name) if group is None else ("podgroups", group.name)
 
     def claim(self, key: ClaimKey) -> ResourceClaim | None:
         """The claim with this key, if there is one."""

@@ -67,7 +67,7 @@ def _users(
         demand = compiled.problem.demands[placement.demand]
         pod = pods.get(demand.key)
         for claim in demand.claims if pod is not None else ():
-            user = compiled.cluster.group_claims.get(claim.key, pod)
+            user = compiled.cluster.group_claims.get((demand.key, claim.key), pod)
             known = users.setdefault(claim.key, [])
             if user is not None and user.metadata.uid and _reference(user) not in known:
                 known.append(_reference(user))

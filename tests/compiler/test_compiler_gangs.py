@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+import pytest
+
+from dralloc import Mode, allocate
 from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster, compile_cluster
+from dralloc.compiler.demands import MAX_CONSUMERS
 from dralloc.features import ALL_FEATURES
 from dralloc.solvers.first_fit import first_fit
 from dralloc.write import allocated_claims
@@ -176,3 +181,40 @@ def test_pods_share_the_claim_of_their_group() -> None:
     assert [(one.api_group, one.resource, one.name, one.uid) for one in written.status.reserved_for] == [
         ("scheduling.k8s.io", "podgroups", "group", "uid-group")
     ]
+
+
+def sharing(names: Iterable[str], count: int = 1) -> list[Json]:
+    """A group whose pods use its claim ``shared``, which others can name, too."""
+    entry = {"name": "gpu", "resourceClaimName": "shared"}
+    pods = [{**member(name), "spec": {"schedulingGroup": {"podGroupName": "group"}}} for name in names]
+    for one in pods:
+        one["metadata"]["uid"] = f"uid-{one['metadata']['name']}"
+        one["spec"]["resourceClaims"] = [entry]
+    shared = group(schedulingPolicy={"basic": {}}, resourceClaims=[entry])
+    return [node(), device_class(), resource_slice(gpus(1)), claim("shared", request(count=count)), *pods, shared]
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_claim_is_reserved_for_its_group_and_for_pods_outside_of_it(mode: Mode) -> None:
+    """A pod's entry is the group's only if the pod belongs to it (``resourceclaim.BindTo`` of 1.36)."""
+    outsider = pod("outsider", "shared")
+    outsider["metadata"]["uid"] = "uid-outsider"
+    plan = allocate(cluster(*sharing(["p", "q"]), outsider), mode=mode)
+    (written,) = plan.claims
+    reserved = {(one.resource, one.name) for one in written.status.reserved_for}
+    assert reserved == {("podgroups", "group"), ("pods", "outsider")}
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_group_counts_once_among_the_users_of_a_claim(mode: Mode) -> None:
+    names = [f"p{number}" for number in range(MAX_CONSUMERS + 1)]
+    plan = allocate(cluster(*sharing(names)), mode=mode)
+    assert len(plan.solution.placements) == len(names)
+
+
+def test_outside_of_its_group_a_claim_has_the_usual_limit_of_users() -> None:
+    """The group and all others but one: as many as can use a claim at a time."""
+    others = [pod(f"other-{number}", "shared") for number in range(MAX_CONSUMERS)]
+    compiled = compile_cluster(cluster(*sharing(["p", "q"]), others))
+    assert len(first_fit(compiled.problem).placements) == 2 + MAX_CONSUMERS - 1
+    assert any("only 256 can use it at a time" in rule for rule in rules(compiled))

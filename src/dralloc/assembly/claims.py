@@ -21,7 +21,7 @@ class Claiming:
     unresolved
         For each pod that refers to something missing, what is missing.
     group_claims
-        The PodGroup for which a claim is reserved as a whole, by claim (KEP-5729).
+        The PodGroup whose claim a pod uses, by pod and claim: it is reserved for the group as a whole (KEP-5729).
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Claiming:
     ) -> None:
         self.claims = {claim.key: claim for claim in claims}
         self.unresolved: dict[ClaimKey, tuple[str, ...]] = {}
-        self.group_claims: dict[ClaimKey, PodGroup] = {}
+        self.group_claims: dict[tuple[ClaimKey, ClaimKey], PodGroup] = {}
         self._missing: dict[tuple[str, str], list[tuple[Pod, str]]] = {}
         self._templates = {template.key: template for template in templates}
         self._groups = groups
@@ -55,7 +55,7 @@ class Claiming:
             key = self._claim_of(pod, owner, entry, f"spec.resourceClaims[{number}]")
             if key is not None:
                 if isinstance(owner, PodGroup):
-                    self.group_claims[key] = owner
+                    self.group_claims[pod.key, key] = owner
                 yield key
 
     def remarks(self) -> Iterator[tuple[ApiObject, str, str]]:

@@ -5,7 +5,7 @@ Demands are ordered as the scheduler would take pods: higher priority first, the
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -139,9 +139,8 @@ class Demands:
         """Why a pod cannot use a claim that is allocated already (upstream's scheduler plugin); empty if it can."""
         if claim.metadata.deletion_timestamp is not None:
             return f'resourceclaim "{claim.name}" is being deleted'
-        users = claim.status.reserved_for
-        mine = any(user.name == pod.name and user.resource == "pods" for user in users)
-        if len(users) >= MAX_CONSUMERS and not mine and claim.key not in self.cluster.group_claims:
+        users = {(user.resource, user.name) for user in claim.status.reserved_for}
+        if len(users) >= MAX_CONSUMERS and self.cluster.consumer(pod.key, claim.key) not in users:
             full = f"status.reservedFor has {len(users)} entries of at most {MAX_CONSUMERS}"
             return f'resourceclaim "{claim.name}" is in use: {full}'
         return ""
@@ -163,15 +162,14 @@ class Demands:
 
     def _with_few_consumers(self, demands: Sequence[Demand]) -> tuple[Demand, ...]:
         """The demands, where a claim has more users than it may have only the first ones with nodes to go to."""
-        users: Counter[ClaimKey] = Counter()
+        places: dict[ClaimKey, dict[tuple[str, str], int]] = defaultdict(dict)
         kept: list[Demand] = []
         for demand in demands:
-            keys = {claim.key for claim in demand.claims} - self.cluster.group_claims.keys()
-            users.update(keys)
-            full = any(users[key] > MAX_CONSUMERS for key in keys)
+            own = [(places[claim.key], self.cluster.consumer(demand.key, claim.key)) for claim in demand.claims]
+            full = max([users.setdefault(user, len(users)) for users, user in own], default=0) >= MAX_CONSUMERS
             kept.append(replace(demand, nodes=()) if full else demand)
-        for key, number in users.items():
-            claim = self.cluster.claim(key)
+        for key, users in places.items():
+            claim, number = self.cluster.claim(key), len(users)
             if number > MAX_CONSUMERS and claim is not None:
                 rule = (
                     f"{number} pods want it, but only {MAX_CONSUMERS} can use it at a time: the others are not placed"

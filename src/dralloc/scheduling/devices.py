@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
@@ -43,7 +43,7 @@ class Devices(QuickRun):
         self._untold: dict[ClaimKey, tuple[Grant, ...]] = {}
         self._class_of_pod: dict[ClaimKey, ClaimClass | None] = {}
         self._known_candidates: dict[tuple[ClaimClass, int], NodeCandidates | None] = {}
-        self._users: Counter[ClaimKey] = Counter()
+        self._users: dict[ClaimKey, set[tuple[str, str]]] = defaultdict(set)
         self._uses = Counter(key for keys in self._cluster.claims_of_pods.values() for key in keys)
 
     @cached_property
@@ -76,9 +76,8 @@ class Devices(QuickRun):
         """Whether so many pods use an allocated claim that one more cannot."""
         if claim.status.allocation is None and claim.key not in self._allocated:
             return False
-        mine = any(user.name == pod.key.name and user.resource == "pods" for user in claim.status.reserved_for)
-        users = len(claim.status.reserved_for) + self._users[claim.key]
-        return users >= MAX_CONSUMERS and not mine and claim.key not in self._cluster.group_claims
+        users = {*self._users[claim.key], *((user.resource, user.name) for user in claim.status.reserved_for)}
+        return len(users) >= MAX_CONSUMERS and self._cluster.consumer(pod.key, claim.key) not in users
 
     def is_reachable(self, claim: ResourceClaim, node: NodeInfo) -> bool:
         """Whether what is allocated for a claim can be used from the node; also if nothing is."""
@@ -132,7 +131,8 @@ class Devices(QuickRun):
 
         Returns the indices of the nodes that can see the devices.
         """
-        self._users.update(self._cluster.claims_of_pods[pod.key])
+        for key in self._cluster.claims_of_pods[pod.key]:
+            self._users[key].add(self._cluster.consumer(pod.key, key))
         number = self._demands.get(pod.key)
         if number is None:
             return set()
