@@ -17,6 +17,8 @@ from scheduling_wire import node, pod
 from wire import Json
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+INDEX: Final = f"{wire.DRIVER}/index"
+"""An attribute that all devices have."""
 GROUP: Final[Json] = {
     "apiVersion": "scheduling.k8s.io/v1alpha3",
     "kind": "PodGroup",
@@ -29,7 +31,7 @@ OBJECTS: Final[dict[str, Json]] = {
         node("a", labels={"zone": "east"}),
         wire.device_class(),
         wire.resource_slice(wire.gpus(1), name="s", pool="a", nodeName="a"),
-        wire.claim("c", wire.request()),
+        wire.claim("c", wire.request(), constraints=[{"matchAttribute": INDEX}]),
         pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}], schedulingGroup={"podGroupName": "g"}),
         GROUP,
     )
@@ -66,7 +68,7 @@ FIELDS: Final[dict[str, Any]] = {
     f"{_ASKED}.selectors.0.cel.expression": "false",
     f"{_ASKED}.count": 2,
     f"{_ASKED}.capacity.requests": {"memory": "1Gi"},
-    f"{_ASKED}.derivedAttributes.0": {"name": "x", "expression": "1"},
+    f"{_ASKED}.derivedAttributes.0": {"name": INDEX, "expression": 'device.attributes["gpu.example.com"].nothing'},
     "ResourceClaim spec.devices.constraints.0": {"matchAttribute": "gpu.example.com/numa"},
     "ResourceSlice spec.nodeName": "b",
     "ResourceSlice spec.pool.resourceSliceCount": 2,

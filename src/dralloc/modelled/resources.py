@@ -85,7 +85,7 @@ RESOURCES: Final[tuple[Row, ...]] = (
     *modelled("tolerated taints (KEP-5055)", f"{_REQUESTS}.tolerations.{{key,operator,value,effect}}"),
     *modelled("requested capacity (KEP-5075)", f"{_REQUESTS}.capacity.requests"),
     *modelled("constraints (KEP-4381)", f"{_SPECS}.constraints.{{requests,matchAttribute,distinctAttribute}}"),
-    *ignored(
+    *modelled(
         "attributes that a request derives for constraints (KEP-6080)",
         f"{_REQUESTS}.derivedAttributes.{{name,expression}}",
     ),
