@@ -168,7 +168,7 @@ class _ClassComponent:
             else:
                 few = thresholds.listed_amounts
                 return as_packing_instance(self.classes, self.spaces, demand_classes.requirements, few)
-        return Counted(self.classes, (*supplies, *flow_supplies(sources)), amounts)
+        return Counted(self.classes, (*supplies, *flow_supplies(sources)), demand_classes.requirements, amounts)
 
 
 def _components(demand_classes: DemandClasses, spaces: Sequence[StateSpace]) -> list[_ClassComponent]:

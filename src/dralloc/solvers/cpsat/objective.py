@@ -16,6 +16,7 @@ from dralloc.solution import Placement, Tier
 from dralloc.solvers.cpsat import goals
 from dralloc.solvers.cpsat.candidates import CandidateSite, ServingChoice
 from dralloc.solvers.cpsat.classes.count_model import CountModel
+from dralloc.solvers.cpsat.classes.goals import goal_terms
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Term
 from dralloc.solvers.cpsat.weight_tiers import WeightTier, weight_tiers
@@ -34,6 +35,9 @@ class DemandSubset:
     def weight(self, tier: WeightTier) -> int:
         """What placing all of the demands is worth in a tier of the weight."""
         return sum(tier.of(self.problem.demands[demand].weight) for demand in self.demands)
+
+
+_Cost = Callable[[DemandSubset, Sequence[Placement]], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class Objective:
         The cost in the variables of the model over classes; None if that cannot express it.
     count
         What an answer over classes costs, by the values of all variables; the sum of its terms if None.
+    by_names
+        Whether only placements tell what an answer over classes costs.
     worth
         What is shown in place of the cost, where more is better: the cost goes up by as much as this goes down.
     weights
@@ -63,12 +69,13 @@ class Objective:
     """
 
     name: str
-    cost: Callable[[DemandSubset, Sequence[Placement]], int]
-    floor: Callable[[DemandSubset, Sequence[Placement]], int]
+    cost: _Cost
+    floor: _Cost
     terms: Callable[[Model], list[Term]]
     total: Callable[[Iterable[int]], int] = sum
     counted: Callable[[CountModel], list[Term]] | None = None
     count: Callable[[CountModel, Sequence[int]], int] | None = None
+    by_names: bool = False
     worth: Callable[[Problem, Sequence[Placement]], int] | None = None
     weights: WeightTier | None = None
 
@@ -184,9 +191,17 @@ def _largest(costs: Iterable[int]) -> int:
 
 
 ALTERNATIVES = Objective("alternatives", _rank, _least_rank, _rank_terms, counted=CountModel.ranks)
+
+
+def _goal(goal: Goal, cost: _Cost, floor: _Cost, terms: Callable[[Model], list[Term]]) -> Objective:
+    """A packing goal: what counts cost is only known once they have names."""
+    total = _largest if goal is Goal.SPREAD else sum
+    return Objective(goal.value, cost, floor, terms, total, counted=partial(goal_terms, goal), by_names=True)
+
+
 _GOALS = {
-    Goal.FEWEST_NODES: Objective(Goal.FEWEST_NODES.value, _nodes, _any, goals.node_terms),
-    Goal.FEWEST_DEVICES: Objective(Goal.FEWEST_DEVICES.value, _opened, _nothing, goals.slot_terms),
-    Goal.LEAST_FRAGMENTATION: Objective(Goal.LEAST_FRAGMENTATION.value, _touched, _nothing, goals.unit_terms),
-    Goal.SPREAD: Objective(Goal.SPREAD.value, _peak, _least_peak, goals.peak_terms, _largest),
+    Goal.FEWEST_NODES: _goal(Goal.FEWEST_NODES, _nodes, _any, goals.node_terms),
+    Goal.FEWEST_DEVICES: _goal(Goal.FEWEST_DEVICES, _opened, _nothing, goals.slot_terms),
+    Goal.LEAST_FRAGMENTATION: _goal(Goal.LEAST_FRAGMENTATION, _touched, _nothing, goals.unit_terms),
+    Goal.SPREAD: _goal(Goal.SPREAD, _peak, _least_peak, goals.peak_terms),
 }

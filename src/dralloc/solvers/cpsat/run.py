@@ -18,6 +18,7 @@ from dralloc.solution import Placement, Solution, Status, Tier
 from dralloc.solvers.cpsat.budgets import fairness
 from dralloc.solvers.cpsat.candidates import CandidateSurvey, survey
 from dralloc.solvers.cpsat.classes.component import CountedComponent
+from dralloc.solvers.cpsat.classes.goals import with_goal
 from dralloc.solvers.cpsat.component import Answered, Component, Solvable, improve_all, is_next, is_proven
 from dralloc.solvers.cpsat.components import components
 from dralloc.solvers.cpsat.division import divide
@@ -192,7 +193,7 @@ class _Solve:
         placed = {placement.demand: placement for answer in self.answers for placement in answer.placements}
         demands: Sequence[int] = sorted(demand for answer in self.answers for demand in answer.subset.demands)
         try:
-            if not (self.options.per_device or stage.goal is not Goal.NONE):
+            if not self.options.per_device:
                 with phase(self.timings, "classes"):
                     demands = self._split_by_class(stage, placed)
             with phase(self.timings, "survey"):
@@ -207,7 +208,14 @@ class _Solve:
         problem = stage.problem
         division = divide(problem, partial(self._survey, problem), self.options, self.stop)
         self.warnings += division.warnings
-        for counted in division.counted:
+        components = division.counted
+        if stage.goal is not Goal.NONE:
+            whole = division.left or division.packed
+            joint = None if whole else with_goal(stage.goal, problem, division.counted)
+            if joint is None:
+                return sorted(demand for answer in self.answers for demand in answer.subset.demands)
+            components = (joint,)
+        for counted in components:
             subset, hint = _subset(problem, counted.demands, placed)
             self.components.append(CountedComponent(subset, stage.tiers, counted, hint))
         for instance in division.packed:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from crowd_strategies import crowds
 from dralloc.check import check
+from dralloc.choices import Goal
 from dralloc.problem import Problem
 from dralloc.solution import Solution, Status
 from dralloc.solvers.cpsat import Options, solve
@@ -18,8 +20,8 @@ from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder, place
 THOROUGH = settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 
-def answer(problem: Problem, *, per_device: bool) -> Solution:
-    solution = solve(problem, Options(per_device=per_device))
+def answer(problem: Problem, *, per_device: bool, goal: Goal = Goal.NONE) -> Solution:
+    solution = solve(problem, Options(per_device=per_device, goal=goal))
     check(problem, solution)
     assert solution.status is Status.OPTIMAL
     return solution
@@ -76,3 +78,23 @@ def test_members_are_dealt_out_so_that_each_gang_has_its_quorum() -> None:
     problem = replace(problem, demands=tuple(replace(demand, quorum=2) for demand in problem.demands))
     assert not divide(problem, lambda demands: survey(problem, demands)).left
     assert len(answer(problem, per_device=False).placements) == 5
+
+
+@THOROUGH
+@given(crowds(), st.sampled_from([goal for goal in Goal if goal not in (Goal.NONE, Goal.SPREAD)]))
+def test_goals_are_counted_as_well(problem: Problem, goal: Goal) -> None:
+    counted = answer(problem, per_device=False, goal=goal)
+    one_by_one = answer(problem, per_device=True, goal=goal)
+    assert [tier.value for tier in counted.tiers] == [tier.value for tier in one_by_one.tiers]
+
+
+@THOROUGH
+@given(crowds())
+def test_an_even_answer_is_no_better_than_its_bound(problem: Problem) -> None:
+    """Names are given evenly, but not always as evenly as could be: then the goal stays unproven."""
+    counted = solve(problem, Options(goal=Goal.SPREAD))
+    check(problem, counted)
+    one_by_one = answer(problem, per_device=True, goal=Goal.SPREAD)
+    *before, spread = counted.tiers
+    assert [tier.value for tier in before] == [tier.value for tier in one_by_one.tiers[:-1]]
+    assert spread.bound <= one_by_one.tiers[-1].value <= spread.value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.best import BestOfClasses
@@ -50,8 +51,12 @@ class CountedComponent(BestOfClasses):
         self._raise_bound(level, outcome.bound)
         if outcome.values is not None:
             values = outcome.values
-            costs = [self._count(each, counts, values) for each in range(len(self.tiers))]
-            self._learn(costs, lambda: counts.placements(self.subset.problem, values))
+            named = lru_cache(maxsize=1)(lambda: counts.placements(self.subset.problem, values))
+            costs = [
+                tier.cost(self.subset, named()) if tier.by_names else self._count(each, counts, values)
+                for each, tier in enumerate(self.tiers)
+            ]
+            self._learn(costs, named)
 
     def _model(self) -> CountModel:
         if self._counts is None:

@@ -14,9 +14,11 @@ be given names again at the same cost.
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
 
 from ortools.sat.python import cp_model
 
@@ -25,7 +27,7 @@ from dralloc.errors import DrallocError
 from dralloc.problem import Problem
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.cpsat.classes.budgeted import BudgetedAmounts
-from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, ServingMode
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, Requirement, ServingMode
 from dralloc.solvers.cpsat.classes.supply import Served, Supply
 from dralloc.solvers.cpsat.classes.whole_gangs import AdmittedGangs
 from dralloc.solvers.cpsat.rows import Term, fix_cost
@@ -44,13 +46,19 @@ class Counted:
         The demand classes, each with the modes that have any supply.
     supplies
         What there is to serve them, by classes of equals.
+    requirements
+        What the numbers of requirements stand for.
     amounts
         What requirements use of what namespaces have budgets of.
+    evenly
+        Whether names are given such that nodes get about as many demands.
     """
 
     classes: Sequence[DemandClass]
     supplies: Sequence[Supply]
+    requirements: Sequence[Requirement]
     amounts: BudgetedAmounts
+    evenly: bool = False
 
     @property
     def demands(self) -> list[int]:
@@ -69,7 +77,10 @@ class CountModel:
     def __init__(self, counted: Counted, budgets: Sequence[Budget]) -> None:
         self.classes = classes = counted.classes
         self.supplies = counted.supplies
+        self.requirements = counted.requirements
         self.amounts = counted.amounts
+        self.evenly = counted.evenly
+        self._servings: dict[tuple[int, int], cp_model.IntVar] = {}
         self.budgets = budgets
         self.cp = cp_model.CpModel()
         self.missed = [self.cp.new_int_var(0, len(each.members), f"missed {n}") for n, each in enumerate(classes)]
@@ -87,18 +98,43 @@ class CountModel:
                 fix_cost(self.cp, uses, budget.left, f"cap {budget.namespace}={budget.resource}")
 
     def _balance(self) -> None:
-        supplied: dict[int, list[Term]] = defaultdict(list)
-        for supply in self.supplies:
-            for requirement, terms in supply.build(self.cp).items():
-                supplied[requirement] += terms
+        self._supplied = [supply.build(self.cp) for supply in self.supplies]
+        self._suffice(self._supplied)
+
+    def _suffice(self, supplied: Iterable[Mapping[int, Sequence[Term]]]) -> None:
+        """Of each requirement at least as much is supplied as is placed."""
+        all_of: dict[int, list[Term]] = defaultdict(list)
+        for each in supplied:
+            for requirement, terms in each.items():
+                all_of[requirement] += terms
         wanted: dict[int, list[cp_model.IntVar]] = defaultdict(list)
         for _, mode, variable in self._modes():
             wanted[mode.requirement].append(variable)
         for requirement, variables in wanted.items():
-            terms = supplied.get(requirement, [])
+            terms = all_of[requirement]
             literals = [variable for variable, _ in terms] + variables
             factors = [factor for _, factor in terms] + [-1] * len(variables)
             self.cp.add(cp_model.LinearExpr.weighted_sum(literals, factors) >= 0)
+
+    def served_by(self, supply: int) -> Iterable[int]:
+        """The requirements that a supply (by number) can serve."""
+        return self._supplied[supply].keys()
+
+    def limit_servings(self, supplies: Iterable[int]) -> Mapping[tuple[int, int], cp_model.IntVar]:
+        """Variables for how much some supplies really serve, by number of supply and requirement."""
+        kept = list(self._supplied)
+        for number in supplies:
+            mine = {}
+            for requirement, terms in self._supplied[number].items():
+                variables, factors = zip(*terms, strict=True)
+                most = sum(factor * variable.domain.max() for variable, factor in terms)
+                servings = self.cp.new_int_var(0, most, f"servings {number} {requirement}")
+                self.cp.add(servings <= cp_model.LinearExpr.weighted_sum(variables, factors))
+                self._servings[number, requirement] = servings
+                mine[requirement] = [(servings, 1)]
+            kept[number] = mine
+        self._suffice(kept)
+        return self._servings
 
     def _modes(self) -> Iterator[tuple[DemandClass, ServingMode, cp_model.IntVar]]:
         for each, placed in zip(self.classes, self.placed, strict=True):
@@ -143,12 +179,35 @@ class CountModel:
         return sorted(found, key=lambda placement: placement.demand)
 
     def _served(self, values: Sequence[int]) -> dict[int, Iterator[Served]]:
-        """By requirement: what is served, in the order of the inventory."""
+        """By requirement: what is served, in the order of the inventory or evenly over nodes."""
         served: dict[int, list[Served]] = {mode.requirement: [] for _, mode, _ in self._modes()}
-        for supply in self.supplies:
+        on_node: Tally[int] = Tally()
+        for number, supply in enumerate(self.supplies):
+            mine: dict[int, list[Served]] = defaultdict(list)
             for requirement, each in supply.realise(values):
-                served[requirement].append(each)
+                mine[requirement].append(each)
+            for requirement, every in mine.items():
+                limit = self._servings.get((number, requirement))
+                most = len(every) if limit is None else values[limit.index]
+                served[requirement] += _even(every, most, on_node) if self.evenly else every[:most]
         return {requirement: iter(sorted(each)) for requirement, each in served.items()}
+
+
+def _even(served: Sequence[Served], number: int, on_node: Tally[int]) -> Iterator[Served]:
+    """So many servings, each from a node with the fewest so far."""
+    by_node: dict[int, list[Served]] = defaultdict(list)
+    for each in served:
+        by_node[each.node].append(each)
+    heap = [(on_node[node], node) for node in by_node]
+    heapify(heap)
+    for _ in range(number):
+        _, node = heap[0]
+        on_node[node] += 1
+        yield by_node[node].pop()
+        if by_node[node]:
+            heapreplace(heap, (on_node[node], node))
+        else:
+            heappop(heap)
 
 
 def placement(problem: Problem, demand: int, mode: ServingMode, served: Served) -> Placement:

@@ -28,6 +28,11 @@ class Pattern:
     counts: tuple[tuple[int, int], ...]
     transitions: tuple[Transition, ...]
 
+    @property
+    def size(self) -> int:
+        """How many requirements are served."""
+        return sum(count for _, count in self.counts)
+
 
 def maximal_patterns(
     space: StateSpace, requirements: Sequence[Requirement], supply: Mapping[int, int], limit: int

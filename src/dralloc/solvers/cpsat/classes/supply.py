@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from ortools.sat.python import cp_model
@@ -13,7 +14,7 @@ from dralloc.solvers.cpsat.classes.patterns import Pattern
 from dralloc.solvers.cpsat.classes.state_space import StateSpace, Transition
 from dralloc.solvers.cpsat.rows import Term
 
-__all__ = ["PatternSupply", "Served", "Supply", "follow"]
+__all__ = ["Costing", "PatternSupply", "Served", "Supply", "follow"]
 
 
 class Served(NamedTuple):
@@ -33,6 +34,27 @@ class Supply(Protocol):
         """Every requirement that is served, given the values of all variables of the model."""
 
 
+@dataclass(frozen=True, slots=True)
+class Costing:
+    """What a packing goal counts of a supply (see `dralloc.solvers.cpsat.classes.goals`).
+
+    Parameters
+    ----------
+    each_serving
+        Whether each serving costs the devices that it takes; otherwise each bin in use costs 1.
+    free
+        How many bins cost nothing: the first ones.
+    node_type, nodes, per_node
+        A number for nodes with equal bins, how many nodes they are, and how many of these bins each has.
+    """
+
+    each_serving: bool = False
+    free: int = 0
+    node_type: int = -1
+    nodes: int = 0
+    per_node: int = 0
+
+
 class PatternSupply:
     """Equal bins, each with one of the maximal patterns.
 
@@ -41,18 +63,28 @@ class PatternSupply:
         sum_p y[p] <= number of bins,  0 <= y[p]
         servings of requirement k <= sum_p count[p, k] * y[p]
 
+    ``bins``: those of the class if they are not given; ``costing``: what a goal counts.
+
     Exact: what an answer serves in a bin is part of a maximal pattern, and a pattern can be realised in every bin of
     the class, because the bins are equal up to names.
     """
 
-    def __init__(self, space: StateSpace, patterns: Sequence[Pattern]) -> None:
+    def __init__(
+        self,
+        space: StateSpace,
+        patterns: Sequence[Pattern],
+        bins: Sequence[Bin] | None = None,
+        costing: Costing | None = None,
+    ) -> None:
         self.space = space
         self.patterns = [pattern for pattern in patterns if pattern.counts]
+        self.bins = space.bin_class.bins if bins is None else bins
+        self.costing = costing or Costing()
         self.variables: list[cp_model.IntVar] = []
 
     def build(self, cp: cp_model.CpModel) -> Mapping[int, list[Term]]:
         """Add one variable per pattern."""
-        number = len(self.space.bin_class.bins)
+        number = len(self.bins)
         self.variables = [cp.new_int_var(0, number, f"pattern {pattern.counts}") for pattern in self.patterns]
         if len(self.variables) > 1:
             cp.add(cp_model.LinearExpr.sum(self.variables) <= number)
@@ -64,7 +96,7 @@ class PatternSupply:
 
     def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
         """Give the patterns to the bins, both in order."""
-        bins = iter(self.space.bin_class.bins)
+        bins = iter(self.bins)
         for variable, pattern in zip(self.variables, self.patterns, strict=True):
             for _ in range(values[variable.index]):
                 yield from follow(self.space, next(bins), pattern.transitions)

@@ -1,0 +1,217 @@
+"""Packing goals over classes: what they count is a sum over bins and servings, with counts in place of names.
+
+- ``fewest-devices``, ``least-fragmentation``: where devices have one user each, every serving costs the devices that it
+  takes (each is a unit of its own if it draws on nothing). Where a bin is a single device that is shared, or a single
+  unit, it costs 1 as soon as it is used; those in use before cost nothing and are used first.
+- ``fewest-nodes``: nodes with the same number of bins of each class are of one *node type*. With ``n[t]`` nodes of a
+  type used, of ``N[t]``, and ``b[t, j]`` bins of class *j* on each: at most ``b[t, j] * n[t]`` of its bins are used.
+- ``spread``: if no node has more than ``p`` demands, all servings on the nodes of a type are at most ``p * N[t]``, and
+  a bin that is alone on its node serves at most ``p`` of its pattern. The value is a bound; names are given evenly,
+  and what they cost is what counts.
+
+Everything else (bins across nodes, several units or shared devices in a bin, arc-flows) is left to the per-device
+model.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Final
+
+from ortools.sat.python import cp_model
+
+from dralloc.choices import Goal
+from dralloc.problem import Problem
+from dralloc.solvers.cpsat.classes.bins import Bin
+from dralloc.solvers.cpsat.classes.count_model import Counted, CountModel
+from dralloc.solvers.cpsat.classes.supply import Costing, PatternSupply
+from dralloc.solvers.cpsat.fragmentation import touched_before, units
+from dralloc.solvers.cpsat.rows import Term
+
+__all__ = ["goal_terms", "with_goal"]
+
+
+def with_goal(goal: Goal, problem: Problem, components: Sequence[Counted]) -> Counted | None:
+    """All components as one, with supplies that know what the goal counts; None if they cannot."""
+    supplies = [supply for each in components for supply in each.supplies]
+    patterns = [supply for supply in supplies if isinstance(supply, PatternSupply)]
+    if not components or len(patterns) < len(supplies) or problem.several_versions:
+        return None
+    costed = _COSTED[goal](problem, patterns)
+    if None in costed:
+        return None
+    classes = [one for each in components for one in each.classes]
+    found = [supply for supply in costed if supply is not None]
+    return replace(components[0], classes=classes, supplies=found, evenly=goal is Goal.SPREAD)
+
+
+def goal_terms(goal: Goal, counts: CountModel) -> list[Term]:
+    """What the goal counts, in the variables of the model, to which some are added."""
+    return _TERMS[goal](counts)
+
+
+def _devices(bin_: Bin) -> list[int]:
+    return [device for unit in bin_.units for device in unit]
+
+
+def _opening(problem: Problem, supply: PatternSupply) -> PatternSupply | None:
+    """With what ``fewest-devices`` counts."""
+    devices = _devices(supply.bins[0])
+    if not any(problem.devices[device].shareable for device in devices):
+        return _each_serving(supply)
+    if len(devices) > 1:
+        return None
+    slots = (problem.devices[_devices(bin_)[0]].slot for bin_ in supply.bins)
+    return _each_bin(supply, [slot in problem.usage.shares for slot in slots])
+
+
+def _touching(problem: Problem, supplies: Sequence[PatternSupply]) -> Iterator[PatternSupply | None]:
+    """With what ``least-fragmentation`` counts; a bin must be one unit, and no part of another one."""
+    before = touched_before(problem)
+    touched = [[_units(problem, supply, bin_) for bin_ in supply.bins] for supply in supplies]
+    bins_of = Tally(unit for each in touched for found in each for unit in found)
+    for supply, each in zip(supplies, touched, strict=True):
+        devices = (problem.devices[device] for bin_ in supply.bins for device in _devices(bin_))
+        if all(found == set(slots) for found, slots in zip(each, _slots(problem, supply), strict=True)) and not any(
+            device.shareable for device in devices
+        ):
+            yield _each_serving(supply)
+        elif all(len(found) == 1 and bins_of[min(found, key=repr)] == 1 for found in each):
+            yield _each_bin(supply, [not before.isdisjoint(found) for found in each])
+        else:
+            yield None
+
+
+def _slots(problem: Problem, supply: PatternSupply) -> Iterator[list[int]]:
+    return ([problem.devices[device].slot for device in _devices(bin_)] for bin_ in supply.bins)
+
+
+def _units(problem: Problem, supply: PatternSupply, bin_: Bin) -> set[Hashable]:
+    """All that servings in the bin may touch."""
+    views = (view for unit in supply.space.bin_class.units for view in unit.devices)
+    return {
+        unit
+        for device, view in zip(_devices(bin_), views, strict=True)
+        for _, charge in supply.space.profiles[view.profile]
+        for unit in units(problem, device, charge)
+    }
+
+
+def _each_serving(supply: PatternSupply) -> PatternSupply:
+    return PatternSupply(supply.space, supply.patterns, supply.bins, Costing(each_serving=True))
+
+
+def _each_bin(supply: PatternSupply, before: Sequence[bool]) -> PatternSupply:
+    """Bins that were in use before cost nothing, and come first."""
+    order = sorted(range(len(before)), key=lambda place: not before[place])
+    return PatternSupply(
+        supply.space, supply.patterns, [supply.bins[place] for place in order], Costing(free=sum(before))
+    )
+
+
+def _by_node(supplies: Sequence[PatternSupply], *, evenly: bool) -> Iterator[PatternSupply | None]:
+    """The supplies apart for each node type."""
+    if any(len(bin_.nodes) > 1 for supply in supplies for bin_ in supply.bins):
+        yield None
+    on_node: dict[int, dict[int, list[Bin]]] = defaultdict(lambda: defaultdict(list))
+    for number, supply in enumerate(supplies):
+        for bin_ in supply.bins:
+            on_node[bin_.nodes[0]][number].append(bin_)
+    types: dict[frozenset[tuple[int, int]], list[int]] = defaultdict(list)
+    for node in sorted(on_node):
+        types[frozenset((number, len(bins)) for number, bins in on_node[node].items())].append(node)
+    for type_, (content, nodes) in enumerate(types.items()):
+        for number, per_node in sorted(content):
+            columns = [on_node[node][number] for node in nodes]
+            # In turn over all nodes, or node by node.
+            rows = zip(*columns, strict=True) if evenly else columns
+            costing = Costing(node_type=type_, nodes=len(nodes), per_node=per_node)
+            supply = supplies[number]
+            yield PatternSupply(supply.space, supply.patterns, [bin_ for row in rows for bin_ in row], costing)
+
+
+_COSTED: Final[Mapping[Goal, Callable[[Problem, Sequence[PatternSupply]], list[PatternSupply | None]]]] = {
+    Goal.FEWEST_DEVICES: lambda problem, supplies: [_opening(problem, supply) for supply in supplies],
+    Goal.LEAST_FRAGMENTATION: lambda problem, supplies: list(_touching(problem, supplies)),
+    Goal.FEWEST_NODES: lambda _, supplies: list(_by_node(supplies, evenly=False)),
+    Goal.SPREAD: lambda _, supplies: list(_by_node(supplies, evenly=True)),
+}
+
+
+def _costed(counts: CountModel) -> Iterator[tuple[int, PatternSupply]]:
+    for number, supply in enumerate(counts.supplies):
+        assert isinstance(supply, PatternSupply)
+        yield number, supply
+
+
+def _devices_or_bins(counts: CountModel) -> list[Term]:
+    by_serving = [number for number, supply in _costed(counts) if supply.costing.each_serving]
+    found = [
+        (servings, counts.requirements[requirement].devices)
+        for (_, requirement), servings in counts.limit_servings(by_serving).items()
+    ]
+    for number, supply in _costed(counts):
+        if not supply.costing.each_serving:
+            costly = counts.cp.new_int_var(0, len(supply.bins) - supply.costing.free, f"opened {number}")
+            counts.cp.add(cp_model.LinearExpr.sum(supply.variables) <= costly + supply.costing.free)
+            found.append((costly, 1))
+    return found
+
+
+def _used_nodes(counts: CountModel) -> list[Term]:
+    used: dict[int, cp_model.IntVar] = {}
+    for _, supply in _costed(counts):
+        costing = supply.costing
+        if costing.node_type not in used:
+            used[costing.node_type] = counts.cp.new_int_var(0, costing.nodes, f"used {costing.node_type}")
+        counts.cp.add(cp_model.LinearExpr.sum(supply.variables) <= costing.per_node * used[costing.node_type])
+    return [(nodes, 1) for nodes in used.values()]
+
+
+def _peak(counts: CountModel) -> list[Term]:
+    """One for each number of demands that some node exceeds."""
+    servings = counts.limit_servings(range(len(counts.supplies)))
+    types: dict[int, _Type] = {}
+    for number, supply in _costed(counts):
+        mine = [servings[number, requirement] for requirement in counts.served_by(number)]
+        type_ = types.setdefault(supply.costing.node_type, _Type(supply.costing.nodes))
+        type_.servings += mine
+        type_.most += supply.costing.per_node * max((pattern.size for pattern in supply.patterns), default=0)
+        if supply.costing.per_node == 1:
+            type_.apart.append((supply, mine))
+    most = max((type_.most for type_ in types.values()), default=0)
+    exceeded = [counts.cp.new_bool_var(f"more than {number} on a node") for number in range(most)]
+    for fewer, more in pairwise(exceeded):
+        counts.cp.add_implication(more, fewer)
+    for number, over in enumerate(exceeded):
+        for type_ in types.values():
+            if number < type_.most:
+                row = cp_model.LinearExpr.sum(type_.servings) <= type_.nodes * number
+                counts.cp.add(row).only_enforce_if(~over)
+            for supply, mine in type_.apart:
+                within = [min(pattern.size, number) for pattern in supply.patterns]
+                supplied = cp_model.LinearExpr.weighted_sum(supply.variables, within)
+                counts.cp.add(cp_model.LinearExpr.sum(mine) <= supplied).only_enforce_if(~over)
+    return [(over, 1) for over in exceeded]
+
+
+@dataclass(slots=True)
+class _Type:
+    """A node type: how many nodes, servings there, the most on a node, and supplies with one bin per node."""
+
+    nodes: int
+    servings: list[cp_model.IntVar] = field(default_factory=list)
+    most: int = 0
+    apart: list[tuple[PatternSupply, list[cp_model.IntVar]]] = field(default_factory=list)
+
+
+_TERMS: Final[Mapping[Goal, Callable[[CountModel], list[Term]]]] = {
+    Goal.FEWEST_DEVICES: _devices_or_bins,
+    Goal.LEAST_FRAGMENTATION: _devices_or_bins,
+    Goal.FEWEST_NODES: _used_nodes,
+    Goal.SPREAD: _peak,
+}
