@@ -17,7 +17,7 @@ from conftest import ROOT
 from dralloc.answer import Answer
 from dralloc.load import read_documents
 from dralloc.solution import Solution
-from dralloc.whatif import defragment, drain, fewest_nodes, headroom, partition_layout
+from dralloc.whatif import defragment, drain, fewest_nodes, headroom, partition_layout, preempt
 from wire import Json, allocated, claim, cluster, device_class, gpus, node, pod, request, resource_slice
 
 _PODS: Final = 60
@@ -50,6 +50,7 @@ ANSWERS: Final[dict[str, Callable[[], Answer]]] = {
     "fewest nodes": lambda: fewest_nodes(source(), "default/claim-0=20"),
     "drain": lambda: drain(dralloc.load(ROOT / "models" / "h100-mig"), "h100-2"),
     "defragmentation": lambda: defragment(cluster(*objects(8)), 1),
+    "preemption": lambda: preempt(source(), "default/claim-0"),
     "partition layout": lambda: partition_layout(source(), "default/claim-0=20"),
 }
 

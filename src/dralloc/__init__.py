@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dralloc.stranded import Stranding, stranded
     from dralloc.study import study
     from dralloc.validate import Validation, Violation, validate
-    from dralloc.whatif import defragment, drain, fewest_nodes, headroom, partition_layout
+    from dralloc.whatif import defragment, drain, fewest_nodes, headroom, partition_layout, preempt
 
 __all__ = [
     "Cap",
@@ -59,6 +59,7 @@ __all__ = [
     "headroom",
     "load",
     "partition_layout",
+    "preempt",
     "stranded",
     "study",
     "validate",
@@ -82,7 +83,7 @@ _NAMES: Final = {
     "stranded": ("Stranding", "stranded"),
     "study": ("study",),
     "validate": ("Validation", "Violation", "validate"),
-    "whatif": ("defragment", "drain", "fewest_nodes", "headroom", "partition_layout"),
+    "whatif": ("defragment", "drain", "fewest_nodes", "headroom", "partition_layout", "preempt"),
 }
 """What each submodule offers here."""
 

@@ -21,6 +21,7 @@ COMMANDS = (
     "plan fewest-nodes",
     "plan headroom --claim ml/a",
     "plan partition-layout",
+    "plan preempt --pod ml/a",
     "redact",
     "report",
     "stranded",

@@ -47,6 +47,7 @@ RUNS: Final = {
         ("plan", "headroom", MIG, "--pod", "ml/distill-0", "--pod", "ml/notebooks-0", "--points", "2", "--json"),
     ),
     "partition-layout": (("plan", "partition-layout", MIG, "--pod", "ml/notebooks-0=9", "--json"),),
+    "preempt": (("plan", "preempt", MIG, "--pod", "ml/distill-0", "--json"),),
     "stranded": (("stranded", MIG, "--json"),),
     "validate": (("validate", "ODD", "--json"),),
 }

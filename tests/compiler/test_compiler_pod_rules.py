@@ -190,3 +190,9 @@ def test_caps_mean_devices_and_not_nodes() -> None:
     ]
     plan = allocate(wire.cluster(published, node("a", SMALL), claims, pods), caps=["default=memory:3Gi"])
     assert len(list(plan.placed)) == 1
+
+
+def test_a_pod_of_the_same_name_as_its_claim_takes_cpu() -> None:
+    one = pod("x", requests={"cpu": "8"}, resourceClaims=[{"name": "gpu", "resourceClaimName": "x"}])
+    source = wire.cluster(*devices(), *TWO_SMALL, one, wire.claim("x", wire.request()))
+    assert allocate(source).solution.placements == ()

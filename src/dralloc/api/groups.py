@@ -6,8 +6,10 @@ on a group is an object of its own, to which they refer with ``spec.schedulingGr
 
 from typing import Annotated, ClassVar, Final
 
+from pydantic import StrictStr
+
 from dralloc.api.base import Int32, PartialModel
-from dralloc.api.disclosure import Name, Refined
+from dralloc.api.disclosure import Name, Refined, Terms
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.objects import PartialObject
 from dralloc.api.texts import GroupName, LabelName
@@ -53,12 +55,34 @@ class SchedulingConstraints(PartialModel):
     topology: tuple[TopologyConstraint, ...] = ()
 
 
+DisruptionWord = Annotated[StrictStr, Terms("Pod", "PodGroup")]
+"""The mode in Kubernetes 1.36."""
+
+
+class AllDisruptionMode(PartialModel):
+    """Says that a group is disrupted as a whole; there is nothing more to say."""
+
+
+class DisruptionMode(PartialModel):
+    """The mode from Kubernetes 1.37 on: ``all`` or ``single``."""
+
+    all: AllDisruptionMode | None = None
+
+
 class PodGroupSpec(PartialModel):
     """The policy of a group, and the claims that its pods share: entries of pods that equal one of these."""
 
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: SchedulingConstraints = SchedulingConstraints()
     resource_claims: tuple[PodResourceClaim, ...] = ()
+    disruption_mode: DisruptionWord | DisruptionMode | None = None
+    priority: Int32 | None = None
+
+    @property
+    def disrupted_as_whole(self) -> bool:
+        """Whether its pods are evicted together or not at all (KEP-5710)."""
+        mode = self.disruption_mode
+        return mode == "PodGroup" or (isinstance(mode, DisruptionMode) and mode.all is not None)
 
 
 class PodGroupStatus(PartialModel):

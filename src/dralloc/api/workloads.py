@@ -21,6 +21,7 @@ from dralloc.api.texts import (
     RequestId,
     ResourceName,
     TemplateName,
+    Time,
 )
 from dralloc.quantity import Quantity
 
@@ -195,9 +196,10 @@ class PodCondition(PartialModel):
 
 
 class PodStatus(PartialModel):
-    """How far a pod has come, the node that it may get, and which claims were made for it."""
+    """How far a pod has come, since when, the node that it may get, and which claims were made for it."""
 
     phase: Annotated[StrictStr, Terms("Pending", "Running", "Succeeded", "Failed", "Unknown")] = ""
+    start_time: Time | None = None
     conditions: tuple[PodCondition, ...] = ()
     nominated_node_name: NodeName | None = None
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()

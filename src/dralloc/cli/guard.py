@@ -24,7 +24,7 @@ class Exit(IntEnum):
 
     DONE = 0
     FAILED = 1
-    """The command ran and found failures (validate, conformance, plan drain)."""
+    """The command ran and found failures (validate, conformance, plan drain, plan preempt)."""
     INPUT = 2
     """The input or the command line cannot be used."""
     DEFECT = 3

@@ -25,6 +25,7 @@ DOCUMENTS: Final = {
     "fewest-nodes": ("whatif.document", "FewestNodesDocument"),
     "headroom": ("whatif.document", "HeadroomDocument"),
     "partition-layout": ("whatif.document", "PartitionLayoutDocument"),
+    "preempt": ("whatif.document", "PreemptionDocument"),
     "stranded": ("stranded.document", "StrandingDocument"),
     "validate": ("validate.document", "ValidationDocument"),
 }

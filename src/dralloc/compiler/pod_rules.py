@@ -63,6 +63,10 @@ class PodRules:
         self._backed = backed
         self.ignored = ignored
 
+    def of(self, cluster: Cluster) -> PodRules:
+        """The same rules for the pods of another cluster with these nodes."""
+        return PodRules(cluster, self._nodes, self._backed, self.ignored)
+
     @cached_property
     def infos(self) -> Mapping[ClaimKey, PodInfo]:
         """The pods by key."""
@@ -105,9 +109,12 @@ class PodRules:
         """The pods to be placed that have no node yet, by the number of their demand."""
         settled = {pod.key for pods in self.running.values() for pod in pods}
         for number, demand in enumerate(demands):
-            is_pod = demand.key in self.infos and [claim.key for claim in demand.claims] != [demand.key]
-            if is_pod and demand.key not in settled:
+            if demand.key in self.infos and demand.key not in settled and not self._is_claim(demand):
                 yield number, self.infos[demand.key]
+
+    def _is_claim(self, demand: Demand) -> bool:
+        """Whether a demand is a claim that no pod uses, of the same name as a pod."""
+        return [claim.key for claim in demand.claims] == [demand.key] and demand.key in self._cluster.lone_claims
 
     def _sorts(
         self, wanting: Counter[PodKind], running: Collection[PodKind], apart: Collection[Term]

@@ -5,18 +5,25 @@ Source: ``framework/plugins/defaultpreemption/default_preemption.go``, ``framewo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from dralloc.pods.kinds import PodInfo
 from dralloc.scheduling.attempt import checks_of, first_rejection
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.message import fit_error
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import Rejection
 
-__all__ = ["after_filters"]
+__all__ = ["Started", "after_filters", "choose_victims"]
 
 _NO_VICTIMS: Final = Rejection(("No preemption victims found for incoming pod",))
+_OFFSET: Final = 2**31
+"""Makes priorities count as more than nothing, so that fewer victims are better."""
+
+Started = tuple[bool, str]
+"""Whether a pod has not started yet, and otherwise when it did."""
+
 _NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
 
@@ -40,13 +47,60 @@ def after_filters(cycle: Cycle, rejected: Mapping[NodeInfo, Rejection]) -> str:
 
 def _without_victims(cycle: Cycle, node: NodeInfo) -> Rejection | None:
     """What is against the node without the pods of lower priority; None if nothing is."""
-    victims = [pod for pod in node.pods if pod.kind.priority < cycle.pod.kind.priority]
-    if not victims:
-        return _NO_VICTIMS
-    for pod in victims:
+    victims = _below(cycle, node)
+    return _without(cycle, node, victims) if victims else _NO_VICTIMS
+
+
+def _below(cycle: Cycle, node: NodeInfo) -> list[PodInfo]:
+    """The pods on a node that have a lower priority."""
+    return [pod for pod in node.pods if pod.kind.priority < cycle.pod.kind.priority]
+
+
+def _without(cycle: Cycle, node: NodeInfo, pods: Sequence[PodInfo]) -> Rejection | None:
+    """What is against the node without some of its pods, which keep their devices: upstream looks no further."""
+    for pod in pods:
         cycle.snapshot.remove(pod, node)
     checks = [check for _, check in checks_of(cycle) if not isinstance(check, Rejection)]
     rejection = first_rejection(checks, node)
-    for pod in victims:
+    for pod in pods:
         cycle.snapshot.add(pod, node)
     return rejection
+
+
+def choose_victims(
+    cycle: Cycle, rejected: Mapping[NodeInfo, Rejection], started: Callable[[PodInfo], Started]
+) -> tuple[NodeInfo, Sequence[PodInfo]] | None:
+    """The node that upstream nominates, and whom it evicts there; None if that helps nowhere.
+
+    Every node is looked at, as upstream does with up to a hundred of them; there are no PodDisruptionBudgets.
+
+    Parameters
+    ----------
+    started
+        When a pod started, so that later ones compare as larger.
+    """
+    if cycle.pod.kind.spec.preemption_policy == "Never":
+        return None
+    nodes = (node for node, rejection in rejected.items() if rejection.resolvable)
+    found = [(node, victims) for node in nodes if (victims := _select(cycle, node, started))]
+    return max(found, key=lambda each: _preference(each[1], started), default=None)
+
+
+def _select(cycle: Cycle, node: NodeInfo, started: Callable[[PodInfo], Started]) -> list[PodInfo]:
+    """Whom to evict on a node (``SelectVictimsOnNode``): the most important ones stay if they can."""
+    victims = sorted(_below(cycle, node), key=lambda pod: (-pod.kind.priority, started(pod)))
+    if not victims or _without(cycle, node, victims) is not None:
+        return []
+    for pod in tuple(victims):
+        rest = [one for one in victims if one is not pod]
+        if _without(cycle, node, rest) is None:
+            victims = rest
+    return victims
+
+
+def _preference(victims: Sequence[PodInfo], started: Callable[[PodInfo], Started]) -> tuple[int, int, int, Started]:
+    """The larger the better (``pickOneNodeForPreemption``): of equal ones the first is taken."""
+    highest = victims[0].kind.priority
+    total = sum(pod.kind.priority + _OFFSET for pod in victims)
+    earliest = min(started(pod) for pod in victims if pod.kind.priority == highest)
+    return -highest, -total, -len(victims), earliest

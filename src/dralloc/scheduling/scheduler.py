@@ -1,6 +1,7 @@
 """The scheduler: one pod after the other, each attempt with what the attempts before have left.
 
-Source: ``schedule_one.go`` of ``kubernetes/pkg/scheduler``. Preemption is off: nobody is evicted.
+Source: ``schedule_one.go`` of ``kubernetes/pkg/scheduler``. Nobody is evicted unless that is
+asked for.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dralloc.scheduling.message import fit_error, refused
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection
 from dralloc.scheduling.plugins.table import PLUGINS
-from dralloc.scheduling.preemption import after_filters
+from dralloc.scheduling.preemption import after_filters, choose_victims
 from dralloc.scheduling.profile import Profile
 from dralloc.scheduling.sampling import feasible_nodes_to_find
 from dralloc.scheduling.snapshot import Snapshot
@@ -89,21 +90,39 @@ class Scheduler:
         in_flight
             See `Cycle`; by default, the API server knows of each allocation before the next attempt.
         """
-        pod = self.pods[key]
-        profile = self.profiles[pod.kind.spec.scheduler_name]
-        cycle = Cycle(
-            pod, profile, self.snapshot, self._devices, self._cluster.classes, self._memory_of(pod), in_flight
-        )
+        cycle = self._cycle(key, in_flight)
         try:
             return self._attempt(cycle, [self.snapshot.by_name[name].place for name in sample])
         except FatalError as error:
             return Attempt(key, message=str(error))
+
+    def preempt(self, attempt: Attempt) -> tuple[NodeInfo, Sequence[PodInfo]] | None:
+        """Evict the pods that upstream's preemption chooses after an attempt, and say which ones, and on which node.
+
+        They hold on to their devices, as in upstream's dry run. None if nobody is chosen.
+        """
+        statuses = {pod.key: pod.status.start_time for pod in self._cluster.pods}
+        cycle = self._cycle(attempt.pod)
+        chosen = choose_victims(
+            cycle, attempt.rejected, lambda pod: (statuses[pod.key] is None, statuses[pod.key] or "")
+        )
+        if chosen is not None:
+            node, victims = chosen
+            for pod in victims:
+                self.snapshot.remove(pod, node)
+        return chosen
 
     def bind(self, key: ClaimKey, node: NodeInfo) -> None:
         """Put a pod on a node that an attempt found feasible, with its devices."""
         touched = self._devices.bind(self.pods[key], node)
         self.snapshot.add(self.pods[key], node)
         self.snapshot.changes += (self._places[number] for number in touched if number != node.number)
+
+    def _cycle(self, key: ClaimKey, in_flight: Set[ClaimKey] = frozenset()) -> Cycle:
+        pod = self.pods[key]
+        profile = self.profiles[pod.kind.spec.scheduler_name]
+        memory = self._memory_of(pod)
+        return Cycle(pod, profile, self.snapshot, self._devices, self._cluster.classes, memory, in_flight)
 
     def _memory_of(self, pod: PodInfo) -> Memory:
         """What is known for pods like this one; nothing for one with claims that are more than its own."""

@@ -4,7 +4,8 @@
 - `dralloc.whatif.fewest_nodes`: the fewest nodes that hold a mix of claims, or the cheapest kinds of nodes;
 - `dralloc.whatif.drain`: where the claims of some nodes can go, or why not;
 - `dralloc.whatif.defragment`: the few moves that admit the most of what is pending;
-- `dralloc.whatif.partition_layout`: the fixed partition layouts that serve a mix of claims best.
+- `dralloc.whatif.partition_layout`: the fixed partition layouts that serve a mix of claims best;
+- `dralloc.whatif.preempt`: the cheapest victims whose eviction admits a pod, a claim or a gang.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dralloc.whatif.fewest_nodes import FewestNodes, fewest_nodes
 from dralloc.whatif.headroom import Headroom, headroom
 from dralloc.whatif.mix_entries import MixEntry, Source
 from dralloc.whatif.partition_layout import PartitionLayout, partition_layout
+from dralloc.whatif.preempt import Preemption, preempt
 
 __all__ = [
     "Defragmentation",
@@ -23,10 +25,12 @@ __all__ = [
     "Headroom",
     "MixEntry",
     "PartitionLayout",
+    "Preemption",
     "Source",
     "defragment",
     "drain",
     "fewest_nodes",
     "headroom",
     "partition_layout",
+    "preempt",
 ]

@@ -14,6 +14,7 @@ from dralloc.names import DeviceID
 from dralloc.schema import Count, Document, Fields, Key, Timings, Word, described
 from dralloc.solution import Status
 from dralloc.whatif.copy_count import CopyCount
+from dralloc.whatif.evictions.victims import EvictionUnit
 from dralloc.whatif.moves.steps import Action
 from dralloc.whatif.node_types import NodeType
 
@@ -24,6 +25,7 @@ __all__ = [
     "FewestNodesDocument",
     "HeadroomDocument",
     "PartitionLayoutDocument",
+    "PreemptionDocument",
     "StepFields",
     "written",
 ]
@@ -260,4 +262,88 @@ class PartitionLayoutDocument(Document):
     on_demand: Annotated[OnDemand, BeforeValidator(_on_demand)]
     fixed: list[Fixed] = Field(validation_alias="plans")
     left_out: list[str]
+    timings: Timings
+
+
+class VictimFields(Fields):
+    """A pod that is evicted."""
+
+    pod: Key
+    node: str
+    priority: int
+    """Its group's, if it is evicted with it."""
+    group: Key | None
+    """The PodGroup that is evicted as a whole; null if the pod is evicted by itself."""
+    freed: list[Key]
+    """Its claims that nobody uses any more then."""
+
+
+def _victims(units: Iterable[EvictionUnit], info: ValidationInfo) -> list[VictimFields]:
+    freed = described(info).freed
+    return [
+        VictimFields(
+            pod=pod.key, node=pod.spec.node_name, priority=unit.priority, group=unit.group, freed=freed[pod.key]
+        )
+        for unit in units
+        for pod in unit.pods
+    ]
+
+
+class AdmissionFields(Fields):
+    """Where a claim goes, and what it gets."""
+
+    pod: Key | None
+    """Null for a claim that no pod uses."""
+    claim: Key
+    node: str
+    devices: list[Key]
+    """Empty for a claim that gets its devices with another pod."""
+
+
+class EvictionTier(Fields):
+    """One of the things that are made as small as possible, most important first."""
+
+    name: str
+    value: int
+    bound: int
+    """No answer has less (given the tiers before it)."""
+
+
+class UpstreamVictimFields(Fields):
+    """A pod that kube-scheduler would evict, and for whom."""
+
+    pod: Key
+    node: str
+    priority: int
+    preemptor: Key
+
+
+class UpstreamFields(Fields):
+    """What kube-scheduler's preemption comes to, pod by pod."""
+
+    admits: bool
+    victims: list[UpstreamVictimFields]
+    message: Word
+    """Why it does not help."""
+
+
+class PreemptionDocument(Document):
+    """What ``dralloc plan preempt --json`` prints."""
+
+    asked: list[Key]
+    """Who is to be admitted: of a gang, as many as it needs."""
+    priority: int
+    possible: bool
+    """Whether they are admitted."""
+    exact: bool
+    """Whether the cost is proven to be the lowest, or that no eviction helps."""
+    candidates: int
+    """How many pods could be evicted."""
+    victims: Annotated[list[VictimFields], BeforeValidator(_victims)]
+    cost: list[EvictionTier] = Field(validation_alias="tiers")
+    admitted: list[AdmissionFields]
+    upstream: UpstreamFields
+    left_out: list[Key]
+    """Pods of lower priority that are not looked at: what they have breaks a rule as things are."""
+    warnings: list[str]
     timings: Timings

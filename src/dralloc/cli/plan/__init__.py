@@ -10,6 +10,7 @@ from dralloc.cli.plan.drain import drain_command
 from dralloc.cli.plan.fewest import fewest_command
 from dralloc.cli.plan.headroom import headroom_command
 from dralloc.cli.plan.layout import layout_command
+from dralloc.cli.plan.preempt import preempt_command
 
 __all__ = ["PLANS"]
 
@@ -19,5 +20,6 @@ PLANS: Final[dict[str, Callable[..., None]]] = {
     "drain": drain_command,
     "defragment": defragment_command,
     "partition-layout": layout_command,
+    "preempt": preempt_command,
 }
 """The commands by name."""

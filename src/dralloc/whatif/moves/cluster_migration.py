@@ -25,7 +25,7 @@ from dralloc.problem.holdings import Holding
 from dralloc.whatif.moves.claim_users import ClaimGroup, ClaimUsers
 from dralloc.whatif.moves.migration import Migration, MovableClaim, MoveOption
 
-__all__ = ["ClusterMigration", "unbound"]
+__all__ = ["ClusterMigration", "released", "unbound"]
 
 _MOST: Final = 3
 """Of so many claims of a group any may stay while the others move; of more, those tied to a node move together."""
@@ -61,7 +61,7 @@ class ClusterMigration:
         """The cluster without what the groups hold."""
         moving = {key for group in self.groups for key in group.claims}
         whole = self.users.cluster
-        claims = tuple(_released(claim) if claim.key in moving else claim for claim in whole.claims)
+        claims = tuple(released(claim) if claim.key in moving else claim for claim in whole.claims)
         nodes = tuple(_cordoned(node) if node.metadata.name in self.cordoned else node for node in whole.nodes)
         staged = replace(whole, claims=claims, nodes=nodes)
         names = [node.metadata.name for node in self.users.nodes]
@@ -162,7 +162,7 @@ class ClusterMigration:
         return Where([by_name[node.name] for node in self.compiled.problem.nodes])
 
 
-def _released(claim: ResourceClaim) -> ResourceClaim:
+def released(claim: ResourceClaim) -> ResourceClaim:
     """The claim as it was before it was allocated; one for extended resources as any other."""
     status = claim.status.model_copy(update={"allocation": None})
     metadata = claim.metadata.model_copy(update={"annotations": {}})

@@ -63,7 +63,7 @@ class MigrationProblem:
         for number, place in self.places.items():
             if number not in gone:
                 mover = self.migration.movers[number]
-                yield Placement(place, mover.home, (stay_grants(mover),))
+                yield Placement(place, mover.home, (stay_grants(mover.devices),))
 
     def admitted(self, placements: Iterable[Placement]) -> Iterator[Placement]:
         """Placements of what is pending, in the numbers of the whole."""

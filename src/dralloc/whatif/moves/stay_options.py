@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from dralloc.check import violations
 from dralloc.context.context import Context
@@ -12,10 +13,14 @@ from dralloc.errors import AllocationError
 from dralloc.names import ClaimKey, RequestName
 from dralloc.problem import Alternative, Charge, Claim, Demand, Eligibility, Problem, Request
 from dralloc.problem.eligibility import Overlay
+from dralloc.problem.holdings import Holding
 from dralloc.solution import Grant, Placement, Solution
 from dralloc.whatif.moves.migration import Migration, MovableClaim
 
-__all__ = ["StayOptions", "broken", "stay_grants"]
+__all__ = ["StayOptions", "StayTable", "broken", "stay_grants"]
+
+_FIRST: Final = 2**32
+"""Alternatives of a problem have smaller numbers."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +36,9 @@ class StayOptions:
     @classmethod
     def of(cls, migration: Migration) -> StayOptions:
         """The demands of all movable claims that could be allocated again what they have."""
-        table: dict[int, tuple[int, Charge]] = {}
+        table = StayTable()
         demands = [_stay(migration.problem, mover, table) for mover in migration.movers]
-        eligibility = _WithStayOptions(
-            migration.problem.eligibility, table, frozenset(device for device, _ in table.values())
-        )
+        eligibility = table.over(migration.problem.eligibility)
         regular = _as_published(migration.problem, migration.movers)
         if regular and not violations(*_all_stay(migration, demands, eligibility)):
             return cls(tuple(demands), eligibility)
@@ -54,7 +57,7 @@ def _as_published(problem: Problem, movers: Iterable[MovableClaim]) -> bool:
 def _all_stay(migration: Migration, demands: Sequence[Demand], eligibility: Eligibility) -> tuple[Problem, Solution]:
     """The problem and the answer in which every movable claim is granted what it has."""
     problem = replace(migration.problem, demands=tuple(demands), eligibility=eligibility)
-    placements = (Placement(place, one.home, (stay_grants(one),)) for place, one in enumerate(migration.movers))
+    placements = (Placement(place, one.home, (stay_grants(one.devices),)) for place, one in enumerate(migration.movers))
     return problem, Solution(tuple(placements))
 
 
@@ -67,30 +70,44 @@ def _regular(migration: Migration, demands: Sequence[Demand], eligibility: Eligi
         ledger.hold(mover.holdings)
 
 
-def _stay(problem: Problem, mover: MovableClaim, table: dict[int, tuple[int, Charge]]) -> Demand:
+class StayTable:
+    """Requests that only certain devices can serve, at what is consumed of them already."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, tuple[int, Charge]] = {}
+
+    def claim(self, problem: Problem, key: ClaimKey, holdings: Sequence[Holding], devices: Sequence[int]) -> Claim:
+        """A claim that asks for what is held, of these devices: one request for each."""
+        requests = []
+        for number, (holding, device) in enumerate(zip(holdings, devices, strict=True)):
+            known = problem.devices[device].capacity if holding.share else {}
+            taken = tuple((name, amount) for name, amount in holding.charge.capacity if name in known)
+            index, name = _FIRST + len(self._entries), RequestName(f"device-{number}")
+            self._entries[index] = device, Charge(capacity=taken, counters=holding.charge.counters)
+            requests.append(Request(str(name), (Alternative(index, name, 0, 1),)))
+        return Claim(key, "", tuple(requests))
+
+    def over(self, base: Eligibility) -> Eligibility:
+        """An eligibility that knows these requests, too."""
+        return _WithStayOptions(base, self._entries, frozenset(device for device, _ in self._entries.values()))
+
+
+def _stay(problem: Problem, mover: MovableClaim, table: StayTable) -> Demand:
     key = ClaimKey(mover.key.namespace, f"{mover.key.name} (stays)")
-    requests = []
-    for number, (holding, device) in enumerate(zip(mover.holdings, mover.devices, strict=True)):
-        index = -1 - len(table)
-        known = problem.devices[device].capacity if holding.share else {}
-        taken = tuple((name, amount) for name, amount in holding.charge.capacity if name in known)
-        table[index] = device, Charge(capacity=taken, counters=holding.charge.counters)
-        name = f"device-{number}"
-        requests.append(Request(name, (Alternative(index, RequestName(name), 0, 1),)))
-    claim = Claim(key, "", tuple(requests))
+    claim = table.claim(problem, key, mover.holdings, mover.devices)
     return Demand(key, (claim,), weight=0, nodes=(mover.home,), gang=str(key))
 
 
-def stay_grants(mover: MovableClaim) -> tuple[Grant, ...]:
-    """What a movable claim that stays is granted."""
-    return tuple(Grant(number, 0, device) for number, device in enumerate(mover.devices))
+def stay_grants(devices: Iterable[int]) -> tuple[Grant, ...]:
+    """What a claim that stays is granted: the devices that it has."""
+    return tuple(Grant(number, 0, device) for number, device in enumerate(devices))
 
 
 def _is_regular(context: Context, mover: MovableClaim, demand: Demand) -> bool:
     offered = set(context.problem.nodes[mover.home].devices())
     if not offered.issuperset(mover.devices) or not _as_published(context.problem, [mover]):
         return False
-    return not broken(context, [demand], [Placement(0, mover.home, (stay_grants(mover),))])
+    return not broken(context, [demand], [Placement(0, mover.home, (stay_grants(mover.devices),))])
 
 
 def broken(context: Context, demands: Sequence[Demand], placements: Sequence[Placement]) -> list[str]:
@@ -111,22 +128,26 @@ def broken(context: Context, demands: Sequence[Demand], placements: Sequence[Pla
 
 @dataclass(eq=False)
 class _WithStayOptions(Overlay):
-    """The eligibility of a problem, with negative numbers for what movable claims hold."""
+    """The eligibility of a problem, with numbers beyond all others for what claims hold."""
 
     table: Mapping[int, tuple[int, Charge]]
     devices: frozenset[int]
 
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
-        return super().selects(alternative, device) if alternative >= 0 else self.table[alternative][0] == device
+        return (
+            super().selects(alternative, device)
+            if alternative not in self.table
+            else self.table[alternative][0] == device
+        )
 
     def admits(self, alternative: int, device: int) -> bool:
-        return alternative < 0 or super().admits(alternative, device)
+        return alternative in self.table or super().admits(alternative, device)
 
     def charge(self, alternative: int, device: int) -> Charge | None:
-        return super().charge(alternative, device) if alternative >= 0 else self.table[alternative][1]
+        return super().charge(alternative, device) if alternative not in self.table else self.table[alternative][1]
 
     def request_key(self, alternative: int) -> Hashable:
-        return super().request_key(alternative) if alternative >= 0 else alternative
+        return super().request_key(alternative) if alternative not in self.table else alternative
 
     def device_key(self, device: int) -> Hashable:
         return super().device_key(device), device if device in self.devices else None

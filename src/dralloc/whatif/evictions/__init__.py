@@ -1,0 +1,1 @@
+"""Who could be evicted, at what cost, and the problem in which they all ask for what they have."""
