@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import permutations
 
 from brute_force import every_solution
-from dralloc.problem.inter_pod import Affinity, AntiAffinity, InterPodRule, Role, Spread
+from dralloc.problem.inter_pod import Affinity, AntiAffinity, InterPodRule, OneDomain, Role, Spread
 from dralloc.solution import Placement, Solution
 from pod_strategies import BoundPods
 
@@ -137,4 +137,11 @@ def _even(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bo
     return counts[rule.domains[node]] + role.counts - least <= rule.max_skew
 
 
-_FILTERS = {AntiAffinity: _apart, Affinity: _near, Spread: _even}
+def _same(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bool:
+    rule = role.rule
+    assert isinstance(rule, OneDomain)
+    others = _nodes_of(pods, there, rule, lambda other: other.carries)
+    return not role.carries or (node in rule.domains and {rule.domains[one] for one in others} <= {rule.domains[node]})
+
+
+_FILTERS = {AntiAffinity: _apart, Affinity: _near, Spread: _even, OneDomain: _same}

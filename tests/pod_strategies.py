@@ -22,7 +22,7 @@ from dralloc.problem import (
     Request,
     Usage,
 )
-from dralloc.problem.inter_pod import Affinity, AntiAffinity, InterPodRule, Role, Spread
+from dralloc.problem.inter_pod import Affinity, AntiAffinity, InterPodRule, OneDomain, Role, Spread
 from dralloc.problem.node_claims import NodeStock, with_node_claims
 from inventory_strategies import rarely
 from strategies import TableEligibility
@@ -84,12 +84,14 @@ def _rules(draw: st.DrawFn, nodes: Sequence[str]) -> InterPodRule:
     def some() -> frozenset[str]:
         return draw(st.frozensets(st.sampled_from(DOMAINS), max_size=1)) if draw(rarely()) else frozenset()
 
-    match draw(st.sampled_from(("apart", "near", "spread"))):
+    match draw(st.sampled_from(("apart", "near", "spread", "one"))):
         case "apart":
             return AntiAffinity(domains(), some(), some())
         case "near":
             several = draw(st.sampled_from((1, 1, 2)))
             return Affinity(tuple(domains() for _ in range(several)), tuple(some() for _ in range(several)))
+        case "one":
+            return OneDomain(domains())
         case _:
             counted = dict.fromkeys(some(), draw(st.integers(1, 2)))
             return Spread(domains(), counted, draw(st.integers(1, 2)), draw(st.sampled_from((1, 1, 2, 3))))
@@ -105,6 +107,7 @@ def _demands(draw: st.DrawFn, number: int, nodes: int) -> Demand:
         weight=draw(st.integers(1, 3)),
         nodes=tuple(draw(st.sets(st.integers(0, nodes - 1), min_size=1))) if draw(rarely()) else None,
         gang=draw(st.sampled_from(("", "", "", "gang"))),
+        quorum=2,
     )
 
 

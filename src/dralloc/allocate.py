@@ -148,7 +148,7 @@ def _scheduled(
     with phase(timings, "scheduler"):
         solution = schedule(compiled, profiles, seed)
     # Filters of its own say where a pod may go.
-    demands = tuple(replace(demand, gang="", nodes=None) for demand in compiled.problem.demands)
+    demands = tuple(replace(demand, gang="", nodes=None, roles=()) for demand in compiled.problem.demands)
     with phase(timings, "check"):
         check(replace(compiled.problem, demands=demands, budgets=()), solution)
     return solution

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from dralloc import Mode, allocate
+from dralloc.check import check
 from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.compiler.demands import MAX_CONSUMERS
 from dralloc.features import ALL_FEATURES
+from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.write import allocated_claims
 from wire import Json, claim, cluster, device_class, gpus, node, pod, request, resource_slice
@@ -218,3 +220,50 @@ def test_outside_of_its_group_a_claim_has_the_usual_limit_of_users() -> None:
     compiled = compile_cluster(cluster(*sharing(["p", "q"]), others))
     assert len(first_fit(compiled.problem).placements) == 2 + MAX_CONSUMERS - 1
     assert any("only 256 can use it at a time" in rule for rule in rules(compiled))
+
+
+RACK = "example.com/rack"
+IN_ONE_RACK = {"schedulingConstraints": {"topology": [{"key": RACK}]}}
+
+
+def racks(*others: Json, **spec: Any) -> CompiledCluster:
+    """Two pods of the group, and nodes with one GPU each: two racks with one node, one with two, and a node in none."""
+    homes = {"a-0": "a", "b-0": "b", "c-0": "c", "c-1": "c", "loose": ""}
+    nodes = [node(name, **({RACK: rack} if rack else {})) for name, rack in homes.items()]
+    slices = [resource_slice(gpus(1), name=f"slice-{name}", pool=name, nodeName=name) for name in homes]
+    pods = [member("p", "a"), member("q", "b")]
+    claims = [claim("a", request()), claim("b", request())]
+    policy: Json = {"schedulingPolicy": {"basic": {}}}
+    shared = group(**{**policy, **IN_ONE_RACK, **spec})
+    return compile_cluster(cluster(nodes, device_class(), slices, claims, pods, shared, list(others)))
+
+
+def homes(compiled: CompiledCluster) -> dict[str, str]:
+    found = {}
+    for solve_it in (first_fit, solve):
+        solution = solve_it(compiled.problem)
+        check(compiled.problem, solution)
+        found = {
+            compiled.problem.demands[one.demand].key.name: compiled.problem.nodes[one.node].name
+            for one in solution.placements
+        }
+        assert set(found.values()) <= {"c-0", "c-1"}
+    return found
+
+
+def test_a_group_goes_where_most_of_it_fits_in_one_domain() -> None:
+    assert homes(racks()).keys() == {"p", "q"}
+
+
+def test_a_gang_with_a_topology_constraint_needs_its_pods_in_one_domain() -> None:
+    assert homes(racks(schedulingPolicy={"gang": {"minCount": 2}})).keys() == {"p", "q"}
+    third = member("r", "c"), claim("c", request())
+    assert homes(racks(*third, schedulingPolicy={"gang": {"minCount": 3}})) == {}
+    assert len(homes(racks(*third, schedulingPolicy={"gang": {"minCount": 2}}))) == 2
+
+
+def test_pods_that_run_have_chosen_the_domain() -> None:
+    running = member("r", nodeName="c-1")
+    assert homes(racks(running)).keys() == {"p", "q"}
+    assert homes(racks(running, member("s", nodeName="a-0"))) == {}
+    assert homes(racks(member("r", nodeName="loose"))) == {}

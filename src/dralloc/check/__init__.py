@@ -45,6 +45,7 @@ RULES: tuple[Rule, ...] = (
     shared.counter_sets_have_a_common_group,
     inter_pod.nobody_is_too_near,
     inter_pod.spread_is_even,
+    inter_pod.groups_are_in_one_domain,
     inter_pod.affinity_has_an_order,
     budgets.caps_are_kept,
     budgets.fairness_is_true,

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dralloc.check.view import View
-from dralloc.problem.inter_pod import Affinity, AntiAffinity, InterPodRule, Role, Spread
+from dralloc.problem.inter_pod import Affinity, AntiAffinity, InterPodRule, OneDomain, Role, Spread
 
-__all__ = ["affinity_has_an_order", "nobody_is_too_near", "spread_is_even"]
+__all__ = ["affinity_has_an_order", "groups_are_in_one_domain", "nobody_is_too_near", "spread_is_even"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,18 @@ def spread_is_even(view: View) -> Iterator[str]:
                     f"topology spread: {before[domain] + own[domain]} in domain {domain}, {fewest} in the one with the "
                     f"fewest, which is more than a skew of {rule.max_skew}"
                 )
+
+
+def groups_are_in_one_domain(view: View) -> Iterator[str]:
+    """Who needs to be in one domain with others is in a domain, and they are, too."""
+    for rule, every in _members(view, OneDomain).items():
+        assert isinstance(rule, OneDomain)
+        members = [member for member in every if member.role.carries]
+        homes = {rule.domains.get(member.node) for member in members}
+        if len(homes) > 1 or None in homes:
+            gang = view.problem.demands[members[0].demand].gang
+            names = ", ".join(sorted(home or "none" for home in homes))
+            yield f"gang {gang}: its topology constraint asks for one domain, but its demands are in {names}"
 
 
 def affinity_has_an_order(view: View) -> Iterator[str]:

@@ -124,7 +124,7 @@ class Demands:
         blocked = [Claim(one.key, "", (), defect=f"pod {pod.key}: {reason}") for one, reason in obstacles if reason]
         where = [one.status.allocation.node_selector for one in allocated if one.status.allocation is not None]
         selectors = [one for one in where if one is not None]
-        elsewhere = self.elsewhere.get(pod.key, frozenset())
+        elsewhere = self.elsewhere.get(pod.key, frozenset()) | self.gangs.elsewhere.get(pod.key, frozenset())
         gang = self.gangs.of(pod)
         return Demand(
             key=pod.key,
@@ -133,6 +133,7 @@ class Demands:
             nodes=() if gang in self.gangs.halted else self._where.of(pod, selectors, elsewhere),
             gang=gang,
             quorum=self.gangs.quorums.get(gang),
+            roles=self.gangs.roles.get(gang, ()),
         )
 
     def _obstacle(self, claim: ResourceClaim, pod: Pod) -> str:

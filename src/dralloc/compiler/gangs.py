@@ -1,7 +1,9 @@
 """Which pods are placed together: those of a PodGroup with a gang policy (KEP-4671), or those with a common label.
 
 A group is admitted when ``minCount`` of its pods have a node, those that run already counted; the others are welcome.
-Of pods with a common label, and of those whose group is not known, all are needed.
+Of pods with a common label, and of those whose group is not known, all are needed. All pods of a group with a topology
+constraint are on nodes with the same value of a label, those that run already included (KEP-5732); where these are in
+no domain, or in several, no other pod comes (plugin ``topologyaware`` of kube-scheduler).
 """
 
 from __future__ import annotations
@@ -10,11 +12,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from dralloc.api import ApiObject, GangPolicy, Pod
+from dralloc.api import ApiObject, Pod
 from dralloc.cluster import Cluster
 from dralloc.errors import Finding
 from dralloc.features import Features
 from dralloc.names import ClaimKey
+from dralloc.problem.inter_pod import Domains, OneDomain, Role
 
 __all__ = ["Gangs", "find_gangs"]
 
@@ -29,11 +32,17 @@ class Gangs:
         How many more pods a gang needs; all of them if it is not here.
     halted
         Gangs with fewer pods than they need.
+    roles
+        Of the pods of gangs that have to choose a domain.
+    elsewhere
+        Names of nodes that are in no domain for a pod.
     """
 
     of_pods: Mapping[ClaimKey, str] = field(default_factory=dict)
     quorums: Mapping[str, int] = field(default_factory=dict)
     halted: frozenset[str] = frozenset()
+    roles: Mapping[str, tuple[Role, ...]] = field(default_factory=dict)
+    elsewhere: Mapping[ClaimKey, frozenset[str]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
     def of(self, pod: Pod) -> str:
@@ -43,12 +52,16 @@ class Gangs:
 
 @dataclass(frozen=True)
 class _Group:
-    """Pods with a gang policy: the object and field that says it. Without a policy all of them are needed."""
+    """Pods of a group: the object and field that says how many are needed; None for all.
+
+    ``topology``: the label of which their nodes have the same value; empty if that does not matter.
+    """
 
     name: str
     about: ApiObject | None = None
     path: str = ""
-    policy: GangPolicy | None = None
+    needed: int | None = None
+    topology: str = ""
 
 
 def find_gangs(cluster: Cluster, features: Features, label: str = "") -> Gangs:
@@ -68,10 +81,15 @@ def find_gangs(cluster: Cluster, features: Features, label: str = "") -> Gangs:
             members[group.name].append(pod)
     judged = [(group, _Judgement.of(group, members[name])) for name, group in groups.items()]
     gangs = {group.name for group, judgement in judged if judgement.is_gang}
+    topology = _Topology(cluster)
+    bound = {group.name: topology.domain(group.topology, members[group.name]) for group in groups.values()}
+    elsewhere = {name: topology.outside(group.topology, bound[name]) for name, group in groups.items()}
     return Gangs(
         of_pods={pod.key: name for name in groups if name in gangs for pod in members[name]},
         quorums={group.name: judgement.quorum for group, judgement in judged if judgement.quorum is not None},
         halted=frozenset(group.name for group, judgement in judged if judgement.halted),
+        roles={name: topology.roles(groups[name].topology) for name in gangs if bound[name] is None},
+        elsewhere={pod.key: nodes for name, nodes in elsewhere.items() if nodes for pod in members[name]},
         findings=tuple(_remarks(cluster, judged)),
     )
 
@@ -87,8 +105,11 @@ def _group_of(pod: Pod, cluster: Cluster, features: Features, label: str) -> _Gr
         name = f"{namespace}/{pod.pod_group}"
         if group is None:
             return _Group(name, pod, "spec.schedulingGroup.podGroupName")
-        policy = group.spec.scheduling_policy.gang
-        return _Group(name, group, "spec.schedulingPolicy.gang.minCount", policy) if policy else None
+        policy, constraints = group.spec.scheduling_policy.gang, group.spec.scheduling_constraints
+        key = constraints.topology[0].key if constraints.topology else ""
+        needed = policy.min_count if policy else 1
+        path = "spec.schedulingPolicy.gang.minCount"
+        return _Group(name, group, path, needed, key) if policy or key else None
     return _group_of_workload(pod, cluster)
 
 
@@ -104,7 +125,7 @@ def _group_of_workload(pod: Pod, cluster: Cluster) -> _Group | None:
     for number, group in enumerate(workload.spec.pod_groups):
         if group.name == reference.pod_group:
             path = f"spec.podGroups[{number}].policy.gang.minCount"
-            return _Group(name, workload, path, group.policy.gang) if group.policy.gang else None
+            return _Group(name, workload, path, group.policy.gang.min_count) if group.policy.gang else None
     return _Group(name, pod, "spec.workloadRef.podGroup")
 
 
@@ -120,7 +141,7 @@ class _Judgement:
     def of(cls, group: _Group, pods: list[Pod]) -> _Judgement:
         running = sum(bool(pod.spec.node_name) for pod in pods)
         waiting = sum(not pod.spec.node_name and not pod.spec.scheduling_gates for pod in pods)
-        return cls(running + waiting, running, group.policy.min_count if group.policy else None)
+        return cls(running + waiting, running, group.needed)
 
     @property
     def is_gang(self) -> bool:
@@ -136,6 +157,36 @@ class _Judgement:
     def halted(self) -> bool:
         """Whether there are too few pods for any of them to be placed."""
         return self.needed is not None and self.pods < self.needed
+
+
+class _Topology:
+    """The domains of a cluster, by the label that makes them."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._nodes = {node.name: node.metadata.labels for node in cluster.nodes}
+        self._known: dict[str, Domains] = {}
+
+    def _domains(self, key: str) -> Domains:
+        if key not in self._known:
+            self._known[key] = {name: labels[key] for name, labels in self._nodes.items() if key in labels}
+        return self._known[key]
+
+    def domain(self, key: str, pods: list[Pod]) -> str | None:
+        """The domain of the pods that run: None if none do, empty if they are in none, or in several."""
+        homes = {self._domains(key).get(pod.spec.node_name, "") for pod in pods if key and pod.spec.node_name}
+        return None if not homes else homes.pop() if len(homes) == 1 else ""
+
+    def outside(self, key: str, domain: str | None) -> frozenset[str]:
+        """The nodes that are not in the domain, or in none if it is still to be chosen."""
+        if not key:
+            return frozenset()
+        domains = self._domains(key)
+        inside = (name for name, here in domains.items() if domain is None or here == domain != "")
+        return frozenset(self._nodes).difference(inside)
+
+    def roles(self, key: str) -> tuple[Role, ...]:
+        """What pods of one gang are to each other."""
+        return (Role(OneDomain(self._domains(key)), carries=True, counts=True),) if key else ()
 
 
 def _remarks(cluster: Cluster, judged: list[tuple[_Group, _Judgement]]) -> Iterator[Finding]:

@@ -77,7 +77,8 @@ def bound_to_pods(problem: Problem, roles: Mapping[int, tuple[Role, ...]]) -> tu
             nodes = problem.candidate_nodes(demand)
             left = tuple(node for node in nodes if nobody.allows(lasting, problem.nodes[node].name))
             known[key] = demand.nodes if len(left) == len(nodes) else left
-        return replace(demand, nodes=known[key], roles=tuple(role for role in its if role.rule not in settled))
+        open_roles = (role for role in its if role.rule not in settled)
+        return replace(demand, nodes=known[key], roles=(*demand.roles, *open_roles))
 
     return tuple(
         bound(demand, roles[number]) if roles.get(number) else demand for number, demand in enumerate(problem.demands)

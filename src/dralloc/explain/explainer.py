@@ -25,6 +25,7 @@ from dralloc.explain.suggestions import find_suggestions
 from dralloc.explain.wording import Wording
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
+from dralloc.problem.inter_pod import OneDomain
 from dralloc.solution import Placement, Solution, devices_only, with_node_grants
 from dralloc.timing import phase
 
@@ -166,6 +167,8 @@ class _Explainer:
         demand = self.compiled.problem.demands[self.number]
         others = "all" if demand.quorum is None else f"at least {demand.quorum} members"
         gang = (f"It is placed only together with {others} of gang {demand.gang}.",) if demand.gang else ()
+        if any(isinstance(role.rule, OneDomain) for role in demand.roles):
+            gang = (*gang, "All of its group are in one domain of the group's topology constraint.")
         remarks = (*gang, _DISREGARDED) if self.disregarded else gang
         keys = tuple(claim.key for claim in demand.claims)
         return Explanation(self.mode, demand.key, keys, remarks=remarks, timings=timings)

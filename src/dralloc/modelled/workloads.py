@@ -86,7 +86,9 @@ WORKLOADS: Final[tuple[Row, ...]] = (
         "PodGroup spec.resourceClaims.{name,resourceClaimName,resourceClaimTemplateName}",
         "PodGroup status.resourceClaimStatuses.{name,resourceClaimName}",
     ),
-    *ignored("groups in one place (KEP-5732)", "PodGroup spec.schedulingConstraints.topology.key"),
+    *modelled(
+        "groups in one domain (KEP-5732)", "PodGroup spec.schedulingConstraints.topology.key", but=_NOT_SCHEDULER
+    ),
     *preferred(
         "which nodes are preferred",
         f"Pod spec.affinity.nodeAffinity.{_PREFERRED}.{{weight,preference.{NODE_TERM}}}",

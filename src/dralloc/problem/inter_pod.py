@@ -1,4 +1,4 @@
-"""Rules between pods by topology domain: required affinity and anti-affinity, and hard topology spread.
+"""Rules between pods by topology domain: affinity and anti-affinity, hard topology spread, groups in one domain.
 
 A rule knows the domain of each node by the node's name, and what pods that have a node already mean for it. Which
 demands a rule is about, they know themselves (`dralloc.problem.Demand.roles`): some *carry* it, so that they may only
@@ -14,8 +14,10 @@ them keeps it when it comes:
   than the skew above the fewest that are counted in any domain in the end. (Then there is an order: always one for the
   domain with the fewest, and those who do not carry the constraint last where there are most.)
 
-Sources: KEP-895 and KEP-3022 for spread; ``framework/plugins/interpodaffinity`` and ``podtopologyspread`` of
-``kubernetes/pkg/scheduler``.
+- one domain: those who carry the rule are in one and the same.
+
+Sources: KEP-5732 for groups in one domain; KEP-895 and KEP-3022 for spread; ``framework/plugins/interpodaffinity`` and
+``podtopologyspread`` of ``kubernetes/pkg/scheduler``.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["Affinity", "AntiAffinity", "DomainLedger", "Domains", "InterPodRule", "Role", "Spread"]
+__all__ = ["Affinity", "AntiAffinity", "DomainLedger", "Domains", "InterPodRule", "OneDomain", "Role", "Spread"]
 
 Domains = Mapping[str, str]
 """The domain of each node by the node's name; a node that is not in it has none."""
@@ -96,7 +98,20 @@ class Spread:
         return len(self.every) < self.min_domains
 
 
-InterPodRule = AntiAffinity | Affinity | Spread
+@dataclass(frozen=True, slots=True, eq=False)
+class OneDomain:
+    """Whoever carries it is in a domain, all in the same (KEP-5732).
+
+    Parameters
+    ----------
+    domains
+        By the topology key of the group.
+    """
+
+    domains: Domains
+
+
+InterPodRule = AntiAffinity | Affinity | Spread | OneDomain
 
 
 class Role(NamedTuple):
@@ -137,6 +152,9 @@ class DomainLedger:
                 return not role.carries or self._is_near(rule, role, node)
             case Spread() as rule:
                 return not role.carries or self._is_even(rule, role, node)
+            case OneDomain() as rule:
+                domain = rule.domains.get(node)
+                return domain is not None and set(+self._tally(self._carrying, rule)) <= {domain}
 
     def _is_apart(self, rule: AntiAffinity, role: Role, node: str) -> bool:
         domain = rule.domains.get(node)

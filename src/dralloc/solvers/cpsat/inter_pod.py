@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ortools.sat.python import cp_model
 
-from dralloc.problem.inter_pod import Affinity, AntiAffinity, Domains, InterPodRule, Role, Spread
+from dralloc.problem.inter_pod import Affinity, AntiAffinity, Domains, InterPodRule, OneDomain, Role, Spread
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Literal
 
@@ -30,6 +30,10 @@ def inter_pod_rules(model: Model) -> None:
                 _affinity(among, rule, order)
             case Spread():
                 _spread(among, rule)
+            case OneDomain():
+                among.forbid_outside(rule.domains)
+                members = among.by_domain(rule.domains, lambda role: role.carries)
+                model.cp.add_at_most_one([among.any_of(on for _, on in each) for each in members.values()])
 
 
 class _Among:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dralloc.errors import AllocationError, FatalError, NodeError
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand, Problem, quorum_of
-from dralloc.problem.inter_pod import DomainLedger
+from dralloc.problem.inter_pod import DomainLedger, OneDomain, Role
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.search import DepthFirstSearch
@@ -29,22 +30,78 @@ class PlainRun:
         self.placements: list[Placement] = []
         self.errors: dict[int, AllocationError] = {}
         self.steps = 0
+        self._narrowed: dict[int, Demand] = {}
+        self._parts: dict[tuple[int, str, tuple[int, ...] | None], tuple[int, ...]] = {}
 
     def place_together(self, members: Sequence[int]) -> None:
         """Place as many of these demands as fit, one after the other; none of them if their quorum is not met.
 
         An error that ends the attempt for one member ends it for all (upstream's ``schedule_one_podgroup.go``).
         """
+        roles = self._problem.demands[members[0]].roles
+        rule = next((role.rule for role in roles if isinstance(role.rule, OneDomain) and role.carries), None)
+        if rule is None:
+            self._place_quorum(members)
+        else:
+            self._place_in_best_domain(members, rule)
+
+    def _place_in_best_domain(self, members: Sequence[int], rule: OneDomain) -> None:
+        """Try one domain after the other: where most fit, the first of these (upstream takes any of these).
+
+        Source: the plugins ``topologyaware`` and ``podgrouppodscount``, without the score of ``noderesources``.
+        """
+        before, best = len(self.placements), 0
+        chosen: str | None = None
+        there = {domain: node for node, domain in rule.domains.items()}
+        for domain in dict.fromkeys(rule.domains.values()):
+            if not self._domains.allows((Role(rule, carries=True, counts=True),), there[domain]):
+                continue
+            self._try_domain(members, rule, domain)
+            placed = len(self.placements) - before
+            if placed == len(members):
+                return
+            if placed > best:
+                best, chosen = placed, domain
+            self._give_back(before)
+        if chosen is not None:
+            self._try_domain(members, rule, chosen)
+
+    def _try_domain(self, members: Sequence[int], rule: OneDomain, domain: str) -> None:
+        for number in members:
+            self._narrowed[number] = self._inside(self._problem.demands[number], rule, domain)
+        self._place_quorum(members)
+        self._narrowed.clear()
+
+    def _inside(self, demand: Demand, rule: OneDomain, domain: str) -> Demand:
+        """The demand where it may only go to one domain; nothing is left for the rule to say then."""
+        roles = tuple(role for role in demand.roles if role.rule is not rule)
+        if len(roles) == len(demand.roles):
+            return demand
+        key = id(rule.domains), domain, demand.nodes
+        if key not in self._parts:
+            names = self._problem.nodes
+            nodes = self._problem.candidate_nodes(demand)
+            self._parts[key] = tuple(node for node in nodes if rule.domains.get(names[node].name) == domain)
+        return replace(demand, nodes=self._parts[key], roles=roles)
+
+    def _place_quorum(self, members: Sequence[int]) -> None:
         before = len(self.placements)
         may_miss = len(members) - quorum_of([self._problem.demands[number] for number in members])
         for place, number in enumerate(members, 1):
             self.place(number)
             missed = before + place - len(self.placements)
             if missed > may_miss or (missed and self._is_fatal(number)):
-                for placement in self.placements[before:]:
-                    self._release(placement)
-                del self.placements[before:]
+                self._give_back(before)
                 return
+
+    def _give_back(self, before: int) -> None:
+        """Release the placements from the given one on."""
+        for placement in self.placements[before:]:
+            self._release(placement)
+        del self.placements[before:]
+
+    def _demand(self, number: int) -> Demand:
+        return self._narrowed.get(number) or self._problem.demands[number]
 
     def _is_fatal(self, number: int) -> bool:
         """Whether the attempt for a demand ended with an error that is about more than this demand."""
@@ -62,7 +119,7 @@ class PlainRun:
 
     def place(self, number: int) -> None:
         """Place a demand on the first node that can hold it, or note why that ended with an error."""
-        demand = self._problem.demands[number]
+        demand = self._demand(number)
         claims = self._open_claims(demand)
         for node in self._nodes(demand):
             try:

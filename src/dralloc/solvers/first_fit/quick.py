@@ -28,21 +28,24 @@ class QuickRun(PlainRun):
         self._cursors = ScanCursors(problem, self._index)
 
     def place_together(self, members: Sequence[int]) -> None:
-        """As in the plain run, and what was known stays true if none is placed."""
+        """As in the plain run, and what was known before stays true where placements are given back."""
         if not self._problem.demands[members[0]].gang:
             self.place(members[0])
             return
-        self._cursors.begin()
-        before = len(self.placements)
         super().place_together(members)
-        if len(self.placements) == before:
-            self._cursors.take_back()
-        else:
-            self._cursors.keep()
+        self._cursors.keep()
+
+    def _place_quorum(self, members: Sequence[int]) -> None:
+        self._cursors.begin()
+        super()._place_quorum(members)
+
+    def _give_back(self, before: int) -> None:
+        super()._give_back(before)
+        self._cursors.take_back()
 
     def place(self, number: int) -> None:
         """Place a demand on the first node that can hold it, or note why that ended with an error."""
-        demand = self._problem.demands[number]
+        demand = self._demand(number)
         claims = self._open_claims(demand)
         alone = len(claims) == len(demand.claims) and not demand.roles
         claim_class = self._claim_classes.of(claims) if alone else None

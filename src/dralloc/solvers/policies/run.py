@@ -90,7 +90,7 @@ class ScoredRun(QuickRun):
 
     def place(self, number: int) -> None:
         """Place a demand on the best node that can hold it, or note the last error met."""
-        demand = self._problem.demands[number]
+        demand = self._demand(number)
         claims = self._open_claims(demand)
         claim_class = self._claim_classes.of(claims)
         if claim_class is None:
