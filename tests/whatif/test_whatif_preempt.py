@@ -179,6 +179,17 @@ def test_who_breaks_a_rule_already_is_left_out() -> None:
     assert [key.name for key in found.left_out] == ["x", "y"]
 
 
+def test_who_asks_for_extended_resources_does_not_ask_its_node_for_them() -> None:
+    kind = device_class()
+    kind["spec"]["extendedResourceName"] = "example.com/gpu"
+    container = {"name": "c", "resources": {"requests": {"example.com/gpu": "1", "cpu": "2"}}}
+    new = pod("new", priority=50, containers=[container])
+    busy = pod("x", nodeName="node-0", containers=[{"name": "c", "resources": {"requests": {"cpu": "3"}}}])
+    home = {**node("node-0"), "status": {"allocatable": {"cpu": "4", "pods": "10"}}}
+    found = preempt(cluster(kind, home, resource_slice(gpus(1), nodeName="node-0"), new, busy), pod="default/new")
+    assert (victims(found), found.exact) == (["x"], True)
+
+
 def test_exactly_one_is_asked_for() -> None:
     with pytest.raises(DrallocError, match="a claim or of a pod, and not both"):
         preempt(dralloc.example())

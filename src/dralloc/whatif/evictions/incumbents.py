@@ -157,9 +157,15 @@ class Incumbents:
 
     def _unbound(self) -> Cluster:
         """The cluster in which the pods are about to be placed, for what they take of nodes and mean for others."""
-        whole = self.users.cluster
-        pods = tuple(_anew(pod) if pod.key in self.pods else pod for pod in whole.pods)
-        return replace(whole, pods=pods, claims_of_pods=self.users.claims_of)
+        # The compiled cluster knows the claims for extended resources of who comes; those who run have theirs.
+        staged, whole = self.compiled.cluster, self.users.cluster
+        mine = {pod: self.users.claims_of[pod] for pod in self.pods}
+        return replace(
+            staged,
+            pods=(*staged.pods, *map(_anew, self.pods.values())),
+            claims=tuple(whole.claim(claim.key) or claim for claim in staged.claims),
+            claims_of_pods={**staged.claims_of_pods, **mine},
+        )
 
 
 def _anew(pod: Pod) -> Pod:
