@@ -4,8 +4,8 @@
 the page of the documentation; a test holds it against the types of the API.
 """
 
-from dralloc.modelled.row import Fate, Row
+from dralloc.modelled.row import Fate, FieldRow
 from dralloc.modelled.table import TABLE, row_of
-from dralloc.modelled.uses import Use, used
+from dralloc.modelled.uses import FieldUse, used
 
-__all__ = ["TABLE", "Fate", "Row", "Use", "row_of", "used"]
+__all__ = ["TABLE", "Fate", "FieldRow", "FieldUse", "row_of", "used"]

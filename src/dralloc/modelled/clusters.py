@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from dralloc.modelled.row import Row, modelled, no_matter, preferred
+from dralloc.modelled.row import FieldRow, modelled, no_matter, preferred
 
 __all__ = ["CLUSTERS"]
 
-CLUSTERS: Final[tuple[Row, ...]] = (
+CLUSTERS: Final[tuple[FieldRow, ...]] = (
     *modelled("names the node", "Node metadata.name"),
     *modelled("which nodes are allowed, and which are one place", "Node metadata.labels"),
     *modelled("taints", "Node spec.{unschedulable,taints.{key,value,effect}}"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dralloc.modelled.row import Row, ignored, modelled, no_matter
+from dralloc.modelled.row import FieldRow, ignored, modelled, no_matter
 
 __all__ = ["NODE_SELECTOR", "NODE_TERM", "RESOURCES"]
 
@@ -15,7 +15,7 @@ _SPECS: Final = "{ResourceClaim spec,ResourceClaimTemplate spec.spec}.devices"
 _REQUESTS: Final = f"{_SPECS}.requests.{{exactly,firstAvailable}}"
 _RESULTS: Final = "ResourceClaim status.allocation.devices.results"
 
-RESOURCES: Final[tuple[Row, ...]] = (
+RESOURCES: Final[tuple[FieldRow, ...]] = (
     *modelled("names the pool", "ResourceSlice spec.{driver,pool.name}"),
     *modelled("which slices count (KEP-4381)", "ResourceSlice spec.pool.{generation,resourceSliceCount}"),
     *modelled("slices are searched by name", "ResourceSlice metadata.name"),

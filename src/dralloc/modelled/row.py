@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_snake
 
 from dralloc.choices import Mode
 
-__all__ = ["Fate", "Row", "ignored", "modelled", "no_matter", "preferred", "rows", "spelled_out"]
+__all__ = ["Fate", "FieldRow", "ignored", "modelled", "no_matter", "preferred", "rows", "spelled_out"]
 
 
 class Fate(StrEnum):
@@ -37,7 +37,7 @@ def _says_anything(_: Any, value: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
+class FieldRow:
     """A field of a kind.
 
     Parameters
@@ -77,30 +77,30 @@ class Row:
         return tuple(map(to_snake, self.path.split(".")))
 
 
-def modelled(rule: str, *paths: str, but: Fates | None = None) -> Iterator[Row]:
+def modelled(rule: str, *paths: str, but: Fates | None = None) -> Iterator[FieldRow]:
     """Rows of fields that all modes mind, ``but`` for those that do something else."""
     return rows(rule, *paths, fates=dict.fromkeys(Mode, Fate.MODELLED) | dict(but or {}))
 
 
-def preferred(rule: str, *paths: str) -> Iterator[Row]:
+def preferred(rule: str, *paths: str) -> Iterator[FieldRow]:
     """Rows of what nobody must do: the scheduler's scores mind it, and it binds no other answer."""
     return rows(rule, *paths, fates=dict.fromkeys(Mode, Fate.NO_MATTER) | {Mode.SCHEDULER: Fate.MODELLED})
 
 
 def ignored(
     rule: str, *paths: str, says: Says = _says_anything, of_running: bool = False, but: Fates | None = None
-) -> Iterator[Row]:
+) -> Iterator[FieldRow]:
     """Rows of fields that no mode minds, although they can change the answer, ``but`` for those named."""
     for row in rows(rule, *paths, fates=dict.fromkeys(Mode, Fate.IGNORED) | dict(but or {})):
         yield replace(row, says=says, of_running=of_running)
 
 
-def no_matter(*paths: str) -> Iterator[Row]:
+def no_matter(*paths: str) -> Iterator[FieldRow]:
     """Rows of fields that cannot change an answer."""
     return rows("", *paths, fates=dict.fromkeys(Mode, Fate.NO_MATTER))
 
 
-def rows(rule: str, *paths: str, fates: Fates) -> Iterator[Row]:
+def rows(rule: str, *paths: str, fates: Fates) -> Iterator[FieldRow]:
     """Rows of fields with one rule and the same fates.
 
     Parameters
@@ -111,7 +111,7 @@ def rows(rule: str, *paths: str, fates: Fates) -> Iterator[Row]:
     for path in paths:
         for one in spelled_out(path):
             kind, _, name = one.partition(" ")
-            yield Row(kind, name, rule, fates)
+            yield FieldRow(kind, name, rule, fates)
 
 
 def spelled_out(text: str) -> Iterator[str]:

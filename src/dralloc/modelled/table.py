@@ -6,18 +6,18 @@ from typing import Final
 
 from dralloc.modelled.clusters import CLUSTERS
 from dralloc.modelled.resources import RESOURCES
-from dralloc.modelled.row import Row
+from dralloc.modelled.row import FieldRow
 from dralloc.modelled.workloads import WORKLOADS
 
 __all__ = ["TABLE", "row_of"]
 
-TABLE: Final[tuple[Row, ...]] = (*RESOURCES, *WORKLOADS, *CLUSTERS)
+TABLE: Final[tuple[FieldRow, ...]] = (*RESOURCES, *WORKLOADS, *CLUSTERS)
 """All rows."""
 
 _BY_FIELD: Final = {(row.kind, row.path): row for row in TABLE}
 
 
-def row_of(kind: str, path: str) -> Row | None:
+def row_of(kind: str, path: str) -> FieldRow | None:
     """The row of a field: its own, or that of the nearest field above it of which all fields below are the same.
 
     A row of what is modelled stands for its field alone, so that a new field below it is nobody's.

@@ -9,16 +9,16 @@ from typing import Any, Final
 
 from dralloc.api import ApiObject
 from dralloc.choices import Mode
-from dralloc.modelled.row import Fate, Row
+from dralloc.modelled.row import Fate, FieldRow
 from dralloc.modelled.table import TABLE
 
-__all__ = ["Use", "used"]
+__all__ = ["FieldUse", "used"]
 
 _IGNORED: Final = tuple(row for row in TABLE if Fate.IGNORED in row.fates.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class FieldUse:
     """A field that some mode ignores and that objects use.
 
     Parameters
@@ -31,7 +31,7 @@ class Use:
         How many they are.
     """
 
-    row: Row
+    row: FieldRow
     about: ApiObject
     path: str
     objects: int
@@ -49,7 +49,7 @@ class Use:
         return f"is not modelled{where}: {self.row.rule}{more}"
 
 
-def used(objects: Mapping[str, Sequence[ApiObject]], running: Sequence[ApiObject] = ()) -> Iterator[Use]:
+def used(objects: Mapping[str, Sequence[ApiObject]], running: Sequence[ApiObject] = ()) -> Iterator[FieldUse]:
     """The fields that some mode ignores, as far as objects use them.
 
     Parameters
@@ -65,7 +65,7 @@ def used(objects: Mapping[str, Sequence[ApiObject]], running: Sequence[ApiObject
             continue
         found = [(one, path) for one in these if (path := _place(one, row)) is not None]
         if found:
-            yield Use(row, *found[0], len(found))
+            yield FieldUse(row, *found[0], len(found))
 
 
 def _is_there(objects: Iterable[Any], steps: Sequence[str]) -> bool:
@@ -76,7 +76,7 @@ def _is_there(objects: Iterable[Any], steps: Sequence[str]) -> bool:
     return any(True for _ in objects)
 
 
-def _place(one: ApiObject, row: Row) -> str | None:
+def _place(one: ApiObject, row: FieldRow) -> str | None:
     names = zip(row.path.split("."), row.steps, strict=True)
     found = _values(one, tuple(names), "")
     return next((path for path, value in found if row.says(one, value)), None)

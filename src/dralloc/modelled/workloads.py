@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dralloc.choices import Mode
 from dralloc.modelled.resources import NODE_SELECTOR, NODE_TERM
-from dralloc.modelled.row import Fate, Row, ignored, modelled, no_matter, preferred
+from dralloc.modelled.row import Fate, FieldRow, ignored, modelled, no_matter, preferred
 
 __all__ = ["WORKLOADS"]
 
@@ -38,7 +38,7 @@ def _resizes(_: Any, kind: Any) -> bool:
     return kind in ("PodResizePending", "PodResizeInProgress")
 
 
-WORKLOADS: Final[tuple[Row, ...]] = (
+WORKLOADS: Final[tuple[FieldRow, ...]] = (
     *modelled("names the pod", "Pod metadata.{name,namespace,uid}"),
     *modelled("what others select pods by", "Pod metadata.labels"),
     *modelled("the order of pods", "Pod metadata.creationTimestamp", "Pod spec.priority"),
