@@ -33,11 +33,14 @@ def test_nothing_to_do_for_allocated_claims_gated_pods_and_pods_without_claims()
     assert compile_cluster(given).problem.demands == ()
 
 
-def test_weights_grow_with_each_distinct_priority() -> None:
+def test_a_weight_is_more_than_all_of_lower_priority_together() -> None:
     claims = [claim(name, request()) for name in "abcd"]
     pods = [pod(name, name, priority=priority) for name, priority in zip("abcd", (5, 1000, 5, 0), strict=True)]
-    demands = compile_cluster(cluster(node(), device_class(), claims, pods)).problem.demands
-    assert [(demand.key.name, demand.weight) for demand in demands] == [("b", 3), ("a", 2), ("c", 2), ("d", 1)]
+    given = cluster(node(), device_class(), claims, pods)
+    strict = compile_cluster(given).problem.demands
+    assert [(demand.key.name, demand.weight) for demand in strict] == [("b", 6), ("a", 2), ("c", 2), ("d", 1)]
+    ranked = compile_cluster(given, priorities="ranked").problem.demands
+    assert [(demand.key.name, demand.weight) for demand in ranked] == [("b", 3), ("a", 2), ("c", 2), ("d", 1)]
 
 
 def test_only_attributes_that_constraints_name_are_kept() -> None:

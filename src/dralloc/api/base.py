@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetPydanticSchema, StrictInt
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError, core_schema
 
@@ -28,6 +28,10 @@ Int64 = Annotated[StrictInt, Field(ge=INT64[0], le=INT64[-1])]
 class _Empty(dict[Any, Any]):
     def __hash__(self) -> int:  # type: ignore[override]
         return 0
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return handler(dict[Any, Any])
 
 
 EMPTY: Final[Mapping[Any, Any]] = _Empty()
