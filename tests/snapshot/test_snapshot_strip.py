@@ -28,7 +28,7 @@ def test_a_pod_keeps_what_places_it() -> None:
         "managedFields": [{}],
         "creationTimestamp": "2026-01-01T00:00:00Z",
     }
-    given["status"] = {"phase": "Pending", "podIP": "10.0.0.1", "conditions": [{"message": "m"}]}
+    given["status"] = {"phase": "Pending", "podIP": "10.0.0.1", "conditions": [{"type": "PodScheduled", "message": "m"}]}
     assert trimmed(given) == {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -44,7 +44,7 @@ def test_a_pod_keeps_what_places_it() -> None:
             "nodeSelector": {"zone": "a"},
             "tolerations": [{"key": "example.com/gpu", "operator": "Exists"}],
         },
-        "status": {"phase": "Pending"},
+        "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled"}]},
     }
 
 
@@ -81,11 +81,18 @@ def test_odd_objects_are_no_obstacle() -> None:
         ({"schedulingGroup": {"podGroupName": "g"}}, True),
         ({"workloadRef": {"name": "w", "podGroup": "g"}}, True),
         ({"containers": [{"resources": {"limits": {"cpu": "1"}, "claims": [{"name": "x"}]}}]}, False),
+        ({"nodeName": "n"}, True),
         ({}, False),
     ],
 )
-def test_pods_without_devices_are_not_needed(spec: Json, needed: bool) -> None:
+def test_pending_pods_without_devices_are_not_needed(spec: Json, needed: bool) -> None:
     assert is_needed({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}) is needed
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_what_has_come_to_its_end_takes_nothing_of_its_node(phase: str) -> None:
+    ended = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n"}}
+    assert not is_needed({**ended, "status": {"phase": phase}})
 
 
 @pytest.mark.parametrize("one", [claim("a"), resource_slice(), node()])

@@ -18,11 +18,16 @@ __all__ = ["is_needed", "trimmed"]
 
 
 def is_needed(one: Json) -> bool:
-    """Whether an object of a live cluster matters: a pod does if it uses devices or belongs to a group."""
+    """Whether an object of a live cluster matters.
+
+    A pod does if it uses devices, belongs to a group, or takes something of a node: until it has come to its end.
+    """
     if one.get("kind") != "Pod":
         return True
     spec, status = _mapping(one.get("spec")), _mapping(one.get("status"))
     if any(spec.get(field) for field in ("resourceClaims", "schedulingGroup", "workloadRef")):
+        return True
+    if spec.get("nodeName") and status.get("phase") not in ("Succeeded", "Failed"):
         return True
     return bool(status.get("extendedResourceClaimStatus")) or any("/" in name for name in _resources(spec))
 
