@@ -28,7 +28,11 @@ def test_a_pod_keeps_what_places_it() -> None:
         "managedFields": [{}],
         "creationTimestamp": "2026-01-01T00:00:00Z",
     }
-    given["status"] = {"phase": "Pending", "podIP": "10.0.0.1", "conditions": [{"type": "PodScheduled", "message": "m"}]}
+    given["status"] = {
+        "phase": "Pending",
+        "podIP": "10.0.0.1",
+        "conditions": [{"type": "PodScheduled", "message": "m"}],
+    }
     assert trimmed(given) == {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -11,7 +11,7 @@ import dralloc
 from dralloc.cli.console import Answers
 from dralloc.cli.options import Gang, Nodes, Paths, SearchOptions
 
-__all__ = ["defragment_command"]
+__all__ = ["MoveOptions", "defragment_command"]
 
 
 @dataclass(frozen=True)
