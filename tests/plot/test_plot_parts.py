@@ -153,6 +153,7 @@ class Titles(HTMLParser):
 
 
 def test_svg_says_what_it_shows_and_is_the_same_every_time() -> None:
+    before = plt.get_fignums()
     both = dralloc.compare(dralloc.load(ROOT / "models" / "gpu-nic"))
     written = [svg(lambda: device_map(both.optimal), "map", "A <title>", "What & where") for _ in range(2)]
     assert written[0] == written[1]
@@ -161,7 +162,7 @@ def test_svg_says_what_it_shows_and_is_the_same_every_time() -> None:
     assert "var(--plot-ink)" in written[0]
     assert not [colour for colour in vars_of(LIGHT) if colour in written[0]]
     assert Titles(written[0]).tags.count("title") == 1 + 42
-    assert plt.get_fignums() == []
+    assert plt.get_fignums() == before
 
 
 def vars_of(theme: Theme) -> list[str]:
@@ -169,6 +170,7 @@ def vars_of(theme: Theme) -> list[str]:
 
 
 def test_new_figures_belong_to_nobody_off_screen() -> None:
+    before = plt.get_fignums()
     with off_screen():
         device_map(dralloc.allocate(cluster(node())))
-    assert plt.get_fignums() == []
+    assert plt.get_fignums() == before

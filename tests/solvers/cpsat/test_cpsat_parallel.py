@@ -239,11 +239,12 @@ def working() -> list[str]:
 
 def test_an_error_in_another_process_is_told() -> None:
     builder = ProblemBuilder()
-    for node in range(2):
-        devices = [builder.device(0), builder.device(0)]
-        for worth in (2**60 + node, 3, 5):
-            builder.pod(builder.claim(AlternativeSpec(only=devices), AlternativeSpec(only=devices[:1])), weight=worth)
-    with pytest.raises(ModelError, match=r"beyond 2\*\*53"):
+    for _ in range(2):
+        counter = builder.counter(3 * 2**62)
+        devices = [builder.device(0, consumes={counter: 2**62 + odd}) for odd in (1, 2, 4)]
+        for _ in devices:
+            builder.pod(builder.claim(AlternativeSpec(only=devices)))
+    with pytest.raises(ModelError, match="beyond the solver's int64"):
         solve(builder.problem(), Options(jobs=2, per_device=True))
 
 

@@ -69,10 +69,11 @@ def test_huge_amounts_with_a_common_factor_are_fine() -> None:
     assert len(solve(builder.problem()).placements) == 2
 
 
-def test_weights_that_are_not_exact_are_an_error() -> None:
+def test_weights_beyond_what_one_sum_can_tell_apart_are_tiers_of_it() -> None:
     builder = ProblemBuilder()
     builder.device()
+    builder.pod(builder.claim(AlternativeSpec()), weight=2**53 + 1)
     builder.pod(builder.claim(AlternativeSpec()), weight=2**53)
-    builder.pod(builder.claim(AlternativeSpec()), weight=1)
-    with pytest.raises(ModelError, match="weights of the demands"):
-        solve(builder.problem(), Options(per_device=True))
+    solution = solve(builder.problem(), Options(per_device=True))
+    assert [placement.demand for placement in solution.placements] == [0]
+    assert solution.tiers[0].value == solution.tiers[0].bound == 2**53 + 1

@@ -98,7 +98,7 @@ def test_without_time_the_answer_in_hand_is_given_back(goal: Goal, per_device: b
 
 @pytest.mark.parametrize("goal", [goal for goal in Goal if goal is not Goal.NONE])
 def test_a_goal_is_looked_at_when_all_else_is_known(goal: Goal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tiers before the goal are solved as without it: by classes, if these can express them."""
+    """Tiers before the goal are solved as without it, and the goal by classes, too, if these can express it."""
     solved: list[int] = []
     improve = Component.improve
 
@@ -117,6 +117,7 @@ def test_a_goal_is_looked_at_when_all_else_is_known(goal: Goal, monkeypatch: pyt
 def test_without_time_for_the_goal_the_tiers_before_it_are_as_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "components", stopped)
     problem = nodes_with_room()
+    monkeypatch.setattr(run, "with_goal", lambda *_: None)
     plain, solution = solve(problem), solve(problem, Options(goal=Goal.FEWEST_NODES))
     assert solution.tiers[:2] == plain.tiers
     assert solution.placements == plain.placements
@@ -156,8 +157,9 @@ def test_what_is_not_proven_says_why() -> None:
 
 
 @pytest.mark.parametrize("goal", list(Goal))
-def test_too_many_candidates_leave_the_answer_in_hand(goal: Goal) -> None:
-    """Five pods with twelve candidates each: classes need no model of every device, a goal does."""
+def test_too_many_candidates_leave_the_answer_in_hand(goal: Goal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five pods with twelve candidates each: classes need no model of every device, a goal that they lack does."""
+    monkeypatch.setattr(run, "with_goal", lambda *_: None)
     problem = nodes_with_room()
     choices = Options(goal=goal, thresholds=Thresholds(candidates=59))
     solution = solve(problem, choices, first_fit(problem))

@@ -155,8 +155,10 @@ class _Solve:
 
     def _work(self) -> None:
         """Here, or in other processes if there is something for more than one."""
-        # What namespaces use is not known to an excerpt.
-        if not self.stage.problem.budgets and is_elsewhere(backend_named(self.options.backend), self.options.jobs):
+        # What namespaces use, and which devices are opened, is not known to an excerpt without devices.
+        counted = any(isinstance(component, CountedComponent) for component in self.components)
+        here = self.stage.problem.budgets or (counted and self.stage.goal is not Goal.NONE)
+        if not here and is_elsewhere(backend_named(self.options.backend), self.options.jobs):
             levels = range(self.stage.levels)
             todo = [
                 place

@@ -123,12 +123,15 @@ def as_packing_instance(
 
     Returns
     -------
-    None if there are gangs or budgets, a node of a bin does not reach all of it, a unit has too many states, or an item
-    group of several devices could get one shared device several times.
+    None if there are gangs or budgets, a rule compares several attributes (KEP-6080), a node of a bin does not reach
+    all of it, a unit has too many states, or an item group of several devices could get one shared device several
+    times.
     """
-    if any(each.gang or each.namespace for each in classes):
+    modes = [requirements[mode.requirement] for each in classes for mode in each.modes]
+    derive = any(len({name for _, name in rule.attributes}) > 1 for each in modes for rule in each.rules)
+    if derive or any(each.gang or each.namespace for each in classes):
         return None
-    bundles = Bundles(requirements[mode.requirement] for each in classes for mode in each.modes)
+    bundles = Bundles(modes)
     options = [
         AssignmentOption(number, mode, requirements[mode.requirement], _items(requirements[mode.requirement], bundles))
         for number, each in enumerate(classes)
