@@ -186,7 +186,8 @@ class CountModel:
             mine: dict[int, list[Served]] = defaultdict(list)
             for requirement, each in supply.realise(values):
                 mine[requirement].append(each)
-            for requirement, every in mine.items():
+            # What few nodes can serve comes first, so that the rest goes around it.
+            for requirement, every in sorted(mine.items(), key=lambda item: len(item[1])):
                 limit = self._servings.get((number, requirement))
                 most = len(every) if limit is None else values[limit.index]
                 served[requirement] += _even(every, most, on_node) if self.evenly else every[:most]

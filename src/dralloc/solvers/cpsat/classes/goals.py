@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Final
 
 from ortools.sat.python import cp_model
@@ -28,11 +28,15 @@ from dralloc.choices import Goal
 from dralloc.problem import Problem
 from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.classes.count_model import Counted, CountModel
+from dralloc.solvers.cpsat.classes.patterns import Pattern
 from dralloc.solvers.cpsat.classes.supply import Costing, PatternSupply
 from dralloc.solvers.cpsat.fragmentation import touched_before, units
 from dralloc.solvers.cpsat.rows import Term
 
 __all__ = ["goal_terms", "with_goal"]
+
+_MOST_REQUIREMENTS: Final = 5
+"""Of more, not every subset has a row."""
 
 
 def with_goal(goal: Goal, problem: Problem, components: Sequence[Counted]) -> Counted | None:
@@ -177,9 +181,9 @@ def _peak(counts: CountModel) -> list[Term]:
     servings = counts.limit_servings(range(len(counts.supplies)))
     types: dict[int, _Type] = {}
     for number, supply in _costed(counts):
-        mine = [servings[number, requirement] for requirement in counts.served_by(number)]
+        mine = {requirement: servings[number, requirement] for requirement in counts.served_by(number)}
         type_ = types.setdefault(supply.costing.node_type, _Type(supply.costing.nodes))
-        type_.servings += mine
+        type_.servings += mine.values()
         type_.most += supply.costing.per_node * max((pattern.size for pattern in supply.patterns), default=0)
         if supply.costing.per_node == 1:
             type_.apart.append((supply, mine))
@@ -193,10 +197,23 @@ def _peak(counts: CountModel) -> list[Term]:
                 row = cp_model.LinearExpr.sum(type_.servings) <= type_.nodes * number
                 counts.cp.add(row).only_enforce_if(~over)
             for supply, mine in type_.apart:
-                within = [min(pattern.size, number) for pattern in supply.patterns]
-                supplied = cp_model.LinearExpr.weighted_sum(supply.variables, within)
-                counts.cp.add(cp_model.LinearExpr.sum(mine) <= supplied).only_enforce_if(~over)
+                for some in _subsets(mine):
+                    within = [min(_of(pattern, some), number) for pattern in supply.patterns]
+                    supplied = cp_model.LinearExpr.weighted_sum(supply.variables, within)
+                    served = cp_model.LinearExpr.sum([mine[requirement] for requirement in some])
+                    counts.cp.add(served <= supplied).only_enforce_if(~over)
     return [(over, 1) for over in exceeded]
+
+
+def _subsets(requirements: Collection[int]) -> Iterator[tuple[int, ...]]:
+    """All subsets, so that there is a way to deal out servings (a cut for each); of many only the smallest and all."""
+    sizes = range(1, len(requirements) + 1) if len(requirements) <= _MOST_REQUIREMENTS else (1, len(requirements))
+    for size in sizes:
+        yield from combinations(requirements, size)
+
+
+def _of(pattern: Pattern, requirements: Collection[int]) -> int:
+    return sum(count for requirement, count in pattern.counts if requirement in requirements)
 
 
 @dataclass(slots=True)
@@ -206,7 +223,7 @@ class _Type:
     nodes: int
     servings: list[cp_model.IntVar] = field(default_factory=list)
     most: int = 0
-    apart: list[tuple[PatternSupply, list[cp_model.IntVar]]] = field(default_factory=list)
+    apart: list[tuple[PatternSupply, dict[int, cp_model.IntVar]]] = field(default_factory=list)
 
 
 _TERMS: Final[Mapping[Goal, Callable[[CountModel], list[Term]]]] = {
