@@ -86,6 +86,8 @@ def test_standard_input_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_garbage_collection_is_left_as_it_was() -> None:
     import gc
 
+    # The command line switches it off for good, in tests that run it here, too.
+    gc.enable()
     load("-", stdin=io.BytesIO(NODE.encode()))
     assert gc.isenabled()
     gc.disable()
