@@ -8,10 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from benchmarks.clusters import template_name
 from benchmarks.export import export
 from benchmarks.measure import peak_rss_mib
 from benchmarks.registry import WORKLOADS
-from benchmarks.workloads.mig import template_name
 from dralloc.load import load
 from dralloc.report import Part
 from dralloc.timing import phase

@@ -7,10 +7,11 @@ from random import Random
 from statistics import mean
 from typing import Final
 
+from benchmarks.clusters import GPUS
 from benchmarks.nodes import GPU_CLASS, MIG_CLASS, PROFILES, classes, mig_node
 from benchmarks.objects import DRIVER, Json, allocated_claim, claim_spec, exactly, pod, template
 from benchmarks.registry import register
-from benchmarks.workloads.mig import GPUS, SLICES
+from benchmarks.workloads.mig import SLICES
 
 KINDS: Final = 20
 DEMAND: Final = 1.05

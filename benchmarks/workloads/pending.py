@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
+from benchmarks.clusters import GPUS
 from benchmarks.nodes import GPU_CLASS, MIG_CLASS, PROFILES, classes, mig_device, mig_node
 from benchmarks.objects import DRIVER, Json, allocated_claim, claim, claim_spec, first_available, pod
 from benchmarks.registry import register
-from benchmarks.workloads.mig import GPUS
 
 __all__ = ["PENDING", "pending"]
 
