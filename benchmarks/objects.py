@@ -124,10 +124,12 @@ def allocated_claim(name: str, class_name: str, node_name: str, devices: Iterabl
     return {**claim(name, claim_spec(exactly("gpu", class_name, count=len(results)))), "status": status}
 
 
-def pod_group(name: str, members: int) -> Json:
-    """A gang of so many pods (KEP-4671)."""
+def pod_group(name: str, members: int, topology: str = "") -> Json:
+    """A gang of so many pods (KEP-4671), on nodes with one value of a label if that is given (KEP-5732)."""
     metadata = {"name": name, "namespace": NAMESPACE}
-    spec = {"schedulingPolicy": {"gang": {"minCount": members}}}
+    spec: Json = {"schedulingPolicy": {"gang": {"minCount": members}}}
+    if topology:
+        spec["schedulingConstraints"] = {"topology": [{"key": topology}]}
     return {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "PodGroup", "metadata": metadata, "spec": spec}
 
 

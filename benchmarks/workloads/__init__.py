@@ -2,6 +2,30 @@
 
 from __future__ import annotations
 
-from benchmarks.workloads import budgets, bundles, gangs, goals, hard, headroom, mig, pending, scheduler_perf, shapes
+from benchmarks.workloads import (
+    budgets,
+    bundles,
+    gangs,
+    goals,
+    hard,
+    headroom,
+    mig,
+    pending,
+    racks,
+    scheduler_perf,
+    shapes,
+)
 
-__all__ = ["budgets", "bundles", "gangs", "goals", "hard", "headroom", "mig", "pending", "scheduler_perf", "shapes"]
+__all__ = [
+    "budgets",
+    "bundles",
+    "gangs",
+    "goals",
+    "hard",
+    "headroom",
+    "mig",
+    "pending",
+    "racks",
+    "scheduler_perf",
+    "shapes",
+]
