@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Final
 
 from dralloc.brief import shortened
@@ -13,7 +14,7 @@ __all__ = ["Answer", "Documented"]
 _REPR: Final = 300
 
 
-class Answer:
+class Answer(ABC):
     """Something that tells itself in a `headline` and in `parts`; everything else follows from these.
 
     ``print(answer)`` is a readable report in full, ``repr(answer)`` one line. A notebook shows tables, bounded in rows,
@@ -21,13 +22,13 @@ class Answer:
     """
 
     @property
+    @abstractmethod
     def headline(self) -> str:
         """The answer in one line."""
-        raise NotImplementedError
 
+    @abstractmethod
     def parts(self) -> list[Part]:
         """The answer as tables and lines."""
-        raise NotImplementedError
 
     def __str__(self) -> str:
         return as_text(self.parts())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ _DERIVED: Final = re.compile(r"(list\()?(bool|dyn|int|kubernetes\.Semver|string)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _CelExpression:
+class _CelExpression(ABC):
     """A compiled expression. It keeps no state between evaluations and may be shared by threads.
 
     Parameters
@@ -63,9 +64,9 @@ class _CelExpression:
     """What its value has to be, in words."""
 
     @classmethod
+    @abstractmethod
     def gives(cls, output: str, attribute: str) -> bool:
         """Whether values of a type will do; ``attribute`` is the type of attributes."""
-        raise NotImplementedError
 
     def _result(self, device: CelDevice, cost_limit: int) -> tuple[Value, int]:
         """The value for a device, and what it cost to find."""

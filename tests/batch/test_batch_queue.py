@@ -128,6 +128,7 @@ def test_a_forgotten_place_is_listed_again() -> None:
         until(lambda: one.cache.lists > lists)
         server.compacted = 0
         until(lambda: len(one.waiting()) == 2)
+        assert {key.name for key in one.waiting()} == {"p0", "new"}
 
 
 def test_another_replica_takes_over_and_lifts_what_is_left() -> None:

@@ -138,9 +138,9 @@ def test_long_charts_are_summarised() -> None:
 def test_nothing_to_draw_is_no_error() -> None:
     nothing = dralloc.compare(cluster(node()))
     for picture in ("map of the optimum", "utilisation", "gained", "ranks"):
-        PICTURES[picture](nothing, None)
-    progress([])
-    demand_curve(pd.DataFrame({"policy": [], "demand": [], "placed_share": []}))
+        assert not any(bar.get_extents().width for bar in PICTURES[picture](nothing, None).patches)
+    assert not any(len(line.get_path()) for line in progress([]).lines)
+    assert not demand_curve(pd.DataFrame({"policy": [], "demand": [], "placed_share": []})).lines
 
 
 def test_the_gain_is_counted_by_kind() -> None:

@@ -10,7 +10,7 @@ from dralloc.api.disclosure import Name, Terms
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.objects import ApiObject
 from dralloc.api.owners import ENDED, PodOwner
-from dralloc.api.schema import Entries, Fields, Schema, schema_of
+from dralloc.api.schema import Entries, Properties, Schema, schema_of
 from dralloc.api.workloads import PodTemplate
 
 __all__ = ["wire_schema"]
@@ -24,7 +24,7 @@ _OF_PODS: Final[Mapping[str, Schema]] = {
 }
 """What counts and names pods, beside their template."""
 _OF_OWNERS: Final[Mapping[str, Schema]] = {
-    "metadata": Fields({**schema_of(ObjectMeta).by_name, "name": Name.OWNER}),
+    "metadata": Properties({**schema_of(ObjectMeta).by_name, "name": Name.OWNER}),
     **dict.fromkeys(("spec.suspend", "spec.runPolicy.suspend", "spec.active"), bool),
     "status.conditions.*.type": Terms(*ENDED, "Admitted"),
     "status.conditions.*.status": Terms("True", "False", "Unknown"),
@@ -35,7 +35,7 @@ _ROLES: Final = Terms("Chief", "Evaluator", "Launcher", "Master", "PS", "Worker"
 
 
 @cache
-def wire_schema(model: type[ApiObject]) -> Fields:
+def wire_schema(model: type[ApiObject]) -> Properties:
     """What is where in objects of a kind."""
     if not issubclass(model, PodOwner):
         return schema_of(model)
@@ -45,7 +45,7 @@ def wire_schema(model: type[ApiObject]) -> Fields:
     tree: dict[str, Any] = {}
     for path, schema in {**found, **_OF_OWNERS, **beside}.items():
         _grow(tree, path.split("."), schema)
-    return Fields({step: _grown(part) for step, part in tree.items()})
+    return Properties({step: _grown(part) for step, part in tree.items()})
 
 
 def _grow(tree: dict[str, Any], path: list[str], schema: Schema) -> None:
@@ -62,4 +62,4 @@ def _grown(part: Schema | dict[str, Any]) -> Schema:
         return part
     if "*" in part:
         return Entries({}, _ROLES, _grown(part["*"]))
-    return Fields({step: _grown(inner) for step, inner in part.items()})
+    return Properties({step: _grown(inner) for step, inner in part.items()})

@@ -37,9 +37,9 @@ from dralloc.quantity import Quantity, parse_quantity
 __all__ = [
     "ABSENT",
     "Entries",
-    "Fields",
     "Items",
     "Leaf",
+    "Properties",
     "Schema",
     "is_quantity",
     "is_time",
@@ -58,7 +58,7 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\
 
 
 @dataclass(frozen=True)
-class Fields:
+class Properties:
     """What is in the fields of an object, by their names on the wire."""
 
     by_name: Mapping[str, Schema]
@@ -83,11 +83,11 @@ class Entries:
     value: Schema
 
 
-Schema = Mark | Beside | Fields | Items | Entries | type
+Schema = Mark | Beside | Properties | Items | Entries | type
 
 
 @cache
-def schema_of(model: Any) -> Fields:
+def schema_of(model: Any) -> Properties:
     """What is where in objects of a model; also in the alpha spelling of KEP-5075."""
     hints = get_type_hints(model, include_extras=True)
     if issubclass(model, BaseModel):
@@ -96,7 +96,7 @@ def schema_of(model: Any) -> Fields:
         names = {to_camel(field.name): field.name for field in fields(model)}
     found = {alias: _schema(hints[name]) for alias, name in names.items()}
     alpha = {old: found[new] for names in kep5075_alpha.RENAMED for old, new in names.items() if new in found}
-    return Fields(alpha | found)
+    return Properties(alpha | found)
 
 
 def _schema(hint: Any, marks: tuple[Any, ...] = ()) -> Schema:
@@ -107,7 +107,9 @@ def _schema(hint: Any, marks: tuple[Any, ...] = ()) -> Schema:
         if isinstance(mark, WireForm):
             return schema_of(mark.model)
         if isinstance(mark, Refined):
-            return Fields({**schema_of(hint).by_name, **{name: _marked(rule) for name, rule in mark.fields.items()}})
+            return Properties(
+                {**schema_of(hint).by_name, **{name: _marked(rule) for name, rule in mark.fields.items()}}
+            )
         if isinstance(mark, Mark | ByKey | Beside):
             return _marked(mark)
     if origin is Literal:
@@ -133,7 +135,7 @@ def _marked(mark: Mark | ByKey | Beside) -> Schema:
 def parts(schema: Schema, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Schema]]:
     """Everything that a schema consists of, with its place."""
     yield path, schema
-    if isinstance(schema, Fields):
+    if isinstance(schema, Properties):
         inner: Mapping[str, Schema] = schema.by_name
     elif isinstance(schema, Entries):
         inner = {**schema.special, "[key]": schema.key, "[value]": schema.value}
@@ -149,7 +151,7 @@ def rebuilt(value: Any, schema: Schema, leaf: Leaf) -> Any:
     A map of which nothing stays is left out as a whole. Other objects are not, as an empty one may mean something.
     """
     if isinstance(value, dict):
-        if isinstance(schema, Fields):
+        if isinstance(schema, Properties):
             return _object(value, schema, leaf)
         if isinstance(schema, Entries):
             return _map(value, schema, leaf)
@@ -166,7 +168,7 @@ def rebuilt(value: Any, schema: Schema, leaf: Leaf) -> Any:
     return {} if schema is Removed.CONTENT else ABSENT
 
 
-def _object(value: dict[str, Any], schema: Fields, leaf: Leaf) -> dict[str, Any]:
+def _object(value: dict[str, Any], schema: Properties, leaf: Leaf) -> dict[str, Any]:
     found = {}
     for name, part in value.items():
         inner = schema.by_name.get(name, Removed.WHOLE)

@@ -152,7 +152,8 @@ def test_another_backend_gives_the_same_answer(backend: str) -> None:
 
 def test_with_hardly_any_time_nobody_is_sent_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "work_out", lambda *_: pytest.fail("not worth it"))
-    solve(islands(3, pods=40, gpus=6), Options(time_limit=0.1, jobs=2, per_device=True))
+    solution = solve(islands(3, pods=40, gpus=6), Options(time_limit=0.1, jobs=2, per_device=True))
+    assert "components" not in solution.timings
 
 
 @pytest.mark.parametrize("limit", [0.5, 3.0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from ortools.sat.python import cp_model
@@ -13,16 +14,16 @@ from dralloc.solvers.cpsat.search import as_one, limit_cost
 __all__ = ["TieredModel"]
 
 
-class TieredModel:
+class TieredModel(ABC):
     """A model with a variable for how many demands of each class are missed."""
 
     instance: PackingInstance
     cp: cp_model.CpModel
     missed: list[cp_model.IntVar]
 
+    @abstractmethod
     def ranks(self) -> list[Term]:
         """The cost of the last tier: the ranks of what is served."""
-        raise NotImplementedError
 
     def cost(self, level: int) -> list[Term]:
         """The cost of a tier: of the missed weight, most important first, and then the ranks."""
