@@ -139,7 +139,7 @@ class Text(Enum):
     """Text that stays but for the names and identifiers in it. The value is what the documentation calls it."""
 
     ATTRIBUTE = "texts and versions that are values of attributes"
-    COUNTER = "names of counter sets, counters, compatibility groups and binding conditions"
+    COUNTER = "names of counter sets, of their counters and groups, and of binding conditions"
     TAINT = "values of taints"
     LABEL = "values of labels of nodes, for well-known labels and those that a selector asks for"
     CEL = "CEL expressions, without comments"
