@@ -35,10 +35,6 @@ class DevicePlugins:
         """Those that neither a class nor a node has, by name. A node that says nothing may have everything."""
         return [] if self._on_nodes is None else sorted(self.asked(pod) - self.backed - self._on_nodes)
 
-    def beside_devices(self, pod: Pod) -> frozenset[str]:
-        """Everything that a pod asks its node for and that is no device: CPU, memory, what device plugins have."""
-        return pod.requested - self.backed
-
     @cached_property
     def _on_nodes(self) -> frozenset[str] | None:
         """The resources that some node has; None if they may be any."""

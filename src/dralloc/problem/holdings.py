@@ -11,7 +11,7 @@ from dralloc.names import ClaimKey
 from dralloc.problem.ledger import Ledger, Scarcity, Shortage, counter_consumption
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Charge
-from dralloc.problem.supply import Device, Resource
+from dralloc.problem.supply import Device
 
 __all__ = ["ClaimLedger", "Holding"]
 
@@ -101,13 +101,6 @@ class ClaimLedger(Ledger):
         return self.problem.devices[self.problem.versions[slot][0]]
 
     # Holders.
-
-    def holders_of(self, resource: Resource) -> Iterable[ClaimKey]:
-        """The claims that use a resource of a device (see `Device.resources`)."""
-        sort, number = resource
-        return {"counter": self.holders_of_counter, "counter set": self.users_of_set, "slot": self.holders_of_device}[
-            sort
-        ](number)
 
     def holders(self, device: Device, shortage: Shortage) -> Mapping[ClaimKey, int]:
         """The claims because of which something is short, with what they hold of it: nanos, or number of shares."""
