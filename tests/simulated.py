@@ -7,11 +7,13 @@ runs. Faults are the business of who stands between a client and it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from threading import RLock
 from time import sleep
 from urllib.parse import unquote
+
+import orjson
 
 from dralloc.snapshot import Refused
 from simulated_rules import KINDS, Kind, check_change, check_object, invalid
@@ -21,6 +23,12 @@ _QUIET = 0.02
 """Seconds that a watch lasts in which nothing happens."""
 Place = tuple[str, str, str]
 """Plural, namespace, name."""
+
+
+def sent(one: Json) -> Json:
+    """What comes out at the other end of a wire: the same, shared with nobody."""
+    found: Json = orjson.loads(orjson.dumps(one))
+    return found
 
 
 def merged(old: Json, change: Json) -> Json:
@@ -34,6 +42,34 @@ def merged(old: Json, change: Json) -> Json:
         else:
             new[key] = value
     return new
+
+
+@lru_cache(maxsize=4096)
+def taken_apart(path: str) -> tuple[str, str, str, str]:
+    """Plural, namespace, name and subresource of a path."""
+    parts = [unquote(part) for part in path.strip("/").split("/")]
+    rest = parts[2:] if parts[0] == "api" else parts[3:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2:
+        namespace, rest = rest[1], rest[2:]
+    name, sub = (*rest[1:], "", "")[:2]
+    return rest[0], namespace, name, sub
+
+
+@cache
+def discovered(path: str, without: frozenset[str]) -> Json:
+    """What a server says that it serves."""
+    served = [kind for kind in KINDS.values() if kind.group and kind.plural not in without]
+    parts = path.strip("/").split("/")
+    if len(parts) == 3:
+        return {"resources": [{"name": kind.plural} for kind in served if [kind.group, kind.version] == parts[1:]]}
+    groups = {kind.group: {one.version for one in served if one.group == kind.group} for kind in served}
+    return {
+        "groups": [
+            {"name": name, "versions": [{"version": one} for one in sorted(versions)]}
+            for name, versions in groups.items()
+        ]
+    }
 
 
 @dataclass
@@ -55,7 +91,7 @@ class Request:
 
 @dataclass
 class Simulated:
-    """The server.
+    """The server. What it holds is never changed, only replaced.
 
     Parameters
     ----------
@@ -79,12 +115,12 @@ class Simulated:
 
     def send(self, method: str, path: str, query: Mapping[str, str] | None = None, body: Json | None = None) -> Json:
         if path.rstrip("/") == "/apis" or (len(path.strip("/").split("/")) == 3 and path.startswith("/apis")):
-            return self._discovered(path)
-        request = self._parsed(method, path, query or {}, deepcopy(body or {}))
+            return sent(discovered(path, self.without))
+        request = self._parsed(method, path, query or {}, sent(body or {}))
         if method != "GET" and request.kind.plural in self.denied:
             raise Refused(403, "nobody may")
         with self.lock:
-            return deepcopy(self._served(request))
+            return sent(self._served(request))
 
     def stream(self, path: str, query: Mapping[str, str]) -> Iterator[Json]:
         request = self._parsed("GET", path, query, {})
@@ -98,7 +134,7 @@ class Simulated:
             sleep(_QUIET)
         for revision, kind, one in news:
             if revision > start and self._kind_of(one) == request.kind.kind:
-                yield {"type": kind, "object": deepcopy(one)}
+                yield {"type": kind, "object": sent(one)}
         yield {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": now}}}
 
     def renew(self) -> None:
@@ -112,7 +148,7 @@ class Simulated:
             kind = next(kind for kind in KINDS.values() if kind.kind == one["kind"])
             namespace = one["metadata"].get("namespace", "default") if kind.namespaced else ""
             place = kind.plural, namespace, one["metadata"]["name"]
-            self._store(place, {**one, "metadata": self._born(one["metadata"], namespace)}, "ADDED")
+            self._store(place, {**sent(one), "metadata": self._born(one["metadata"], namespace)}, "ADDED")
 
     def of(self, plural: str) -> list[Json]:
         """The objects of a kind, by name."""
@@ -122,6 +158,10 @@ class Simulated:
         """An object."""
         return self.objects[plural, namespace, name]
 
+    def copy(self) -> Simulated:
+        """Another one in the same state."""
+        return replace(self, objects=dict(self.objects), events=list(self.events), lists=list(self.lists), lock=RLock())
+
     def compact(self) -> None:
         """Forget what was before now."""
         self.compacted = self.revision
@@ -129,29 +169,11 @@ class Simulated:
     # -- requests
 
     def _parsed(self, method: str, path: str, query: Mapping[str, str], body: Json) -> Request:
-        parts = [unquote(part) for part in path.strip("/").split("/")]
-        rest = parts[2:] if parts[0] == "api" else parts[3:]
-        namespace = ""
-        if rest[0] == "namespaces" and len(rest) > 2:
-            namespace, rest = rest[1], rest[2:]
-        kind = KINDS.get(rest[0])
+        plural, namespace, name, sub = taken_apart(path)
+        kind = KINDS.get(plural)
         if kind is None or kind.plural in self.without:
             raise Refused(404, "the server could not find the requested resource")
-        name, sub = (*rest[1:], "", "")[:2]
         return Request(method, kind, namespace, name, sub, query, body)
-
-    def _discovered(self, path: str) -> Json:
-        served = [kind for kind in KINDS.values() if kind.group and kind.plural not in self.without]
-        parts = path.strip("/").split("/")
-        if len(parts) == 3:
-            return {"resources": [{"name": kind.plural} for kind in served if [kind.group, kind.version] == parts[1:]]}
-        groups = {kind.group: {one.version for one in served if one.group == kind.group} for kind in served}
-        return {
-            "groups": [
-                {"name": name, "versions": [{"version": one} for one in sorted(versions)]}
-                for name, versions in groups.items()
-            ]
-        }
 
     def _served(self, request: Request) -> Json:
         if request.method == "POST" and not request.sub:
@@ -187,7 +209,7 @@ class Simulated:
         return {"items": bare[start:end], "metadata": {"resourceVersion": str(self.revision), **more}}
 
     def _create(self, request: Request) -> Json:
-        new = deepcopy(request.body)
+        new = request.body
         metadata = new.setdefault("metadata", {})
         if not metadata.get("name"):
             metadata["name"] = f"{metadata['generateName']}{self.revision}"
@@ -236,9 +258,9 @@ class Simulated:
 
     def _store(self, place: Place, one: Json, event: str) -> Json:
         self.revision += 1
-        stored = {**deepcopy(one), "metadata": {**one["metadata"], "resourceVersion": str(self.revision)}}
+        stored = {**one, "metadata": {**one["metadata"], "resourceVersion": str(self.revision)}}
         self.objects[place] = stored
-        self.events.append((self.revision, event, deepcopy(stored)))
+        self.events.append((self.revision, event, stored))
         return stored
 
     def _drop(self, place: Place) -> None:

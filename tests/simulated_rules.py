@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from typing import NamedTuple
 
@@ -56,9 +57,14 @@ def check_object(one: Json) -> None:
     """Refuse what breaks a rule by itself."""
     if one.get("apiVersion", "").startswith(_RESOURCE):
         named = {key: one["metadata"][key] for key in ("name", "namespace") if key in one["metadata"]}
-        errors = _errors(json.dumps({**one, "metadata": named}))
+        errors = _errors(_TIME.sub(_SOME_TIME, json.dumps({**one, "metadata": named})))
         if errors:
             raise invalid(one, errors)
+
+
+_SOME_TIME = '"2026-01-01T00:00:00Z"'
+_TIME = re.compile(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"')
+"""No rule tells one time from another, so that what was found is known for all of them."""
 
 
 @cache

@@ -30,7 +30,7 @@ def small_cluster() -> list[Json]:
     ]
 
 
-def run_on(wire: Wire, name: str = "run-1", **options: Any) -> ApplyRun:
+def run_on(wire: Wire, name: str = "run-1", kind: type[ApplyRun] = ApplyRun, **options: Any) -> ApplyRun:
     """A run that waits for nothing."""
     reader = ApiServer(wire, ReadLimits(), verified=True)
     objects = LiveObjects(wire, served(reader), dry=options.pop("dry", False))
@@ -45,4 +45,4 @@ def run_on(wire: Wire, name: str = "run-1", **options: Any) -> ApplyRun:
         "settle": 0,
         "pause": lambda _seconds: None,
     }
-    return ApplyRun(**{**settings, **options})
+    return kind(**{**settings, **options})

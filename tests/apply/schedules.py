@@ -6,17 +6,22 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any
 
-from apply.runs import run_on
-from dralloc.apply import ApplyRun, MemoryJournal
+from apply.remembered import RememberedQuestion, RememberedRun
+from apply.runs import gated, run_on
+from dralloc.apply import ApplyRun, CordonFence, MemoryJournal, TaintRuleFence
 from dralloc.apply.journal import JournalStep
+from dralloc.apply.marks import FENCE, FINALIZER
+from dralloc.choices import Mode
 from dralloc.errors import ApplyError, SnapshotError
 from dralloc.snapshot import Refused, Unanswered, Wire
 from simulated import Simulated
-from wire import DRIVER, Json
+from wire import DRIVER, Json, claim, device_class, gpus, node, pod, request, resource_slice
 
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+NAMES = "abcd"
 
 
 class Killed(BaseException):
@@ -25,7 +30,11 @@ class Killed(BaseException):
 
 @dataclass
 class Client:
-    """One process that speaks with the server. ``agenda``: what happens at which of its steps."""
+    """One process that speaks with the server. ``agenda``: what happens at which of its steps.
+
+    A list is one step; any other request is two, so that it can be served or not when something happens. What the
+    server offers is asked for in no step.
+    """
 
     server: Wire
     agenda: Mapping[int, Callable[[], None]] = field(default_factory=dict)
@@ -34,9 +43,12 @@ class Client:
     dead: bool = False
 
     def send(self, method: str, path: str, query: Mapping[str, str] | None = None, body: Json | None = None) -> Json:
+        if _is_discovery(path):
+            return self.server.send(method, path, query, body)
         self.step()
         answer = self.server.send(method, path, query, body)
-        self.step()
+        if "items" not in answer:
+            self.step()
         return answer
 
     def stream(self, path: str, query: Mapping[str, str]) -> Iterator[Json]:
@@ -57,6 +69,10 @@ class Client:
         raise Killed
 
 
+def _is_discovery(path: str) -> bool:
+    return path.startswith("/apis") and path.count("/") < 4
+
+
 class Journalled(MemoryJournal):
     """A journal that outlives its client; each entry is a step in which the client can be killed, before or after."""
 
@@ -68,8 +84,6 @@ class Journalled(MemoryJournal):
 
     def add(self, step: JournalStep, **about: Any) -> None:
         self._step()
-        if step is JournalStep.BEGIN:
-            self.entries = []
         super().add(step, **about)
         self._step()
 
@@ -109,28 +123,29 @@ class Scheduler:
             (each["pool"], each["device"]) for _, allocation in self.begun for each in allocation["devices"]["results"]
         }
         wanting = [one for one in self.claims.values() if not (one.get("status") or {}).get("allocation")]
-        begun = {claim["metadata"]["name"] for claim, _ in self.begun}
+        begun = {one["metadata"]["name"] for one, _ in self.begun}
+        cordoned = {one["metadata"]["name"] for one in self.server.of("nodes") if is_cordoned(one)}
         free = [
             (one["spec"]["pool"]["name"], device["name"])
             for one in self.server.of("resourceslices")
             for device in one["spec"]["devices"]
-            if one["spec"]["pool"]["name"] not in fenced
+            if one["spec"]["pool"]["name"] not in fenced and one["spec"]["nodeName"] not in cordoned
         ]
-        for claim in wanting:
+        for one in wanting:
             for pool, device in free:
-                if claim["metadata"]["name"] not in begun and (pool, device) not in used:
+                if one["metadata"]["name"] not in begun and (pool, device) not in used:
                     result = {"request": "gpu", "driver": DRIVER, "pool": pool, "device": device}
-                    self.begun.append((claim, {"devices": {"results": [result]}}))
+                    self.begun.append((one, {"devices": {"results": [result]}}))
                     return
 
     def bind(self) -> None:
         """Write what was decided, on the state that it was decided on."""
-        for claim, allocation in self.begun:
-            metadata = claim["metadata"]
+        for one, allocation in self.begun:
+            metadata = one["metadata"]
             seen = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
             path = f"{CLAIMS}/{metadata['name']}"
             with suppress(Refused):
-                finalizers = sorted({*metadata.get("finalizers", ()), "resource.kubernetes.io/delete-protection"})
+                finalizers = sorted({*metadata.get("finalizers", ()), FINALIZER})
                 now = self.server.send("PATCH", path, {}, {"metadata": {**seen, "finalizers": finalizers}})
                 seen = {"resourceVersion": now["metadata"]["resourceVersion"]}
                 user = {"resource": "pods", "name": "rival", "uid": f"of-{metadata['name']}"}
@@ -149,50 +164,133 @@ def devices_of(claim: Json) -> list[tuple[str, str]]:
     return [(one["pool"], one["device"]) for one in allocation["devices"].get("results", ())]
 
 
+def is_cordoned(node: Json) -> bool:
+    return bool(node.get("spec", {}).get("unschedulable"))
+
+
+def crowd(devices: int, *pods: Json) -> list[Json]:
+    """Two nodes with some devices each, four claims, and pods that share some of them."""
+    slices = (
+        resource_slice(gpus(devices), name=f"slice-{one}", pool=f"pool-{one}", nodeName=f"node-{one}") for one in (0, 1)
+    )
+    claims = (claim(name, request()) for name in NAMES)
+    return [node("node-0"), node("node-1"), device_class(), *slices, *claims, *pods]
+
+
+def gang() -> list[Json]:
+    """A group that runs whole or not, whose pods have a claim in common."""
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "both", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    of_group = {"schedulingGroup": {"podGroupName": "both"}}
+    return crowd(3, group, gated("p", "a", "b", **of_group), gated("q", "b", "c", **of_group))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a world begins with."""
+
+    gang: bool = False
+    mode: Mode = Mode.FIRST_FIT
+    cordons: bool = False
+
+    def world(self) -> World:
+        return World(_begun(self.gang, self.cordons).copy(), self)
+
+
+@cache
+def _begun(is_gang: bool, cordons: bool) -> Simulated:
+    server = Simulated(without=frozenset({"devicetaintrules"} if cordons else ()))
+    server.add(*(gang() if is_gang else crowd(2, gated("p", "a", "b"), pod("q", "c"))))
+    return server
+
+
 @dataclass
 class World:
-    """A server, a rival scheduler, and a run with its journal, which may be killed and go on."""
+    """A server, a rival scheduler, and runs with their journals, which may be killed and go on."""
 
     server: Simulated
+    setting: Setting
     journal: Journalled = field(default_factory=Journalled)
+    rivals: list[Journalled] = field(default_factory=list)
     deleted: set[str] = field(default_factory=set)
+    cordoned: set[str] = field(default_factory=set)
     runs: int = 0
 
     def __post_init__(self) -> None:
         self.scheduler = Scheduler(self.server)
         self.scheduler.look()
 
-    def run(self, agenda: Mapping[int, Callable[[], None]], *, resumed: bool = False, **options: Any) -> ApplyRun:
-        """A run as a new process."""
-        client = Client(self.server, agenda)
-        journal = options.setdefault("journal", self.journal)
-        if isinstance(journal, Journalled):
-            journal.client = client
+    @property
+    def actions(self) -> Mapping[str, Callable[[], None]]:
+        """What can happen between two steps of a run."""
+        return {
+            "killed": self.journal.kill,
+            "decide": self.scheduler.decide,
+            "bind": self.scheduler.bind,
+            "look": self.scheduler.look,
+            **{f"rival {step}": partial(self.rival_run, step) for step in (None, 20, 40, 50, 60, 80)},
+            **{f"refused {status}": refusal(status) for status in (403, 409, 410, 422, 429, 500)},
+            "lost": unanswered,
+            "delete a": partial(self.delete_claim, "a"),
+            "delete d": partial(self.delete_claim, "d"),
+            "delete p": partial(self.delete_pod, "p"),
+            "make a": partial(self.make_claim, "a"),
+            "release p": partial(self.release, "p"),
+            "touch b": partial(self.touch, "b"),
+            "touch node": self.touch_node,
+            "cordon": partial(self.cordon, "node-1"),
+            "publish": partial(self.publish, "pool-0"),
+        }
+
+    def run(self, journal: Journalled, agenda: Mapping[int, Callable[[], None]]) -> ApplyRun:
+        """A run as a new process, which goes on if the journal says so."""
+        client = journal.client = Client(self.server, agenda)
         self.runs += 1
-        name = journal.run if resumed else f"run-{self.runs}"
-        return run_on(client, name, pause=lambda _seconds: self.scheduler.settle(), **options)
+        name = journal.run if journal.unfinished else f"run-{self.runs}"
+        found = run_on(
+            client,
+            name,
+            RememberedRun,
+            journal=journal,
+            question=RememberedQuestion(self.setting.mode),
+            pause=lambda _seconds: self.scheduler.settle(),
+        )
+        kind = CordonFence if self.setting.cordons else TaintRuleFence
+        found.fence = kind(found.objects, name)
+        return found
 
-    def apply(self, agenda: Mapping[int, Callable[[], None]]) -> int:
+    def apply(self, agenda: Mapping[int, Callable[[], None]], journal: Journalled | None = None) -> int:
         """A run, or going on with one that was killed; returns its steps."""
-        self._ending(lambda: self._applied(agenda))
-        return self.journal.client.steps
+        mine = journal or self.journal
+        self._ending(lambda: self._applied(mine, agenda))
+        return mine.client.steps
 
-    def _applied(self, agenda: Mapping[int, Callable[[], None]]) -> None:
-        if self.journal.unfinished:
-            self.run(agenda, resumed=True).resume()
+    def _applied(self, journal: Journalled, agenda: Mapping[int, Callable[[], None]]) -> None:
+        run = self.run(journal, agenda)
+        if journal.unfinished:
+            run.resume()
         else:
-            run = self.run(agenda)
             run.write(run.plan()[1])
 
     def rollback(self, agenda: Mapping[int, Callable[[], None]]) -> None:
         if self.journal.unfinished:
-            self._ending(lambda: self.run(agenda, resumed=True).rollback())
+            self._ending(lambda: self.run(self.journal, agenda).rollback())
 
-    def rival_run(self) -> None:
-        """Somebody else applies, from the beginning to the end."""
-        run = self.run({}, journal=MemoryJournal())
-        with suppress(ApplyError):
-            run.write(run.plan()[1])
+    def rival_run(self, killed: int | None = None) -> None:
+        """Somebody else applies, from the beginning to the end, or until it is killed."""
+        journal = Journalled()
+        self.rivals.append(journal)
+        self.apply({} if killed is None else {killed: journal.kill}, journal)
+
+    def end(self) -> None:
+        """Everybody goes on with what was killed."""
+        for journal in (self.journal, *self.rivals):
+            if journal.unfinished:
+                self.apply({}, journal)
 
     @staticmethod
     def _ending(work: Callable[[], object]) -> None:
@@ -205,15 +303,36 @@ class World:
             self.server.send("DELETE", f"{CLAIMS}/{name}")
             self.deleted.add(name)
 
+    def make_claim(self, name: str) -> None:
+        """Another claim takes the name of one that is gone."""
+        with suppress(Refused):
+            self.server.send("POST", CLAIMS, {}, claim(name, request()))
+
     def delete_pod(self, name: str) -> None:
         with suppress(Refused):
             self.server.send("DELETE", f"/api/v1/namespaces/default/pods/{name}")
+
+    def release(self, name: str) -> None:
+        """Somebody else takes a pod's gates."""
+        with suppress(Refused):
+            self.server.send("PATCH", f"/api/v1/namespaces/default/pods/{name}", {}, {"spec": {"schedulingGates": []}})
 
     def touch(self, name: str) -> None:
         """Change what does not matter."""
         with suppress(Refused):
             labels = {"touched": str(self.server.revision)}
             self.server.send("PATCH", f"{CLAIMS}/{name}", {}, {"metadata": {"labels": labels}})
+
+    def touch_node(self) -> None:
+        """A kubelet says that it is there."""
+        status = {"conditions": [{"type": "Ready", "status": "True", "reason": str(self.server.revision)}]}
+        self.server.send("PATCH", "/api/v1/nodes/node-0/status", {}, {"status": status})
+
+    def cordon(self, name: str) -> None:
+        """Somebody cordons a node, if it is not cordoned already."""
+        if not is_cordoned(self.server.one("nodes", name, "")):
+            self.server.send("PATCH", f"/api/v1/nodes/{name}", {}, {"spec": {"unschedulable": True}})
+            self.cordoned.add(name)
 
     def publish(self, pool: str) -> None:
         """A driver publishes its pool anew, without the last device."""
@@ -225,13 +344,20 @@ class World:
                 self.server.send("PATCH", f"/apis/resource.k8s.io/v1/resourceslices/{place[2]}", {}, changed)
 
     def check(self) -> None:
-        """Nothing is held twice, no claim is lost, and no fence is left once a run has ended."""
-        held = Counter(device for one in self.server.of("resourceclaims") for device in devices_of(one))
+        """Nothing is held twice, no claim is lost, and a fence is there only for a run that has not ended."""
+        claims = self.server.of("resourceclaims")
+        held = Counter(device for one in claims for device in devices_of(one))
         assert [device for device, number in held.items() if number > 1] == []
-        left = {one["metadata"]["name"] for one in self.server.of("resourceclaims")}
-        assert {"a", "b", "c", "d"} - left <= self.deleted
-        if not self.journal.unfinished:
-            assert self.server.of("devicetaintrules") == []
-        for one in self.server.of("resourceclaims"):
-            if devices_of(one):
-                assert one["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
+        assert set(NAMES) - {one["metadata"]["name"] for one in claims} <= self.deleted
+        assert [one for one in claims if devices_of(one) and FINALIZER not in one["metadata"]["finalizers"]] == []
+        unfinished = {journal.run for journal in (self.journal, *self.rivals) if journal.unfinished}
+        assert {run.removesuffix(".kept") for run in self.fences.values()} <= unfinished
+        cordoned = {one["metadata"]["name"] for one in self.server.of("nodes") if is_cordoned(one)}
+        assert cordoned - self.fences.keys() == self.cordoned - self.fences.keys()
+
+    @property
+    def fences(self) -> Mapping[str, str]:
+        """The runs to which what is fenced belongs."""
+        marked = [*self.server.of("devicetaintrules"), *self.server.of("nodes")]
+        labels = {one["metadata"]["name"]: one["metadata"].get("labels", {}) for one in marked}
+        return {name: found[FENCE] for name, found in labels.items() if FENCE in found}

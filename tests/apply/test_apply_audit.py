@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from apply.runs import small_cluster
 from dralloc.apply import Question
-from dralloc.apply.audit import broken_rules
 from dralloc.apply.units import units_of
 from dralloc.choices import Mode
 from dralloc.load import load_documents
@@ -17,7 +16,7 @@ def verdict(*more: Json, without: str = "") -> list[str]:
     """What is wrong with the plan for the small cluster, once it has changed."""
     units, _ = units_of(QUESTION.plan(load_documents(with_uids(small_cluster()))))
     now = [one for one in with_uids(small_cluster()) if one["metadata"]["name"] != without]
-    return broken_rules(QUESTION, load_documents([*now, *more]), units)
+    return QUESTION.broken_rules(load_documents([*now, *more]), units)
 
 
 def with_uids(objects: list[Json]) -> list[Json]:

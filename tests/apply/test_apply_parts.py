@@ -7,12 +7,16 @@ from pathlib import Path
 import pytest
 
 from apply.runs import GATE, gated, run_on, small_cluster
-from dralloc.apply import CordonFence, JournalFile, Selection
+from apply.schedules import Client, is_cordoned
+from dralloc.apply import CordonFence, JournalFile, Selection, TaintRuleFence
 from dralloc.apply.journal import JournalStep, default_path
 from dralloc.apply.selection import parse_selector
 from dralloc.errors import ApplyError, DrallocError
+from dralloc.snapshot import ApiServer, LiveObjects, ReadLimits, served
 from simulated import Simulated
 from wire import Json, claim, device_class, gpus, node, pod, request, resource_slice
+
+VERSIONS = served(ApiServer(Simulated(), ReadLimits(), verified=True))
 
 
 def test_a_journal_is_read_back(tmp_path: Path) -> None:
@@ -181,3 +185,49 @@ def test_what_is_to_be_written_is_shown() -> None:
     outcome = run.write(run.plan()[1])
     assert str(outcome).startswith("2 claims of 2 pods and claims written and read back, 1 released")
     assert outcome.to_dict()["placed"] == ["default/serve", "default/train"]
+
+
+FENCES = {TaintRuleFence: "gpu.example.com/pool-0", CordonFence: "node-0"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "step"), [(TaintRuleFence, 0), (TaintRuleFence, 1), *((CordonFence, n) for n in range(4))]
+)
+def test_of_two_runs_that_take_a_fence_at_once_one_has_it(kind: type[TaintRuleFence | CordonFence], step: int) -> None:
+    server = Simulated()
+    server.add(node())
+    taken: list[bool] = []
+    second = kind(LiveObjects(server, VERSIONS), "run-2")
+    client = Client(server, {step: lambda: taken.append(second.take(FENCES[kind]))})
+    first = kind(LiveObjects(client, VERSIONS), "run-1")
+    taken.append(first.take(FENCES[kind]))
+    assert sorted(taken) == [False, True]
+    first.lift(FENCES[kind])
+    second.lift(FENCES[kind])
+    assert fenced(server) == []
+
+
+@pytest.mark.parametrize(("kind", "plural"), [(TaintRuleFence, "devicetaintrules"), (CordonFence, "nodes")])
+def test_a_fence_is_lifted_although_others_write_its_objects(
+    kind: type[TaintRuleFence | CordonFence], plural: str
+) -> None:
+    server = Simulated()
+    server.add(node())
+    kind(LiveObjects(server, VERSIONS), "run-1").take(FENCES[kind])
+    (one,) = server.of(plural)
+    path = kind_path(plural, one["metadata"]["name"])
+
+    def write() -> None:
+        server.send("PATCH", f"{path}/status", {}, {"status": {"conditions": [{"type": "Seen"}]}})
+
+    kind(LiveObjects(Client(server, {2: write}), VERSIONS), "run-1").lift(FENCES[kind])
+    assert fenced(server) == []
+
+
+def kind_path(plural: str, name: str) -> str:
+    return next(kind.path(version, "", name) for kind, version in VERSIONS.items() if kind.plural == plural)
+
+
+def fenced(server: Simulated) -> list[Json]:
+    """What keeps others away."""
+    return [*server.of("devicetaintrules"), *(one for one in server.of("nodes") if is_cordoned(one))]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from apply.runs import GATE, run_on, small_cluster
-from dralloc.apply import Question, TaintRuleFence
+from dralloc.apply import JournalFile, Question, TaintRuleFence
 from dralloc.apply.journal import JournalStep
 from dralloc.apply.marks import FENCE
 from dralloc.apply.selection import gates_of
@@ -61,3 +63,16 @@ def test_a_pool_that_another_run_has_fenced_is_left_to_it() -> None:
     assert outcome.units == ()
     assert devices(server) == {}
     assert [rule["metadata"]["labels"][FENCE] for rule in server.of("devicetaintrules")] == ["run-2"]
+
+
+def test_a_run_notes_its_fence_although_the_journal_is_of_one_that_ended(tmp_path: Path) -> None:
+    server = Simulated()
+    server.add(*small_cluster())
+    path = tmp_path / "journal"
+    for name in ("run-1", "run-2"):
+        run = run_on(server, name, journal=JournalFile(path))
+        run.write(run.plan()[1])
+        server.add(*small_cluster())
+    journal = JournalFile(path)
+    assert journal.run == "run-2"
+    assert journal.fenced == ["gpu.example.com/pool-0"]

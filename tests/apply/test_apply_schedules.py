@@ -10,72 +10,49 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from apply.runs import gated
-from apply.schedules import Killed, World, devices_of, refusal, unanswered
-from simulated import Simulated
-from wire import Json, claim, device_class, gpus, node, pod, request, resource_slice
+from apply.schedules import Killed, Setting, World, devices_of
+from dralloc.choices import Mode
 
-SCHEDULES = int(os.environ.get("DRALLOC_APPLY_SCHEDULES", "30"))
-
-
-def crowd() -> list[Json]:
-    """Two nodes with two devices each; two claims of one pod, one of another, one for itself."""
-    slices = (
-        resource_slice(gpus(2), name=f"slice-{one}", pool=f"pool-{one}", nodeName=f"node-{one}") for one in (0, 1)
-    )
-    claims = (claim(name, request()) for name in "abcd")
-    return [node("node-0"), node("node-1"), device_class(), *slices, *claims, gated("p", "a", "b"), pod("q", "c")]
-
-
-def world() -> World:
-    server = Simulated()
-    server.add(*crowd())
-    return World(server)
-
-
-def actions(world: World) -> dict[str, Callable[[], None]]:
-    """What can happen between two steps of a run."""
-    return {
-        "killed": world.journal.kill,
-        "decide": world.scheduler.decide,
-        "bind": world.scheduler.bind,
-        "look": world.scheduler.look,
-        "rival": world.rival_run,
-        "conflict": refusal(409),
-        "denied": refusal(403),
-        "busy": refusal(429),
-        "lost": unanswered,
-        "delete a": lambda: world.delete_claim("a"),
-        "delete d": lambda: world.delete_claim("d"),
-        "delete p": lambda: world.delete_pod("p"),
-        "touch b": lambda: world.touch("b"),
-        "publish": lambda: world.publish("pool-0"),
-    }
-
-
-AGENDA = st.dictionaries(st.integers(0, 120), st.sampled_from(sorted(actions(world()))), max_size=6)
+SCHEDULES = int(os.environ.get("DRALLOC_APPLY_SCHEDULES", "50"))
+SETTINGS = st.builds(
+    Setting,
+    gang=st.booleans(),
+    mode=st.sampled_from([Mode.FIRST_FIT, Mode.FIRST_FIT, Mode.OPTIMAL]),
+    cordons=st.booleans(),
+)
+ACTIONS = sorted(Setting().world().actions)
+STEPS = 140
+"""More than a run has that nobody disturbs."""
+AGENDA = st.dictionaries(st.integers(0, STEPS), st.sampled_from(ACTIONS), max_size=6)
+MEANWHILE = [name for name in ACTIONS if name.partition(" ")[0] not in ("killed", "refused", "lost")]
 
 
 class Schedules(RuleBasedStateMachine):
     """Runs that are disturbed, and everything else that happens between them."""
 
-    @initialize()
-    def begin(self) -> None:
-        self.world = world()
+    @initialize(setting=SETTINGS)
+    def begin(self, setting: Setting) -> None:
+        self.world = setting.world()
 
     @rule(agenda=AGENDA)
     def apply(self, agenda: dict[int, str]) -> None:
-        known = actions(self.world)
-        self.world.apply({step: known[name] for step, name in agenda.items()})
+        self.world.apply(self._agenda(agenda))
 
     @rule(agenda=AGENDA)
     def rollback(self, agenda: dict[int, str]) -> None:
-        known = actions(self.world)
-        self.world.rollback({step: known[name] for step, name in agenda.items()})
+        self.world.rollback(self._agenda(agenda))
 
-    @rule(name=st.sampled_from(["decide", "bind", "look", "delete a", "touch b", "publish", "rival"]))
+    @rule(name=st.sampled_from(MEANWHILE))
     def meanwhile(self, name: str) -> None:
-        actions(self.world)[name]()
+        self.world.actions[name]()
+
+    @rule()
+    def others_go_on(self) -> None:
+        for journal in self.world.rivals:
+            self.world.apply({}, journal)
+
+    def _agenda(self, names: dict[int, str]) -> dict[int, Callable[[], None]]:
+        return {step: self.world.actions[name] for step, name in names.items()}
 
     @invariant()
     def nothing_is_broken(self) -> None:
@@ -84,9 +61,9 @@ class Schedules(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "world"):
-            self.world.apply({})
+            self.world.end()
             self.world.check()
-            assert self.world.server.of("devicetaintrules") == []
+            assert self.world.fences == {}
 
 
 TestSchedules = Schedules.TestCase
@@ -99,16 +76,14 @@ TestSchedules.settings = settings(
 )
 
 
-def steps_of_a_run() -> int:
-    return world().apply({})
-
-
+@pytest.mark.parametrize("cordons", [False, True])
 @pytest.mark.parametrize("then", ["resume", "rollback"])
-def test_killed_at_every_step(then: str) -> None:
-    every = steps_of_a_run()
-    assert every > 50
+def test_killed_at_every_step(then: str, cordons: bool) -> None:
+    setting = Setting(cordons=cordons)
+    every = setting.world().apply({})
+    assert 100 < every < STEPS
     for step in range(every):
-        one = world()
+        one = setting.world()
         one.apply({step: one.journal.kill})
         unfinished = one.journal.unfinished
         one.scheduler.settle()
@@ -125,7 +100,7 @@ def test_killed_at_every_step(then: str) -> None:
 
 
 def test_a_killed_client_says_nothing_more() -> None:
-    one = world()
+    one: World = Setting().world()
     one.apply({3: one.journal.kill})
     with pytest.raises(Killed):
         one.journal.client.step()

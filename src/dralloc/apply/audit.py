@@ -18,12 +18,12 @@ from dralloc.plan import Plan
 from dralloc.problem import Claim, Demand, Problem
 from dralloc.solution import Grant, Placement, Solution
 
-__all__ = ["Question", "broken_rules"]
+__all__ = ["Question"]
 
 
 @dataclass(frozen=True)
 class Question:
-    """How a cluster is planned for: what is given to `dralloc.allocate`."""
+    """How a cluster is planned for, and what answers are held against: what is given to `dralloc.allocate`."""
 
     mode: Mode = Mode.OPTIMAL
     choices: Choices = field(default_factory=Choices)
@@ -43,25 +43,23 @@ class Question:
             problem = replace(problem, demands=tuple(free))
         return replace(compiled, problem=problem)
 
+    def broken_rules(self, cluster: Cluster, units: Iterable[WriteUnit]) -> list[str]:
+        """What is wrong with the allocations of units beside everything else that the cluster holds.
 
-def broken_rules(question: Question, cluster: Cluster, units: Iterable[WriteUnit]) -> list[str]:
-    """What is wrong with the allocations of units beside everything else that the cluster holds; nothing if they fit.
-
-    Claims that have their allocation already are looked at as if they got it now. One that has another, or is gone or
-    another one of the same name, is wrong by that alone.
-    """
-    every = list(units)
-    claims = {claim.key: claim for unit in every for claim in unit.claims}
-    lost = list(_lost(cluster, claims))
-    if lost:
-        return lost
-    bare = replace(cluster, claims=tuple(_unallocated(one) if one.key in claims else one for one in cluster.claims))
-    compiled = question.compiled(bare)
-    try:
-        problem, solution = _Reading(compiled, claims).solution(every)
-    except LookupError as error:
-        return [str(error.args[0])]
-    return violations(problem, solution)
+        Claims that have their allocation already are looked at as if they got it now. One that has another, or is gone
+        or another one of the same name, is wrong by that alone.
+        """
+        every = list(units)
+        claims = {claim.key: claim for unit in every for claim in unit.claims}
+        lost = list(_lost(cluster, claims))
+        if lost:
+            return lost
+        bare = replace(cluster, claims=tuple(_unallocated(one) if one.key in claims else one for one in cluster.claims))
+        try:
+            problem, solution = _Reading(self.compiled(bare), claims).solution(every)
+        except LookupError as error:
+            return [str(error.args[0])]
+        return violations(problem, solution)
 
 
 def _lost(cluster: Cluster, claims: Mapping[ClaimKey, WrittenClaim]) -> Iterator[str]:

@@ -6,8 +6,9 @@ second is refused, so two runs never write to the same pool at the same time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import Final, Protocol
 
@@ -17,7 +18,7 @@ from dralloc.apply.journal import JournalStep, WriteJournal
 from dralloc.apply.marks import FENCE
 from dralloc.cluster import Cluster
 from dralloc.names import ClaimKey, PoolID
-from dralloc.snapshot import LISTED_KINDS, Json, ListedKind, LiveObjects, Refused, version_of
+from dralloc.snapshot import LISTED_KINDS, Json, ListedKind, LiveObjects, Refused, condition
 
 __all__ = [
     "RULES",
@@ -93,19 +94,16 @@ class TaintRuleFence:
                 "taint": {"key": FENCE, "effect": "NoSchedule"},
             },
         }
-        try:
-            self.objects.create(RULES, rule)
-        except Refused as refusal:
-            if refusal.status != _CONFLICT:
-                raise
-            return _run_of(self.objects.get(RULES, ClaimKey("", _name(part)))) == self.run
-        return True
+        if _is_current(lambda: self.objects.create(RULES, rule)):
+            return True
+        there = [_run_of(one) for one in _found(self.objects, RULES, _name(part))]
+        return self.run in there if there else self.take(part)
 
     def lift(self, part: str) -> None:
-        """Delete the rule of a pool."""
+        """Delete the rule of a pool. Controllers write its status, so that it may have changed meanwhile."""
         for rule in _found(self.objects, RULES, _name(part)):
-            if _run_of(rule) == self.run:
-                self.objects.delete(RULES, rule)
+            if _run_of(rule) == self.run and not _is_current(partial(self.objects.delete, RULES, rule)):
+                self.lift(part)
 
 
 @dataclass
@@ -131,26 +129,20 @@ class CordonFence:
         if held:
             return held == self.run
         kept = _KEPT if node.get("spec", {}).get("unschedulable") else ""
-        return self._write(node, {"labels": {FENCE: self.run + kept}}, {"unschedulable": True})
+        return self._write(node, self.run + kept, cordoned=True) or self.take(part)
 
     def lift(self, part: str) -> None:
         """Uncordon a node, unless it was cordoned before."""
         for node in _found(self.objects, NODES, part):
-            if _run_of(node) == self.run:
-                kept = _mark(node).endswith(_KEPT)
-                self._write(node, {"labels": {FENCE: None}}, {"unschedulable": True if kept else None})
+            kept = _mark(node).endswith(_KEPT)
+            if _run_of(node) == self.run and not self._write(node, None, cordoned=kept):
+                self.lift(part)
 
-    def _write(self, node: Json, metadata: Json, spec: Json) -> bool:
-        condition = {"resourceVersion": version_of(node), **metadata}
-        key = ClaimKey("", node["metadata"]["name"])
-        try:
-            self.objects.patch(NODES, key, {"metadata": condition, "spec": spec})
-        except Refused as refusal:
-            if refusal.status != _CONFLICT:
-                raise
-            # Kubelets write their nodes all the time.
-            return self._write(self.objects.get(NODES, key), metadata, spec)
-        return True
+    def _write(self, node: Json, mark: str | None, *, cordoned: bool) -> bool:
+        """Whether the node was still as it was seen: kubelets, and other runs, may write it at any time."""
+        metadata = {**condition(node), "labels": {FENCE: mark}}
+        change = {"metadata": metadata, "spec": {"unschedulable": cordoned or None}}
+        return _is_current(lambda: self.objects.patch(NODES, ClaimKey("", node["metadata"]["name"]), change))
 
 
 def unfenced(cluster: Cluster) -> list[ClaimKey]:
@@ -173,6 +165,17 @@ def _tolerations(claim: ResourceClaim) -> Iterator[Sequence[DeviceToleration]]:
 
 def _name(pool: str) -> str:
     return f"dralloc-{sha256(pool.encode()).hexdigest()[:20]}"
+
+
+def _is_current(write: Callable[[], object]) -> bool:
+    """Write something; false if what it is about has changed meanwhile."""
+    try:
+        write()
+    except Refused as refusal:
+        if refusal.status != _CONFLICT:
+            raise
+        return False
+    return True
 
 
 def _found(objects: LiveObjects, kind: ListedKind, name: str) -> Iterator[Json]:

@@ -48,7 +48,9 @@ class WriteJournal:
         self.entries: list[Entry] = []
 
     def add(self, step: JournalStep, **about: Any) -> None:
-        """Note what comes next; it is kept before this returns."""
+        """Note what comes next; it is kept before this returns. With the beginning of a run, the last one is over."""
+        if step is JournalStep.BEGIN:
+            self.entries = []
         self.entries.append({"step": step.value, **about})
 
     def of(self, step: JournalStep) -> Iterator[Entry]:
@@ -70,6 +72,11 @@ class WriteJournal:
         """What the last plan wants to write."""
         plans = [entry for entry in self.entries if "units" in entry]
         return [WriteUnit.of(entry) for entry in plans[-1]["units"]] if plans else []
+
+    @property
+    def fenced(self) -> list[str]:
+        """The parts of the fence that may have been taken."""
+        return [str(part) for entry in self.of(JournalStep.FENCE) for part in entry["parts"]]
 
     @property
     def intended(self) -> list[WrittenClaim]:
@@ -114,8 +121,6 @@ class JournalFile(WriteJournal):
 
     def add(self, step: JournalStep, **about: Any) -> None:
         """Note what comes next; the line is on the disk before this returns."""
-        if step is JournalStep.BEGIN:
-            self.entries = []
         super().add(step, **about)
         mode = "wb" if step is JournalStep.BEGIN else "ab"
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from time import sleep
 from typing import Final
 
-from dralloc.apply.audit import Question, broken_rules
+from dralloc.apply.audit import Question
 from dralloc.apply.executor import Executor, LeftAlone
 from dralloc.apply.fence import Fence
 from dralloc.apply.journal import JournalStep, MemoryJournal, WriteJournal
@@ -81,7 +81,6 @@ class ApplyRun:
     pause: Callable[[float], None] = sleep
     may_go_on: Callable[[], bool] = lambda: True
     _reasons: dict[ClaimKey, str] = field(default_factory=dict, init=False)
-    _fenced: list[str] = field(default_factory=list, init=False)
     _held: set[str] = field(default_factory=set, init=False)
     _done: list[WriteUnit] = field(default_factory=list, init=False)
     _asides: list[Aside] = field(default_factory=list, init=False)
@@ -89,7 +88,6 @@ class ApplyRun:
 
     def __post_init__(self) -> None:
         self._executor = Executor(self.objects, self.journal, self.selection.gate)
-        self._fenced = [str(part) for entry in self.journal.of(JournalStep.FENCE) for part in entry["parts"]]
 
     def plan(self) -> tuple[Plan, list[WriteUnit], list[Aside]]:
         """What would be written now; claims that a controller is about to make are waited for."""
@@ -190,7 +188,7 @@ class ApplyRun:
 
     def _broken(self, units: Sequence[WriteUnit]) -> list[str]:
         self.progress("checking", 0, len(units))
-        return broken_rules(self.question, self._whole(), units)
+        return self.question.broken_rules(self._whole(), units)
 
     def _read_back(self) -> Iterator[str]:
         """What is wrong with what the server holds of what was written, units that are gone meanwhile aside."""
@@ -203,7 +201,7 @@ class ApplyRun:
             for unit in self._done
             if {one.pod for one in unit.demands if one.pod} <= pods and {one.uid for one in unit.claims} <= claims
         ]
-        yield from broken_rules(self.question, cluster, there)
+        yield from self.question.broken_rules(cluster, there)
 
     def _take_fence(self, units: Iterable[WriteUnit]) -> bool:
         """Fence the pools of units; false if another run is at work on some."""
@@ -212,8 +210,8 @@ class ApplyRun:
         if not wanted:
             return True
         # What a killed run noted last it may not have taken: it is taken again, and noted once.
-        self.journal.add(JournalStep.FENCE, parts=[part for part in wanted if part not in self._fenced])
-        self._fenced += [part for part in wanted if part not in self._fenced]
+        fenced = self.journal.fenced
+        self.journal.add(JournalStep.FENCE, parts=[part for part in wanted if part not in fenced])
         self.progress("fencing", 0, len(wanted))
         try:
             taken = {part for part in wanted if self.fence.take(part)}
@@ -237,18 +235,18 @@ class ApplyRun:
             yield
             whole = True
         finally:
-            if self._fenced:
+            if fenced := self.journal.fenced:
                 if self._executor.written:
                     self.pause(self.settle)
-                self.progress("lifting the fence", 0, len(self._fenced))
-                self.journal.add(JournalStep.LIFT, parts=self._fenced)
-                self._lift()
+                self.progress("lifting the fence", 0, len(fenced))
+                self.journal.add(JournalStep.LIFT, parts=fenced)
+                self._lift(fenced)
             if whole or not self.journal.intended:
                 self.journal.add(JournalStep.END)
 
-    def _lift(self) -> None:
+    def _lift(self, parts: Iterable[str]) -> None:
         try:
-            for part in self._fenced:
+            for part in parts:
                 self.fence.lift(part)
         except (Refused, SnapshotError) as error:
             raise ApplyError(f"the fence is still there ({self.fence.kind}): {error}; --resume lifts it") from None

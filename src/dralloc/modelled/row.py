@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from itertools import accumulate
 from typing import Any
 
@@ -74,7 +75,12 @@ class FieldRow:
     @property
     def steps(self) -> tuple[str, ...]:
         """The names of the fields on the way in Python."""
-        return tuple(map(to_snake, self.path.split(".")))
+        return _in_python(self.path)
+
+
+@cache
+def _in_python(path: str) -> tuple[str, ...]:
+    return tuple(map(to_snake, path.split(".")))
 
 
 def modelled(rule: str, *paths: str, but: Fates | None = None) -> Iterator[FieldRow]:
