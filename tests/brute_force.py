@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import chain, combinations, product
 from typing import NamedTuple
 
-from brute_load import NOTHING, Load, granted, in_the_end, joined, left_out, placed, taken, visiting
+from brute_load import NOTHING, Load, bound, got, granted, in_the_end, joined, left_out, placed, taken, visiting
 from dralloc.names import ClaimKey
 from dralloc.problem import (
     MAX_RESULTS,
@@ -124,7 +124,7 @@ def _load(problem: Problem, placement: Placement) -> Load | None:
     demand = problem.demands[placement.demand]
     if placement.node not in problem.candidate_nodes(demand) or len(placement.grants) != len(demand.claims):
         return None
-    load: Load | None = NOTHING
+    load: Load | None = bound(demand)
     for claim, grants in zip(demand.claims, placement.grants, strict=True):
         known = {tuple(sorted(every)): own for every, _, own in _grants(problem, claim, placement.node)}
         own = known.get(tuple(sorted(grants)))
@@ -188,7 +188,7 @@ def _demand(problem: Problem, index: int, demand: Demand) -> Answers:
     """How a demand can be placed."""
     ways = []
     for node in problem.candidate_nodes(demand):
-        answers = START
+        answers = {bound(demand): Answer()}
         for claim in demand.claims:
             each = ((load, Answer(rank=rank, grants=(grants,))) for grants, rank, load in _grants(problem, claim, node))
             answers = _together(problem, answers, _better(each))
@@ -208,6 +208,9 @@ def _grants(problem: Problem, claim: Claim, node: int) -> Iterator[tuple[Grants,
             for (grants, rank, before), (more, extra, own) in product(partial, served)
             if (load := joined(problem, before, own)) is not None and _keeps_rules(problem, claim, grants + more)
         ]
+    if _is_bound(problem, claim.key):
+        own = ((grants, rank, joined(problem, load, _got(claim, grants))) for grants, rank, load in partial)
+        partial = [(grants, rank, load) for grants, rank, load in own if load is not None]
     if not claim.requests or not _is_shared(problem, claim.key):
         yield from partial
         return
@@ -216,6 +219,17 @@ def _grants(problem: Problem, claim: Claim, node: int) -> Iterator[tuple[Grants,
         home = joined(problem, load, granted(claim.key, node, (grant.device for grant in grants)))
         assert home is not None
         yield grants, rank, home
+
+
+def _is_bound(problem: Problem, key: ClaimKey) -> bool:
+    """Whether some demand has the claim under a constraint over several claims."""
+    every = (claim for demand in problem.demands for claim in demand.claims if claim.key == key)
+    return any(constraint.scope for claim in every for constraint in claim.constraints)
+
+
+def _got(claim: Claim, grants: Grants) -> Load:
+    names = (claim.requests[grant.request].alternatives[grant.alternative].name for grant in grants)
+    return got(claim.key, ((name, grant.device) for name, grant in zip(names, grants, strict=True)))
 
 
 def _has_defect(claim: Claim) -> bool:

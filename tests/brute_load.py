@@ -7,10 +7,22 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from dralloc.names import ClaimKey
-from dralloc.problem import Alternative, Charge, Problem
+from dralloc.names import ClaimKey, RequestName
+from dralloc.problem import Alternative, Charge, Constraint, ConstraintKind, Demand, Problem
 
-__all__ = ["NOTHING", "Load", "granted", "in_the_end", "joined", "left_out", "placed", "taken", "visiting"]
+__all__ = [
+    "NOTHING",
+    "Load",
+    "bound",
+    "got",
+    "granted",
+    "in_the_end",
+    "joined",
+    "left_out",
+    "placed",
+    "taken",
+    "visiting",
+]
 
 CapacityOf = tuple[int, str]
 """A capacity of the device in a slot."""
@@ -33,6 +45,9 @@ class Load(NamedTuple):
 
     ``full``: what ``All`` has left out. ``homes``: claims of several demands, with the node that they are allocated
     for and the devices. ``visits``: the nodes of the other demands that list such a claim.
+
+    ``got``: what claims have under constraints over several claims. ``bound``: these constraints, each with the name of
+    what it is over, for each claim of a demand that is placed.
     """
 
     held: frozenset[int] = frozenset()
@@ -44,6 +59,8 @@ class Load(NamedTuple):
     full: frozenset[Full] = frozenset()
     homes: frozenset[tuple[ClaimKey, int, frozenset[int]]] = frozenset()
     visits: frozenset[tuple[ClaimKey, int]] = frozenset()
+    got: frozenset[tuple[ClaimKey, RequestName, int]] = frozenset()
+    bound: frozenset[tuple[str, ClaimKey, Constraint]] = frozenset()
 
 
 NOTHING = Load()
@@ -90,6 +107,23 @@ def visiting(claim: ClaimKey, node: int) -> Load:
     return Load(visits=frozenset({(claim, node)}))
 
 
+def got(claim: ClaimKey, devices: Iterable[tuple[RequestName, int]]) -> Load:
+    """A claim under a constraint over several claims has these devices."""
+    return Load(got=frozenset((claim, *each) for each in devices))
+
+
+def bound(demand: Demand) -> Load:
+    """The constraints over several claims of a demand that is placed."""
+    return Load(
+        bound=frozenset(
+            (f"{scope.group or demand.key} {scope.number}", claim.key, constraint)
+            for claim in demand.claims
+            for constraint in claim.constraints
+            if (scope := constraint.scope)
+        )
+    )
+
+
 def placed(load: Load) -> Load:
     """The load of a complete demand: what admin access takes is forgotten, and ``All`` minds what others take."""
     own = _of_all_versions(load.amounts)
@@ -109,10 +143,13 @@ def joined(problem: Problem, first: Load, second: Load) -> Load | None:
         full=first.full | second.full,
         homes=first.homes | second.homes,
         visits=first.visits | second.visits,
+        got=first.got | second.got,
+        bound=first.bound | second.bound,
     )
     if first.held & second.held or {claim for claim, *_ in first.homes} & {claim for claim, *_ in second.homes}:
         return None
-    return load if _capacities_fit(problem, load) and _counters_fit(problem, load) and _reach(problem, load) else None
+    fits = _capacities_fit(problem, load) and _counters_fit(problem, load) and _reach(problem, load)
+    return load if fits and _agree(problem, load) else None
 
 
 def in_the_end(load: Load) -> bool:
@@ -213,3 +250,25 @@ def _reach(problem: Problem, load: Load) -> bool:
         if claim == visited
         for device in devices
     )
+
+
+def _agree(problem: Problem, load: Load) -> bool:
+    """Whether constraints over several claims hold for what these have so far: taking more never mends them."""
+    return all(_holds_over(problem, load, name) for name in {name for name, *_ in load.bound})
+
+
+def _holds_over(problem: Problem, load: Load, name: str) -> bool:
+    forms = {claim: constraint for over, claim, constraint in load.bound if over == name}
+    any_form = next(iter(forms.values()))
+    assert any_form.scope is not None
+    found = [*any_form.scope.held]
+    for claim, request, device in load.got:
+        if claim in forms and forms[claim].covers(request):
+            values = problem.devices[device].attributes.get(forms[claim].compared(request))
+            if values is None:
+                return False
+            found.append(values)
+    if any_form.kind is ConstraintKind.MATCH:
+        return len(found) < 2 or any(all(value in each for each in found) for value in found[0])
+    carried = [value for values in found for value in values or {None}]
+    return len(carried) == len(set(carried))

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from dralloc.across import Across
     from dralloc.allocate import allocate, compare
     from dralloc.budget import Cap
     from dralloc.choices import Choices, Goal, Mode, Options
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from dralloc.whatif import defragment, drain, fewest_nodes, headroom, partition_layout, preempt
 
 __all__ = [
+    "Across",
     "Cap",
     "ChoiceError",
     "Choices",
@@ -68,6 +70,7 @@ __all__ = [
 __version__: str
 
 _NAMES: Final = {
+    "across": ("Across",),
     "allocate": ("allocate", "compare"),
     "budget": ("Cap",),
     "choices": ("Choices", "Goal", "Mode", "Options"),

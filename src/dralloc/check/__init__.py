@@ -38,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     claims.no_device_twice,
     claims.all_means_all,
     claims.constraints_hold,
+    claims.constraints_over_claims_hold,
     shared.dedicated_devices_have_one_owner,
     shared.capacities_suffice,
     shared.counters_suffice,

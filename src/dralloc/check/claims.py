@@ -1,18 +1,20 @@
-"""Rules about what one claim got."""
+"""Rules about what claims got."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator
 from itertools import pairwise
 
 from dralloc.check.view import Award, Use, View
 from dralloc.errors import AllocationError
+from dralloc.names import ClaimKey
 from dralloc.problem import MAX_RESULTS, Constraint, ConstraintKind, PoolState, Scalar
 
 __all__ = [
     "all_means_all",
     "constraints_hold",
+    "constraints_over_claims_hold",
     "devices_fit_their_requests",
     "every_request_served_once",
     "no_device_twice",
@@ -124,34 +126,59 @@ def constraints_hold(view: View) -> Iterator[str]:
     """The devices that a constraint covers agree in the attribute (KEP-4381), or differ in it (KEP-5075)."""
     for award in view.awards:
         for constraint in award.claim.constraints:
-            covered = [use for use in award.uses if constraint.covers(use.alternative.name)]
-            holds = _match if constraint.kind is ConstraintKind.MATCH else _distinct
-            lacking = [use for use in covered if _compared(constraint, use) is None]
-            for use in lacking:
-                yield f"{use}: {constraint.kind.value}: lacks the attribute {constraint.attribute}"
-            if not lacking and not holds(constraint, covered):
-                names = ", ".join(f"{use.device.id} {_values(constraint, use)}" for use in covered)
-                yield f"{award}: {constraint.kind.value} {constraint.attribute}: violated by {names}"
+            if constraint.scope is None:
+                covered = [(use, constraint) for use in award.uses if constraint.covers(use.alternative.name)]
+                yield from _broken(str(award), constraint, covered)
 
 
-def _compared(constraint: Constraint, use: Use) -> frozenset[Scalar] | None:
-    """What the constraint compares of the device; a request may say itself what that is (KEP-6080)."""
-    return use.device.attributes.get(constraint.compared(use.alternative.name))
+def constraints_over_claims_hold(view: View) -> Iterator[str]:
+    """So do those that a constraint covers on several claims, whoever got these, and those that were there before."""
+    forms: dict[Hashable, dict[ClaimKey, Constraint]] = defaultdict(dict)
+    for placement in view.solution.placements:
+        demand = view.problem.demands[placement.demand]
+        for claim in demand.claims:
+            for constraint in claim.constraints:
+                if constraint.scope is not None:
+                    owner = constraint.scope.group or placement.demand
+                    forms[owner, constraint.scope][claim.key] = constraint
+    uses: dict[ClaimKey, list[Use]] = defaultdict(list)
+    for award in view.awards if forms else ():
+        uses[award.claim.key] += award.uses
+    for of_claims in forms.values():
+        covered = [
+            (use, constraint)
+            for key, constraint in of_claims.items()
+            for use in uses[key]
+            if constraint.covers(use.alternative.name)
+        ]
+        yield from _broken(f"claims {', '.join(map(str, of_claims))}", next(iter(of_claims.values())), covered)
 
 
-def _match(constraint: Constraint, uses: list[Use]) -> bool:
+def _broken(about: str, constraint: Constraint, covered: list[tuple[Use, Constraint]]) -> Iterator[str]:
+    """What is wrong with the devices that a constraint covers, each with its form for the device's claim."""
+    values = [(use, use.device.attributes.get(form.compared(use.alternative.name))) for use, form in covered]
+    for use, own in values:
+        if own is None:
+            yield f"{use}: {constraint.kind.value}: lacks the attribute {constraint.attribute}"
+    found = [own for _, own in values if own is not None]
+    before = constraint.scope.held if constraint.scope else ()
+    holds = _match if constraint.kind is ConstraintKind.MATCH else _distinct
+    if len(found) == len(values) and not holds([*before, *found]):
+        names = ", ".join(f"{use.device.id} {_words(own)}" for (use, _), own in zip(values, found, strict=True))
+        beside = f" beside {', '.join(map(_words, before))} of allocated claims" if before else ""
+        yield f"{about}: {constraint.kind.value} {constraint.attribute}: violated by {names}{beside}"
+
+
+def _match(sets: list[frozenset[Scalar]]) -> bool:
     """Some value is on all devices; one device alone agrees with itself."""
-    sets = [_compared(constraint, use) or frozenset() for use in uses]
     return len(sets) < 2 or bool(frozenset.intersection(*sets))
 
 
-def _distinct(constraint: Constraint, uses: list[Use]) -> bool:
+def _distinct(sets: list[frozenset[Scalar]]) -> bool:
     """No value is on two devices, and at most one device has a value that cannot be compared."""
-    sets = [_compared(constraint, use) or frozenset() for use in uses]
     times = Counter(value for values in sets for value in values)
     return all(count == 1 for count in times.values()) and sum(not values for values in sets) <= 1
 
 
-def _values(constraint: Constraint, use: Use) -> str:
-    values = sorted(str(value) for _, value in _compared(constraint, use) or ())
-    return f"({', '.join(values)})"
+def _words(values: frozenset[Scalar]) -> str:
+    return f"({', '.join(sorted(str(value) for _, value in values))})"

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TypedDict
 
+from dralloc.across import Across
+from dralloc.across import parsed as parsed_across
 from dralloc.budget import Cap, parsed
 from dralloc.choices.options import Options, Thresholds
 from dralloc.choices.words import (
@@ -48,6 +50,10 @@ class Choices(Options):
         unknown ones), and a pool gives no more devices as long as an allocated claim contradicts what it publishes.
     gang
         A label of pods: those with the same value, in one namespace, are placed all or none.
+    across
+        Constraints over the claims of each pod, or of all pods of each gang, beside those that these say themselves
+        with the annotation ``dralloc.dev/across``: an `Across`, or ``pod:matchAttribute=DOMAIN/NAME`` or
+        ``gang:distinctAttribute=DOMAIN/NAME:REQUEST,REQUEST``. Every mode keeps them, and places fewer pods for that.
     caps
         What namespaces may use at most of a counter or capacity, with claims that are allocated already: a `Cap`, or
         ``NAMESPACE=COUNTER:AMOUNT``. First fit and the scheduler do not look at caps; their plans say where they are
@@ -81,7 +87,8 @@ class Choices(Options):
     Raises
     ------
     DrallocError
-        A value is out of its range, or a cap has another form; `ChoiceError` if a word is none of those known.
+        A value is out of its range, or a cap or a constraint has another form; `ChoiceError` if a word is none of those
+        known.
 
     Examples
     --------
@@ -95,6 +102,7 @@ class Choices(Options):
     features: Features = ALL_FEATURES
     strict: bool = False
     gang: str = ""
+    across: Sequence[Across | str] = ()
     caps: Sequence[Cap | str] = ()
     fair: str = ""
     include: str | Iterable[str] = ()
@@ -109,6 +117,7 @@ class Choices(Options):
         Options.__post_init__(self)
         for name, value in (
             ("nodes", tuple(self.nodes)),
+            ("across", parsed_across(self.across)),
             ("caps", parsed(self.caps)),
             ("include", tuple(sorted(included(self.include)))),
             ("ignore", tuple(sorted(ignoring(self.ignore)))),
@@ -160,6 +169,7 @@ class NodelessWords(TypedDict, total=False):
     features: Features
     strict: bool
     gang: str
+    across: Sequence[Across | str]
     caps: Sequence[Cap | str]
     fair: str
     include: str | Iterable[str]

@@ -201,6 +201,13 @@ class BindingOptions(SearchOptions):
         ),
     ] = ObjectiveWord.PODS.value
     gang: Gang = ""
+    across: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="pod|gang:matchAttribute|distinctAttribute=ATTRIBUTE[:REQUEST,...]",
+            help="A constraint over the claims of each pod, or of all pods of each gang; may be given several times.",
+        ),
+    ] = None
     cap: Annotated[
         list[str] | None,
         typer.Option(

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Unpack
 
+from dralloc.across import parsed as parsed_across
 from dralloc.api import Node as ApiNode
 from dralloc.brief import Brief
 from dralloc.budget import parsed
 from dralloc.choices import Choices, ChoiceWords, Mode, Priorities, ignoring
 from dralloc.cluster import Cluster
+from dralloc.compiler.across import find_across
 from dralloc.compiler.budgets import find_budgets
 from dralloc.compiler.demands import Demands
 from dralloc.compiler.device_plugins import DevicePlugins
@@ -129,11 +131,15 @@ def compile_cluster(
     cluster = extended.cluster
     drifts = tuple(find_drift(cluster.slices, cluster.claims, features))
     closed = {drift.pool: f"{drift.claim.title}: {drift.path}: {drift.rule}" for drift in drifts if choices.strict}
-    inventory = take_inventory(cluster.slices, chosen, cluster.claims, _attributes(cluster), features, closed)
+    everywhere = parsed_across(choices.across)
+    gangs = find_gangs(cluster, features, choices.gang, spanned=any(one.over == "gang" for one in everywhere))
+    across = find_across(cluster, gangs, everywhere)
+    compared = _attributes(cluster) | across.attributes
+    inventory = take_inventory(cluster.slices, chosen, cluster.claims, compared, features, closed)
+    across = across.beside(cluster, inventory, features)
     rules = cluster.taint_rules if features.DeviceTaintRules else ()
     table = MatchTable(inventory, features, TaintRules(rules, cluster.classes))
     quotas = check_quotas(cluster, features)
-    gangs = find_gangs(cluster, features, choices.gang)
     # What a namespace has on other nodes counts, too.
     everything = (
         take_inventory(cluster.slices, cluster.nodes, cluster.claims, frozenset(), features)
@@ -142,7 +148,7 @@ def compile_cluster(
     )
     plugins = DevicePlugins(cluster, chosen, features)
     pods = PodRules(cluster, chosen, plugins.backed, ignoring(choices.ignore))
-    demands = Demands(cluster, chosen, table, extended.elsewhere, quotas.defects, gangs, plugins, pods.ignored)
+    demands = Demands(cluster, chosen, table, extended.elsewhere, quotas.defects, gangs, across, plugins, pods.ignored)
     wanted = demands.in_order()
     problem = Problem(
         demands=wanted,

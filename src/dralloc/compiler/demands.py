@@ -16,6 +16,7 @@ from dralloc.api import Pod, ResourceClaim
 from dralloc.api.expansion import generated_name
 from dralloc.choices import Ignored
 from dralloc.cluster import Cluster
+from dralloc.compiler.across import ConstraintsAcross
 from dralloc.compiler.device_plugins import DevicePlugins
 from dralloc.compiler.gangs import Gangs
 from dralloc.compiler.where import Where
@@ -23,7 +24,7 @@ from dralloc.errors import Finding
 from dralloc.match import MatchTable
 from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey
-from dralloc.problem import Claim, Demand
+from dralloc.problem import Claim, Constraint, Demand
 from dralloc.unasked import Unasked
 
 __all__ = ["MAX_CONSUMERS", "Demands"]
@@ -56,6 +57,7 @@ class Demands:
     elsewhere: Mapping[ClaimKey, frozenset[str]]
     refused: Mapping[ClaimKey, str]
     gangs: Gangs
+    across: ConstraintsAcross
     plugins: DevicePlugins
     ignored: frozenset[Ignored] = frozenset()
     unasked: dict[ClaimKey, Unasked] = field(default_factory=dict)
@@ -70,10 +72,11 @@ class Demands:
         return self._with_few_consumers([demand for _, demand in found])
 
     def _of_pods(self) -> Iterator[tuple[str | None, Demand]]:
-        compiled: dict[ClaimKey, Claim] = {}
+        compiled: dict[tuple[ClaimKey, tuple[Constraint, ...]], Claim] = {}
         for pod in self.cluster.pods:
             claims: list[Claim] = []
             allocated: list[ResourceClaim] = []
+            across = self.across.of_pods.get(pod.key, ())
             for key in self.cluster.pod_claims(pod) if not pod.spec.scheduling_gates else ():
                 claim = self.cluster.claim(key)
                 if claim is None:
@@ -82,11 +85,13 @@ class Demands:
                 elif claim.status.allocation is not None:
                     allocated.append(claim)
                 else:
-                    if key not in compiled:
-                        compiled[key] = self._compile(claim)
-                    claims.append(compiled[key])
+                    if (key, across) not in compiled:
+                        compiled[key, across] = self._compile(claim, across)
+                    claims.append(compiled[key, across])
             if claims or not allocated:
                 claims += self._of_no_node(pod)
+            if claims and pod.key in self.across.defects:
+                claims.append(Claim(claims[0].key, "", (), defect=self.across.defects[pod.key]))
             if claims:
                 yield pod.metadata.creation_timestamp, self._demand(pod, claims, allocated)
             else:
@@ -154,8 +159,8 @@ class Demands:
                 nodes = self._where.everywhere()
                 yield claim.metadata.creation_timestamp, Demand(claim.key, (self._compile(claim),), nodes=nodes)
 
-    def _compile(self, claim: ResourceClaim) -> Claim:
-        compiled = compile_claim(claim, self.cluster.classes, self.table, self.table.features)
+    def _compile(self, claim: ResourceClaim, across: Sequence[Constraint] = ()) -> Claim:
+        compiled = compile_claim(claim, self.cluster.classes, self.table, self.table.features, across)
         defect = self.refused.get(claim.key, "")
         if claim.metadata.deletion_timestamp is not None:
             defect = f'claim {claim.key}: resourceclaim "{claim.name}" is being deleted'

@@ -9,9 +9,10 @@ no domain, or in several, no other pod comes (plugin ``topologyaware`` of kube-s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dralloc.across import ACROSS
 from dralloc.api import ApiObject, Pod
 from dralloc.cluster import Cluster
 from dralloc.errors import Finding
@@ -19,7 +20,15 @@ from dralloc.features import Features
 from dralloc.names import ClaimKey
 from dralloc.problem.inter_pod import Domains, OneDomain, Role
 
-__all__ = ["Gangs", "find_gangs"]
+__all__ = ["Gangs", "PodsOfGroup", "find_gangs"]
+
+
+@dataclass(frozen=True, slots=True)
+class PodsOfGroup:
+    """The pods of a group, also those that run; and the object that speaks for it, if there is one."""
+
+    about: ApiObject | None
+    pods: Sequence[Pod]
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,8 @@ class Gangs:
         Of the pods of gangs that have to choose a domain.
     elsewhere
         Names of nodes that are in no domain for a pod.
+    groups
+        All groups, by name.
     """
 
     of_pods: Mapping[ClaimKey, str] = field(default_factory=dict)
@@ -43,6 +54,7 @@ class Gangs:
     halted: frozenset[str] = frozenset()
     roles: Mapping[str, tuple[Role, ...]] = field(default_factory=dict)
     elsewhere: Mapping[ClaimKey, frozenset[str]] = field(default_factory=dict)
+    groups: Mapping[str, PodsOfGroup] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
     def of(self, pod: Pod) -> str:
@@ -54,7 +66,8 @@ class Gangs:
 class _Group:
     """Pods of a group: the object and field that says how many are needed; None for all.
 
-    ``topology``: the label of which their nodes have the same value; empty if that does not matter.
+    ``topology``: the label of which their nodes have the same value; empty if that does not matter. ``has_policy``:
+    whether something says how many are needed.
     """
 
     name: str
@@ -62,21 +75,31 @@ class _Group:
     path: str = ""
     needed: int | None = None
     topology: str = ""
+    has_policy: bool = True
+
+    @property
+    def matters(self) -> bool:
+        """Whether its pods depend on each other."""
+        spanned = self.about is not None and ACROSS in self.about.metadata.annotations
+        return self.has_policy or bool(self.topology) or spanned
 
 
-def find_gangs(cluster: Cluster, features: Features, label: str = "") -> Gangs:
+def find_gangs(cluster: Cluster, features: Features, label: str = "", *, spanned: bool = False) -> Gangs:
     """Find the gangs of a cluster's pods.
 
     Parameters
     ----------
     label
         Pods of a namespace with the same value of this label are a gang, whatever their PodGroup says.
+    spanned
+        Whether there are constraints over the claims of each group: then also those groups matter of which the pods
+        are placed one by one.
     """
     members: dict[str, list[Pod]] = defaultdict(list)
     groups: dict[str, _Group] = {}
     for pod in cluster.pods:
         group = _group_of(pod, cluster, features, label)
-        if group is not None:
+        if group is not None and (group.matters or spanned):
             groups.setdefault(group.name, group)
             members[group.name].append(pod)
     judged = [(group, _Judgement.of(group, members[name])) for name, group in groups.items()]
@@ -90,6 +113,7 @@ def find_gangs(cluster: Cluster, features: Features, label: str = "") -> Gangs:
         halted=frozenset(group.name for group, judgement in judged if judgement.halted),
         roles={name: topology.roles(groups[name].topology) for name in gangs if bound[name] is None},
         elsewhere={pod.key: nodes for name, nodes in elsewhere.items() if nodes for pod in members[name]},
+        groups={name: PodsOfGroup(group.about, members[name]) for name, group in groups.items()},
         findings=tuple(_remarks(cluster, judged)),
     )
 
@@ -109,7 +133,7 @@ def _group_of(pod: Pod, cluster: Cluster, features: Features, label: str) -> _Gr
         key = constraints.topology[0].key if constraints.topology else ""
         needed = policy.min_count if policy else 1
         path = "spec.schedulingPolicy.gang.minCount"
-        return _Group(name, group, path, needed, key) if policy or key else None
+        return _Group(name, group, path, needed, key, policy is not None)
     return _group_of_workload(pod, cluster)
 
 
@@ -125,7 +149,8 @@ def _group_of_workload(pod: Pod, cluster: Cluster) -> _Group | None:
     for number, group in enumerate(workload.spec.pod_groups):
         if group.name == reference.pod_group:
             path = f"spec.podGroups[{number}].policy.gang.minCount"
-            return _Group(name, workload, path, group.policy.gang.min_count) if group.policy.gang else None
+            gang = group.policy.gang
+            return _Group(name, workload, path, gang.min_count if gang else 1, has_policy=gang is not None)
     return _Group(name, pod, "spec.workloadRef.podGroup")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from dralloc.budget import BudgetKey
@@ -11,7 +12,7 @@ from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Claim, Demand, Request
 from dralloc.problem.limits import Limit
 
-__all__ = ["Change", "Place"]
+__all__ = ["Change", "Place", "constraint_places"]
 
 Place = tuple[int, int, int]
 """An alternative of a demand: index of the claim, of the request in it, of the alternative in that."""
@@ -87,6 +88,15 @@ class Change:
         """Both changes together; variations of one alternative are put together."""
         joined = {each.name: getattr(self, each.name) | getattr(other, each.name) for each in fields(self)}
         return replace(self, **{**joined, "variations": _merged(self.variations, other.variations)})
+
+
+def constraint_places(claims: Sequence[Claim]) -> list[list[tuple[int, int]]]:
+    """Each constraint by claim and place there; one over several claims is in several places."""
+    found: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
+    for number, claim in enumerate(claims):
+        for index, constraint in enumerate(claim.constraints):
+            found[constraint.scope or (number, index)].append((number, index))
+    return list(found.values())
 
 
 def _merged(first: Mapping[Place, Variation], second: Mapping[Place, Variation]) -> Mapping[Place, Variation]:

@@ -9,7 +9,9 @@ from typing import Final
 
 from dralloc.context.context import Context
 from dralloc.context.lift import Lift
+from dralloc.explain.change import constraint_places
 from dralloc.explain.reasons import Code, FilterReason
+from dralloc.explain.wording import constraint_text
 from dralloc.problem import MAX_RESULTS, Claim, Constraint, ConstraintKind, Demand, Problem, Request
 from dralloc.problem.ledger import Scarcity
 from dralloc.problem.limits import Limit, limits_of
@@ -69,16 +71,16 @@ class _Joint:
         return self._limits(wanted) or self._too_many(wanted) or self._devices(wanted)
 
     def _constraint(self, wanted: _Wanted) -> FilterReason:
-        named = [(place, number) for place, claim in enumerate(wanted) for number in range(len(claim.constraints))]
-        single = [one for one in named if self._fits(_without(wanted, [one]))]
-        blamed = single[:1] or named
+        every = constraint_places(wanted)
+        single = [places for places in every if self._fits(_without(wanted, places))]
+        blamed = [places[0] for places in single[:1] or every]
         texts = [self._words(wanted[place].constraints[number], number) for place, number in blamed]
         details = [each for place, number in blamed for each in self._values(wanted[place], number)]
         return FilterReason(Code.CONSTRAINT, "; ".join(texts), details=tuple(details))
 
     def _words(self, constraint: Constraint, number: int) -> str:
         missing = "no common value" if constraint.kind is ConstraintKind.MATCH else "not enough distinct values"
-        return f"constraint #{number} {constraint.kind.value} {constraint.attribute}: {missing}"
+        return f"{constraint_text(constraint, number)}: {missing}"
 
     def _values(self, claim: Claim, number: int) -> Iterator[str]:
         """How often each value occurs on the devices that selectors accept; what is derived, by request."""

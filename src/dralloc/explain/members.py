@@ -10,9 +10,9 @@ from itertools import chain
 
 from dralloc.api import DeviceTaint
 from dralloc.context.offers import Variation
-from dralloc.explain.change import Change, Place
+from dralloc.explain.change import Change, Place, constraint_places
 from dralloc.explain.oracle import FeasibilityOracle
-from dralloc.explain.wording import Wording, devices_text, taint_text
+from dralloc.explain.wording import Wording, constraint_text, devices_text, taint_text
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Claim
 from dralloc.problem.ledger import Scarcity
@@ -90,12 +90,17 @@ class _Members:
 
     def own(self) -> Iterator[Member]:
         """What the demand itself asks for."""
+        for places in constraint_places(self.claims):
+            number, index = places[0]
+            constraint = self.claims[number].constraints[index]
+            what = f"constraint #{index}: {constraint.kind.value} {constraint.attribute}"
+            title = f"claim {self.claims[number].key}, {what}"
+            if constraint.scope:
+                title = constraint_text(constraint, index)
+            yield Member(MemberKind.CONSTRAINT, title, Change(constraints=frozenset(places)))
         for number, claim in enumerate(self.claims):
             if claim.defect and not claim.requests:
                 yield Member(MemberKind.REQUEST, claim.defect, Change(claims=frozenset({number})))
-            for index, constraint in enumerate(claim.constraints):
-                title = f"claim {claim.key}, constraint #{index}: {constraint.kind.value} {constraint.attribute}"
-                yield Member(MemberKind.CONSTRAINT, title, Change(constraints=frozenset({(number, index)})))
             for index, request in enumerate(claim.requests):
                 title = f"claim {claim.key}, request {request.name}"
                 asked = " or ".join(one.defect or self._asked(one) for one in request.alternatives)

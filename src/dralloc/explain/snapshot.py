@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,9 +13,10 @@ from dralloc.context.offers import Offers, TableOffers
 from dralloc.explain.caps import Caps
 from dralloc.explain.node_bars import Bar, NodeBars
 from dralloc.names import ClaimKey
-from dralloc.problem import Demand, Problem
+from dralloc.problem import Demand, Problem, Scope
 from dralloc.problem.holdings import ClaimLedger, Holding
-from dralloc.solution import Placement, holdings_of
+from dralloc.problem.open_claims import open_claims
+from dralloc.solution import Grant, Placement, holdings_of
 from dralloc.solvers.first_fit import first_fit
 
 __all__ = ["DemandSnapshot", "gang_blocker", "placed_before", "snapshot_of"]
@@ -87,15 +89,19 @@ class DemandSnapshot:
         """What a demand meets after these placements, as far as the problem alone says it."""
         ledger = ClaimLedger(problem, allocated)
         placed: dict[ClaimKey, int] = {}
-        homes: dict[ClaimKey, tuple[int, list[int]]] = {}
+        homes: dict[ClaimKey, tuple[int, Sequence[Grant]]] = {}
+        mates: dict[Scope, dict[ClaimKey, Demand]] = defaultdict(dict)
         for placement in placements:
             ledger.hold(holdings_of(problem, placement))
-            for claim, grants in zip(problem.demands[placement.demand].claims, placement.grants, strict=True):
+            mate = problem.demands[placement.demand]
+            for scope in mate.group_scopes:
+                mates[scope][mate.key] = mate
+            for claim, grants in zip(mate.claims, placement.grants, strict=True):
                 if grants or not claim.requests:
                     placed[claim.key] = placement.demand
-                    homes[claim.key] = placement.node, [grant.device for grant in grants]
+                    homes[claim.key] = placement.node, grants
         whole = problem.demands[number]
-        demand = replace(whole, claims=tuple(claim for claim in whole.claims if claim.key not in homes))
+        demand = replace(whole, claims=tuple(open_claims(problem, whole, homes, mates)))
         visited = [homes[claim.key] for claim in whole.claims if claim.key in homes]
         reachable = frozenset(node for node in problem.all_nodes if _usable(problem, visited, node))
         nodes = tuple(node for node in problem.candidate_nodes(whole) if node in reachable)
@@ -159,5 +165,5 @@ def _place(problem: Problem, before: list[int], mates: list[int]) -> tuple[Place
     return tuple(replace(one, demand=order[one.demand]) for one in found.placements)
 
 
-def _usable(problem: Problem, visited: Iterable[tuple[int, list[int]]], node: int) -> bool:
-    return all(problem.usable_from(device, home, node) for home, devices in visited for device in devices)
+def _usable(problem: Problem, visited: Iterable[tuple[int, Sequence[Grant]]], node: int) -> bool:
+    return all(problem.usable_from(grant.device, home, node) for home, grants in visited for grant in grants)

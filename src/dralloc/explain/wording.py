@@ -8,11 +8,11 @@ from dralloc.api import CapacityRequestPolicy, DeviceTaint, DeviceToleration
 from dralloc.compiler import CompiledCluster
 from dralloc.inventory.groups import set_name
 from dralloc.names import ClaimKey
-from dralloc.problem import NO_GROUPS, PoolAccess, PoolState
+from dralloc.problem import NO_GROUPS, Constraint, PoolAccess, PoolState
 from dralloc.quantity import Quantity
 from dralloc.report import amount
 
-__all__ = ["Wording", "devices_text", "groups_text", "taint_text", "toleration_text"]
+__all__ = ["Wording", "constraint_text", "devices_text", "groups_text", "taint_text", "toleration_text"]
 
 _NAMED = 3
 
@@ -38,6 +38,16 @@ def groups_text(groups: frozenset[str]) -> str:
     """The groups that a device declares, as a property."""
     named = sorted(groups - {NO_GROUPS})
     return f"in group {', '.join(named)}" if named else "in no group"
+
+
+def constraint_text(constraint: Constraint, number: int) -> str:
+    """A constraint of a claim, or one over several of them, with what devices carry that count already."""
+    what = f"{constraint.kind.value} {constraint.attribute}"
+    if constraint.scope is None:
+        return f"constraint #{number} {what}"
+    held = "; ".join(", ".join(sorted(str(value) for _, value in values)) for values in constraint.scope.held)
+    over = f"all pods of {constraint.scope.group}" if constraint.scope.group else "the pod"
+    return f"constraint over the claims of {over}: {what}{f', with devices that have {held}' if held else ''}"
 
 
 class Wording:

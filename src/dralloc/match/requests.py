@@ -5,7 +5,7 @@ What makes a request impossible whatever the devices is kept as its defect, in u
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dralloc.api import (
@@ -22,15 +22,25 @@ from dralloc.match.table import Criteria, MatchTable
 from dralloc.names import ClaimKey, RequestName
 from dralloc.problem import Alternative, Claim, Constraint, ConstraintKind, Request
 
-__all__ = ["compile_claim"]
+__all__ = ["compile_claim", "in_claim"]
 
 
 def compile_claim(
-    claim: ResourceClaim, classes: Mapping[str, DeviceClass], table: MatchTable, features: Features
+    claim: ResourceClaim,
+    classes: Mapping[str, DeviceClass],
+    table: MatchTable,
+    features: Features,
+    across: Iterable[Constraint] = (),
 ) -> Claim:
-    """Enter the claim's alternatives into the match table and return the claim as the problem knows it."""
+    """Enter the claim's alternatives into the match table and return the claim as the problem knows it.
+
+    Parameters
+    ----------
+    across
+        Constraints over this claim and others.
+    """
     spec = claim.spec.devices
-    constraints = tuple(_constraints(spec, features))
+    constraints = tuple(in_claim(one, spec, features) for one in (*_constraints(spec), *across))
     compiler = _ClaimCompiler(claim.key, classes, table, features, constraints)
     requests = tuple(compiler.request(request) for request in spec.requests)
     empty = next(
@@ -47,18 +57,21 @@ def compile_claim(
     )
 
 
-def _constraints(spec: DeviceClaim, features: Features) -> Iterator[Constraint]:
-    """The constraints, each with the attributes that requests derive under its name (KEP-6080)."""
+def _constraints(spec: DeviceClaim) -> Iterator[Constraint]:
     for each in spec.constraints:
         kind = ConstraintKind.DISTINCT if each.match_attribute is None else ConstraintKind.MATCH
-        plain = Constraint(kind, each.match_attribute or each.distinct_attribute or "", frozenset(each.requests))
-        derived = tuple(
-            (name, derived_name(one.expression))
-            for name, details in _alternatives(spec)
-            for one in details.derived_attributes
-            if features.DerivedAttributes and one.name == plain.attribute and plain.covers(name)
-        )
-        yield replace(plain, derived=derived)
+        yield Constraint(kind, each.match_attribute or each.distinct_attribute or "", frozenset(each.requests))
+
+
+def in_claim(constraint: Constraint, spec: DeviceClaim, features: Features) -> Constraint:
+    """A constraint with the attributes that requests of a claim derive under its name (KEP-6080)."""
+    derived = tuple(
+        (name, derived_name(one.expression))
+        for name, details in _alternatives(spec)
+        for one in details.derived_attributes
+        if features.DerivedAttributes and one.name == constraint.attribute and constraint.covers(name)
+    )
+    return replace(constraint, derived=derived)
 
 
 def _alternatives(spec: DeviceClaim) -> Iterator[tuple[RequestName, ExactDeviceRequest | DeviceSubRequest]]:

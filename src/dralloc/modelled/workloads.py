@@ -45,7 +45,7 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
     *modelled("priorities by name", "Pod spec.priorityClassName", "PriorityClass {metadata.name,value,globalDefault}"),
     *modelled("pods that end hold nothing and are not placed", "Pod {metadata.deletionTimestamp,status.phase}"),
     *modelled(
-        "which owners need no more pods",
+        "which owners need no more pods, what pods are worth, and what is to be true of several of their claims",
         "Pod metadata.{annotations,ownerReferences.{apiVersion,kind,name,uid,controller}}",
     ),
     *modelled("a pod with a node stays there", "Pod spec.nodeName"),
@@ -79,6 +79,9 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
         "PodGroup spec.schedulingPolicy.gang.minCount",
         "Workload spec.podGroups.policy.gang.minCount",
         but=_NOT_SCHEDULER,
+    ),
+    *modelled(
+        "constraints over claims of the group (`dralloc.dev/across`)", "{PodGroup,Workload} metadata.annotations"
     ),
     *modelled("names the group", "{PodGroup,Workload} metadata.{name,namespace}", "Workload spec.podGroups.name"),
     *modelled(

@@ -23,6 +23,7 @@ from dralloc.problem.requests import (
     ConstraintKind,
     Demand,
     Request,
+    Scope,
     quorum_of,
 )
 from dralloc.problem.supply import (
@@ -59,6 +60,7 @@ __all__ = [
     "Request",
     "Resource",
     "Scalar",
+    "Scope",
     "Usage",
     "quorum_of",
 ]

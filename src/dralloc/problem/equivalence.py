@@ -39,8 +39,8 @@ def claim_key(eligibility: Eligibility, claim: Claim) -> Hashable:
 
     Claims with equal keys can be exchanged in any answer: request by request their alternatives get the same answers
     for every device (`Eligibility.request_key`), ask for as many and have the same rank, and constraints of the same
-    kind compare the same attributes of the same of them. Names do not matter, but for whether there is a choice at all,
-    which upstream counts as a step. Defects are not in the key: their messages are each claim's own.
+    kind and scope compare the same attributes of the same of them. Names do not matter, but for whether there is a
+    choice at all, which upstream counts as a step. Defects are not in the key: their messages are each claim's own.
     """
 
     def wanted(one: Alternative) -> Hashable:
@@ -51,7 +51,8 @@ def claim_key(eligibility: Eligibility, claim: Claim) -> Hashable:
         return requests
     names = [one.name for one in claim.alternatives()]
     covered = [
-        (each.kind, tuple([each.covers(name) and each.compared(name) for name in names])) for each in claim.constraints
+        (each.kind, each.scope, tuple([each.covers(name) and each.compared(name) for name in names]))
+        for each in claim.constraints
     ]
     return requests, tuple(covered)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from dralloc.names import ClaimKey, RequestName
 from dralloc.problem.inter_pod import Role
+from dralloc.problem.supply import Scalar
 from dralloc.quantity import Quantity
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "ConstraintKind",
     "Demand",
     "Request",
+    "Scope",
     "quorum_of",
 ]
 
@@ -70,9 +72,28 @@ class ConstraintKind(Enum):
     DISTINCT = "distinctAttribute"
 
 
+class Scope(NamedTuple):
+    """What a constraint spans beyond its claim: all claims of demands in which it has the same scope.
+
+    Parameters
+    ----------
+    number
+        Which of the constraints of its pod, or of its group of pods.
+    group
+        The group; empty for the claims of one demand.
+    held
+        What the devices carry that others of these claims have got already: one set of values for each; for
+        `matchAttribute` what they have in common.
+    """
+
+    number: int
+    group: str = ""
+    held: tuple[frozenset[Scalar], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A constraint over the devices of one claim.
+    """A constraint over the devices of one claim, or of several.
 
     Parameters
     ----------
@@ -81,12 +102,15 @@ class Constraint:
     derived
         By request or subrequest, the attribute that is compared for it in place of ``attribute``: one that it derives
         itself (KEP-6080).
+    scope
+        The claims beside its own that it spans; None if it is about this claim alone.
     """
 
     kind: ConstraintKind
     attribute: str
     requests: frozenset[str] = frozenset()
     derived: tuple[tuple[RequestName, str], ...] = ()
+    scope: Scope | None = None
 
     def covers(self, name: RequestName) -> bool:
         """Whether devices for that request (or subrequest) are subject to the constraint (KEP-4816)."""
@@ -170,6 +194,12 @@ class Demand:
         """Every alternative of every claim, in order."""
         for claim in self.claims:
             yield from claim.alternatives()
+
+    @property
+    def group_scopes(self) -> frozenset[Scope]:
+        """The scopes of its constraints that can span claims of other demands."""
+        every = (one.scope for claim in self.claims for one in claim.constraints)
+        return frozenset(scope for scope in every if scope and scope.group)
 
     @property
     def is_defective(self) -> bool:

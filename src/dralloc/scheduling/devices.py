@@ -117,10 +117,13 @@ class Devices(QuickRun):
         return found
 
     def kind_of(self, pod: PodInfo) -> Hashable:
-        """Equal for pods whose claims get the same answers everywhere; None if others use them, too."""
+        """Equal for pods whose claims get the same answers everywhere; None if those of others matter, too."""
         number = self._demands.get(pod.key)
-        claims = () if number is None else self._problem.demands[number].claims
+        demand = None if number is None else self._problem.demands[number]
+        claims = demand.claims if demand else ()
         if len(self._cluster.claims_of_pods[pod.key]) != len(claims) or self.has_shared_claims(pod):
+            return None
+        if demand and demand.group_scopes:
             return None
         if pod.key not in self._class_of_pod:
             self._class_of_pod[pod.key] = self._claim_classes.of(claims)

@@ -13,7 +13,7 @@ from dralloc.validate.claims import request_names
 from dralloc.validate.places import CLAIMS
 from dralloc.validate.rule import Issue, Part, ValidationContext, errors, warnings
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "given_pods"]
 
 
 class _Entry(NamedTuple):
@@ -40,7 +40,7 @@ class _Use(NamedTuple):
     entries: dict[str, _Entry]
 
 
-def _pods(context: ValidationContext) -> Iterator[Pod]:
+def given_pods(context: ValidationContext) -> Iterator[Pod]:
     """Pods, one of those with the same owner."""
     seen: set[tuple[str, str, str]] = set()
     for pod in context.cluster.pods:
@@ -54,13 +54,13 @@ def _pods(context: ValidationContext) -> Iterator[Pod]:
 
 
 def _entries(context: ValidationContext) -> Iterator[Part[_Entry]]:
-    for pod in _pods(context):
+    for pod in given_pods(context):
         for index, entry in enumerate(pod.spec.resource_claims):
             yield Part(pod, f"spec.resourceClaims[{index}]", _Entry(entry, pod.key.namespace, context.cluster))
 
 
 def _uses(context: ValidationContext) -> Iterator[Part[_Use]]:
-    for pod in _pods(context):
+    for pod in given_pods(context):
         entries = {one.name: _Entry(one, pod.key.namespace, context.cluster) for one in pod.spec.resource_claims}
         for field, containers in (("initContainers", pod.spec.init_containers), ("containers", pod.spec.containers)):
             for index, container in enumerate(containers):

@@ -13,6 +13,7 @@ from dralloc.features import ALL_FEATURES, NEWEST_MINOR, Features, minor_version
 from dralloc.garbage import without_garbage_collection
 from dralloc.load import Reading
 from dralloc.validate import (
+    across,
     admin,
     allocatable,
     claims,
@@ -103,6 +104,7 @@ RULES: Final[tuple[Rule, ...]] = (
     *offers.RULES,
     *unsatisfiable.RULES,
     *pods.RULES,
+    *across.RULES,
 )
 """Every rule there is."""
 

@@ -1,86 +1,158 @@
-"""Attribute constraints over the devices of a claim (KEP-4381; over lists, KEP-5491)."""
+"""Attribute constraints over the devices of a claim, or of several (KEP-4381; over lists, KEP-5491)."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ortools.sat.python import cp_model
 
+from dralloc.names import ClaimKey
 from dralloc.problem import Constraint, ConstraintKind, Scalar
+from dralloc.solvers.cpsat.counter_consumption import servings_by_claim
 from dralloc.solvers.cpsat.interchangeable import binding_constraints
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Literal, add_at_most_one
 from dralloc.solvers.cpsat.variables import Serving, Take
 
-__all__ = ["distinct_attributes", "equal_attributes"]
+__all__ = ["attribute_constraints"]
 
 _Value = Scalar | int
 """A value of an attribute, or the device that stands for what cannot be compared."""
 
-_Carried = tuple[Serving, Take, frozenset[Scalar]]
-"""A device that may serve a request, with the values that count there."""
+
+class _Carried(NamedTuple):
+    """A device that may serve a request, with the values that count there, and a literal that makes it count."""
+
+    serving: Serving
+    device: int
+    values: frozenset[Scalar]
+    literal: Literal
 
 
-def equal_attributes(model: Model, servings: Sequence[Serving]) -> None:
-    """``matchAttribute``: one value that every covered device of the claim carries.
+def attribute_constraints(model: Model) -> None:
+    """The devices that a constraint covers agree in an attribute, or differ in it."""
+    for constraint, carried in (*_within_claims(model), *_across_claims(model)):
+        held = constraint.scope.held if constraint.scope else ()
+        if constraint.kind is ConstraintKind.MATCH:
+            _equal(model, constraint, carried, held)
+        else:
+            _distinct(model, carried, held)
+
+
+def _equal(
+    model: Model, constraint: Constraint, carried: Sequence[_Carried], held: Sequence[frozenset[Scalar]]
+) -> None:
+    """``matchAttribute``: one value that every covered device carries.
 
     A device without comparable value can only be alone.
     """
-    for constraint, covered in _constraints(model, servings, ConstraintKind.MATCH):
-        carried = [(each, take, _values(model, constraint, each, take)) for each in covered for take in each.takes]
-        if frozenset.intersection(*(values for _, _, values in carried)):
-            continue
-        distinct = dict.fromkeys(value for _, take, values in carried for value in _ordered(take.device, values))
-        chosen = {value: model.cp.new_bool_var(f"match {constraint.attribute} {value}") for value in distinct}
-        model.cp.add_at_most_one(chosen.values())
-        lonely = []
-        for _, take, values in carried:
-            literals: list[cp_model.LiteralT] = [chosen[value] for value in _ordered(take.device, values)]
-            model.cp.add_bool_or([*literals, ~take.literal])
-            lonely += [] if values else [take.literal]
-        add_at_most_one(model.cp, lonely)
-        _tighten(model, carried, chosen)
+    if frozenset.intersection(*held, *(each.values for each in carried)):
+        return
+    distinct = dict.fromkeys(value for each in carried for value in _ordered(each))
+    chosen = {value: model.cp.new_bool_var(f"match {constraint.attribute} {value}") for value in distinct}
+    for value, literal in chosen.items():
+        if held and value not in held[0]:
+            model.cp.add(literal == 0)
+    model.cp.add_at_most_one(chosen.values())
+    for each in carried:
+        literals: list[cp_model.LiteralT] = [chosen[value] for value in _ordered(each)]
+        model.cp.add_bool_or([*literals, ~each.literal])
+    add_at_most_one(model.cp, [each.literal for each in carried if not each.values])
+    _tighten(model, carried, chosen)
 
 
-def _tighten(model: Model, carried: Sequence[_Carried], chosen: dict[_Value, Literal]) -> None:
+def _tighten(model: Model, carried: Sequence[_Carried], chosen: Mapping[_Value, Literal]) -> None:
     """A request for one device takes at most one of those with a value: a clique says so better than implications."""
-    cliques: dict[tuple[int, _Value], list[cp_model.LiteralT]] = defaultdict(list)
-    for serving, take, found in carried:
-        values = _ordered(take.device, found)
-        if serving.choice.count == 1 and len(values) == 1:
-            cliques[serving.choice.request, values[0]].append(take.literal)
-    for (_, value), literals in cliques.items():
+    cliques: dict[tuple[int, int, int, _Value], list[cp_model.LiteralT]] = defaultdict(list)
+    for each in carried:
+        values, choice = _ordered(each), each.serving.choice
+        if choice.count == 1 and len(values) == 1:
+            cliques[each.serving.demand, choice.claim, choice.request, values[0]].append(each.literal)
+    for (*_, value), literals in cliques.items():
         if len(literals) > 1:
             model.cp.add_at_most_one([*literals, ~chosen[value]])
 
 
-def distinct_attributes(model: Model, servings: Sequence[Serving]) -> None:
-    """``distinctAttribute``: no value on two covered devices of the claim; what cannot be compared counts as one."""
-    for constraint, covered in _constraints(model, servings, ConstraintKind.DISTINCT):
-        carriers: dict[Scalar | None, list[Literal]] = defaultdict(list)
-        for serving in covered:
-            for take in serving.takes:
-                for value in _values(model, constraint, serving, take) or [None]:
-                    carriers[value].append(take.literal)
-        for _, literals in sorted(carriers.items(), key=lambda item: repr(item[0])):
-            add_at_most_one(model.cp, literals)
+def _distinct(model: Model, carried: Sequence[_Carried], held: Sequence[frozenset[Scalar]]) -> None:
+    """``distinctAttribute``: no value on two covered devices; what cannot be compared counts as one."""
+    carriers: dict[Scalar | None, list[Literal]] = defaultdict(list)
+    for each in carried:
+        for value in each.values or [None]:
+            carriers[value].append(each.literal)
+    taken = {value for values in held for value in values or [None]}
+    for value, literals in sorted(carriers.items(), key=lambda item: repr(item[0])):
+        add_at_most_one(model.cp, literals)
+        for literal in literals if value in taken else ():
+            model.cp.add(literal == 0)
 
 
-def _constraints(
-    model: Model, servings: Sequence[Serving], kind: ConstraintKind
-) -> Iterator[tuple[Constraint, list[Serving]]]:
-    """The claim's constraints that two devices can meet under, with the servings that they cover."""
-    first = servings[0]
-    claim = model.problem.demands[first.demand].claims[first.choice.claim]
-    for constraint, covered in binding_constraints(claim, (serving.choice for serving in servings)):
-        if constraint.kind is kind:
-            yield constraint, [each for each in servings if (each.choice.request, each.choice.alternative) in covered]
+def _within_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
+    """The constraints of single claims that two devices can meet under, with what they cover."""
+    for (demand, number), servings in servings_by_claim(model).items():
+        claim = model.problem.demands[demand].claims[number]
+        for constraint, covered in binding_constraints(claim, (serving.choice for serving in servings)):
+            if not constraint.scope:
+                mine = (one for one in servings if (one.choice.request, one.choice.alternative) in covered)
+                yield constraint, [_carried(model, constraint, each, take) for each in mine for take in each.takes]
 
 
-def _values(model: Model, constraint: Constraint, serving: Serving, take: Take) -> frozenset[Scalar]:
-    return model.problem.devices[take.device].attributes[constraint.compared(serving.choice.spec.name)]
+def _carried(model: Model, constraint: Constraint, serving: Serving, take: Take) -> _Carried:
+    attribute = constraint.compared(serving.choice.spec.name)
+    return _Carried(serving, take.device, model.problem.devices[take.device].attributes[attribute], take.literal)
 
 
-def _ordered(device: int, values: frozenset[Scalar]) -> list[_Value]:
-    return sorted(values, key=repr) if values else [device]
+@dataclass(slots=True)
+class _Covered:
+    """A constraint over several claims: by claim, in its form there, and the demands that use the claim under it."""
+
+    forms: dict[ClaimKey, Constraint] = field(default_factory=dict)
+    users: dict[ClaimKey, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+
+def _across_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
+    """The constraints over several claims, with what they cover."""
+    demands = model.problem.demands
+    spans: dict[Hashable, _Covered] = defaultdict(_Covered)
+    for demand in model.variables.miss:
+        for claim in demands[demand].claims:
+            for constraint in claim.constraints:
+                if constraint.scope:
+                    span = spans[constraint.scope if constraint.scope.group else (demand, constraint.scope)]
+                    span.forms[claim.key] = constraint
+                    span.users[claim.key].append(demand)
+    servings: dict[ClaimKey, list[Serving]] = defaultdict(list)
+    for serving in model.variables.every_serving() if spans else ():
+        servings[demands[serving.demand].claims[serving.choice.claim].key].append(serving)
+    for span in spans.values():
+        carried = [
+            each
+            for key, constraint in span.forms.items()
+            for serving in servings[key]
+            if constraint.covers(serving.choice.spec.name)
+            for each in _counted(model, constraint, serving, span.users[key])
+        ]
+        if carried:
+            yield next(iter(span.forms.values())), carried
+
+
+def _counted(model: Model, constraint: Constraint, serving: Serving, users: Sequence[int]) -> Iterator[_Carried]:
+    """The devices of a serving, as they count where one of these demands is placed.
+
+    A claim that several demands use can be granted with one that is not under the constraint.
+    """
+    own = serving.demand in users
+    for take in serving.takes:
+        literal = take.literal if own else model.cp.new_bool_var("")
+        for user in () if own else users:
+            model.cp.add_bool_or([~take.literal, model.variables.miss[user], literal])
+        if constraint.compared(serving.choice.spec.name) in model.problem.devices[take.device].attributes:
+            yield _carried(model, constraint, serving, take)._replace(literal=literal)
+        else:
+            model.cp.add(literal == 0)
+
+
+def _ordered(each: _Carried) -> list[_Value]:
+    return sorted(each.values, key=repr) if each.values else [each.device]

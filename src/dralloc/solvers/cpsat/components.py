@@ -18,7 +18,7 @@ __all__ = ["components", "touched"]
 def components(
     problem: Problem, survey: CandidateSurvey, goal: Goal = Goal.NONE, stop: Stop | None = None
 ) -> list[tuple[int, ...]]:
-    """Split the demands that have sites by what they share: slots, counters, gangs, rules, budgets, or for the goal.
+    """Split the demands that have sites by what they share: slots, counters, gangs, rules, budgets, for the goal.
 
     Returns
     -------
@@ -36,7 +36,8 @@ def components(
         gang = problem.demands[demand].gang
         rules = (("rule", role.rule) for role in problem.demands[demand].roles)
         shared = (("claim", problem.demands[demand].claims[claim].key) for claim in sites[0].shared)
-        others = (*([("gang", gang)] if gang else []), *rules, *shared, *_budgets(problem, demand))
+        scopes = (("scope", scope) for scope in problem.demands[demand].group_scopes)
+        others = (*([("gang", gang)] if gang else []), *rules, *scopes, *shared, *_budgets(problem, demand))
         forest.union(("demand", demand), *others)
         for site in stop.each(sites):
             forest.union(("demand", demand), *dict.fromkeys(_shared(problem, site, goal)))

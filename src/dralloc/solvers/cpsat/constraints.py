@@ -10,7 +10,7 @@ from ortools.sat.python import cp_model
 from dralloc.problem import MAX_RESULTS, Charge
 from dralloc.problem.ledger import Ledger
 from dralloc.solvers.cpsat.all_exceptions import all_but_full
-from dralloc.solvers.cpsat.attribute_constraints import distinct_attributes, equal_attributes
+from dralloc.solvers.cpsat.attribute_constraints import attribute_constraints
 from dralloc.solvers.cpsat.budgets import add_caps
 from dralloc.solvers.cpsat.candidates import CandidateSite
 from dralloc.solvers.cpsat.counter_consumption import (
@@ -228,9 +228,7 @@ def add_all(model: Model, sites: Mapping[int, tuple[CandidateSite, ...]]) -> Non
     compatible_groups(model)
     capacities(model)
     all_but_full(model)
-    for servings in servings_by_claim(model).values():
-        equal_attributes(model, servings)
-        distinct_attributes(model, servings)
+    attribute_constraints(model)
     gangs(model)
     inter_pod_rules(model)
     shared_claims(model)

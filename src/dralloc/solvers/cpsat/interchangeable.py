@@ -28,7 +28,7 @@ class InterchangeableDevices(NamedTuple):
 def binding_constraints(
     claim: Claim, choices: Iterable[ServingChoice]
 ) -> Iterator[tuple[Constraint, Collection[tuple[int, int]]]]:
-    """The constraints of a claim under which two of its devices can meet.
+    """The constraints of a claim under which two of its devices can meet, or one with another claim's.
 
     Each comes with the (request, alternative) indices that it covers, in order. Under all others every candidate has
     the attribute already, and nothing is left to decide.
@@ -41,7 +41,7 @@ def binding_constraints(
             if constraint.covers(choice.spec.name):
                 covered[choice.request, choice.alternative] = None
                 most[choice.request] = max(most[choice.request], choice.count)
-        if sum(most.values()) > 1:
+        if sum(most.values()) > 1 or (covered and constraint.scope):
             yield constraint, covered.keys()
 
 

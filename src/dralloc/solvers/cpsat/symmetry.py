@@ -33,7 +33,7 @@ def equal_demands(
 def _key(problem: Problem, demand: int, sites: tuple[CandidateSite, ...]) -> Hashable:
     claims = problem.demands[demand].claims
     constraints = tuple(
-        (claim, number, constraint.kind, constraint.compared(spec.name), request, alternative)
+        (claim, number, constraint.kind, constraint.scope, constraint.compared(spec.name), request, alternative)
         for claim, view in enumerate(claims)
         for number, constraint in enumerate(view.constraints)
         for request, each in enumerate(view.requests)

@@ -1,6 +1,7 @@
 """Constraints as first fit meets them: device by device, each addition revocable (KEP-4381 "Device constraints").
 
-Both kinds are monotonic: once a device is refused, taking more devices never changes that.
+Both kinds are monotonic: once a device is refused, taking more devices never changes that. Claims that are searched
+for together have those constraints in common that span several claims.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from dralloc.names import RequestName
-from dralloc.problem import Claim, Constraint, ConstraintKind, Device, Scalar
+from dralloc.problem import Claim, Constraint, ConstraintKind, Device, Scalar, Scope
 
-__all__ = ["ClaimConstraints", "ConstraintState"]
+__all__ = ["ClaimConstraints", "ConstraintState", "Propagator"]
 
 
 class ConstraintState(NamedTuple):
@@ -30,7 +31,9 @@ class ConstraintState(NamedTuple):
     common: frozenset[Scalar] | None
 
 
-class _Propagator(Protocol):
+class Propagator(Protocol):
+    """What devices that were added mean for further ones."""
+
     def add(self, values: frozenset[Scalar]) -> bool:
         """Add one device's values; False, and nothing added, if they break the constraint."""
 
@@ -87,16 +90,25 @@ _PROPAGATORS: dict[ConstraintKind, type[_Match] | type[_Distinct]] = {
 
 
 class ClaimConstraints:
-    """The constraints of one claim."""
+    """The constraints of one claim.
 
-    def __init__(self, claim: Claim) -> None:
-        self._propagators: list[tuple[Constraint, _Propagator]] = [
-            (constraint, _PROPAGATORS[constraint.kind]()) for constraint in claim.constraints
-        ]
+    Parameters
+    ----------
+    spanning
+        What is known of constraints that span several claims; those of this claim are added.
+    """
+
+    def __init__(self, claim: Claim, spanning: dict[Scope, Propagator]) -> None:
+        self._propagators: list[tuple[Constraint, Propagator]] = []
+        for constraint in claim.constraints:
+            propagator: Propagator = _PROPAGATORS[constraint.kind]()
+            if constraint.scope:
+                propagator = spanning.setdefault(constraint.scope, _told(propagator, constraint.scope))
+            self._propagators.append((constraint, propagator))
 
     def add(self, name: RequestName, device: Device) -> bool:
         """Add a device for that request; False, and nothing added, if some constraint refuses it."""
-        added: list[_Propagator] = []
+        added: list[Propagator] = []
         for constraint, propagator in self._propagators:
             if not constraint.covers(name):
                 continue
@@ -124,3 +136,9 @@ class ClaimConstraints:
     def states(self) -> Iterator[ConstraintState]:
         """All constraints as they stand."""
         return (propagator.state(constraint) for constraint, propagator in self._propagators)
+
+
+def _told(propagator: Propagator, scope: Scope) -> Propagator:
+    for values in scope.held:
+        propagator.add(values)
+    return propagator

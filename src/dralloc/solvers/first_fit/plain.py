@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
 from dralloc.errors import AllocationError, FatalError, NodeError
 from dralloc.names import ClaimKey
-from dralloc.problem import Claim, Demand, Problem, quorum_of
+from dralloc.problem import Claim, Demand, Problem, Scope, quorum_of
 from dralloc.problem.inter_pod import DomainLedger, OneDomain, Role
+from dralloc.problem.open_claims import open_claims
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.search import DepthFirstSearch
@@ -27,6 +29,7 @@ class PlainRun:
         self._ledger = SearchLedger(problem)
         self._domains = DomainLedger()
         self._allocated: dict[ClaimKey, tuple[int, tuple[Grant, ...]]] = {}
+        self._placed: dict[Scope, dict[ClaimKey, Demand]] = defaultdict(dict)
         self.placements: list[Placement] = []
         self.errors: dict[int, AllocationError] = {}
         self.steps = 0
@@ -111,6 +114,8 @@ class PlainRun:
         """Give back everything that a placement took."""
         demand = self._problem.demands[placement.demand]
         self._domains.enter(demand.roles, self._problem.nodes[placement.node].name, -1)
+        for scope in demand.group_scopes:
+            del self._placed[scope][demand.key]
         for claim, grants in zip(demand.claims, placement.grants, strict=True):
             if grants or not claim.requests:
                 self._allocated.pop(claim.key, None)
@@ -136,7 +141,7 @@ class PlainRun:
 
     def _open_claims(self, demand: Demand) -> list[Claim]:
         """The claims that no earlier demand has allocated."""
-        return [claim for claim in demand.claims if claim.key not in self._allocated]
+        return open_claims(self._problem, demand, self._allocated, self._placed)
 
     def _nodes(self, demand: Demand) -> Sequence[int]:
         """The nodes that the demand may go to and that its allocated claims can be used from, in search order."""
@@ -173,4 +178,6 @@ class PlainRun:
             self._allocated[key] = node, grants
         demand = self._problem.demands[number]
         self._domains.enter(demand.roles, self._problem.nodes[node].name)
+        for scope in demand.group_scopes:
+            self._placed[scope][demand.key] = demand
         self.placements.append(Placement(number, node, tuple([granted.get(claim.key, ()) for claim in demand.claims])))

@@ -12,9 +12,9 @@ from enum import Enum, auto
 from functools import cached_property
 
 from dralloc.errors import AllocationError, FatalError, NodeError
-from dralloc.problem import MAX_RESULTS, Alternative, Claim, Device, PoolState, Problem
+from dralloc.problem import MAX_RESULTS, Alternative, Claim, Device, PoolState, Problem, Scope
 from dralloc.solution import Grant
-from dralloc.solvers.first_fit.constraints import ClaimConstraints
+from dralloc.solvers.first_fit.constraints import ClaimConstraints, Propagator
 from dralloc.solvers.first_fit.ledger import SearchLedger
 
 __all__ = ["DepthFirstSearch"]
@@ -39,7 +39,8 @@ class DepthFirstSearch:
         self._claims = claims
         self._number = node
         self._node = problem.nodes[node]
-        self._constraints = [ClaimConstraints(claim) for claim in claims]
+        spanning: dict[Scope, Propagator] = {}
+        self._constraints = [ClaimConstraints(claim, spanning) for claim in claims]
         self._grants: list[list[Grant]] = [[] for _ in claims]
         self._all: dict[int, tuple[int, ...]] = {}
         self.steps = 0

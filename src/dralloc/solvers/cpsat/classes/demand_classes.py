@@ -22,7 +22,7 @@ from itertools import product
 from math import prod
 from typing import Final, NamedTuple
 
-from dralloc.problem import MAX_RESULTS, Alternative, ConstraintKind, Demand, Problem, Request
+from dralloc.problem import MAX_RESULTS, Alternative, ConstraintKind, Demand, Problem, Request, Scope
 from dralloc.problem.equivalence import claim_key
 from dralloc.solvers.cpsat.stopping import Stop
 
@@ -129,7 +129,8 @@ class DemandClasses:
         The namespaces that have a budget.
     unclassified
         Demands that the classes cannot express: claims of several demands, admin access, allocation mode ``All``,
-        demands for no device, rules between pods, and gangs with such members.
+        demands for no device, rules between pods, constraints over claims of several pods or beside what is allocated,
+    and gangs with such members.
     """
 
     classes: list[DemandClass] = field(default_factory=list)
@@ -205,6 +206,7 @@ class _DemandClassifier:
             bool(requests)
             and not demand.roles
             and not any(claim.key in self.shared for claim in demand.claims)
+            and not any(scope and (scope.group or scope.held) for scope in _scopes(demand))
             and prod(len(request.alternatives) for request in requests) <= _MOST_MODES
             and not demand.is_defective
             and all(spec.count and not spec.admin for request in requests for spec in request.alternatives)
@@ -255,29 +257,26 @@ class _DemandClassifier:
         self, demand: Demand, requests: Sequence[tuple[int, Request]], chosen: Sequence[Alternative]
     ) -> int:
         item_groups: list[ItemGroup] = []
-        covered: dict[tuple[int, int], list[tuple[int, str]]] = {}
+        covered: dict[Hashable, tuple[ConstraintKind, list[tuple[int, str]]]] = {}
         for position, ((number, _), spec) in enumerate(zip(requests, chosen, strict=True)):
             attributes = set()
             for rule, constraint in enumerate(demand.claims[number].constraints):
                 if constraint.covers(spec.name):
                     attribute = constraint.compared(spec.name)
                     attributes.add(attribute)
-                    covered.setdefault((number, rule), []).append((position, attribute))
+                    key = constraint.scope or (number, rule)
+                    covered.setdefault(key, (constraint.kind, []))[1].append((position, attribute))
             item_groups.append(ItemGroup(number, self._type(spec, frozenset(attributes)), spec.count or 0))
-        rules = tuple(self._rules(demand, covered, item_groups))
+        rules = tuple(
+            AttributeRule(kind, tuple(attributes))
+            for kind, attributes in covered.values()
+            if sum(item_groups[position].number for position, _ in attributes) > 1
+        )
         requirement = Requirement(tuple(item_groups), rules, self._nodes(demand))
         if requirement not in self.requirements:
             self.requirements[requirement] = len(self.demand_classes.requirements)
             self.demand_classes.requirements.append(requirement)
         return self.requirements[requirement]
-
-    @staticmethod
-    def _rules(
-        demand: Demand, covered: dict[tuple[int, int], list[tuple[int, str]]], item_groups: Sequence[ItemGroup]
-    ) -> Iterator[AttributeRule]:
-        for (number, rule), attributes in covered.items():
-            if sum(item_groups[position].number for position, _ in attributes) > 1:
-                yield AttributeRule(demand.claims[number].constraints[rule].kind, tuple(attributes))
 
     def _type(self, spec: Alternative, attributes: frozenset[str]) -> int:
         key = self._request_class(spec), attributes
@@ -285,3 +284,7 @@ class _DemandClassifier:
             self.types[key] = len(self.demand_classes.types)
             self.demand_classes.types.append(ItemType(spec.index, attributes))
         return self.types[key]
+
+
+def _scopes(demand: Demand) -> Iterator[Scope | None]:
+    return (constraint.scope for claim in demand.claims for constraint in claim.constraints)

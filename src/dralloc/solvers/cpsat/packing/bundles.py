@@ -1,4 +1,4 @@
-"""Bundles: the devices of a claim that attribute rules bind together. One unit gives all of them.
+"""Bundles: the devices of claims that attribute rules bind together. One unit gives all of them.
 
 So the parts of a bin from which a bundle could take devices together are one unit: those with a common value of the
 attribute, if a ``matchAttribute`` constraint covers all of the bundle, and else all that have such devices.
@@ -35,11 +35,15 @@ class Bundles:
 
     def of(self, requirement: Requirement) -> list[tuple[tuple[int, ...], int]]:
         """The bundles of a requirement: the places of their item groups, and their number."""
-        by_claim: dict[int, dict[int, None]] = defaultdict(dict)
+        claims = [group.claim for group in requirement.item_groups]
+        joined = DisjointSets(1 + max(claims, default=0))
+        for rule in requirement.rules:
+            joined.unite_all(claims[place] for place, _ in rule.attributes)
+        bundles: dict[int, dict[int, None]] = defaultdict(dict)
         for rule in requirement.rules:
             for place, _ in rule.attributes:
-                by_claim[requirement.item_groups[place].claim][place] = None
-        return [(tuple(sorted(places)), self._number(requirement, sorted(places))) for places in by_claim.values()]
+                bundles[joined.find(claims[place])][place] = None
+        return [(tuple(sorted(places)), self._number(requirement, sorted(places))) for places in bundles.values()]
 
     def _number(self, requirement: Requirement, places: Sequence[int]) -> int:
         new = {place: number for number, place in enumerate(places)}

@@ -1,0 +1,88 @@
+"""The claims of a demand that are still open, when other claims under the same constraints have devices already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from dralloc.names import ClaimKey
+from dralloc.problem.problem import Problem
+from dralloc.problem.requests import Claim, Constraint, ConstraintKind, Demand, Scope
+from dralloc.problem.supply import Scalar
+
+__all__ = ["held_values", "open_claims"]
+
+Granted = Mapping[ClaimKey, tuple[int, Sequence[tuple[int, int, int]]]]
+"""The node from which each claim got something, and what: request, alternative and device, all by index."""
+
+_Values = frozenset[Scalar]
+
+
+def open_claims(
+    problem: Problem,
+    demand: Demand,
+    granted: Granted,
+    placed: Mapping[Scope, Mapping[ClaimKey, Demand]],
+) -> list[Claim]:
+    """The claims that nobody got yet; what others got counts as held in the scopes of their constraints.
+
+    Where that contradicts a constraint by itself, the answer is one claim with a defect that says so.
+
+    Parameters
+    ----------
+    placed
+        For scopes of groups, the demands that are placed, by key.
+    """
+    found = [claim for claim in demand.claims if claim.key not in granted]
+    if not any(one.scope for claim in demand.claims for one in claim.constraints):
+        return found
+    scopes: dict[Scope, Scope] = {}
+    for constraint in (one for claim in demand.claims for one in claim.constraints):
+        scope = constraint.scope
+        if scope and scope not in scopes:
+            mates = (demand, *(placed.get(scope, {}).values() if scope.group else ()))
+            got = _granted(problem, scope, {claim.key: claim for mate in mates for claim in mate.claims}, granted)
+            held = held_values(constraint.kind, (*scope.held, *got))
+            if held is None:
+                what = f"{constraint.kind.value} {constraint.attribute} over several claims"
+                defect = f"{demand.key}: {what}: devices that are allocated already violate it"
+                return [replace(demand.claims[0], requests=(), constraints=(), defect=defect)]
+            scopes[scope] = scope._replace(held=held)
+    return [replace(claim, constraints=tuple(_moved(claim.constraints, scopes))) for claim in found]
+
+
+def held_values(kind: ConstraintKind, devices: Iterable[_Values | None]) -> tuple[_Values, ...] | None:
+    """What devices mean for further ones (see `Scope.held`); None if they contradict each other.
+
+    Parameters
+    ----------
+    devices
+        The values of each; None if it lacks the attribute.
+    """
+    every = list(devices)
+    known = [values for values in every if values is not None]
+    if len(known) < len(every):
+        return None
+    if kind is ConstraintKind.MATCH:
+        common = frozenset[Scalar].intersection(*known) if known else frozenset()
+        return (() if not known else (common,)) if common or len(known) < 2 else None
+    sizes = sum(max(1, len(values)) for values in known)
+    distinct = len(frozenset[Scalar]().union(*known)) + (frozenset() in known)
+    return tuple(sorted(known, key=sorted)) if sizes == distinct else None
+
+
+def _granted(
+    problem: Problem, scope: Scope, claims: Mapping[ClaimKey, Claim], granted: Granted
+) -> Iterator[_Values | None]:
+    for key, claim in claims.items():
+        for constraint in claim.constraints if key in granted else ():
+            if constraint.scope == scope:
+                for request, choice, device in granted[key][1]:
+                    name = claim.requests[request].alternatives[choice].name
+                    if constraint.covers(name):
+                        yield problem.devices[device].attributes.get(constraint.compared(name))
+
+
+def _moved(constraints: Iterable[Constraint], scopes: Mapping[Scope, Scope]) -> Iterator[Constraint]:
+    for one in constraints:
+        yield replace(one, scope=scopes[one.scope]) if one.scope else one

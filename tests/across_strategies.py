@@ -1,0 +1,112 @@
+"""Hypothesis strategies of problems with constraints over the claims of a pod, or of a group of pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+
+from hypothesis import strategies as st
+
+from dralloc.names import ClaimKey, DeviceID, PoolID, RequestName
+from dralloc.problem import (
+    Alternative,
+    Claim,
+    Constraint,
+    ConstraintKind,
+    Demand,
+    Device,
+    Node,
+    PoolAccess,
+    PoolState,
+    Problem,
+    Request,
+    Scalar,
+    Scope,
+    Usage,
+)
+from inventory_strategies import rarely
+from strategies import TableEligibility
+
+__all__ = ["bound_claims"]
+
+X, Y, Z = (frozenset({("string", value)}) for value in "xyz")
+VALUES: Sequence[frozenset[Scalar] | None] = (X, X, X, Y, Y, Y, Z, X | Y, frozenset(), None)
+"""What devices carry: one value, a list of two, one that cannot be compared, or none."""
+
+
+@st.composite
+def bound_claims(draw: st.DrawFn, max_pods: int = 3, *, groups: bool = True) -> Problem:
+    """Draw up to three nodes with a few devices each, and pods whose claims are under common constraints.
+
+    ``groups``: whether pods share claims, and constraints.
+    """
+    homes = [node for node in range(draw(st.integers(1, 3))) for _ in range(draw(st.integers(1, 3)))]
+    numbers = count()
+    shared = draw(_claims("shared", numbers)) if groups and draw(st.booleans()) else None
+    group = draw(_constraints("team" if groups and draw(st.integers(0, 2)) else ""))
+    return Problem(
+        demands=tuple(
+            draw(_demands(number, numbers, shared, group)) for number in range(draw(st.integers(1, max_pods)))
+        ),
+        nodes=tuple(
+            Node(f"node-{node}", (PoolAccess(PoolID("gpu", f"node-{node}"), PoolState.USABLE, _of(homes, node)),))
+            for node in range(homes[-1] + 1)
+        ),
+        devices=tuple(draw(_devices(slot, node)) for slot, node in enumerate(homes)),
+        counters=(),
+        usage=Usage(frozenset(), {}, {}),
+        eligibility=TableEligibility(),
+    )
+
+
+def _of(homes: Sequence[int], node: int) -> tuple[int, ...]:
+    return tuple(number for number, home in enumerate(homes) if home == node)
+
+
+@st.composite
+def _devices(draw: st.DrawFn, slot: int, node: int) -> Device:
+    attributes = {name: values for name in ("root", "rail") if (values := draw(st.sampled_from(VALUES))) is not None}
+    return Device(DeviceID("gpu", f"node-{node}", f"gpu-{slot}"), slot, 0, draw(rarely()), {}, (), attributes, None)
+
+
+@st.composite
+def _claims(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Claim:
+    """A claim for one or two devices; the second request may be a list."""
+    first = Request("a", (Alternative(next(numbers), RequestName("a"), 0, draw(st.sampled_from((1, 1, 1, 2)))),))
+    entries = tuple(Alternative(next(numbers), RequestName("b", sub), rank, 1) for rank, sub in enumerate("xy"))
+    single = (Alternative(next(numbers), RequestName("b"), 0, 1),)
+    requests = draw(
+        st.sampled_from(((first,), (first,), (first, Request("b", single)), (first, Request("b", entries))))
+    )
+    return Claim(ClaimKey("default", name), "", requests)
+
+
+@st.composite
+def _constraints(draw: st.DrawFn, group: str) -> Constraint:
+    held = draw(st.sampled_from((X, Y, X | Y, frozenset()))) if draw(rarely()) else None
+    return Constraint(
+        kind=draw(st.sampled_from(ConstraintKind)),
+        attribute=draw(st.sampled_from(("root", "rail"))),
+        requests=draw(st.sampled_from((frozenset(), frozenset(), frozenset({"a"}), frozenset({"b/x"})))),
+        scope=Scope(0, group, () if held is None else (held,)),
+    )
+
+
+@st.composite
+def _demands(draw: st.DrawFn, number: int, numbers: Iterator[int], shared: Claim | None, group: Constraint) -> Demand:
+    names = [f"claim-{number}{letter}" for letter in "ab"[: draw(st.sampled_from((1, 1, 2)))]]
+    claims = [draw(_claims(name, numbers)) for name in names]
+    claims += [shared] if shared and draw(st.booleans()) else []
+    own: list[Constraint] = []
+    if draw(st.booleans()):
+        own.append(replace(draw(_constraints("")), scope=Scope(1)))
+    if draw(st.booleans()):
+        own.append(group)
+    return Demand(
+        key=ClaimKey("default", f"pod-{number}"),
+        claims=tuple(replace(claim, constraints=tuple(own)) for claim in claims),
+        weight=draw(st.integers(1, 3)),
+        gang=draw(st.sampled_from(("", "", "gang"))),
+        quorum=2,
+    )
