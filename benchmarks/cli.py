@@ -1,4 +1,4 @@
-"""The command line: ``list``, ``run``, ``explain``, ``headroom`` and ``export``."""
+"""The command line: ``list``, ``run``, ``explain``, ``headroom``, ``reading`` and ``export``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from benchmarks.export import export
 from benchmarks.headroom import measure_headroom
 from benchmarks.measure import Measurement, measure, middle
 from benchmarks.openb.command import openb_command
-from benchmarks.registry import WORKLOADS
+from benchmarks.reading import Format, measure_reading
+from benchmarks.registry import WORKLOADS, Workload
 from dralloc.choices import Choices, Mode
 from dralloc.cli.console import Session
 from dralloc.cli.guard import Commands
@@ -61,9 +62,7 @@ def run_command(  # noqa: PLR0913 - one parameter per option
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Generate a workload, place it in both modes, and report seconds by phase."""
-    workload = WORKLOADS.get(name)
-    if workload is None:
-        raise typer.BadParameter(f"there is no workload {name!r}; see list")
+    workload = _workload(name)
     choices = Choices(time_limit=time_limit, seed=seed, workers=workers) if optimal else None
     count = workload.size if size is None else size
     found = middle(measure(workload, count, seed, directory=directory, choices=choices) for _ in range(repeat))
@@ -83,9 +82,7 @@ def export_command(
     seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 0,
 ) -> None:
     """Only write the generated objects."""
-    workload = WORKLOADS.get(name)
-    if workload is None:
-        raise typer.BadParameter(f"there is no workload {name!r}; see list")
+    workload = _workload(name)
     count = export(workload.objects(workload.size if size is None else size, seed), directory)
     typer.echo(", ".join(f"{number} {kind}" for kind, number in count.items()))
 
@@ -120,6 +117,39 @@ def headroom_command(
     title = Line(f"headroom, size {found.size}, seed {found.seed}", "bold")
     memory = Line(f"\npeak memory {found.peak_rss_mib:,.0f} MiB", "dim")
     Session(quiet=True).show([title, _seconds(found.phases), *found.parts(), memory])
+
+
+@app.command("reading")
+def reading_command(
+    name: Annotated[str, typer.Argument(help="A workload, see list.")] = "cluster-mig-mixed",
+    size: Annotated[int, typer.Option(min=1, help="Nodes, or what else counts.")] = 500,
+    seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 0,
+    format: Annotated[Format, typer.Option(help="Format of the file.")] = Format.JSON,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Load and compile a workload, and report processor seconds beside those of parsing the same text."""
+    found = measure_reading(_workload(name), size, seed, format)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict()))
+        return
+    title = Line(f"{found.workload}, size {found.size}, {found.mib:,.0f} MiB of {found.format}", "bold")
+    rows = [
+        (
+            phase,
+            f"{seconds:.2f}",
+            *(f"{seconds / parsing:.2f}" if parsing else "" for parsing in found.parsing.values()),
+        )
+        for phase, seconds in found.phases.items()
+    ]
+    columns = ("phase", ">s", *(f">times {parser}" for parser in found.parsing))
+    memory = Line(f"\npeak memory {found.peak_rss_mib:,.0f} MiB", "dim")
+    Session(quiet=True).show([title, Table("Processor seconds", columns, rows), memory])
+
+
+def _workload(name: str) -> Workload:
+    if name not in WORKLOADS:
+        raise typer.BadParameter(f"there is no workload {name!r}; see list")
+    return WORKLOADS[name]
 
 
 def _explained(found: Explained) -> list[Part]:

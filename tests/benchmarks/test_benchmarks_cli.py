@@ -48,6 +48,15 @@ def test_equal_seeds_give_equal_objects(tmp_path: Path) -> None:
     assert load(tmp_path / "a").pods
 
 
+@pytest.mark.parametrize("format", ["json", "json.gz", "yaml"])
+def test_reading_is_compared_with_parsing(format: str) -> None:
+    found = json.loads(run("reading", "cluster-mig-mixed", "--size", "2", "--format", format, "--json"))
+    assert found["format"] == format
+    assert min(found[phase] for phase in ("load", "compile", "items", "whole")) > 0
+    table = run("reading", "fill", "--size", "2", "--format", format)
+    assert table.count("\n orjson, ") == 2
+
+
 def test_a_list_of_pods_without_a_column_for_models(tmp_path: Path) -> None:
     path = tmp_path / "pods.csv"
     path.write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1000,2048,1,500\nb,1000,2048,2,1000\n")

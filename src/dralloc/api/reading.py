@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from pydantic import ValidationError
+import orjson
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from dralloc.api.claims import ResourceClaim, ResourceClaimTemplate
@@ -41,6 +42,7 @@ MODELS: Final[tuple[type[ApiObject], ...]] = (
     *OWNERS.values(),
 )
 """The models of all kinds that are read."""
+_SpecKey = tuple[type[ApiObject], bytes]
 _OPAQUE: Final = frozenset({"parameters", "data"})
 """Fields that hold anything: what is null in there stays."""
 
@@ -73,7 +75,9 @@ class ObjectReader:
     """How many objects there were of each kind that is not read."""
     unmade: Counter[str] = field(default_factory=Counter)
     """How many of these have pod templates, of which no pods are made."""
-    _slices: SliceReader = field(default_factory=SliceReader)
+    slices: SliceReader = field(default_factory=SliceReader)
+    _specs: dict[_SpecKey | None, BaseModel] = field(default_factory=dict)
+    """Validated specifications by what they say, as thousands of pods and claims are made from few templates."""
 
     def read(self, raw: Json, source: str) -> ApiObject | None:
         """Read one object in any supported version.
@@ -135,7 +139,7 @@ class ObjectReader:
 
     def _resource(self, model: type[ResourceObject], version: str, raw: Json, source: str) -> ApiObject | None:
         body = CONVERSIONS[version](model.kind, _body(raw))
-        quick = self._slices.read(body) if model is ResourceSlice else None
+        quick = self.slices.read(body) if model is ResourceSlice else None
         if quick is not None and quick.name:
             return quick
         return self._validated(model, kep5075_alpha.to_v1(model.kind, _without_nulls(body)), raw, source)
@@ -172,8 +176,14 @@ class ObjectReader:
         return found if usable else None
 
     def _built(self, model: type[ApiObject], body: Json) -> ApiObject:
-        quick = self._slices.read(body) if model is ResourceSlice else None
-        return quick or model.model_validate(body, by_alias=True, by_name=False)
+        if model is ResourceSlice and (quick := self.slices.read(body)):
+            return quick
+        spec = self._specs.get(key := _spec_key(model, body))
+        known = body if spec is None else {**body, "spec": spec}
+        found = model.model_validate(known, by_alias=True, by_name=False)
+        if key is not None:
+            self._specs[key] = vars(found)["spec"]
+        return found
 
     def unmade_notice(self) -> Iterator[Finding]:
         """Which kinds of the objects that are not read have pod templates."""
@@ -221,6 +231,16 @@ def _without_nulls(value: Any) -> Any:
             key: part if key in _OPAQUE else _without_nulls(part) for key, part in value.items() if part is not None
         }
     return [_without_nulls(part) for part in value] if isinstance(value, list) else value
+
+
+def _spec_key(model: type[ApiObject], body: Json) -> _SpecKey | None:
+    """Equal for equal specifications; None for what has none, or only one of its kind."""
+    if model is ResourceSlice or "spec" not in body or "spec" not in model.model_fields:
+        return None
+    try:
+        return model, orjson.dumps(body["spec"])
+    except orjson.JSONEncodeError:
+        return None
 
 
 def _delete(body: Any, location: Sequence[str | int]) -> None:

@@ -6,7 +6,7 @@ attributes are read by hand. Whatever looks unusual is left to the models, which
 wrong.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
@@ -16,11 +16,15 @@ from pydantic.alias_generators import to_camel
 
 from dralloc.api.base import INT64
 from dralloc.api.capacity import CounterSet
+from dralloc.api.device_template import DeviceTemplate
 from dralloc.api.slices import Device, ResourceSlice
 from dralloc.api.values import AttributeField, AttributeValue
 from dralloc.api.versions.walk import Json
 
-__all__ = ["SliceReader"]
+__all__ = ["LISTS", "SliceReader"]
+
+LISTS: Final[Mapping[str, str]] = {"devices": "devices", "sharedCounters": "shared_counters"}
+"""The long lists of a slice on the wire, with their names here."""
 
 _LONGEST_SHARED_TEXT: Final = 32
 """Longer texts are mostly identifiers of one device; looking for equal ones would only cost memory."""
@@ -39,6 +43,9 @@ class _UnusualError(Exception):
     """Something that the models must look at."""
 
 
+_UNUSUAL: Final = (_UnusualError, ValidationError, orjson.JSONEncodeError)
+
+
 @dataclass(slots=True)
 class SliceReader:
     """Reads slices whose form is as expected; one reader keeps equal parts once among all slices it reads."""
@@ -48,16 +55,37 @@ class SliceReader:
     _texts: dict[str, str] = field(default_factory=dict)
 
     def read(self, body: Json) -> ResourceSlice | None:
-        """Read the body of a slice in v1 form, or return None when it must be validated step by step."""
+        """Read the body of a slice in v1 form, or return None when it must be validated step by step.
+
+        Its lists may be tuples of what was read already, which are taken as they are.
+        """
         spec = body.get("spec")
         if not isinstance(spec, dict):
             return None
-        readers = {"devices": self._device, "sharedCounters": self._counter_set}
+        head = {key: value for key, value in spec.items() if key not in LISTS}
         try:
-            read = {key: tuple(map(reader, _list(spec[key]))) for key, reader in readers.items() if key in spec}
-            return ResourceSlice.model_validate({**body, "spec": {**spec, **read}}, by_alias=True, by_name=False)
-        except (_UnusualError, ValidationError, orjson.JSONEncodeError):
+            lists = {name: self._items(key, spec[key]) for key, name in LISTS.items() if key in spec}
+            found = ResourceSlice.model_validate({**body, "spec": head}, by_alias=True, by_name=False)
+        except _UNUSUAL:
             return None
+        return found.model_copy(update={"spec": found.spec.model_copy(update=lists)})
+
+    def template(self, key: str, raw: Any, blanks: Sequence[str]) -> Callable[[Sequence[str]], tuple[Any, ...]] | None:
+        """What makes one of the `LISTS` of the texts that take the place of blanks; None for an unusual one."""
+        try:
+            items = self._items(key, raw)
+            if key == "devices":
+                return DeviceTemplate(items, blanks).filled
+        except (*_UNUSUAL, ValueError):
+            return None
+        return None if blanks else lambda _: items
+
+    def _items(self, key: str, raw: Any) -> tuple[Any, ...]:
+        if type(raw) is list:
+            return tuple(map(self._device if key == "devices" else self._counter_set, raw))
+        if isinstance(raw, tuple):
+            return raw
+        raise _UnusualError
 
     def _counter_set(self, raw: Any) -> CounterSet:
         found: CounterSet = self._part("sharedCounters", raw)[1]
@@ -114,9 +142,3 @@ class SliceReader:
         if found is None:
             found = self._parts[identity] = _ATTRIBUTE.validate_python({kind: value})
         return found
-
-
-def _list(raw: Any) -> list[Any]:
-    if type(raw) is not list:
-        raise _UnusualError
-    return raw

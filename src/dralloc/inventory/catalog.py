@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, repeat
 
 from dralloc.api import Counter as ApiCounter
 from dralloc.api import Device as ApiDevice
 from dralloc.api import ResourceSlice
 from dralloc.features import Features
+from dralloc.inventory.columns import ColumnReader
 from dralloc.inventory.consumption import Consumption, CounterGroup, CounterLayout
 from dralloc.inventory.groups import grouped_sets, groups_of
 from dralloc.inventory.pools import PoolView
 from dralloc.inventory.reach import NodeIndex
 from dralloc.inventory.values import compared_values
 from dralloc.names import CounterID, DeviceID, PoolID
-from dralloc.problem import Capacity, Counter, Device, Scalar
+from dralloc.problem import Counter, Device, Scalar
 from dralloc.record import record
 
 __all__ = ["Catalog", "PublishedDevice"]
 
 
 _NOTHING: Mapping[str, frozenset[Scalar]] = {}
+
+_device_id: Callable[[Iterable[str]], DeviceID] = partial(tuple.__new__, DeviceID)
+"""The constructor of a named tuple takes twice as long."""
 
 
 @record
@@ -66,10 +71,10 @@ class Catalog:
     published: list[ApiCounter] = field(default_factory=list)
     slots: dict[DeviceID, int] = field(default_factory=dict)
     grouped: int = 0
+    reader: ColumnReader = field(default_factory=ColumnReader)
     _groups: dict[tuple[PoolID, tuple[int, ...]], Mapping[int, range]] = field(default_factory=dict)
     _consumption: Consumption = field(default_factory=Consumption)
     _without_groups: set[int] = field(default_factory=set)
-    _capacities: dict[int, Mapping[str, Capacity]] = field(default_factory=dict)
 
     def offer(self, pool: PoolID, view: PoolView) -> tuple[int, ...]:
         """Indices of the devices that a usable pool offers, in search order."""
@@ -99,12 +104,8 @@ class Catalog:
         if not self.features.DeviceCompatibilityGroups:
             return {}
         known = self._without_groups
-        news = {
-            id(device.consumes_counters): device
-            for index in considered
-            for device in self.slices[index].spec.devices
-            if id(device.consumes_counters) not in known
-        }
+        lists = [self.reader.of(self.slices[index].spec.devices).consumers for index in considered]
+        news = {key: device for each in lists for key, device in each.items() if key not in known}
         sets = grouped_sets(news.values(), self.grouped)
         if not sets:
             known.update(news)
@@ -120,35 +121,26 @@ class Catalog:
     def _enter_devices(
         self, slice_: ResourceSlice, group: int, counters: CounterGroup, grouped: Mapping[str, int]
     ) -> None:
-        devices, features = slice_.spec.devices, self.features
+        columns, features = self.reader.of(slice_.spec.devices), self.features
         (driver, pool), per_device = slice_.pool_id, slice_.spec.per_device_node_selection
-        ids = [DeviceID(driver, pool, device.name) for device in devices]
-        fixed, by_request = counters.taken([device.consumes_counters for device in devices])
+        devices = slice_.spec.devices
+        ids = list(map(_device_id, zip(repeat(driver), repeat(pool), columns.names)))
+        fixed, by_request = counters.taken(columns.consumed)
         self.devices += map(
             Device,
             ids,
             [self.slots.setdefault(id_, len(self.slots)) for id_ in ids],
             repeat(group),
-            [features.ConsumableCapacity and device.allow_multiple_allocations for device in devices],
-            [self._capacity(device) for device in devices],
+            columns.shareable if features.ConsumableCapacity else repeat(False),
+            columns.capacity,
             fixed,
             [compared_values(device, driver, self.attributes, features) for device in devices]
             if self.attributes
             else repeat(_NOTHING),
             [self.nodes.of_device(device) for device in devices] if per_device else repeat(None),
-            [device.binds_to_node for device in devices],
+            columns.binds_to_node,
             [groups_of(device, grouped) for device in devices] if grouped else repeat(()),
         )
         self.sources += map(
             PublishedDevice, repeat(slice_), devices, by_request if features.SharedConsumableCapacity else repeat(())
         )
-
-    def _capacity(self, device: ApiDevice) -> Mapping[str, Capacity]:
-        # Equal capacities are one object after loading; keep it that way.
-        key = id(device.capacity)
-        if key not in self._capacities:
-            self._capacities[key] = {
-                name: Capacity(name, capacity.value.nanos, capacity.consumable)
-                for name, capacity in device.capacity.items()
-            }
-        return self._capacities[key]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -46,6 +46,7 @@ class CounterLayout:
         self._offsets = {name: offset for offset, name in enumerate(self.names)}
         self._places: dict[Amount, int] = {}
         self._known: dict[int, _Known] = {}
+        self._lists: dict[int, tuple[object, Sequence[_Known]]] = {}
 
     def known(self, consumptions: Sequence[DeviceCounterConsumption]) -> _Known:
         """What a device with these consumptions takes."""
@@ -53,6 +54,13 @@ class CounterLayout:
         if found is None:
             found = self._known[id(consumptions)] = self._read(consumptions)
         return found
+
+    def known_lists(self, consumers: Sequence[Sequence[DeviceCounterConsumption]]) -> Sequence[_Known]:
+        """What several devices take; the same list of them is read once."""
+        found = self._lists.get(id(consumers))
+        if found is None:
+            found = self._lists[id(consumers)] = consumers, [self.known(each) for each in consumers]
+        return found[1]
 
     def _read(self, consumptions: Sequence[DeviceCounterConsumption]) -> _Known:
         fixed: dict[int, int] = {}
@@ -91,17 +99,16 @@ class CounterGroup:
     layout: CounterLayout
     _amounts: list[Amount] = field(default_factory=list)
 
-    def taken(self, consumers: Iterable[Sequence[DeviceCounterConsumption]]) -> tuple[list[Fixed], list[ByRequest]]:
+    def taken(self, consumers: Sequence[Sequence[DeviceCounterConsumption]]) -> tuple[list[Fixed], list[ByRequest]]:
         """What devices take, given what each of them says that it consumes: two columns.
 
         The first has the index of each counter that a device always consumes, with nanos (KEP-4815). Counters of which
         it takes none never stand in its way: they are left out, all but one if there are no others. The second has the
         index of each counter that it consumes by request, with the key of the request's capacity (KEP-5941).
         """
-        known = [self.layout.known(each) for each in consumers]
+        known = self.layout.known_lists(consumers)
         amounts = self._numbered()
-        fixed = [one.fixed(amounts) for one in known]
-        return fixed, [self._by_request(one) if one.by_request else () for one in known]
+        return [one.fixed(amounts) for one in known], [one.by_request and self._by_request(one) for one in known]
 
     def _numbered(self) -> Sequence[Amount]:
         """The layout's amounts with the group's counters."""

@@ -109,7 +109,7 @@ def _visit_nodes(
     closed: Mapping[PoolID, str],
 ) -> Iterator[Node]:
     features = catalog.features
-    views = PoolViews(slices, features)
+    views = PoolViews(slices, features, catalog.reader)
     pools: dict[PoolID, list[int]] = defaultdict(list)
     for number, slice_ in enumerate(slices):
         pools[slice_.pool_id].append(number)
@@ -151,9 +151,7 @@ def _search_order(access: _VisiblePool) -> tuple[bool, PoolID]:
 
 def _access(pool: PoolID, view: PoolView, catalog: Catalog) -> _VisiblePool:
     offered = catalog.offer(pool, view) if view.offered else ()
-    conditional = any(
-        device.binding_conditions is not None for index in view.offered for device in catalog.slices[index].spec.devices
-    )
+    conditional = any(catalog.reader.of(catalog.slices[index].spec.devices).conditional for index in view.offered)
     if not catalog.features.DeviceCompatibilityGroups:
         skipped = Skipped.of((catalog.slices[index] for index in view.considered), catalog.allocated)
         offered = tuple(device for device in offered if not skipped.concern(catalog.sources[device].device))

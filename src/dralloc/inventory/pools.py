@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from dralloc.api import CounterSet, ResourceSlice
 from dralloc.features import Features
+from dralloc.inventory.columns import ColumnReader, SliceColumns
 from dralloc.problem import PoolState
 
 __all__ = ["PoolView", "PoolViews"]
@@ -46,9 +47,10 @@ class PoolViews:
         All slices of the cluster; what is asked indexes them.
     """
 
-    def __init__(self, slices: Sequence[ResourceSlice], features: Features) -> None:
+    def __init__(self, slices: Sequence[ResourceSlice], features: Features, reader: ColumnReader) -> None:
         self.slices = slices
         self.features = features
+        self.reader = reader
         self._sound: dict[tuple[int, ...], set[int]] = {}
 
     def view(self, pool: Sequence[int], relevant: Sequence[int]) -> PoolView | None:
@@ -89,7 +91,7 @@ class PoolViews:
 
     def _defect(self, newest: Sequence[int], offered: Sequence[int], considered: Sequence[int]) -> str:
         """Why the pool is invalid, or the empty string."""
-        duplicate = _first_duplicate([device.name for index in offered for device in self.slices[index].spec.devices])
+        duplicate = _first_duplicate([name for index in offered for name in self._columns(index).names])
         if duplicate is not None:
             return f"duplicate device name {duplicate}"
         if not self.features.PartitionableDevices:
@@ -99,18 +101,18 @@ class PoolViews:
         if duplicate is not None:
             return f"duplicate counter set name {duplicate}"
         elsewhere = [index for index in considered if index not in set(newest)]
-        defects = (self._consumption_defect(self.slices[index], sets) for index in (*newest, *elsewhere))
+        defects = (self._consumption_defect(self._columns(index), sets) for index in (*newest, *elsewhere))
         return next(filter(None, defects), "")
 
-    def _consumption_defect(self, slice_: ResourceSlice, sets: Sequence[CounterSet]) -> str:
+    def _consumption_defect(self, columns: SliceColumns, sets: Sequence[CounterSet]) -> str:
         """The first counter consumption of the slice that refers to nothing.
 
         Equal counter sets and equal consumptions are one object after loading, and are looked at once.
         """
         sound = self._sound.setdefault(tuple(map(id, sets)), set())
         published = {counters.name: counters for counters in sets}
-        for device in slice_.spec.devices:
-            if id(device.consumes_counters) in sound:
+        for key, device in columns.consumers.items():
+            if key in sound:
                 continue
             for consumption in device.consumes_counters:
                 counters = published.get(consumption.counter_set)
@@ -119,8 +121,11 @@ class PoolViews:
                 for name in consumption.counters:
                     if name not in counters.counters:
                         return f"counter {name} not found in counter set {consumption.counter_set}"
-            sound.add(id(device.consumes_counters))
+            sound.add(key)
         return ""
+
+    def _columns(self, index: int) -> SliceColumns:
+        return self.reader.of(self.slices[index].spec.devices)
 
 
 def _first_duplicate(names: Sequence[str]) -> str | None:

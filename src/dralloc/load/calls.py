@@ -11,6 +11,7 @@ from dralloc.errors import Finding, InputError
 from dralloc.garbage import without_garbage_collection
 from dralloc.limits import LIMITS, Limits
 from dralloc.load.loading import Loading, Paths, Reading
+from dralloc.load.slice_texts import SliceTexts
 
 __all__ = ["load", "load_documents", "load_objects", "load_text", "read", "read_documents"]
 
@@ -45,7 +46,7 @@ def load(*paths: Paths, strict: bool = False, stdin: IO[bytes] | None = None, li
     >>> [node.name for node in cluster.nodes]
     ['node-0', 'node-1']
     """
-    loading = Loading(ObjectReader(strict=strict), limits)
+    loading = _loading(limits, strict=strict)
     loading.add_all(paths, stdin)
     return loading.cluster()
 
@@ -91,7 +92,7 @@ def read(*paths: Paths, stdin: IO[bytes] | None = None, limits: Limits = LIMITS)
     InputError
         A file cannot be read, or there is nothing in any of them.
     """
-    loading = Loading(ObjectReader(), limits)
+    loading = _loading(limits)
     loading.add_all(paths, stdin)
     return loading.reading()
 
@@ -99,7 +100,7 @@ def read(*paths: Paths, stdin: IO[bytes] | None = None, limits: Limits = LIMITS)
 @without_garbage_collection()
 def read_documents(documents: Iterable[Any], *, source: str = "", limits: Limits = LIMITS) -> Reading:
     """As `load_documents`, but objects that cannot be used are no obstacle to the others."""
-    loading = Loading(ObjectReader(), limits)
+    loading = _loading(limits)
     for document in documents:
         loading.add_document(document, source)
     return loading.reading()
@@ -108,7 +109,7 @@ def read_documents(documents: Iterable[Any], *, source: str = "", limits: Limits
 @without_garbage_collection()
 def load_text(text: str | bytes, *, source: str = "<text>", strict: bool = False, limits: Limits = LIMITS) -> Cluster:
     """Read YAML or JSON text; `source` names it in findings. Otherwise like `load`."""
-    loading = Loading(ObjectReader(strict=strict), limits)
+    loading = _loading(limits, strict=strict)
     loading.add_text(text.encode() if isinstance(text, str) else text, source)
     return loading.cluster()
 
@@ -118,7 +119,12 @@ def load_documents(
     documents: Iterable[Any], *, source: str = "", strict: bool = False, limits: Limits = LIMITS
 ) -> Cluster:
     """Read objects that are plain data already, in any supported version. Otherwise like `load`."""
-    loading = Loading(ObjectReader(strict=strict), limits)
+    loading = _loading(limits, strict=strict)
     for document in documents:
         loading.add_document(document, source)
     return loading.cluster()
+
+
+def _loading(limits: Limits, *, strict: bool = False) -> Loading:
+    reader = ObjectReader(strict=strict)
+    return Loading(reader, limits, SliceTexts(reader.slices).item_at)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from json import JSONDecodeError
 from typing import Any, Final
 
 from dralloc.load.json_text import json_documents, json_value
 from dralloc.load.text import TextError
 
-__all__ = ["SPLIT_FROM", "is_list", "item_of", "split_list"]
+__all__ = ["SPLIT_FROM", "ItemAt", "is_list", "item_of", "split_list"]
+
+ItemAt = Callable[[bytes, int, int], Any]
+"""What the part of some data between two places is as an item."""
 
 SPLIT_FROM: Final = 1 << 20
 """Lists in JSON from this many bytes on are parsed item by item, as plain data takes ten times the room of its text."""
@@ -32,11 +35,16 @@ def item_of(item: Any, parent: dict[str, Any]) -> Any:
     return {"apiVersion": parent.get("apiVersion"), "kind": parent["kind"].removesuffix("List"), **item}
 
 
-def split_list(data: bytes) -> tuple[dict[str, Any], Iterator[Any]] | None:
+def split_list(data: bytes, item_at: ItemAt = json_value) -> tuple[dict[str, Any], Iterator[Any]] | None:
     """A list's own fields and its items, one by one, for a list whose items all start alike; None for other texts.
 
     Items are cut where the text ``}, {"apiVersion"`` (or whatever their first key is) stands. As every piece and what
     is left of the list without them must parse, a cut in the wrong place cannot go unnoticed.
+
+    Parameters
+    ----------
+    item_at
+        Reads the item that a part of the data is; raises JSONDecodeError if it is none.
     """
     opening = _ITEMS.search(data)
     if opening is None:
@@ -52,17 +60,17 @@ def split_list(data: bytes) -> tuple[dict[str, Any], Iterator[Any]] | None:
         except JSONDecodeError:
             continue
         if separator and isinstance(shell, dict) and shell.get("items") == [True] and is_list(shell.get("kind")):
-            return shell, _pieces(data, opening.start(2), closing, separator)
+            return shell, _pieces(data, opening.start(2), closing, separator, item_at)
     return None
 
 
-def _pieces(data: bytes, start: int, closing: int, separator: bytes) -> Iterator[Any]:
+def _pieces(data: bytes, start: int, closing: int, separator: bytes, item_at: ItemAt) -> Iterator[Any]:
     count = 0
     while start < closing:
         cut = data.find(separator, start, closing)
         end = closing if cut < 0 else cut + 1
         try:
-            item = json_value(data, start, end)
+            item = item_at(data, start, end)
         except JSONDecodeError:
             documents, failure = json_documents(data)
             if failure is not None:

@@ -16,7 +16,8 @@ from dralloc.cluster import Cluster, Located
 from dralloc.errors import Finding, InputError
 from dralloc.limits import Limits
 from dralloc.load.documents import documents_of, starts_like_json
-from dralloc.load.lists import SPLIT_FROM, is_list, item_of, split_list
+from dralloc.load.json_text import json_value
+from dralloc.load.lists import SPLIT_FROM, ItemAt, is_list, item_of, split_list
 from dralloc.load.text import TextError, content, unpacked
 
 __all__ = ["STDIN", "Loading", "Paths", "Reading"]
@@ -59,6 +60,7 @@ class Loading:
 
     reader: ObjectReader
     limits: Limits
+    item_at: ItemAt = json_value
     objects: list[Located] = field(default_factory=list)
     empty: list[Finding] = field(default_factory=list)
     documents: int = 0
@@ -142,7 +144,7 @@ class Loading:
 
     def _add_list(self, data: bytes, source: str) -> bool:
         """Add a long list in JSON item by item, if its text looks as expected."""
-        split = split_list(data) if len(data) >= SPLIT_FROM and starts_like_json(data) else None
+        split = split_list(data, self.item_at) if len(data) >= SPLIT_FROM and starts_like_json(data) else None
         if split is None:
             return False
         shell, items = split

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dralloc.api import AttributeValue, Device, DeviceTaint
+from dralloc.api.device_template import DeviceTemplate
 from dralloc.features import Features
 from kubecel import CelCompileError, CelDerivation, CelSelector, compile_selector
 
@@ -58,9 +59,7 @@ class DeviceKeys:
         still matters if it could fail to convert. Counters are not looked at: who asks about devices that charge them
         by request has to tell those apart.
         """
-        known = self._known.get(driver)
-        if known is None:
-            known = self._known[driver] = {}
+        known = self._known.setdefault(driver, {})
         attributes = []
         for name, value in device.attributes.items():
             read = known.get(name)
@@ -81,6 +80,10 @@ class DeviceKeys:
             not device.consumes_counters,
         )
         return self._numbers.setdefault(key, len(self._numbers))
+
+    def equal(self, driver: str, template: DeviceTemplate) -> bool:
+        """Whether the texts in which lists of devices differ that are made from a template are of no matter."""
+        return not any(self._find_read(driver, name) for name in template.open)
 
     def _find_read(self, driver: str, name: str) -> bool:
         if self.everything:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from dralloc.api import Device, DeviceClass, DeviceTaint, DeviceTaintRule, DeviceToleration
+from dralloc.api.device_template import DeviceTemplate, common
 from dralloc.api.tolerating import all_tolerated
 from dralloc.brief import Brief
 from dralloc.errors import AllocationError, FatalError
@@ -109,8 +110,32 @@ class MatchTable(Brief):
         """A number for all that some class or request can tell about a device (see `DeviceKeys`)."""
         known = self._key_of[device]
         if known is None:
-            known = self._key_of[device] = self._find_key(device)
+            self._find_keys(device)
+            known = self._key_of[device]
         return known
+
+    def _find_keys(self, device: int) -> None:
+        """Find the key of a device, and with it those of its slice where they are known from others of one template."""
+        slice_ = self.inventory.sources[device].slice
+        devices, template = slice_.spec.devices, common(slice_.spec.devices)
+        if not isinstance(template, DeviceTemplate) or not self._one_key_for_all(slice_.spec.driver, template):
+            self._key_of[device] = self._find_key(device)
+            return
+        first = device
+        while first and self.inventory.sources[first - 1].slice is slice_:
+            first -= 1
+        # A slice that counts in two views of its pool is there twice.
+        first = device - (device - first) % len(devices)
+        everything = slice(first, first + len(devices))
+        name = slice_.spec.driver, id(template)
+        if name not in self._keys_of:
+            self._keys_of[name] = list(map(self._find_key, range(first, first + len(devices))))
+        self._key_of[everything] = self._keys_of[name]
+
+    def _one_key_for_all(self, driver: str, template: DeviceTemplate) -> bool:
+        """Whether devices at the same place of lists with that template have the same key."""
+        by_request = self.features.SharedConsumableCapacity and template.by_request
+        return not (by_request or self.taint_rules.rules or self.derived) and self.device_keys.equal(driver, template)
 
     def _find_key(self, device: int) -> Hashable:
         source = self.inventory.sources[device]
@@ -128,6 +153,11 @@ class MatchTable(Brief):
     @cached_property
     def _key_of(self) -> list[Hashable]:
         return [None] * len(self.inventory.devices)
+
+    @cached_property
+    def _keys_of(self) -> dict[tuple[str, int], list[Hashable]]:
+        """The keys of the devices of a template, which are the same for all slices of a driver."""
+        return {}
 
     @cached_property
     def device_keys(self) -> DeviceKeys:

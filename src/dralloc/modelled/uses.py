@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, Final
 
 from dralloc.api import ApiObject
+from dralloc.api.device_template import common
 from dralloc.choices import Mode
 from dralloc.modelled.row import Fate, FieldRow
 from dralloc.modelled.table import TABLE
@@ -71,8 +72,9 @@ def used(objects: Mapping[str, Sequence[ApiObject]], running: Sequence[ApiObject
 def _is_there(objects: Iterable[Any], steps: Sequence[str]) -> bool:
     """Whether any object has the field at all: for all at once, as a cluster can have a million devices."""
     for step in steps:
-        inner = [part for one in objects if (part := getattr(one, step, None)) is not None]
-        objects = list(chain.from_iterable(inner)) if inner and isinstance(inner[0], tuple) else inner
+        inner = {id(common(part)): part for one in objects if (part := getattr(one, step, None)) is not None}
+        parts = list(inner.values())
+        objects = list(chain.from_iterable(parts)) if parts and isinstance(parts[0], tuple) else parts
     return any(True for _ in objects)
 
 

@@ -1,0 +1,79 @@
+"""Lists of devices that are alike but for some texts, such as the UUIDs of otherwise equal nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+
+from dralloc.api.slices import Device
+from dralloc.api.values import AttributeValue
+
+__all__ = ["DeviceTemplate", "TemplateDevices", "common"]
+
+_OTHERS = [one.name for one in fields(Device) if one.name not in ("name", "attributes")]
+
+Attributes = Mapping[str, AttributeValue]
+
+
+class TemplateDevices(tuple[Device, ...]):
+    """Devices made from a template: whatever depends on nothing else can be worked out once for the template."""
+
+    template: DeviceTemplate
+
+
+class DeviceTemplate:
+    """What lists of devices have in common.
+
+    Parameters
+    ----------
+    devices
+        The first list that was read, with blanks for the texts that differ.
+    blanks
+        How the blanks are written: as values of attributes, and nowhere else.
+
+    Raises
+    ------
+    ValueError
+        A blank is somewhere else, or there several times.
+    """
+
+    def __init__(self, devices: Sequence[Device], blanks: Sequence[str]) -> None:
+        numbers = {blank: number for number, blank in enumerate(blanks)}
+        self._attributes = [(each.attributes, _places(each.attributes, numbers)) for each in devices]
+        if sorted(number for _, places in self._attributes for _, number in places) != list(numbers.values()):
+            raise ValueError("texts differ elsewhere than in attributes")
+        self._names = [each.name for each in devices]
+        self._columns = [[getattr(each, name) for each in devices] for name in _OTHERS]
+        self.open = frozenset(name for _, places in self._attributes for name, _ in places)
+        """The attributes that differ."""
+        self.by_request = any(
+            consumed.value_from is not None
+            for device in devices
+            for consumption in device.consumes_counters
+            for consumed in consumption.counters.values()
+        )
+        """Whether any device consumes counters by request (KEP-5941)."""
+
+    def filled(self, texts: Sequence[str]) -> TemplateDevices:
+        """The devices with these texts in the blanks. Only what differs is made anew."""
+        attributes = [_filled(known, places, texts) if places else known for known, places in self._attributes]
+        devices = TemplateDevices(map(Device, self._names, attributes, *self._columns))
+        devices.template = self
+        return devices
+
+
+def common(devices: Sequence[Device]) -> object:
+    """What a list of devices has in common with others: its template, or the list itself, as objects."""
+    return devices.template if isinstance(devices, TemplateDevices) else devices
+
+
+def _places(attributes: Attributes, numbers: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The attributes that are blank, with the number of the blank."""
+    return [(name, numbers[value]) for name, value in attributes.items() if type(value) is str and value in numbers]
+
+
+def _filled(known: Attributes, places: Sequence[tuple[str, int]], texts: Sequence[str]) -> Attributes:
+    attributes = {**known}
+    for name, number in places:
+        attributes[name] = texts[number]
+    return attributes
