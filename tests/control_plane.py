@@ -12,7 +12,7 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -114,8 +114,18 @@ def assets() -> Path:
 
 
 @contextmanager
-def running(folder: Path, gates: Mapping[str, bool] | None = None) -> Iterator[ControlPlane]:
-    """A control plane that keeps what it writes in the folder, with feature gates beside those of its version."""
+def running(
+    folder: Path, gates: Mapping[str, bool] | None = None, without: Collection[str] = ()
+) -> Iterator[ControlPlane]:
+    """A control plane that keeps what it writes in the folder.
+
+    Parameters
+    ----------
+    gates
+        Feature gates beside those of its version.
+    without
+        Groups with their versions that it does not serve.
+    """
     programs = assets()
     api, clients, peers = _free_ports(3)
     subprocess.run(["openssl", "genrsa", "-out", "key", "2048"], cwd=folder, check=True, capture_output=True)
@@ -137,7 +147,7 @@ def running(folder: Path, gates: Mapping[str, bool] | None = None) -> Iterator[C
             "--service-account-issuer=https://kubernetes.default.svc",
             "--token-auth-file=tokens.csv",
             "--authorization-mode=RBAC",
-            "--runtime-config=api/all=true",
+            f"--runtime-config={','.join(('api/all=true', *(f'{version}=false' for version in without)))}",
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             f"--feature-gates={flags}",
         ]

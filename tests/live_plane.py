@@ -19,8 +19,10 @@ from dralloc.snapshot.kinds import LISTED_KINDS
 from snapshot.recorded import write_kubeconfig
 from wire import Json
 
-GATES = "DRADeviceTaintRules=true,GenericWorkload=true,DRAWorkloadResourceClaims=true"
-SCHEDULER_GATES = f"{GATES},DRAListTypeAttributes=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
+GATES = ("DRADeviceTaintRules", "GenericWorkload", "DRAWorkloadResourceClaims")
+SCHEDULER_GATES = (*GATES, "DRAListTypeAttributes", "GangScheduling", "TopologyAwareWorkloadScheduling")
+RULES = "DRADeviceTaintRules"
+VERSIONS_OF_RULES = ("resource.k8s.io/v1beta2", "resource.k8s.io/v1alpha3")
 CONTROLLERS = (
     "resourceclaim-controller,job-controller,namespace-controller,garbage-collector-controller,"
     "device-taint-eviction-controller,deployment-controller,replicaset-controller,statefulset-controller"
@@ -40,18 +42,23 @@ KEPT = ("Namespace", "PriorityClass", "ServiceAccount", "Lease")
 """What is left between tests."""
 
 
-GATES_ON = {name.partition("=")[0]: True for name in SCHEDULER_GATES.split(",")}
+GATES_ON = dict.fromkeys(SCHEDULER_GATES, True)
 
 
 @dataclass
 class LivePlane:
-    """A control plane in which controllers run."""
+    """A control plane in which controllers run, with DeviceTaintRules or without."""
 
     plane: ControlPlane
+    rules: bool = True
 
     @property
     def kubeconfig(self) -> Path:
         return self.plane.folder / "kubeconfig"
+
+    def gates(self, names: Iterable[str]) -> str:
+        """The flag that switches features on, as far as the API server has what they need."""
+        return f"--feature-gates={','.join(f'{name}={str(self.rules or name != RULES).lower()}' for name in names)}"
 
     @contextmanager
     def objects(self) -> Iterator[tuple[ApiServer, LiveObjects]]:
@@ -64,7 +71,7 @@ class LivePlane:
         """kube-scheduler, as long as this lasts."""
         flags = (
             f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", "--secure-port=0",
-            "--authentication-skip-lookup", f"--feature-gates={SCHEDULER_GATES}",
+            "--authentication-skip-lookup", self.gates(SCHEDULER_GATES),
             "--kube-api-qps=3000", "--kube-api-burst=6000",
         )  # fmt: skip
         with program(self.plane.folder, assets() / "kube-scheduler", *flags):
@@ -158,17 +165,23 @@ def _deleted(objects: LiveObjects, kind: ListedKind, one: Json) -> None:
 
 
 @contextmanager
-def live(folder: Path) -> Iterator[LivePlane]:
-    """A control plane with controllers; its scheduler is started by who wants it."""
+def live(folder: Path, *, rules: bool = True) -> Iterator[LivePlane]:
+    """A control plane with controllers; its scheduler is started by who wants it.
+
+    Parameters
+    ----------
+    rules
+        Whether it has DeviceTaintRules.
+    """
     controllers = assets() / "kube-controller-manager"
     if not controllers.is_file():
         pytest.skip("KUBEBUILDER_ASSETS names no directory with kube-controller-manager")
-    with running(folder, GATES_ON) as plane:
-        found = LivePlane(plane)
+    with running(folder, {**GATES_ON, RULES: rules}, () if rules else VERSIONS_OF_RULES) as plane:
+        found = LivePlane(plane, rules)
         write_kubeconfig(folder, f"https://127.0.0.1:{plane.port}", TOKEN)
         flags = (
             f"--kubeconfig={found.kubeconfig}", "--authentication-skip-lookup", "--secure-port=0",
-            "--leader-elect=false", f"--feature-gates={GATES}", "--kube-api-qps=3000", "--kube-api-burst=6000",
+            "--leader-elect=false", found.gates(GATES), "--kube-api-qps=3000", "--kube-api-burst=6000",
             "--service-account-private-key-file=key", f"--controllers={CONTROLLERS}",
         )  # fmt: skip
         with program(folder, controllers, *flags):

@@ -13,12 +13,15 @@ from typing import Any
 import pytest
 
 from apply.runs import gated, run_on
-from apply.schedules import Client, Journalled, Killed, devices_of, refusal, unanswered
+from apply.schedules import Client, Journalled, Killed, devices_of, is_cordoned, refusal, unanswered
+from dralloc.apply import CordonFence, TaintRuleFence
+from dralloc.apply.fence import RULES
 from dralloc.apply.marks import FINALIZER
 from dralloc.errors import ApplyError, SnapshotError
 from dralloc.snapshot import LiveObjects
 from live_plane import KINDS, LivePlane, live
-from wire import Json, claim, device_class, gpus, node, pod, request, resource_slice
+from wire import Json, claim, device_class, gpus, node, pod, resource_slice
+from wire import request as wanted
 
 KILLS = int(os.environ.get("DRALLOC_APPLY_LIVE", "2"))
 """How many runs are disturbed, half of them killed at one step after the other."""
@@ -26,9 +29,9 @@ STEPS = 130
 """More than a run has."""
 
 
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePlane]:
-    with live(tmp_path_factory.mktemp("plane")) as found, found.running_scheduler():
+@pytest.fixture(scope="module", params=[True, False], ids=["rules", "cordons"])
+def plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePlane]:
+    with live(tmp_path_factory.mktemp("plane"), rules=request.param) as found, found.running_scheduler():
         slices = (resource_slice(gpus(2), name=f"s-{one}", pool=f"p-{one}", nodeName=f"node-{one}") for one in (0, 1))
         found.add([node("node-0"), node("node-1"), device_class(), *slices])
         yield found
@@ -36,7 +39,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePlane]:
 
 def wanting() -> list[Json]:
     """Two pods that wait with three claims, and one with a claim that the scheduler takes when it can."""
-    claims = (claim(name, request()) for name in "abcd")
+    claims = (claim(name, wanted()) for name in "abcd")
     return [*claims, gated("p", "a", "b"), gated("q", "c"), pod("rival", "d")]
 
 
@@ -47,6 +50,7 @@ def run(plane: LivePlane, journal: Journalled, agenda: dict[int, Callable[[], No
         with suppress(Killed, ApplyError, SnapshotError):
             settings: dict[str, Any] = {"journal": journal, "settle": 0.3, "wait": 5, "pause": time.sleep}
             one = run_on(journal.client, journal.run or f"run-{time.time_ns()}", **settings)
+            one.fence = (TaintRuleFence if plane.rules else CordonFence)(one.objects, one.name)
             if then == "apply":
                 one.write(one.plan()[1])
             elif then == "resume":
@@ -56,15 +60,16 @@ def run(plane: LivePlane, journal: Journalled, agenda: dict[int, Callable[[], No
 
 
 def everything(objects: LiveObjects) -> tuple[list[Json], list[Json], list[Json]]:
-    kinds = ("ResourceClaim", "Pod", "DeviceTaintRule")
-    claims, pods, rules = (objects.listed(KINDS[kind])["items"] for kind in kinds)
-    return claims, pods, rules
+    """Claims, pods, and what is fenced."""
+    claims, pods, nodes = (objects.listed(KINDS[kind])["items"] for kind in ("ResourceClaim", "Pod", "Node"))
+    rules = objects.listed(RULES)["items"] if RULES in objects.versions else []
+    return claims, pods, [*rules, *filter(is_cordoned, nodes)]
 
 
 @pytest.mark.parametrize("number", range(KILLS))
 def test_whatever_happens_nothing_is_held_twice_and_no_fence_is_left(plane: LivePlane, number: int) -> None:
     random = Random(number)
-    plane.wipe(("Pod", "ResourceClaim", "DeviceTaintRule"))
+    plane.wipe(("Pod", "ResourceClaim"))
     plane.add(wanting())
     journal = Journalled()
     agenda = {random.randrange(STEPS): random.choice([refusal(409), refusal(403), refusal(429), unanswered])}
@@ -75,10 +80,10 @@ def test_whatever_happens_nothing_is_held_twice_and_no_fence_is_left(plane: Live
         run(plane, journal, {}, random.choice(["resume", "rollback"]))
     time.sleep(0.3)
     with plane.objects() as (_, objects):
-        claims, pods, rules = everything(objects)
+        claims, pods, fenced = everything(objects)
     held = Counter(device for one in claims for device in devices_of(one))
     assert [device for device, times in held.items() if times > 1] == []
-    assert rules == []
+    assert fenced == []
     assert sorted(one["metadata"]["name"] for one in claims) == ["a", "b", "c", "d"]
     assert all(FINALIZER in one["metadata"]["finalizers"] for one in claims if devices_of(one))
     assert len(pods) == 3
