@@ -185,6 +185,20 @@ def _pod(
 
 
 @st.composite
+def _sharing(draw: st.DrawFn, groups: list[list[Demand]], kinds: list[str]) -> list[list[Demand]]:
+    """So many pods after each other share a claim, beside their own or in its place."""
+    pods = [pod for group in groups for pod in group]
+    made: list[list[Demand]] = []
+    while pods:
+        users = draw(st.sampled_from((2, 3, 4, 1)))
+        [claim] = draw(_pods(1, kinds))[0].claims
+        own = draw(st.booleans())
+        made.append([replace(pod, claims=(claim, *pod.claims) if own else (claim,)) for pod in pods[:users]])
+        pods = pods[users:]
+    return made
+
+
+@st.composite
 def _in_gangs(draw: st.DrawFn, groups: list[list[Demand]]) -> list[list[Demand]]:
     """Of each group of equal pods, so many for each gang as long as there are any; the rest stays alone."""
     shares = [draw(st.integers(0, 2)) for _ in groups]
@@ -224,7 +238,7 @@ def _budgets(draw: st.DrawFn) -> tuple[Budget, ...]:
 
 
 @st.composite
-def crowds(draw: st.DrawFn, *, gangs: bool = False, budgets: bool = False) -> Problem:
+def crowds(draw: st.DrawFn, *, gangs: bool = False, budgets: bool = False, sharing: bool = False) -> Problem:
     """Draw few kinds of pods and nodes, each several times.
 
     Parameters
@@ -233,6 +247,8 @@ def crowds(draw: st.DrawFn, *, gangs: bool = False, budgets: bool = False) -> Pr
         Whether some pods are placed only together.
     budgets
         Whether there are namespaces with caps, or that share fairly.
+    sharing
+        Whether pods share claims.
     """
     builder, pools = Builder(), []
     node_kinds = draw(st.lists(_node_kinds(), min_size=1, max_size=2))
@@ -249,6 +265,7 @@ def crowds(draw: st.DrawFn, *, gangs: bool = False, budgets: bool = False) -> Pr
                 builder.hold(device)
     kinds: list[str] = []
     groups = [draw(_pods(len(pools), kinds)) for _ in range(draw(st.integers(1, 3)))]
+    groups = draw(_sharing(groups, kinds)) if sharing else groups
     groups = draw(_in_gangs(groups)) if gangs else groups
     groups = draw(_in_namespaces(groups)) if budgets else groups
     demands = [pod for group in groups for pod in group]

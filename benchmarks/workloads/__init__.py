@@ -14,6 +14,7 @@ from benchmarks.workloads import (
     racks,
     scheduler_perf,
     shapes,
+    sharing,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "racks",
     "scheduler_perf",
     "shapes",
+    "sharing",
 ]

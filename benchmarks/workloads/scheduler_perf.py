@@ -154,8 +154,8 @@ def list_attributes(size: int, random: Random) -> Iterator[Json]:
     yield from _pods(size)
 
 
-@register("shared-claims", "2 GPUs per node, every claim shared by 5 pods", size=500)
-def shared_claims(size: int, random: Random) -> Iterator[Json]:
+@register("claims-of-five", "2 GPUs per node, every claim shared by 5 pods", size=500)
+def claims_of_five(size: int, random: Random) -> Iterator[Json]:
     """SchedulingWithResourceClaim."""
     yield from classes()
     for number in range(size):

@@ -6,6 +6,7 @@ class serve the same requirements. A component is left to the per-device model i
 - it shares a device or a counter with a demand that classes cannot express (see `DemandClasses`), or
 - generations of a pool disagree about one of its devices, or sums do not decide what can be in use beside it, or
 - namespaces have budgets of what its requirements use, and that depends on which devices serve them, or
+- claims that several of its demands share could be served by devices that several nodes can use, or
 - it has bins with more patterns than can be listed, and a packing instance cannot express it (see
   `dralloc.solvers.cpsat.packing.instance`).
 """
@@ -13,7 +14,7 @@ class serve the same requirements. A component is left to the per-device model i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -25,7 +26,7 @@ from dralloc.solvers.cpsat.classes.bin_keys import BinClassifier
 from dralloc.solvers.cpsat.classes.bins import Bins, find_bins
 from dralloc.solvers.cpsat.classes.budgeted import BudgetedAmounts, budgeted_amounts
 from dralloc.solvers.cpsat.classes.count_model import Counted
-from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, DemandClasses, classify_demands
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, DemandClasses, ServingMode, classify_demands
 from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
 from dralloc.solvers.cpsat.classes.patterns import maximal_patterns
 from dralloc.solvers.cpsat.classes.state_space import StateSpace
@@ -96,12 +97,13 @@ def divide(
     }
     unfit = {id(class_of[bin_]) for bin_ in _unfit(problem, usable, bins, survey(demand_classes.unclassified))}
     amounts = budgeted_amounts(problem, demand_classes, usable) if problem.budgets else {}
+    scattered = set(_scattered(problem, demand_classes, usable))
     counted: list[Counted] = []
     packed: list[PackingInstance] = []
     left = [*demand_classes.unclassified]
     for component in stop.each(_components(demand_classes, list(spaces.values()))):
         found = None
-        if not any(id(space.bin_class) in unfit for space in component.spaces):
+        if not (component.has_any(scattered) or any(id(space.bin_class) in unfit for space in component.spaces)):
             found = component.formulate(demand_classes, options.thresholds, amounts)
         if found is None:
             left += [member for each in component.classes for member in each.members]
@@ -136,10 +138,31 @@ def _unfit(problem: Problem, usable: UsableDevices, bins: Bins, others: Candidat
             yield owners[resource]
 
 
+def _scattered(problem: Problem, demand_classes: DemandClasses, usable: UsableDevices) -> Iterator[ServingMode]:
+    """The modes of joint demands that do not hold all of them on one node by what they share."""
+    modes = [mode for each in demand_classes.classes if len(each.weights) > 1 for mode in each.modes]
+    if not modes:
+        return
+    roaming = {
+        usable.profile_of[device]
+        for device in usable.order
+        if len(usable.nodes_of[device]) > 1 and not problem.devices[device].binds_to_node
+    }
+    types = {type_ for profile in roaming for type_, _ in usable.profiles[profile]}
+    for mode in modes:
+        item_groups = demand_classes.requirements[mode.requirement].item_groups
+        if all(item_groups[place].type in types for place in mode.shared):
+            yield mode
+
+
 @dataclass(frozen=True, slots=True)
 class _ClassComponent:
     classes: tuple[DemandClass, ...]
     spaces: tuple[StateSpace, ...]
+
+    def has_any(self, modes: Set[ServingMode]) -> bool:
+        """Whether any of the modes serves its demands."""
+        return bool(modes) and any(mode in modes for each in self.classes for mode in each.modes)
 
     def formulate(
         self, demand_classes: DemandClasses, thresholds: Thresholds, amounts: BudgetedAmounts
@@ -151,7 +174,7 @@ class _ClassComponent:
         supplied: dict[int, int] = defaultdict(int)
         for each in self.classes:
             for mode in each.modes:
-                supplied[mode.requirement] += len(each.members)
+                supplied[mode.requirement] += each.size
         supplies: list[Supply] = []
         sources = []
         # The largest bins first: they are the first to have too many patterns.

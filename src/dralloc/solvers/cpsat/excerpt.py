@@ -42,8 +42,11 @@ class Excerpt:
 
     def places(self, demands: Iterable[int]) -> list[int]:
         """Demands of the whole problem, in the numbers of the small one."""
-        known = _places(self.demands) or {}
-        return [known[demand] for demand in demands]
+        return [self._place_of[demand] for demand in demands]
+
+    @cached_property
+    def _place_of(self) -> Mapping[int, int]:
+        return _places(self.demands) or {}
 
     def outward(self, placements: Iterable[Placement]) -> list[Placement]:
         """Placements of the small problem, in the numbers of the whole one."""

@@ -25,6 +25,7 @@ from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.component import CountedComponent
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClass
 from dralloc.solvers.cpsat.component import Component, Solvable, improve_all
 from dralloc.solvers.cpsat.excerpt import Excerpt, Excerpts
 from dralloc.solvers.cpsat.objective import DemandSubset
@@ -117,12 +118,17 @@ def _sent(excerpts: Excerpts, component: Solvable, options: Options) -> tuple[Ex
     inside, hint = DemandSubset(excerpt.problem, range(len(excerpt.demands))), excerpt.inward(component.placements)
     if isinstance(component, CountedComponent):
         counted = component.counted
-        classes = [replace(each, members=excerpt.places(each.members)) for each in counted.classes]
+        classes = [_inside(excerpt, each) for each in counted.classes]
         return excerpt, CountedComponent(inside, component.tiers, replace(counted, classes=classes), hint)
     assert isinstance(component, PackedComponent)
     instance = component.instance
-    classes = [replace(each, members=excerpt.places(each.members)) for each in instance.classes]
+    classes = [_inside(excerpt, each) for each in instance.classes]
     return excerpt, PackedComponent(inside, component.tiers, replace(instance, classes=tuple(classes)), hint, options)
+
+
+def _inside(excerpt: Excerpt, each: DemandClass) -> DemandClass:
+    """A class in the numbers of an excerpt."""
+    return replace(each, joint_demands=[tuple(excerpt.places(joint)) for joint in each.joint_demands])
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,42 @@ def test_gangs_and_budgets_are_counted_as_well(problem: Problem) -> None:
     assert [tier.value for tier in counted.tiers] == [tier.value for tier in one_by_one.tiers]
 
 
+@settings(THOROUGH, max_examples=100)
+@given(crowds(sharing=True) | crowds(sharing=True, gangs=True))
+def test_claims_that_pods_share_are_counted_as_well(problem: Problem) -> None:
+    counted = answer(problem, per_device=False)
+    one_by_one = answer(problem, per_device=True)
+    assert [tier.value for tier in counted.tiers] == [tier.value for tier in one_by_one.tiers]
+
+
+def test_pods_that_share_a_claim_are_counted_together() -> None:
+    """Two claims for two devices, with three pods each that want one more of their own; a node has four devices."""
+    builder = ProblemBuilder(2)
+    for node in (0, 0, 0, 0, 1, 1, 1, 1):
+        builder.device(node)
+    for _ in range(2):
+        shared = builder.claim(AlternativeSpec(count=2))
+        for _ in range(3):
+            builder.pod(shared, builder.claim(AlternativeSpec()))
+    problem = builder.problem()
+    division = divide(problem, lambda demands: survey(problem, demands))
+    [joint] = [each for component in division.counted for each in component.classes]
+    assert joint.joint_demands == [(0, 1, 2), (3, 4, 5)]
+    assert [mode.places for mode in joint.modes] == [(0,), (0, 1)]
+    assert placed(answer(problem, per_device=False)) == [0, 1, 3, 4]
+
+
+def test_claims_of_devices_that_several_nodes_can_use_are_left_to_devices() -> None:
+    builder = ProblemBuilder(2)
+    builder.device(None)
+    shared = builder.claim(AlternativeSpec())
+    builder.pod(shared, nodes=(0,))
+    builder.pod(shared, nodes=(1,))
+    problem = builder.problem()
+    assert divide(problem, lambda demands: survey(problem, demands)).left == (0, 1)
+    assert placed(answer(problem, per_device=False)) == [0, 1]
+
+
 def test_equal_gangs_are_one_class_however_their_members_are_mixed() -> None:
     """Three gangs of a small and a large pod, two of which fit, and one of two small pods."""
     builder = ProblemBuilder()

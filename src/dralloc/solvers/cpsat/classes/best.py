@@ -41,7 +41,7 @@ class BestOfClasses:
         self.size = len(subset.demands)
         self.bounds = [0] * len(tiers)
         self._costs = [tier.cost(subset, placements) for tier in tiers]
-        self._least_rank = sum(each.modes[0].rank * len(each.members) for each in classes)
+        self._least_rank = sum(each.least_rank * each.size for each in classes)
         self._names: Names | None = None
         self.placements = tuple(placements)
         self._ranks = next(place for place, tier in enumerate(tiers) if tier.name == "alternatives")

@@ -28,12 +28,13 @@ from dralloc.problem import Problem
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.cpsat.classes.budgeted import BudgetedAmounts
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, Requirement, ServingMode
+from dralloc.solvers.cpsat.classes.joint_demands import granted_with
 from dralloc.solvers.cpsat.classes.supply import Served, Supply
 from dralloc.solvers.cpsat.classes.whole_gangs import AdmittedGangs
 from dralloc.solvers.cpsat.rows import Term, fix_cost
 from dralloc.solvers.cpsat.weight_tiers import WeightTier
 
-__all__ = ["CountModel", "Counted", "placement"]
+__all__ = ["CountModel", "Counted", "placements_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +84,13 @@ class CountModel:
         self._servings: dict[tuple[int, int], cp_model.IntVar] = {}
         self.budgets = budgets
         self.cp = cp_model.CpModel()
-        self.missed = [self.cp.new_int_var(0, len(each.members), f"missed {n}") for n, each in enumerate(classes)]
+        self.missed = [self.cp.new_int_var(0, each.size, f"missed {n}") for n, each in enumerate(classes)]
         self.placed = [
-            [self.cp.new_int_var(0, len(each.members), f"placed {n} {mode.picks}") for mode in each.modes]
+            [self.cp.new_int_var(0, each.size, f"placed {n} {mode.picks}") for mode in each.modes]
             for n, each in enumerate(classes)
         ]
         for each, missed, placed in zip(classes, self.missed, self.placed, strict=True):
-            self.cp.add(cp_model.LinearExpr.sum([missed, *placed]) == len(each.members))
+            self.cp.add(cp_model.LinearExpr.sum([missed, *placed]) == each.size)
         self._gangs = AdmittedGangs(self.cp, classes, self.missed)
         self._balance()
         for budget in budgets:
@@ -150,7 +151,9 @@ class CountModel:
 
     def missed_weight(self, tier: WeightTier) -> list[Term]:
         """The cost of a tier of the weight."""
-        return [(missed, tier.of(each.weight)) for each, missed in zip(self.classes, self.missed, strict=True)]
+        whole = [(missed, each.missed_weight(tier)) for each, missed in zip(self.classes, self.missed, strict=True)]
+        parts = ((variable, each.missed_weight(tier, mode)) for each, mode, variable in self._modes())
+        return [*whole, *((variable, weight) for variable, weight in parts if weight)]
 
     def ranks(self) -> list[Term]:
         """The cost of the last tier."""
@@ -165,7 +168,7 @@ class CountModel:
             There is less than the variables say. It never happens unless the formulation is wrong.
         """
         queues = self._served(values)
-        found = []
+        found: list[Placement] = []
         members = self._gangs.placed_members(self.classes, self.missed, values)
         for each, placed, named in zip(self.classes, self.placed, members, strict=True):
             for mode, variable in zip(each.modes, placed, strict=True):
@@ -175,7 +178,7 @@ class CountModel:
                         raise DrallocError(
                             f"classes: fewer servings of requirement {mode.requirement} than were counted"
                         )
-                    found.append(placement(problem, next(named), mode, got))
+                    found += placements_of(problem, next(named), mode, got)
         return sorted(found, key=lambda placement: placement.demand)
 
     def _served(self, values: Sequence[int]) -> dict[int, Iterator[Served]]:
@@ -211,14 +214,17 @@ def _even(served: Sequence[Served], number: int, on_node: Tally[int]) -> Iterato
             heappop(heap)
 
 
-def placement(problem: Problem, demand: int, mode: ServingMode, served: Served) -> Placement:
-    """Give a demand what has been found for it."""
-    grants = []
-    position = 0
-    for claim in problem.demands[demand].claims:
-        mine = []
-        for request in range(len(claim.requests)):
-            mine += [Grant(request, mode.picks[position], device) for device in served.devices[position]]
-            position += 1
-        grants.append(tuple(mine))
-    return Placement(demand, served.node, tuple(grants))
+def placements_of(problem: Problem, joint: Sequence[int], mode: ServingMode, served: Served) -> Iterator[Placement]:
+    """Give a joint demand what has been found for it."""
+    devices, picks = iter(served.devices), iter(mode.picks)
+    members = [joint[place] for place in mode.places]
+    demands = [problem.demands[member] for member in members]
+    for member, demand, granted in zip(members, demands, granted_with(demands), strict=True):
+        grants = []
+        for claim, here in zip(demand.claims, granted, strict=True):
+            mine: list[Grant] = []
+            for request in range(len(claim.requests) if here else 0):
+                pick = next(picks)
+                mine += [Grant(request, pick, device) for device in next(devices)]
+            grants.append(tuple(mine))
+        yield Placement(member, served.node, tuple(grants))

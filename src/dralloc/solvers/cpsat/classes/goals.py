@@ -9,8 +9,8 @@
   a bin that is alone on its node serves at most ``p`` of its pattern. The value is a bound; names are given evenly,
   and what they cost is what counts.
 
-Everything else (bins across nodes, several units or shared devices in a bin, arc-flows) is left to the per-device
-model.
+Everything else (bins across nodes, several units or shared devices in a bin, arc-flows; with ``spread`` demands that
+share claims, as a serving is no demand there) is left to the per-device model.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ def with_goal(goal: Goal, problem: Problem, components: Sequence[Counted]) -> Co
     supplies = [supply for each in components for supply in each.supplies]
     patterns = [supply for supply in supplies if isinstance(supply, PatternSupply)]
     if not components or len(patterns) < len(supplies) or problem.several_versions:
+        return None
+    if goal is Goal.SPREAD and any(len(one.weights) > 1 for each in components for one in each.classes):
         return None
     costed = _COSTED[goal](problem, patterns)
     if None in costed:

@@ -31,7 +31,7 @@ class AdmittedGangs:
     Parameters
     ----------
     missed
-        For each class, how many of its demands are not placed.
+        For each class, how many of its joint demands are not placed.
     """
 
     def __init__(self, cp: cp_model.CpModel, classes: Sequence[DemandClass], missed: Sequence[cp_model.IntVar]) -> None:
@@ -40,7 +40,7 @@ class AdmittedGangs:
         quorums: dict[int, int] = {}
         for each, missing in zip(classes, missed, strict=True):
             if each.gang:
-                (gang, number, quorum), size = each.gang, len(each.members)
+                (gang, number, quorum), size = each.gang, each.size
                 if gang not in self._admitted:
                     self._admitted[gang] = cp.new_int_var(0, size // number, f"admitted {gang}")
                 if quorum is None:
@@ -54,19 +54,19 @@ class AdmittedGangs:
 
     def placed_members(
         self, classes: Sequence[DemandClass], missed: Sequence[cp_model.IntVar], values: Sequence[int]
-    ) -> Iterator[Iterator[int]]:
-        """For each class the demands that are placed: the first, in gangs with a quorum the first of each gang."""
+    ) -> Iterator[Iterator[tuple[int, ...]]]:
+        """For each class the joint demands that are placed: the first; in gangs with a quorum the first of each."""
         dealt: dict[int, int] = defaultdict(int)
         for each, missing in zip(classes, missed, strict=True):
-            number = len(each.members) - values[missing.index]
+            number = each.size - values[missing.index]
             if each.gang is None or each.gang.quorum is None:
-                yield iter(each.members[:number])
+                yield iter(each.joint_demands[:number])
                 continue
             admitted, turn = values[self._admitted[each.gang.gangs].index], dealt[each.gang.gangs]
             dealt[each.gang.gangs] += number
             yield iter(
                 [
-                    each.members[(turn + place) % admitted * each.gang.number + place // admitted]
+                    each.joint_demands[(turn + place) % admitted * each.gang.number + place // admitted]
                     for place in range(number)
                 ]
             )

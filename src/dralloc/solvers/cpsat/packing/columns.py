@@ -75,7 +75,7 @@ def served(instance: PackingInstance, answer: PackingSolution) -> list[int]:
 
 def left_of(instance: PackingInstance, answer: PackingSolution) -> list[int]:
     """By demand class, how many are not served."""
-    left = [len(each.members) for each in instance.classes]
+    left = [each.size for each in instance.classes]
     for option, number in enumerate(served(instance, answer)):
         left[instance.options[option].cls] -= number
     return [max(0, each) for each in left]
@@ -83,7 +83,7 @@ def left_of(instance: PackingInstance, answer: PackingSolution) -> list[int]:
 
 def costs_of(instance: PackingInstance, answer: PackingSolution) -> Costs:
     """The weight of what is missed by tier, and the ranks of what is served, of each class the best ranks first."""
-    left = [len(each.members) for each in instance.classes]
+    left = [each.size for each in instance.classes]
     ranks = 0
     for option, number in _best_ranks_first(instance, served(instance, answer)):
         cls = instance.options[option].cls

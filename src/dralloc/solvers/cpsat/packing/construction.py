@@ -130,7 +130,7 @@ class ConstructiveHeuristic:
         weights = np.array(self.instance.weights)[:, [option.cls for option in self.instance.options]]
         ranks = [option.mode.rank for option in self.instance.options]
         for option in np.lexsort((ranks, *reversed(-weights / sizes))).tolist():
-            run.place(option, len(self.instance.classes[self.instance.options[option].cls].members))
+            run.place(option, self.instance.classes[self.instance.options[option].cls].size)
         return Packing(run.counts, run.rounds)
 
     def _sizes(self) -> tuple[Values, Values]:
@@ -147,7 +147,7 @@ class _Construction:
         self.heuristic = heuristic
         self.states = heuristic.start.copy()
         self.order: Numbers = random.permutation(len(self.states))
-        self.left = [len(each.members) for each in heuristic.instance.classes]
+        self.left = [each.size for each in heuristic.instance.classes]
         self.counts: Numbers = np.zeros((len(self.states), len(heuristic.instance.options)), dtype=np.int64)
         self.rounds: list[PlacementRound] = []
 

@@ -40,19 +40,17 @@ class ExactModel(TieredModel):
     def __init__(self, instance: PackingInstance) -> None:
         self.instance = instance
         self.cp = cp_model.CpModel()
-        self.missed = [
-            self.cp.new_int_var(0, len(each.members), f"missed {n}") for n, each in enumerate(instance.classes)
-        ]
+        self.missed = [self.cp.new_int_var(0, each.size, f"missed {n}") for n, each in enumerate(instance.classes)]
         self.bins = [self._bin(bin_type) for bin_type in instance.bin_types for _ in bin_type.instances]
         of_class: list[list[cp_model.IntVar]] = [[missed] for missed in self.missed]
         for bin_ in self.bins:
             for option, variable in bin_.placed.items():
                 of_class[instance.options[option].cls].append(variable)
         for each, variables in zip(instance.classes, of_class, strict=True):
-            self.cp.add(cp_model.LinearExpr.sum(variables) == len(each.members))
+            self.cp.add(cp_model.LinearExpr.sum(variables) == each.size)
 
     def _bin(self, bin_type: BinType) -> _BinVariables:
-        sizes = [len(each.members) for each in self.instance.classes]
+        sizes = [each.size for each in self.instance.classes]
         options = self.instance.options
         bin_ = _BinVariables(
             {

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dralloc.problem import Problem
 from dralloc.solution import Placement
-from dralloc.solvers.cpsat.classes.count_model import placement
+from dralloc.solvers.cpsat.classes.count_model import placements_of
 from dralloc.solvers.cpsat.classes.supply import Served
 from dralloc.solvers.cpsat.packing.columns import PackingSolution
 from dralloc.solvers.cpsat.packing.construction import BinContent
@@ -38,10 +38,10 @@ def placements(problem: Problem, instance: PackingInstance, answer: PackingSolut
     for bin_instance, content in _contents(instance, answer):
         for serving in _servings(instance, bin_instance, content):
             by_class[instance.options[serving.option].cls].append(serving)
-    found = []
+    found: list[Placement] = []
     for cls, servings in by_class.items():
-        for demand, serving in zip(instance.classes[cls].members, sorted(servings), strict=False):
-            found.append(placement(problem, demand, instance.options[serving.option].mode, serving.served))
+        for demand, serving in zip(instance.classes[cls].joint_demands, sorted(servings), strict=False):
+            found += placements_of(problem, demand, instance.options[serving.option].mode, serving.served)
     return sorted(found, key=lambda each: each.demand)
 
 

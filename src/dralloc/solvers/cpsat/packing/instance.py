@@ -83,7 +83,7 @@ class PackingInstance:
     @property
     def weights(self) -> list[list[int]]:
         """By tier, what a missed demand of each class costs."""
-        return [[tier.of(each.weight) for each in self.classes] for tier in self.tiers]
+        return [[each.missed_weight(tier) for each in self.classes] for tier in self.tiers]
 
     def options_of(self, area: int) -> Iterator[int]:
         """The options that candidate nodes allow in an area."""
@@ -129,7 +129,7 @@ def as_packing_instance(
     """
     modes = [requirements[mode.requirement] for each in classes for mode in each.modes]
     derive = any(len({name for _, name in rule.attributes}) > 1 for each in modes for rule in each.rules)
-    if derive or any(each.gang or each.namespace for each in classes):
+    if derive or any(each.gang or each.namespace or len(each.weights) > 1 for each in classes):
         return None
     bundles = Bundles(modes)
     options = [
@@ -140,7 +140,7 @@ def as_packing_instance(
     wanted: Tally[int] = Tally()
     for option in options:
         for item in option.items:
-            wanted[item.type] += len(classes[option.cls].members)
+            wanted[item.type] += classes[option.cls].size
     classifier = UnitClassifier(spaces[0].profiles, bundles, wanted, listed_amounts)
     areas: dict[frozenset[int], int] = {}
     bin_types: dict[tuple[tuple[int, ...], int], BinType] = {}

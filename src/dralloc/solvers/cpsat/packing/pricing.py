@@ -61,7 +61,8 @@ def restricted(instance: PackingInstance, bins: Mapping[int, int], demand: Seque
         for bin_type, number in bins.items()
     )
     classes = tuple(
-        replace(each, members=each.members[:number]) for each, number in zip(instance.classes, demand, strict=True)
+        replace(each, joint_demands=each.joint_demands[:number])
+        for each, number in zip(instance.classes, demand, strict=True)
     )
     return replace(instance, bin_types=bin_types, classes=classes)
 

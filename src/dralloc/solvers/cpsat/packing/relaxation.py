@@ -40,7 +40,7 @@ class Relaxation(TieredModel):
     def __init__(self, instance: PackingInstance) -> None:
         self.instance = instance
         self.cp = cp_model.CpModel()
-        sizes = [len(each.members) for each in instance.classes]
+        sizes = [each.size for each in instance.classes]
         self.missed = [self.cp.new_int_var(0, size, f"missed {n}") for n, size in enumerate(sizes)]
         self.placed = {
             (option, area): self.cp.new_int_var(0, sizes[instance.options[option].cls], f"placed {option} {area}")
