@@ -43,6 +43,12 @@ def pod(name: str, *, on: str = "", labels: Json | None = None, requests: Json |
     }
 
 
+def configured(**profile: Any) -> Json:
+    """A scheduler's configuration with one profile."""
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    return {**head, "profiles": [profile]}
+
+
 def scheduler(*objects: Json | Sequence[Json], profile: Profile | None = None) -> Scheduler:
     """A scheduler of a cluster."""
     return Scheduler(compile_cluster(wire.cluster(*objects)), [profile or Profile()])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ import pytest
 
 import dralloc
 import wire
+from dralloc.compiler import compile_cluster
 from dralloc.errors import DrallocError, InputError
 from dralloc.names import ClaimKey
-from dralloc.scheduling import Profile, read_profiles
+from dralloc.scheduling import Profile, read_profiles, schedule
 from dralloc.scheduling.profile import Strategy
 from scheduling_wire import AMPLE, attempt, node, pod
 from wire import Json
@@ -171,6 +173,14 @@ def test_of_equal_nodes_the_first_of_the_heap_is_taken() -> None:
     assert attempt(free, busy[1:], pod("pod", requests={"cpu": "1"})).chosen.name == "a"
 
 
+@pytest.mark.parametrize(("at_once", "others"), [(True, True), (False, False)])
+def test_nodes_that_are_looked_at_at_once_are_found_in_no_order(at_once: bool, others: bool) -> None:
+    compiled = compile_cluster(wire.cluster(node("a"), node("b"), GPUS, asking("x")))
+    first = [Random(seed).sample(range(2), 2)[0] for seed in range(20)]
+    runs = (schedule(compiled, [Profile(looks_at_once=at_once)], seed) for seed in range(20))
+    assert ([run.placements[0].node for run in runs] != first) == others
+
+
 def test_ties_are_decided_as_recorded(shared: Path) -> None:
     for file in sorted((shared / "control-plane" / "recorded").glob("*.json.gz")):
         run = json.loads(gzip.decompress(file.read_bytes()))
@@ -202,6 +212,7 @@ def test_a_configuration_changes_what_is_better(tmp_path: Path) -> None:
 def test_plugins_and_weights_of_a_configuration(tmp_path: Path) -> None:
     text = """
 percentageOfNodesToScore: 30
+parallelism: 1
 profiles:
 - schedulerName: mine
   percentageOfNodesToScore: 40
@@ -223,6 +234,7 @@ profiles:
 """
     mine, plain = read_profiles(configuration(tmp_path / "c.yaml", text))
     assert (mine.percentage, plain.percentage) == (40, 30)
+    assert not mine.looks_at_once
     assert mine.no_filters == {"NodePorts", "ImageLocality"}
     assert "NodeAffinity" not in mine.no_scores
     assert {"ImageLocality", "NodeResourcesFit", "DynamicResources"} <= mine.no_scores

@@ -67,6 +67,7 @@ class KubeSchedulerProfile(PartialModel):
 class KubeSchedulerConfiguration(PartialModel):
     """The configuration; what is not about placing pods is left out."""
 
+    parallelism: Int32 | None = None
     percentage_of_nodes_to_score: Int32 | None = None
     profiles: tuple[KubeSchedulerProfile, ...] = (KubeSchedulerProfile(),)
     extenders: tuple[Mapping[StrictStr, Any], ...] = ()

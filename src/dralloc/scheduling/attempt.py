@@ -72,7 +72,7 @@ class Attempt:
 
     @property
     def chosen(self) -> NodeInfo:
-        """The node that the scheduler takes, of the best ones.
+        """The node that the scheduler takes, of the best ones, if nodes were found in order.
 
         Scores are put into a heap (``nodeScoreHeap``), whose top is taken. On the way there a node only gives way to a
         strictly better one below it, and of two equal ones below it to the left one. So among the best nodes it is the

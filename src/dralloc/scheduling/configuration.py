@@ -7,6 +7,7 @@ default ones are put together), ``v1/defaults.go``, ``types_pluginargs.go``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -86,7 +87,10 @@ def profiles_of(document: Any, source: str) -> tuple[Profile, ...]:
     if given.extenders:
         raise InputError([Finding(source, _KIND, "extenders", "are not modelled")])
     return tuple(
-        _profile(profile, given.percentage_of_nodes_to_score or 0, f"profiles[{number}]", source)
+        replace(
+            _profile(profile, given.percentage_of_nodes_to_score or 0, f"profiles[{number}]", source),
+            looks_at_once=given.parallelism != 1,
+        )
         for number, profile in enumerate(given.profiles)
     )
 

@@ -47,6 +47,9 @@ class Profile:
         Names of plugins that do not filter, or do not score.
     weights
         Weights by plugin, where they are not the default ones.
+    looks_at_once
+        Whether several nodes are looked at at a time (``parallelism``, by default 16), so that they are found in no
+        order.
     percentage
         ``percentageOfNodesToScore``; 0 for the default, which depends on the number of nodes.
     scored_resources
@@ -65,6 +68,7 @@ class Profile:
     no_filters: frozenset[str] = frozenset()
     no_scores: frozenset[str] = frozenset()
     weights: Mapping[str, int] = field(default_factory=dict)
+    looks_at_once: bool = True
     percentage: int = 0
     strategy: Strategy = Strategy.LEAST
     shape: Shape = ()

@@ -12,6 +12,7 @@ from dralloc.errors import AllocationError
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
 from dralloc.scheduling.attempt import Attempt
+from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.profile import Profile
 from dralloc.scheduling.scheduler import Scheduler
 from dralloc.solution import Solution
@@ -36,8 +37,8 @@ def schedule(compiled: CompiledCluster, profiles: Sequence[Profile] = (Profile()
     profiles
         One for each scheduler name.
     seed
-        Decides in which order the scheduler hears of the nodes, on which the choice between equally good ones depends,
-        and which of equally old pods comes first.
+        Decides in which order the scheduler hears of the nodes, which of equally old pods comes first, and which of
+        equally good nodes is taken, as many nodes are looked at at a time.
 
     Returns
     -------
@@ -110,8 +111,14 @@ class _Run:
         if not attempt.feasible:
             self._failed[key] = attempt
             return
-        self._scheduler.bind(key, attempt.chosen)
-        self._nodes[key] = attempt.chosen.name
+        node = self._chosen(attempt)
+        self._scheduler.bind(key, node)
+        self._nodes[key] = node.name
+
+    def _chosen(self, attempt: Attempt) -> NodeInfo:
+        """One of the best nodes: any of them, where it is left to chance in which order they were found."""
+        at_once = self._scheduler.profile_of(attempt.pod).looks_at_once
+        return self._random.choice(attempt.best) if at_once else attempt.chosen
 
     def reason(self, key: ClaimKey) -> str:
         """Why a demand was not placed."""

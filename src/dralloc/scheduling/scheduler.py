@@ -80,6 +80,10 @@ class Scheduler:
         """What was bound so far."""
         return Solution(tuple(sorted(self._devices.placements, key=lambda placement: placement.demand)))
 
+    def profile_of(self, key: ClaimKey) -> Profile:
+        """The profile for a pod."""
+        return self.profiles[self.pods[key].kind.spec.scheduler_name]
+
     def attempt(self, key: ClaimKey, sample: Sequence[str] = (), *, in_flight: Set[ClaimKey] = frozenset()) -> Attempt:
         """Look for a node for a pod. Nothing is bound.
 
@@ -119,8 +123,7 @@ class Scheduler:
         self.snapshot.changes += (self._places[number] for number in touched if number != node.number)
 
     def _cycle(self, key: ClaimKey, in_flight: Set[ClaimKey] = frozenset()) -> Cycle:
-        pod = self.pods[key]
-        profile = self.profiles[pod.kind.spec.scheduler_name]
+        pod, profile = self.pods[key], self.profile_of(key)
         memory = self._memory_of(pod)
         return Cycle(pod, profile, self.snapshot, self._devices, self._cluster.classes, memory, in_flight)
 

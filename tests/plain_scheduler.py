@@ -1,0 +1,102 @@
+"""Attempts without any memory: counts, verdicts, searches and scores are made anew for every pod and every node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dralloc.compiler import CompiledCluster
+from dralloc.errors import FatalError
+from dralloc.names import ClaimKey
+from dralloc.problem import Claim
+from dralloc.scheduling import Attempt, Profile, Scheduler
+from dralloc.scheduling.attempt import checks_of, first_rejection
+from dralloc.scheduling.cycle import Cycle
+from dralloc.scheduling.devices import Devices, Found
+from dralloc.scheduling.message import fit_error, refused
+from dralloc.scheduling.nodes import NodeInfo
+from dralloc.scheduling.plugins.plugin import Check, Rejection
+from dralloc.scheduling.plugins.table import PLUGINS
+from dralloc.scheduling.preemption import after_filters
+from dralloc.scheduling.sampling import feasible_nodes_to_find
+from dralloc.solvers.first_fit.leaky import LeakySearch
+
+__all__ = ["PlainScheduler"]
+
+
+class PlainDevices(Devices):
+    """Devices that are searched for as upstream does, without anything that shortens the search."""
+
+    def _search_for(self, claims: Sequence[Claim], node: NodeInfo) -> Found | None:
+        found = LeakySearch(self._problem, self._ledger, claims, node.number).run()
+        return None if found is None else {claim.key: grants for claim, grants in zip(claims, found, strict=True)}
+
+
+class PlainScheduler:
+    """What was bound, and where the next search starts; all else is found out again for each attempt."""
+
+    def __init__(self, compiled: CompiledCluster, profiles: Sequence[Profile], heard_of: Sequence[int]) -> None:
+        self._made_of = compiled, profiles, heard_of
+        self._bound: list[tuple[ClaimKey, str]] = []
+        self._start = 0
+
+    def bind(self, key: ClaimKey, node: str) -> None:
+        """Put a pod on a node."""
+        self._bound.append((key, node))
+
+    def attempt(self, key: ClaimKey) -> Attempt:
+        """Look at every node for a pod."""
+        scheduler = Scheduler(*self._made_of, remembers=False)
+        scheduler._devices = PlainDevices(self._made_of[0])
+        for pod, node in self._bound:
+            scheduler.bind(pod, scheduler.snapshot.by_name[node])
+        found = _attempt(scheduler._cycle(key), self._start)
+        self._start = (self._start + found.evaluated) % len(scheduler.snapshot.nodes)
+        return found
+
+
+def _attempt(cycle: Cycle, start: int) -> Attempt:
+    key, nodes = cycle.pod.key, list(cycle.snapshot.nodes)
+    checks: list[Check] = []
+    for _, check in checks_of(cycle):
+        if isinstance(check, Rejection):
+            return Attempt(key, message=refused(len(nodes), check, after_filters(cycle, {})))
+        checks.append(check)
+    feasible: list[NodeInfo] = []
+    rejected: dict[NodeInfo, Rejection] = {}
+    enough = feasible_nodes_to_find(cycle.profile.percentage, len(nodes))
+    try:
+        for node in nodes[start:] + nodes[:start]:
+            rejection = first_rejection(checks, node)
+            if rejection is not None:
+                rejected[node] = rejection
+            elif len(feasible) == enough:
+                break
+            else:
+                feasible.append(node)
+    except FatalError as error:
+        return Attempt(key, message=str(error))
+    evaluated = len(feasible) + len(rejected)
+    if feasible:
+        return Attempt(key, feasible, evaluated, _scores(cycle, feasible) if len(feasible) > 1 else {}, rejected)
+    after = after_filters(cycle, rejected)
+    return Attempt(
+        key,
+        evaluated=evaluated,
+        rejected=rejected,
+        message=fit_error(len(nodes), rejected.values(), after=after),
+        has_victims=not after,
+    )
+
+
+def _scores(cycle: Cycle, feasible: Sequence[NodeInfo]) -> dict[str, NDArray[np.int64]]:
+    found = {}
+    for plugin in PLUGINS:
+        scores = plugin.score is not None and plugin.name not in cycle.profile.no_scores
+        scoring = plugin.score(cycle, feasible) if scores and plugin.score else None
+        if scoring is not None:
+            raw = np.array([scoring.score(node) for node in feasible], np.int64)
+            found[plugin.name] = cycle.profile.weights.get(plugin.name, plugin.weight) * scoring.normalise(raw)
+    return found
