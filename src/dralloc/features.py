@@ -28,7 +28,8 @@ class Features:
     ``ListTypeAttributes``: a list agrees with nothing in constraints (KEP-5491).
     ``ExtendedResource``: pods get no claim for the extended resources they ask for (KEP-5004).
     ``SharedConsumableCapacity``: ``valueFrom`` consumes nothing and its key is no capacity of the device (KEP-5941).
-    ``GenericWorkload``: PodGroups and Workloads make no gangs (KEP-4671).
+    ``GenericWorkload``: PodGroups and Workloads make no gangs (KEP-4671, gate ``GangScheduling`` beside it up to 1.36).
+    ``TopologyAwareWorkloadScheduling``: the pods of a PodGroup need not be in one domain (KEP-5732).
     ``DerivedAttributes``: constraints compare what devices publish, whatever requests derive (KEP-6080).
     ``DeviceCompatibilityGroups``: devices that declare such groups are left alone, and others beside them (KEP-5963).
 
@@ -51,6 +52,7 @@ class Features:
     ExtendedResource: bool = True
     SharedConsumableCapacity: bool = True
     GenericWorkload: bool = True
+    TopologyAwareWorkloadScheduling: bool = True
     DerivedAttributes: bool = True
     DeviceCompatibilityGroups: bool = True
 
@@ -82,7 +84,8 @@ class Features:
             A name is not a feature.
         """
         known = self.names()
-        plain = {_renamed(name.removeprefix("DRA")): value for name, value in switches.items()}
+        short = ((name.removeprefix("DRA"), value) for name, value in switches.items())
+        plain = {_OTHER_NAMES.get(name, name): value for name, value in short}
         for name in plain:
             if name not in known:
                 raise DrallocError(f"unknown feature {name!r}; known features: {', '.join(known)}")
@@ -103,10 +106,8 @@ def minor_version(version: str) -> int:
     return minor
 
 
-def _renamed(name: str) -> str:
-    """The allocator's name of a gate that the API server knows by another."""
-    return "DeviceBindingAndStatus" if name == "DeviceBindingConditions" else name
-
+_OTHER_NAMES: Final = {"DeviceBindingConditions": "DeviceBindingAndStatus", "GangScheduling": "GenericWorkload"}
+"""Gates that other components, or other versions, know by another name."""
 
 _MINORS: Final = {f"1.{minor}": minor for minor in range(34, 38)}
 

@@ -130,7 +130,8 @@ def _group_of(pod: Pod, cluster: Cluster, features: Features, label: str) -> _Gr
         if group is None:
             return _Group(name, pod, "spec.schedulingGroup.podGroupName")
         policy, constraints = group.spec.scheduling_policy.gang, group.spec.scheduling_constraints
-        key = constraints.topology[0].key if constraints.topology else ""
+        near = features.TopologyAwareWorkloadScheduling and constraints.topology
+        key = constraints.topology[0].key if near else ""
         needed = policy.min_count if policy else 1
         path = "spec.schedulingPolicy.gang.minCount"
         return _Group(name, group, path, needed, key, policy is not None)

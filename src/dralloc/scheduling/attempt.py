@@ -40,6 +40,8 @@ class Attempt:
         What is against each other node that was looked at.
     message
         The scheduler's words, if no node is feasible.
+    is_error
+        Whether the attempt ended with an error, which no node could have helped.
     has_victims
         Whether some node would be feasible if pods of lower priority were evicted.
     """
@@ -50,6 +52,7 @@ class Attempt:
     scores: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     rejected: Mapping[NodeInfo, Rejection] = field(default_factory=dict)
     message: str = ""
+    is_error: bool = False
     has_victims: bool = False
 
     @property

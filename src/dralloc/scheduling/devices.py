@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from dralloc.api import ResourceClaim
 from dralloc.api.node_selectors import selector_matches
@@ -33,6 +33,15 @@ Found = Mapping[ClaimKey, tuple[Grant, ...]]
 """What each open claim of a pod gets on a node."""
 
 
+class _Bound(NamedTuple):
+    """What was entered for a pod that was bound, and what had been placed and was untold before."""
+
+    users: Set[tuple[ClaimKey, tuple[str, str]]]
+    placement: Placement | None
+    before: int
+    untold: dict[ClaimKey, tuple[Grant, ...]]
+
+
 class Devices(QuickRun):
     """First fit's books, asked about single nodes."""
 
@@ -41,8 +50,9 @@ class Devices(QuickRun):
         self._cluster = compiled.cluster
         self._demands = {demand.key: number for number, demand in enumerate(compiled.problem.demands)}
         self._untold: dict[ClaimKey, tuple[Grant, ...]] = {}
+        self._bound: dict[ClaimKey, _Bound] = {}
         self._class_of_pod: dict[ClaimKey, ClaimClass | None] = {}
-        self._known_candidates: dict[tuple[ClaimClass, int], NodeCandidates | None] = {}
+        self._known_candidates: dict[int, dict[ClaimClass, NodeCandidates | None]] = defaultdict(dict)
         self._users: dict[ClaimKey, set[tuple[str, str]]] = defaultdict(set)
         self._uses = Counter(key for keys in self._cluster.claims_of_pods.values() for key in keys)
 
@@ -134,17 +144,42 @@ class Devices(QuickRun):
 
         Returns the indices of the nodes that can see the devices.
         """
-        for key in self._cluster.claims_of_pods[pod.key]:
-            self._users[key].add(self._cluster.consumer(pod.key, key))
+        using = {(key, self._cluster.consumer(pod.key, key)) for key in self._cluster.claims_of_pods[pod.key]}
+        new = {(key, user) for key, user in using if user not in self._users[key]}
+        for key, user in new:
+            self._users[key].add(user)
         number = self._demands.get(pod.key)
         if number is None:
+            self._bound[pod.key] = _Bound(new, None, len(self.placements), self._untold)
             return set()
         claims = self.open_claims(pod, node)
         found = self._search_for(claims, node) if claims else {}
         assert found is not None
         self._settle(number, node.number, claims, tuple(found[claim.key] for claim in claims))
-        self.placements[-1:] = self._told(self.placements[-1])
-        pools = {self._problem.devices[grant.device].id.pool_id for grants in found.values() for grant in grants}
+        placement = self.placements.pop()
+        self._bound[pod.key] = _Bound(new, placement, len(self.placements), dict(self._untold))
+        self.placements += self._told(placement)
+        return self._seeing(placement)
+
+    def release(self, pod: PodInfo) -> Set[int]:
+        """Take back what the last pod that was bound got; returns what `bind` did."""
+        bound = self._bound.pop(pod.key)
+        for key, user in bound.users:
+            self._users[key].discard(user)
+        del self.placements[bound.before :]
+        self._untold = bound.untold
+        if bound.placement is None:
+            return set()
+        self._release(bound.placement)
+        seeing = self._seeing(bound.placement)
+        # What the node offers begins with the first device that may be free.
+        for node in seeing:
+            self._known_candidates.pop(node, None)
+        return seeing
+
+    def _seeing(self, placement: Placement) -> Set[int]:
+        """The nodes that can see the devices of a placement."""
+        pools = {self._problem.devices[grant.device].id.pool_id for grants in placement.grants for grant in grants}
         return {other for pool in pools for other in self._problem.seeing(pool)}
 
     def _told(self, placement: Placement) -> Iterator[Placement]:
@@ -168,10 +203,10 @@ class Devices(QuickRun):
 
     def _candidates_on(self, claim_class: ClaimClass, claims: Sequence[Claim], node: int) -> NodeCandidates | None:
         """What the node offers to claims of a class; None if the search there may leak."""
-        key = claim_class, node
-        if key not in self._known_candidates:
-            self._known_candidates[key] = None if self._may_leak(claims, node) else self._index.on(claims, node)
-        return self._known_candidates[key]
+        known = self._known_candidates[node]
+        if claim_class not in known:
+            known[claim_class] = None if self._may_leak(claims, node) else self._index.on(claims, node)
+        return known[claim_class]
 
     def _may_leak(self, claims: Sequence[Claim], node: int) -> bool:
         """Whether the search may come across devices with counters that taints or constraints refuse."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from time import perf_counter
 
@@ -12,6 +14,8 @@ from dralloc.errors import AllocationError
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
 from dralloc.scheduling.attempt import Attempt
+from dralloc.scheduling.group_cycle import GroupCycle
+from dralloc.scheduling.groups import Group, find_groups
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.profile import Profile
 from dralloc.scheduling.scheduler import Scheduler
@@ -72,17 +76,27 @@ class _Run:
         self._asking = {demand.key for demand in compiled.problem.demands}
         self._scheduler = scheduler
         self._random = random
+        self._queued: frozenset[ClaimKey] = frozenset()
         self._pods = {pod.key: pod for pod in compiled.cluster.pods}
+        self._groups = find_groups(compiled.cluster, compiled.problem.features)
+        self._cycle = GroupCycle(scheduler, self._chosen, random)
         self._nodes: dict[ClaimKey, str] = {}
+        there = {key: pod.spec.node_name for key, pod in self._pods.items() if pod.spec.node_name}
+        self._homes = ChainMap(
+            self._nodes, {key: node for key, node in there.items() if node in scheduler.snapshot.by_name}
+        )
         self._failed: dict[ClaimKey, Attempt] = {}
 
     def schedule_all(self) -> None:
-        """Every pod in turn, and again those that others may have helped."""
+        """Every pod in turn, and again those that others may have helped; with one of a group come the others of it."""
         waiting = [pod.key for pod in self._queue()]
+        self._queued = frozenset(waiting)
         while waiting:
             before = len(self._nodes)
+            tried: set[ClaimKey] = set()
             for key in waiting:
-                self._schedule(key)
+                if key not in tried:
+                    tried.update(self._schedule(key))
             helped = len(self._nodes) > before
             waiting = [key for key, attempt in self._failed.items() if attempt.may_be_helped] if helped else []
 
@@ -101,19 +115,47 @@ class _Run:
             return f'no profile is for spec.schedulerName "{pod.spec.scheduler_name}"'
         if pod.key in self._cluster.unresolved:
             return "; ".join(self._cluster.unresolved[pod.key])
+        group = self._groups.get(pod.key)
+        if group is not None and group.held_back:
+            return group.held_back
         claims = (self._cluster.claim(key) for key in self._cluster.pod_claims(pod))
+        leaving = (claim for claim in claims if claim is not None and claim.metadata.deletion_timestamp is not None)
         leaving = (claim for claim in claims if claim is not None and claim.metadata.deletion_timestamp is not None)
         return next((f'resourceclaim "{claim.name}" is being deleted' for claim in leaving), None)
 
-    def _schedule(self, key: ClaimKey) -> None:
-        self._failed.pop(key, None)
+    def _schedule(self, key: ClaimKey) -> Sequence[ClaimKey]:
+        """Try a pod, and the others of its group; returns who was tried."""
+        group = self._groups.get(key)
+        if group is None:
+            self._enter(self._bound(key))
+            return (key,)
+        together = self._together(key, group)
+        for attempt in self._cycle.run(group, together, self._homes):
+            self._enter(attempt)
+        return together
+
+    def _bound(self, key: ClaimKey) -> Attempt:
+        """Try one pod, and bind it if that can be."""
         attempt = self._scheduler.attempt(key)
         if not attempt.feasible:
-            self._failed[key] = attempt
-            return
+            return attempt
         node = self._chosen(attempt)
         self._scheduler.bind(key, node)
-        self._nodes[key] = node.name
+        return replace(attempt, feasible=[node], scores={})
+
+    def _enter(self, attempt: Attempt) -> None:
+        """Note the node of a pod, or how its attempt failed."""
+        self._failed.pop(attempt.pod, None)
+        if attempt.feasible:
+            self._nodes[attempt.pod] = attempt.feasible[0].name
+        else:
+            self._failed[attempt.pod] = attempt
+
+    def _together(self, first: ClaimKey, group: Group) -> list[ClaimKey]:
+        """The pods of a group that wait: by priority, then the one that is up, then the others in no order."""
+        others = [key for key in group.pods if key in self._queued and key not in self._nodes and key != first]
+        self._random.shuffle(others)
+        return sorted((first, *others), key=lambda key: -(self._pods[key].spec.priority or 0))
 
     def _chosen(self, attempt: Attempt) -> NodeInfo:
         """One of the best nodes: any of them, where it is left to chance in which order they were found."""

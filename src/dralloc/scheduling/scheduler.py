@@ -84,7 +84,14 @@ class Scheduler:
         """The profile for a pod."""
         return self.profiles[self.pods[key].kind.spec.scheduler_name]
 
-    def attempt(self, key: ClaimKey, sample: Sequence[str] = (), *, in_flight: Set[ClaimKey] = frozenset()) -> Attempt:
+    def attempt(
+        self,
+        key: ClaimKey,
+        sample: Sequence[str] = (),
+        *,
+        in_flight: Set[ClaimKey] = frozenset(),
+        within: Places | None = None,
+    ) -> Attempt:
         """Look for a node for a pod. Nothing is bound.
 
         Parameters
@@ -93,12 +100,15 @@ class Scheduler:
             Names of the only nodes to look at, in order; without, they are found as usual.
         in_flight
             See `Cycle`; by default, the API server knows of each allocation before the next attempt.
+        within
+            The places of the nodes that there are, for this attempt; all, if not given.
         """
         cycle = self._cycle(key, in_flight)
         try:
-            return self._attempt(cycle, [self.snapshot.by_name[name].place for name in sample])
+            nodes = self._order if within is None else within
+            return self._attempt(cycle, nodes, [self.snapshot.by_name[name].place for name in sample])
         except FatalError as error:
-            return Attempt(key, message=str(error))
+            return Attempt(key, message=str(error), is_error=True)
 
     def preempt(self, attempt: Attempt) -> tuple[NodeInfo, Sequence[PodInfo]] | None:
         """Evict the pods that upstream's preemption chooses after an attempt, and say which ones, and on which node.
@@ -122,6 +132,12 @@ class Scheduler:
         self.snapshot.add(self.pods[key], node)
         self.snapshot.changes += (self._places[number] for number in touched if number != node.number)
 
+    def unbind(self, key: ClaimKey, node: NodeInfo) -> None:
+        """Take the last pod that was bound off its node."""
+        touched = self._devices.release(self.pods[key])
+        self.snapshot.remove(self.pods[key], node)
+        self.snapshot.changes += (self._places[number] for number in touched if number != node.number)
+
     def _cycle(self, key: ClaimKey, in_flight: Set[ClaimKey] = frozenset()) -> Cycle:
         pod, profile = self.pods[key], self.profile_of(key)
         memory = self._memory_of(pod)
@@ -136,31 +152,31 @@ class Scheduler:
         memory.forget(self.snapshot.changes)
         return memory
 
-    def _attempt(self, cycle: Cycle, sample: Sequence[int]) -> Attempt:
-        key, nodes = cycle.pod.key, self.snapshot.nodes
-        if not nodes:
+    def _attempt(self, cycle: Cycle, order: Places, sample: Sequence[int]) -> Attempt:
+        key, nodes, size = cycle.pod.key, self.snapshot.nodes, len(order)
+        if not size:
             return Attempt(key, message="no nodes available to schedule pods")
         checks: list[tuple[Plugin, Check]] = []
         for plugin, check in checks_of(cycle):
             if isinstance(check, Rejection):
-                return Attempt(key, message=refused(len(nodes), check, after_filters(cycle, {})))
+                return Attempt(key, message=refused(size, check, after_filters(cycle, {})))
             checks.append((plugin, check))
-        window = np.array(sample, np.intp) if sample else self._window(cycle)
+        window = np.array(sample, np.intp) if sample else self._window(cycle, order)
         enough = len(window) if sample else feasible_nodes_to_find(cycle.profile.percentage, len(window))
         feasible, rejected, verdicts = filtered(cycle, checks, window, enough)
         evaluated = len(feasible) + len(rejected)
-        self._next = (self._next + evaluated) % len(nodes)
+        self._next = (self._next + evaluated) % size
         against = Rejected(nodes, rejected, verdicts)
         if not len(feasible):
             after = after_filters(cycle, against)
-            message = fit_error(len(nodes), against.values(), _ABSENT, after)
+            message = fit_error(size, against.values(), _ABSENT, after)
             return Attempt(key, evaluated=evaluated, rejected=against, message=message, has_victims=not after)
         found = [nodes[place] for place in feasible.tolist()]
         return Attempt(key, found, evaluated, scored(cycle, feasible, found) if len(found) > 1 else {}, against)
 
-    def _window(self, cycle: Cycle) -> Places:
+    def _window(self, cycle: Cycle, order: Places) -> Places:
         """The nodes from where the last search ended, but for those that a plugin rules out before it looks at them."""
-        places = self._order
+        places = order
         for plugin in PLUGINS:
             names = plugin.named(cycle)
             if names is not None and plugin.name not in cycle.profile.no_filters:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from dralloc.pods.kinds import PodInfo
 from dralloc.pods.requests import CPU, MEMORY, is_scalar
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.nodes import NodeInfo
@@ -16,7 +17,7 @@ from dralloc.scheduling.plugins.plugin import MAX_SCORE, Check, Plugin, Rejectio
 from dralloc.scheduling.profile import Profile, Shape, Strategy
 from dralloc.scheduling.rounding import rounded
 
-__all__ = ["NODE_RESOURCES_FIT"]
+__all__ = ["NODE_RESOURCES_FIT", "use_of"]
 
 _TOO_MANY: Final = "Too many pods"
 
@@ -53,10 +54,27 @@ def _score(cycle: Cycle, _: Sequence[NodeInfo]) -> Scoring:
     def amounts(node: NodeInfo) -> Iterator[tuple[int, int, int]]:
         for name, weight in profile.scored_resources.items():
             if (wanted.get(name) or not is_scalar(name)) and node.allocatable.get(name):
-                used = (node.occupied if name in (CPU, MEMORY) else node.requested).get(name, 0)
-                yield used + wanted.get(name, 0), node.allocatable[name], weight
+                yield _used(node, name) + wanted.get(name, 0), node.allocatable[name], weight
 
     return Scoring(lambda node: rate(amounts(node)))
+
+
+def _used(node: NodeInfo, resource: str) -> int:
+    return (node.occupied if resource in (CPU, MEMORY) else node.requested).get(resource, 0)
+
+
+def use_of(profile: Profile, nodes: Sequence[NodeInfo], pods: Sequence[PodInfo]) -> int:
+    """How full nodes are together if pods come to them (``ScorePlacement``), of `MAX_SCORE`."""
+
+    def amounts() -> Iterator[tuple[int, int, int]]:
+        for name, weight in profile.scored_resources.items():
+            wanted = sum(pod.kind.scored.get(name, 0) for pod in pods)
+            having = [node for node in nodes if node.allocatable.get(name)]
+            if having and (wanted or not is_scalar(name)):
+                used = sum(_used(node, name) for node in having)
+                yield wanted + used, sum(node.allocatable[name] for node in having), weight
+
+    return _weighted(_most)(amounts())
 
 
 def _weighted(rate: Callable[[int, int], int]) -> Callable[[Amounts], int]:

@@ -1,0 +1,146 @@
+"""One attempt to schedule a group of pods: one after the other, in each set of nodes that may be for the group.
+
+What is tried leaves nothing behind. The pods are bound if enough of them have a node.
+
+Source: ``schedule_one_podgroup.go`` and the plugins that score sets of nodes: ``podgrouppodscount``, and
+``noderesources`` (which rates full nodes best here, whatever its strategy).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Final
+
+import numpy as np
+
+from dralloc.names import ClaimKey
+from dralloc.scheduling.attempt import Attempt
+from dralloc.scheduling.groups import Group, PlacementError, placements_of
+from dralloc.scheduling.memory import Places
+from dralloc.scheduling.nodes import NodeInfo
+from dralloc.scheduling.plugins.node_resources_fit import NODE_RESOURCES_FIT, use_of
+from dralloc.scheduling.plugins.plugin import relative
+from dralloc.scheduling.scheduler import Scheduler
+
+__all__ = ["GroupCycle", "Trial"]
+
+_WAITING: Final = "waiting for minCount pods from a gang to be scheduled"
+_OTHERS: Final = "failed to schedule other pod from a pod group"
+_COUNT: Final = "PodGroupPodsCount"
+
+Choose = Callable[[Attempt], NodeInfo]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How the pods of a group fared in one set of nodes.
+
+    Parameters
+    ----------
+    attempts
+        One for each pod that was tried, in order.
+    nodes
+        The nodes of those that have one, in order.
+    """
+
+    within: Places | None
+    attempts: Sequence[Attempt]
+    nodes: Mapping[ClaimKey, NodeInfo]
+
+    @property
+    def error(self) -> str:
+        """The error that ended it; empty if none did."""
+        return next((attempt.message for attempt in self.attempts if attempt.is_error), "")
+
+
+@dataclass(frozen=True)
+class GroupCycle:
+    """Tries the pods of groups.
+
+    Parameters
+    ----------
+    choose
+        Takes one of the best nodes.
+    """
+
+    scheduler: Scheduler
+    choose: Choose
+    random: Random
+
+    def run(self, group: Group, waiting: Sequence[ClaimKey], homes: Mapping[ClaimKey, str]) -> Sequence[Attempt]:
+        """Schedule a group's pods that wait, in this order; those that are feasible afterwards are bound.
+
+        Parameters
+        ----------
+        homes
+            The nodes of pods that have one.
+        """
+        try:
+            placements = list(placements_of(group, homes, self.scheduler.snapshot).values())
+        except PlacementError as error:
+            return [Attempt(key, message=str(error)) for key in waiting]
+        self.random.shuffle(placements)
+        running = sum(key in homes for key in group.pods)
+        trials = []
+        for places in placements:
+            trials.append(self.tried(waiting, places))
+            if trials[-1].error:
+                return [_failed(key, trials[-1]) for key in waiting]
+        good = [trial for trial in trials if trial.nodes and running + len(trial.nodes) >= group.quorum]
+        if not good:
+            return [_refused(attempt) for attempt in trials[0].attempts]
+        best = self._best(good, running)
+        for key, node in best.nodes.items():
+            self.scheduler.bind(key, node)
+        return [
+            replace(one, feasible=[best.nodes[one.pod]], scores={}) if one.feasible else one for one in best.attempts
+        ]
+
+    def tried(self, waiting: Sequence[ClaimKey], within: Places | None) -> Trial:
+        """Try pods in a set of nodes, up to the first error."""
+        attempts: list[Attempt] = []
+        nodes: dict[ClaimKey, NodeInfo] = {}
+        for key in waiting:
+            attempts.append(self.scheduler.attempt(key, within=within))
+            if attempts[-1].is_error:
+                break
+            if attempts[-1].feasible:
+                nodes[key] = self.choose(attempts[-1])
+                self.scheduler.bind(key, nodes[key])
+        for key, node in reversed(nodes.items()):
+            self.scheduler.unbind(key, node)
+        return Trial(within, attempts, nodes)
+
+    def _best(self, trials: Sequence[Trial], running: int) -> Trial:
+        if len(trials) == 1:
+            return trials[0]
+        scores = placement_scores(self.scheduler, trials, running)
+        totals = sum(scores.values(), np.zeros(len(trials), np.int64))
+        return trials[self.random.choice(np.flatnonzero(totals == totals.max()).tolist())]
+
+
+def placement_scores(scheduler: Scheduler, trials: Sequence[Trial], running: int) -> dict[str, np.ndarray]:
+    """The weighted scores of sets of nodes, by plugin: how many pods are there then, and how full the nodes are."""
+    profile = scheduler.profile_of(trials[0].attempts[0].pod)
+    counts = np.array([running + len(trial.nodes) for trial in trials], np.int64)
+    found = {_COUNT: profile.weights.get(_COUNT, 1) * relative(counts)}
+    if NODE_RESOURCES_FIT.name not in profile.no_scores:
+        weight = profile.weights.get(NODE_RESOURCES_FIT.name, NODE_RESOURCES_FIT.weight)
+        fullness = []
+        for trial in trials:
+            places = range(len(scheduler.snapshot.nodes)) if trial.within is None else trial.within.tolist()
+            pods = [scheduler.pods[key] for key in trial.nodes]
+            fullness.append(use_of(profile, [scheduler.snapshot.nodes[place] for place in places], pods))
+        found[NODE_RESOURCES_FIT.name] = weight * np.array(fullness, np.int64)
+    return found
+
+
+def _failed(key: ClaimKey, trial: Trial) -> Attempt:
+    own = next((attempt for attempt in trial.attempts if attempt.pod == key and attempt.is_error), None)
+    return own or Attempt(key, message=f"{_OTHERS}: {trial.error}", is_error=True)
+
+
+def _refused(attempt: Attempt) -> Attempt:
+    return Attempt(attempt.pod, message=_WAITING) if attempt.feasible else attempt

@@ -1,0 +1,122 @@
+"""The groups of pods that are scheduled together, and the nodes among which each may choose (KEP-4671, KEP-5732).
+
+Source: ``framework/plugins/gangscheduling/gangscheduling.go``, ``topologyaware/topology_placement.go``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dralloc.api import Pod, PodGroup
+from dralloc.cluster import Cluster
+from dralloc.features import Features
+from dralloc.names import ClaimKey
+from dralloc.scheduling.memory import Places
+from dralloc.scheduling.snapshot import Snapshot
+
+__all__ = ["Group", "PlacementError", "find_groups", "placements_of"]
+
+
+class PlacementError(Exception):
+    """There are no nodes for a group as a whole; says why, in the scheduler's words."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of pods.
+
+    Parameters
+    ----------
+    missing
+        Its name, if there is no such PodGroup.
+    quorum
+        How many of its pods must have a node for any of them to be bound.
+    topology
+        The label of which their nodes have the same value; empty if that does not matter.
+    pods
+        All of them, those that run already included.
+    """
+
+    missing: str
+    quorum: int
+    topology: str
+    pods: Sequence[ClaimKey]
+
+    @property
+    def held_back(self) -> str:
+        """Why its pods do not come into the queue; empty if they do (``PreEnqueue``)."""
+        if self.missing:
+            return f'waiting for pods\'s pod group "{self.missing}" to appear in scheduling queue'
+        if len(self.pods) < self.quorum:
+            return "waiting for minCount pods from a gang to appear in scheduling queue"
+        return ""
+
+
+def find_groups(cluster: Cluster, features: Features) -> Mapping[ClaimKey, Group]:
+    """The group of each pod that is in one, as far as the features let the scheduler know of them."""
+    members: dict[ClaimKey, list[Pod]] = defaultdict(list)
+    for pod in cluster.pods if features.GenericWorkload else ():
+        if pod.pod_group is not None:
+            members[ClaimKey(pod.key.namespace, pod.pod_group)].append(pod)
+    groups = ((_group(key, cluster.pod_groups.get(key), pods, features), pods) for key, pods in members.items())
+    return {pod.key: group for group, pods in groups for pod in pods}
+
+
+def _group(key: ClaimKey, known: PodGroup | None, pods: Sequence[Pod], features: Features) -> Group:
+    gang = known.spec.scheduling_policy.gang if known else None
+    constraints = known.spec.scheduling_constraints.topology if known else ()
+    near = constraints and features.TopologyAwareWorkloadScheduling
+    return Group(
+        missing="" if known else key.name,
+        quorum=gang.min_count if gang else 1,
+        topology=constraints[0].key if near else "",
+        pods=[pod.key for pod in pods],
+    )
+
+
+def placements_of(group: Group, homes: Mapping[ClaimKey, str], snapshot: Snapshot) -> Mapping[str, Places | None]:
+    """The sets of nodes that are tried for a group, by domain; None for all nodes.
+
+    Parameters
+    ----------
+    homes
+        The nodes of pods that have one.
+
+    Raises
+    ------
+    PlacementError
+        There is no such set; or the pods of the group that have nodes are in no domain, or in several.
+    """
+    if not group.topology:
+        return {"": None}
+    here = {_domain(key, snapshot.by_name[homes[key]].labels, group) for key in group.pods if key in homes}
+    if len(here) > 1:
+        several = ", ".join(sorted(here))
+        raise PlacementError(
+            f"cannot determine domain for already scheduled pods: more than 1 domain found for pod group: {several}"
+        )
+    domains: dict[str, list[int]] = defaultdict(list)
+    for domain, place in _homes(group, snapshot):
+        if not here or domain in here:
+            domains[domain].append(place)
+    if not domains:
+        raise PlacementError("no feasible placements found")
+    return {domain: np.array(places, np.intp) for domain, places in domains.items()}
+
+
+def _domain(pod: ClaimKey, labels: Mapping[str, str], group: Group) -> str:
+    if group.topology not in labels:
+        raise PlacementError(
+            f"cannot determine domain for already scheduled pods: no topology domain found for pod {pod}"
+        )
+    return labels[group.topology]
+
+
+def _homes(group: Group, snapshot: Snapshot) -> Iterator[tuple[str, int]]:
+    for node in snapshot.nodes:
+        if group.topology in node.labels:
+            yield node.labels[group.topology], node.place
