@@ -75,8 +75,12 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
     ),
     *modelled(
         "gangs (KEP-4671)",
-        "Pod spec.{schedulingGroup.podGroupName,workloadRef.{name,podGroup,podGroupReplicaKey}}",
+        "Pod spec.schedulingGroup.podGroupName",
         "PodGroup spec.schedulingPolicy.gang.minCount",
+    ),
+    *modelled(
+        "gangs of Kubernetes 1.35 (KEP-4671)",
+        "Pod spec.workloadRef.{name,podGroup,podGroupReplicaKey}",
         "Workload spec.podGroups.policy.gang.minCount",
         but=_NOT_SCHEDULER,
     ),
@@ -89,9 +93,7 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
         "PodGroup spec.resourceClaims.{name,resourceClaimName,resourceClaimTemplateName}",
         "PodGroup status.resourceClaimStatuses.{name,resourceClaimName}",
     ),
-    *modelled(
-        "groups in one domain (KEP-5732)", "PodGroup spec.schedulingConstraints.topology.key", but=_NOT_SCHEDULER
-    ),
+    *modelled("groups in one domain (KEP-5732)", "PodGroup spec.schedulingConstraints.topology.key"),
     *preferred(
         "which nodes are preferred",
         f"Pod spec.affinity.nodeAffinity.{_PREFERRED}.{{weight,preference.{NODE_TERM}}}",

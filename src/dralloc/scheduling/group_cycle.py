@@ -24,7 +24,7 @@ from dralloc.scheduling.plugins.node_resources_fit import NODE_RESOURCES_FIT, us
 from dralloc.scheduling.plugins.plugin import relative
 from dralloc.scheduling.scheduler import Scheduler
 
-__all__ = ["GroupCycle", "Trial"]
+__all__ = ["GroupCycle", "GroupTrial"]
 
 _WAITING: Final = "waiting for minCount pods from a gang to be scheduled"
 _OTHERS: Final = "failed to schedule other pod from a pod group"
@@ -34,7 +34,7 @@ Choose = Callable[[Attempt], NodeInfo]
 
 
 @dataclass(frozen=True)
-class Trial:
+class GroupTrial:
     """How the pods of a group fared in one set of nodes.
 
     Parameters
@@ -98,7 +98,7 @@ class GroupCycle:
             replace(one, feasible=[best.nodes[one.pod]], scores={}) if one.feasible else one for one in best.attempts
         ]
 
-    def tried(self, waiting: Sequence[ClaimKey], within: Places | None) -> Trial:
+    def tried(self, waiting: Sequence[ClaimKey], within: Places | None) -> GroupTrial:
         """Try pods in a set of nodes, up to the first error."""
         attempts: list[Attempt] = []
         nodes: dict[ClaimKey, NodeInfo] = {}
@@ -111,9 +111,9 @@ class GroupCycle:
                 self.scheduler.bind(key, nodes[key])
         for key, node in reversed(nodes.items()):
             self.scheduler.unbind(key, node)
-        return Trial(within, attempts, nodes)
+        return GroupTrial(within, attempts, nodes)
 
-    def _best(self, trials: Sequence[Trial], running: int) -> Trial:
+    def _best(self, trials: Sequence[GroupTrial], running: int) -> GroupTrial:
         if len(trials) == 1:
             return trials[0]
         scores = placement_scores(self.scheduler, trials, running)
@@ -121,7 +121,7 @@ class GroupCycle:
         return trials[self.random.choice(np.flatnonzero(totals == totals.max()).tolist())]
 
 
-def placement_scores(scheduler: Scheduler, trials: Sequence[Trial], running: int) -> dict[str, np.ndarray]:
+def placement_scores(scheduler: Scheduler, trials: Sequence[GroupTrial], running: int) -> dict[str, np.ndarray]:
     """The weighted scores of sets of nodes, by plugin: how many pods are there then, and how full the nodes are."""
     profile = scheduler.profile_of(trials[0].attempts[0].pod)
     counts = np.array([running + len(trial.nodes) for trial in trials], np.int64)
@@ -137,7 +137,7 @@ def placement_scores(scheduler: Scheduler, trials: Sequence[Trial], running: int
     return found
 
 
-def _failed(key: ClaimKey, trial: Trial) -> Attempt:
+def _failed(key: ClaimKey, trial: GroupTrial) -> Attempt:
     own = next((attempt for attempt in trial.attempts if attempt.pod == key and attempt.is_error), None)
     return own or Attempt(key, message=f"{_OTHERS}: {trial.error}", is_error=True)
 
