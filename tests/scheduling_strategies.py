@@ -1,4 +1,4 @@
-"""Hypothesis strategies for clusters with everything that kube-scheduler's default plugins look at, and for profiles."""
+"""Hypothesis strategies for clusters with all that kube-scheduler's default plugins look at, and for profiles."""
 
 from __future__ import annotations
 

@@ -64,7 +64,8 @@ def scheduled(objects: dralloc.Cluster, **choices: Any) -> tuple[dict[str, str],
 
 
 def test_a_gang_without_enough_nodes_leaves_nothing_behind() -> None:
-    placed, unplaced = scheduled(cluster(group(least=9), members(9, priority=1), group("later", 8), members(8, "later")))
+    early, late = members(9, priority=1), members(8, "later")
+    placed, unplaced = scheduled(cluster(group(least=9), early, group("later", 8), late))
     assert set(placed) == {f"later-{number}" for number in range(8)}
     assert sorted(unplaced.values())[1:] == [WAITING] * 8
 
