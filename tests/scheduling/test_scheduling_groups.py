@@ -17,7 +17,10 @@ from scheduling_strategies import CrowdedCluster, crowded_clusters
 from scheduling_wire import node, pod
 from wire import Json
 
-WAITING = "waiting for minCount pods from a gang to be scheduled"
+WAITING = (
+    "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, "
+    "one or more plugins asked to wait and no plugin rejected pod"
+)
 ZONES = {"n0": "a", "n1": "a", "n2": "b", "n3": "b"}
 
 

@@ -79,7 +79,7 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
         "PodGroup spec.schedulingPolicy.gang.minCount",
     ),
     *modelled(
-        "gangs of Kubernetes 1.35 (KEP-4671)",
+        "gangs (KEP-4671)",
         "Pod spec.workloadRef.{name,podGroup,podGroupReplicaKey}",
         "Workload spec.podGroups.policy.gang.minCount",
         but=_NOT_SCHEDULER,

@@ -27,6 +27,8 @@ class Cycle:
         What is known about nodes for pods of this kind.
     in_flight
         Claims whose allocation is decided but not yet known to the API server: their next user has to wait.
+    in_placement
+        Whether a group is tried in a part of the nodes.
     """
 
     pod: PodInfo
@@ -36,3 +38,4 @@ class Cycle:
     classes: Container[str]
     memory: Memory
     in_flight: Set[ClaimKey] = frozenset()
+    in_placement: bool = False

@@ -8,7 +8,7 @@ Source: ``schedule_one_podgroup.go`` and the plugins that score sets of nodes: `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
@@ -21,12 +21,15 @@ from dralloc.scheduling.groups import Group, PlacementError, placements_of
 from dralloc.scheduling.memory import Places
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.node_resources_fit import NODE_RESOURCES_FIT, use_of
-from dralloc.scheduling.plugins.plugin import relative
+from dralloc.scheduling.plugins.plugin import Scores, relative
 from dralloc.scheduling.scheduler import Scheduler
 
-__all__ = ["GroupCycle", "GroupTrial"]
+__all__ = ["GroupCycle", "GroupTrial", "best_trials", "placement_scores"]
 
-_WAITING: Final = "waiting for minCount pods from a gang to be scheduled"
+_WAITING: Final = (
+    "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, "
+    "one or more plugins asked to wait and no plugin rejected pod"
+)
 _OTHERS: Final = "failed to schedule other pod from a pod group"
 _COUNT: Final = "PodGroupPodsCount"
 
@@ -83,27 +86,29 @@ class GroupCycle:
             return [Attempt(key, message=str(error)) for key in waiting]
         self.random.shuffle(placements)
         running = sum(key in homes for key in group.pods)
-        trials = []
+        trials: list[GroupTrial] = []
         for places in placements:
             trials.append(self.tried(waiting, places))
             if trials[-1].error:
                 return [_failed(key, trials[-1]) for key in waiting]
-        good = [trial for trial in trials if trial.nodes and running + len(trial.nodes) >= group.quorum]
-        if not good:
+        found = best_trials(self.scheduler, group, trials, running)
+        if not found:
             return [_refused(attempt) for attempt in trials[0].attempts]
-        best = self._best(good, running)
+        best = self.random.choice(found)
         for key, node in best.nodes.items():
             self.scheduler.bind(key, node)
         return [
             replace(one, feasible=[best.nodes[one.pod]], scores={}) if one.feasible else one for one in best.attempts
         ]
 
-    def tried(self, waiting: Sequence[ClaimKey], within: Places | None) -> GroupTrial:
+    def tried(
+        self, waiting: Sequence[ClaimKey], within: Places | None, *, in_flight: Set[ClaimKey] = frozenset()
+    ) -> GroupTrial:
         """Try pods in a set of nodes, up to the first error."""
         attempts: list[Attempt] = []
         nodes: dict[ClaimKey, NodeInfo] = {}
         for key in waiting:
-            attempts.append(self.scheduler.attempt(key, within=within))
+            attempts.append(self.scheduler.attempt(key, within=within, in_flight=in_flight))
             if attempts[-1].is_error:
                 break
             if attempts[-1].feasible:
@@ -113,15 +118,23 @@ class GroupCycle:
             self.scheduler.unbind(key, node)
         return GroupTrial(within, attempts, nodes)
 
-    def _best(self, trials: Sequence[GroupTrial], running: int) -> GroupTrial:
-        if len(trials) == 1:
-            return trials[0]
-        scores = placement_scores(self.scheduler, trials, running)
-        totals = sum(scores.values(), np.zeros(len(trials), np.int64))
-        return trials[self.random.choice(np.flatnonzero(totals == totals.max()).tolist())]
+
+def best_trials(scheduler: Scheduler, group: Group, trials: Sequence[GroupTrial], running: int) -> Sequence[GroupTrial]:
+    """The trials that give the group enough nodes, as far as none is better than they are; none if there are none.
+
+    Parameters
+    ----------
+    running
+        How many pods of the group have a node already.
+    """
+    good = [trial for trial in trials if trial.nodes and running + len(trial.nodes) >= group.quorum]
+    if len(good) <= 1:
+        return good
+    totals: Scores = sum(placement_scores(scheduler, good, running).values(), np.zeros(len(good), np.int64))
+    return [trial for trial, total in zip(good, totals.tolist(), strict=True) if total == totals.max()]
 
 
-def placement_scores(scheduler: Scheduler, trials: Sequence[GroupTrial], running: int) -> dict[str, np.ndarray]:
+def placement_scores(scheduler: Scheduler, trials: Sequence[GroupTrial], running: int) -> dict[str, Scores]:
     """The weighted scores of sets of nodes, by plugin: how many pods are there then, and how full the nodes are."""
     profile = scheduler.profile_of(trials[0].attempts[0].pod)
     counts = np.array([running + len(trial.nodes) for trial in trials], np.int64)

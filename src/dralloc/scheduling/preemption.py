@@ -35,6 +35,8 @@ def after_filters(cycle: Cycle, rejected: Mapping[NodeInfo, Rejection]) -> str:
     )
     if cycle.pod.kind.spec.preemption_policy == "Never":
         return f"{claims}, preemption: not eligible due to preemptionPolicy=Never."
+    if cycle.in_placement:
+        return f"{claims}, preemption: not eligible due to placement-based pod group scheduling limitation"
     looked_at: list[Rejection] = []
     for node, rejection in rejected.items():
         if rejection.resolvable:

@@ -103,7 +103,7 @@ class Scheduler:
         within
             The places of the nodes that there are, for this attempt; all, if not given.
         """
-        cycle = self._cycle(key, in_flight)
+        cycle = self._cycle(key, in_flight, in_placement=within is not None)
         try:
             nodes = self._order if within is None else within
             return self._attempt(cycle, nodes, [self.snapshot.by_name[name].place for name in sample])
@@ -138,10 +138,10 @@ class Scheduler:
         self.snapshot.remove(self.pods[key], node)
         self.snapshot.changes += (self._places[number] for number in touched if number != node.number)
 
-    def _cycle(self, key: ClaimKey, in_flight: Set[ClaimKey] = frozenset()) -> Cycle:
+    def _cycle(self, key: ClaimKey, in_flight: Set[ClaimKey] = frozenset(), *, in_placement: bool = False) -> Cycle:
         pod, profile = self.pods[key], self.profile_of(key)
         memory = self._memory_of(pod)
-        return Cycle(pod, profile, self.snapshot, self._devices, self._cluster.classes, memory, in_flight)
+        return Cycle(pod, profile, self.snapshot, self._devices, self._cluster.classes, memory, in_flight, in_placement)
 
     def _memory_of(self, pod: PodInfo) -> Memory:
         """What is known for pods like this one; nothing for one with claims that are more than its own."""
