@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def account(plane: LivePlane, root: Path, folder: Path) -> Path:
 
 @contextmanager
 def replica(root: Path, kubeconfig: Path, name: str) -> Iterator[subprocess.Popen[bytes]]:
-    options = ["--interval", "3", "--at-least", "6", "--port", "0", "--identity", name, "--settle", "0.3"]
+    options = ["--interval", "3", "--at-least", "6", "--port", "0", "--identity", name, "--settle", "0.5"]
     command = [sys.executable, "-m", "dralloc", "batch", "--kubeconfig", str(kubeconfig), *options]
     with subprocess.Popen(command, cwd=root, stderr=subprocess.DEVNULL) as process:
         try:
@@ -70,35 +70,48 @@ def told(one: Json) -> bool:
     return any(each["type"] == "dralloc.dev/Placed" for each in one["status"].get("conditions", ()))
 
 
-def test_all_pods_are_bound_or_told_why_although_the_leader_is_killed(root: Path, tmp_path: Path) -> None:
+def test_all_pods_are_bound_or_told_why_although_leaders_are_killed(root: Path, tmp_path: Path) -> None:
     (plane_folder := tmp_path / "plane").mkdir()
     with live(plane_folder) as plane, plane.running_scheduler():
         kubeconfig = account(plane, root, tmp_path)
         plane.add(crowd())
         with replica(root, kubeconfig, "one") as first:
-            plane.add(waiting(number) for number in range(6))
-            until(plane, bound=6, silent=0)
+            plane.add(waiting(number) for number in range(4))
+            until(plane, lambda: progress(plane) == (4, 0))
+            plane.add(waiting(number) for number in range(4, 10))
+            until(plane, lambda: bool(listed(plane, "DeviceTaintRule")))
             first.kill()
-        with replica(root, kubeconfig, "two"), replica(root, kubeconfig, "three"):
-            plane.add(waiting(number) for number in range(6, 10))
-            until(plane, bound=8, silent=0)
-        with plane.objects() as (_, objects):
-            claims = objects.listed(KINDS["ResourceClaim"])["items"]
-            assert objects.listed(KINDS["DeviceTaintRule"])["items"] == []
-        held = [device for one in claims for device in devices_of(one)]
-        assert len(held) == len(set(held)) == 8
+        assert listed(plane, "DeviceTaintRule") != []
+        with replica(root, kubeconfig, "two") as second:
+            until(plane, lambda: len(held(plane)) > 5)
+            second.kill()
+        assert listed(plane, "DeviceTaintRule") != []
+        with replica(root, kubeconfig, "three"), replica(root, kubeconfig, "four"):
+            until(plane, lambda: progress(plane) == (8, 0))
+            until(plane, lambda: listed(plane, "DeviceTaintRule") == [])
+        assert len(held(plane)) == len(set(held(plane))) == 8
 
 
-def until(plane: LivePlane, *, bound: int, silent: int) -> None:
-    """Wait until so many pods are bound, and no more of the others know nothing."""
+def listed(plane: LivePlane, kind: str) -> list[Json]:
+    with plane.objects() as (_, objects):
+        found: list[Json] = objects.listed(KINDS[kind])["items"]
+    return found
+
+
+def held(plane: LivePlane) -> list[tuple[str, str]]:
+    return [device for one in listed(plane, "ResourceClaim") for device in devices_of(one)]
+
+
+def progress(plane: LivePlane) -> tuple[int, int]:
+    """How many pods are bound, and how many of the others know nothing."""
+    pods = listed(plane, "Pod")
+    others = [one for one in pods if not one["spec"].get("nodeName")]
+    return len(pods) - len(others), sum(not told(one) for one in others)
+
+
+def until(plane: LivePlane, holds: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE
-    while True:
-        with plane.objects() as (_, objects):
-            pods = objects.listed(KINDS["Pod"])["items"]
-        others = [one for one in pods if not one["spec"].get("nodeName")]
-        found = len(pods) - len(others), sum(not told(one) for one in others)
-        if found == (bound, silent):
-            return
+    while not holds():
         if time.monotonic() > end:
-            pytest.fail(f"{found[0]} pods are bound, {found[1]} were told nothing")
-        time.sleep(0.5)
+            pytest.fail(f"{progress(plane)} pods are bound, and were told nothing; {len(held(plane))} devices are held")
+        time.sleep(0.02)

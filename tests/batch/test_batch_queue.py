@@ -2,74 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 
 from apply.runs import gated
-from dralloc.apply import Question, Selection, TaintRuleFence
+from batch.queues import Clock, crowd, queue, until, waiting
+from dralloc.apply import TaintRuleFence
 from dralloc.apply.marks import FENCE
-from dralloc.apply.selection import gates_of
-from dralloc.batch import EVENTS, LEASES, BatchQueue, Figures, LeaderLease, PodNotes, WatchCache
-from dralloc.choices import Mode
-from dralloc.names import ClaimKey
-from dralloc.snapshot import ApiServer, LiveObjects, ReadLimits, served
 from simulated import Simulated
-from wire import Json, claim, device_class, gpus, node, request, resource_slice
-
-
-@dataclass
-class Clock:
-    """Time that passes when a test says so."""
-
-    now: float = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@contextmanager
-def queue(server: Simulated, clock: Clock, name: str = "one", at_least: int = 2) -> Iterator[BatchQueue]:
-    """A replica that places what waits after 60 seconds."""
-    versions = served(ApiServer(server, ReadLimits(), verified=True))
-    objects = LiveObjects(server, {**versions, EVENTS: "v1", LEASES: "v1"})
-    cache = WatchCache(LiveObjects(server, versions))
-    cache.start()
-    yield BatchQueue(
-        objects=objects,
-        cache=cache,
-        question=Question(Mode.FIRST_FIT),
-        selection=Selection(gated=True),
-        fence=lambda run: TaintRuleFence(objects, run),
-        lease=LeaderLease(objects, ClaimKey("system", "batch"), name, clock=clock),
-        notes=PodNotes(objects, "batch"),
-        figures=Figures(),
-        interval=60,
-        at_least=at_least,
-        say=lambda _line: None,
-        settle=0,
-        clock=clock,
-    )
-    cache.close()
-
-
-def crowd(pods: int) -> list[Json]:
-    names = [f"p{number}" for number in range(pods)]
-    claims = [claim(name, request()) for name in names]
-    return [node(), device_class(), resource_slice(gpus(3)), *claims, *(gated(name, name) for name in names)]
-
-
-def waiting(server: Simulated) -> list[str]:
-    return [one["metadata"]["name"] for one in server.of("pods") if gates_of(one)]
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+from wire import claim, request
 
 
 def test_enough_pods_are_placed_at_once_and_the_others_hear_why() -> None:
@@ -137,7 +77,7 @@ def test_another_replica_takes_over_and_lifts_what_is_left() -> None:
     with queue(server, clock) as first, queue(server, clock, "two") as second:
         assert first.lease.renew()
         assert not second.lease.renew()
-        TaintRuleFence(first.objects, "batch-gone").take("gpu.example.com/pool-0")
+        TaintRuleFence(first.objects, f"{first.runs}gone").take("gpu.example.com/pool-0")
         clock.now = 16
         assert not first.lease.held
         assert second.lease.renew()

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from dralloc.apply.audit import Question
+from dralloc.apply.executor import Executor
 from dralloc.apply.fence import CordonFence, Fence, NoFence, TaintRuleFence
 from dralloc.apply.journal import JournalFile, MemoryJournal, WriteJournal
 from dralloc.apply.outcome import ApplyOutcome
@@ -22,6 +23,7 @@ __all__ = [
     "ApplyOutcome",
     "ApplyRun",
     "CordonFence",
+    "Executor",
     "Fence",
     "JournalFile",
     "MemoryJournal",

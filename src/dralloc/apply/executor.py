@@ -5,12 +5,12 @@ A unit that cannot be written as a whole is taken back, as far as nobody has res
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from dralloc.apply.journal import JournalStep, WriteJournal
-from dralloc.apply.marks import FINALIZER, GATE
+from dralloc.apply.marks import FINALIZER, GATE, RUN
 from dralloc.apply.units import WriteUnit, WrittenClaim, WrittenDemand, same_allocation
 from dralloc.names import ClaimKey
 from dralloc.snapshot import LISTED_KINDS, Json, ListedKind, LiveObjects, Refused, Unanswered, condition, version_of
@@ -45,11 +45,14 @@ class Executor:
     ----------
     gate
         The scheduling gate that is taken from pods whose claims are written.
+    may_go_on
+        Asked before each look at an object; once it says no, everything is left as it is.
     """
 
     objects: LiveObjects
     journal: WriteJournal
     gate: str = GATE
+    may_go_on: Callable[[], bool] = lambda: True
     written: dict[ClaimKey, WrittenClaim] = field(default_factory=dict)
     released: list[ClaimKey] = field(default_factory=list)
     stuck: dict[ClaimKey, LeftAlone] = field(default_factory=dict)
@@ -102,14 +105,13 @@ class Executor:
         raise LeftAlone(f"claim {claim.key}", "the API server does not answer")
 
     def _protected(self, claim: WrittenClaim, held: Json) -> Json:
-        """The claim with the finalizer without which an allocated claim could be deleted."""
+        """The claim with the finalizer without which an allocated claim could be deleted, and the run as annotation."""
         finalizers = held["metadata"].get("finalizers", [])
         if FINALIZER in finalizers:
             return held
         self._note(JournalStep.FINALIZER, claim, held)
-        return self.objects.patch(
-            CLAIMS, claim.key, {"metadata": {**condition(held), "finalizers": [*finalizers, FINALIZER]}}
-        )
+        marks = {"finalizers": [*finalizers, FINALIZER], "annotations": {RUN: self.journal.run}}
+        return self.objects.patch(CLAIMS, claim.key, {"metadata": {**condition(held), **marks}})
 
     def _allocate(self, claim: WrittenClaim, held: Json) -> None:
         self._note(JournalStep.ALLOCATION, claim, held)
@@ -140,7 +142,8 @@ class Executor:
                 finalizers = held["metadata"].get("finalizers", [])
                 left = [one for one in finalizers if one != FINALIZER]
                 if left != finalizers:
-                    self.objects.patch(CLAIMS, claim.key, {"metadata": {**condition(held), "finalizers": left}})
+                    marks = {"finalizers": left, "annotations": {RUN: None}}
+                    self.objects.patch(CLAIMS, claim.key, {"metadata": {**condition(held), **marks}})
                 self.written.pop(claim.key, None)
                 return True
             except (Unanswered, Refused):
@@ -184,6 +187,8 @@ class Executor:
     def _get(self, kind: ListedKind, key: ClaimKey, uid: str) -> Json:
         """The object with this UID."""
         what = f"{'claim' if kind is CLAIMS else 'pod'} {key}"
+        if not self.may_go_on():
+            raise LeftAlone(what, "another replica has taken over")
         try:
             found = self.objects.get(kind, key)
         except Refused as refusal:

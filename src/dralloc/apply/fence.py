@@ -195,9 +195,15 @@ def _run_of(one: Json) -> str:
     return _mark(one).removesuffix(_KEPT)
 
 
-def without_fence(one: Json, run: str) -> Json | None:
-    """An object of a snapshot as it would be without a run's own fence; None for what is nothing else."""
-    if one["kind"] not in (RULES.kind, NODES.kind) or _run_of(one) != run:
+def without_fence(one: Json, runs: str) -> Json | None:
+    """An object of a snapshot as it would be without the fences of some runs; None for what is nothing else.
+
+    Parameters
+    ----------
+    runs
+        How the names of the runs start; if they start like nothing, all fences count.
+    """
+    if one["kind"] not in (RULES.kind, NODES.kind) or not runs or not _run_of(one).startswith(runs):
         return one
     if one["kind"] == RULES.kind:
         return None

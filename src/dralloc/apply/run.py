@@ -60,12 +60,14 @@ class ApplyRun:
         Where every step is noted before it is taken.
     name
         The run, as fences and the journal name it.
+    queue
+        How the names of the runs start of which one is at work at a time: what another one fenced is about to be free.
     wait
         Seconds to wait for claims that a controller makes of templates.
     settle
         Seconds to wait after a fence is taken and before it is lifted.
     may_go_on
-        Asked before each unit; once it says no, the rest is left as it is.
+        Asked before each write; once it says no, the rest is left as it is.
     """
 
     objects: LiveObjects
@@ -80,6 +82,7 @@ class ApplyRun:
     settle: float = SETTLE
     pause: Callable[[float], None] = sleep
     may_go_on: Callable[[], bool] = lambda: True
+    queue: str = ""
     _reasons: dict[ClaimKey, str] = field(default_factory=dict, init=False)
     _held: set[str] = field(default_factory=set, init=False)
     _done: list[WriteUnit] = field(default_factory=list, init=False)
@@ -87,7 +90,7 @@ class ApplyRun:
     _plan: Plan | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self._executor = Executor(self.objects, self.journal, self.selection.gate)
+        self._executor = Executor(self.objects, self.journal, self.selection.gate, self.may_go_on)
 
     def plan(self) -> tuple[Plan, list[WriteUnit], list[Aside]]:
         """What would be written now; claims that a controller is about to make are waited for."""
@@ -156,8 +159,6 @@ class ApplyRun:
     def _is_written(self, unit: WriteUnit, number: int, total: int) -> bool:
         self.progress("writing", number, total)
         try:
-            if not self.may_go_on():
-                raise LeftAlone(str(unit.demands[0].key), "another replica has taken over")
             self._executor.write(unit)
         except LeftAlone as why:
             self._reasons |= {one.key: str(why) for one in unit.demands}
@@ -180,7 +181,7 @@ class ApplyRun:
         return list(self.source())
 
     def _view(self, objects: Iterable[Json], selection: Selection) -> LiveView:
-        return LiveView.of(objects, selection, self.name)
+        return LiveView.of(objects, selection, self.queue or self.name)
 
     def _whole(self) -> Cluster:
         """Everything that the cluster holds now, whatever the run is about."""

@@ -37,9 +37,9 @@ class LiveView:
     gates: Mapping[ClaimKey, list[str]]
 
     @classmethod
-    def of(cls, objects: Iterable[Json], selection: Selection, run: str) -> LiveView:
-        """What a run sees of a cluster's objects."""
-        bare = [one for each in objects if (one := without_fence(each, run)) is not None]
+    def of(cls, objects: Iterable[Json], selection: Selection, runs: str) -> LiveView:
+        """What a run sees of a cluster's objects, the fences of runs that are called so aside."""
+        bare = [one for each in objects if (one := without_fence(each, runs)) is not None]
         gates = {key_of(one): names for one in bare if one["kind"] == "Pod" and (names := gates_of(one))}
         return cls(load_documents(selection.of(bare)), gates)
 

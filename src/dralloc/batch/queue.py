@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from threading import Event, Thread
 from time import monotonic
 from typing import Final
@@ -11,22 +12,20 @@ from uuid import uuid4
 
 from dralloc.apply import ApplyOutcome, ApplyRun, Fence, Question, Selection
 from dralloc.apply.executor import PODS
-from dralloc.apply.fence import lift_all
 from dralloc.apply.selection import gates_of
 from dralloc.apply.view import LiveView
 from dralloc.batch.cache import WatchCache
 from dralloc.batch.figures import Figures
 from dralloc.batch.lease import LeaderLease
+from dralloc.batch.leftovers import clean_up
 from dralloc.batch.notes import PodNotes
 from dralloc.batch.reasons import reasons_for
 from dralloc.errors import DrallocError
 from dralloc.names import ClaimKey
-from dralloc.snapshot import Json, LiveObjects, key_of
+from dralloc.snapshot import Json, LiveObjects, Refused, key_of
 
 __all__ = ["BatchQueue"]
 
-_PREFIX: Final = "batch-"
-"""What the runs of queues are called; only one queue works at a time, so that those of others are over."""
 _STUCK: Final = 3600.0
 """Seconds of one batch after which the process counts as stuck."""
 
@@ -77,6 +76,11 @@ class BatchQueue:
         """Whether the loop goes round."""
         return self.clock() - self._alive < _STUCK
 
+    @property
+    def runs(self) -> str:
+        """How the names of its runs start: only who holds the Lease works, so that those of other replicas are over."""
+        return f"batch-{sha256(str(self.lease.key).encode()).hexdigest()[:8]}-"
+
     def run(self, stop: Event) -> None:
         """Work until it is stopped, whenever this replica holds the lease."""
         keeper = Thread(target=self._keep, args=(stop,), daemon=True)
@@ -104,9 +108,10 @@ class BatchQueue:
             if not self._leads:
                 self._take_over()
             return self._batch(waiting) if self._is_due(waiting) else None
-        except DrallocError as error:
+        except (DrallocError, Refused) as error:
             self.say(f"batch failed: {error}")
             self.figures.batches.labels("failed").inc()
+            self._leads = False  # what it left behind is looked for again
             return None
 
     def waiting(self) -> Mapping[ClaimKey, Json]:
@@ -122,10 +127,12 @@ class BatchQueue:
             stop.wait(self.lease.seconds / 3)
 
     def _take_over(self) -> None:
-        """Lift the fences of replicas that are gone; what they wrote by halves is planned or released like the rest."""
-        lifted = lift_all(self.objects, _PREFIX)
+        """Clean up after replicas that are gone, or after a batch that failed; the rest is planned or released."""
+        view = LiveView.of(self.cache.catch_up(), self.selection, self.runs)
+        lifted, taken = clean_up(self.objects, view, self.selection.gate, self.runs)
         self._leads = True
-        self.say(f"leading as {self.lease.identity}" + (f"; lifted {lifted} parts of old fences" if lifted else ""))
+        more = f"; lifted {lifted} parts of old fences, took back {taken} claims" if lifted or taken else ""
+        self.say(f"leading as {self.lease.identity}{more}")
 
     def _is_due(self, waiting: Mapping[ClaimKey, Json]) -> bool:
         if not waiting:
@@ -137,7 +144,7 @@ class BatchQueue:
         return new >= self.at_least or self.clock() >= self._due
 
     def _batch(self, waiting: Mapping[ClaimKey, Json]) -> ApplyOutcome:
-        begun, name = self.clock(), f"{_PREFIX}{uuid4().hex[:12]}"
+        begun, name = self.clock(), f"{self.runs}{uuid4().hex[:12]}"
         run = ApplyRun(
             objects=self.objects,
             source=self.cache.catch_up,
@@ -145,6 +152,7 @@ class BatchQueue:
             selection=self.selection,
             fence=self.fence(name),
             name=name,
+            queue=self.runs,
             settle=self.settle,
             may_go_on=lambda: self.lease.held,
         )
@@ -167,6 +175,6 @@ class BatchQueue:
             self.say(f"the API server now holds what breaks a rule: {finding}")
         known = {one.key: one.reason for one in outcome.unplaced if one.key in waiting}
         now = self.waiting()
-        cluster = LiveView.of(self.cache.catch_up(), self.selection, "").cluster
+        cluster = LiveView.of(self.cache.catch_up(), self.selection, self.runs).cluster
         reasons = reasons_for(self.question, cluster, now, known)
         self.notes.tell(now, {**reasons, **{one.key: one.reason for one in outcome.asides}})
