@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
 from itertools import permutations
 
 from brute_force import every_solution
 from dralloc.problem.inter_pod import Affinity, AntiAffinity, InterPodRule, OneDomain, Role, Spread
+from dralloc.quantity import NANOS
 from dralloc.solution import Placement, Solution
 from pod_strategies import BoundPods
 
@@ -50,13 +52,42 @@ def _worth(pods: BoundPods, solution: Solution) -> tuple[int, int]:
 def _has_room(pods: BoundPods, placements: Iterable[Placement]) -> bool:
     taken: Counter[tuple[int, str]] = Counter()
     for placement in placements:
-        for name, amount in pods.asked.get(placement.demand, {}).items():
-            taken[placement.node, name] += amount
+        taken.update({(placement.node, name): amount for name, amount in pods.asked.get(placement.demand, {}).items()})
+        of_devices = _of_devices(pods, placement)
+        caps = pods.uses[placement.demand].caps if placement.demand in pods.uses else {}
+        if of_devices is None or any(of_devices[name] > cap for name, cap in caps.items() if name in _taken(pods)):
+            return False
+        taken.update(
+            {(placement.node, f"node {name}"): amount for name, amount in of_devices.items() if name not in caps}
+        )
     return all(
         pods.stocks[node].total[name] >= amount + sum(each.get(name, 0) for each in pods.stocks[node].used.values())
         for (node, name), amount in taken.items()
         if amount and name in pods.stocks[node].total
     )
+
+
+def _taken(pods: BoundPods) -> set[str]:
+    """The resources that any device takes something of."""
+    return {part.resource for device in pods.devices.devices for part in device.footprint}
+
+
+def _of_devices(pods: BoundPods, placement: Placement) -> Counter[str] | None:
+    """What devices take for a pod that says how it uses them; None if they follow a capacity that nobody consumes."""
+    found: Counter[str] = Counter()
+    demand = pods.devices.demands[placement.demand]
+    for claim, grants in zip(demand.claims, placement.grants, strict=True) if placement.demand in pods.uses else ():
+        for request, choice, number in grants:
+            device, index = pods.devices.devices[number], claim.requests[request].alternatives[choice].index
+            charge = pods.devices.eligibility.charge(index, number)
+            consumed = dict(charge.capacity) if charge else {}
+            for part in device.footprint:
+                if part.capacity and not device.shareable:
+                    return None
+                factor = Fraction(consumed[part.capacity], NANOS) if part.capacity else 1
+                containers = pods.uses[placement.demand].containers[claim.key]
+                found[part.resource] += int(part.multiplier * factor) + part.per_pod + part.per_container * containers
+    return found
 
 
 def _coming(pods: BoundPods, placements: Iterable[Placement]) -> list[Coming]:

@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 from dralloc.names import ClaimKey, DeviceID, PoolID, RequestName
 from dralloc.problem import (
     Alternative,
+    Capacity,
+    Charge,
     Claim,
     Constraint,
     ConstraintKind,
     Demand,
     Device,
     Node,
+    NodeFootprint,
     PoolAccess,
     PoolState,
     Problem,
@@ -23,35 +26,50 @@ from dralloc.problem import (
     Usage,
 )
 from dralloc.problem.inter_pod import Affinity, AntiAffinity, InterPodRule, OneDomain, Role, Spread
-from dralloc.problem.node_claims import NodeStock, with_node_claims
+from dralloc.problem.node_claims import NodeStock, node_resource, resource_of, with_node_claims
+from dralloc.problem.node_footprint import PodUse, with_footprints
+from dralloc.quantity import NANOS, Quantity
 from inventory_strategies import rarely
 from strategies import TableEligibility
 
 __all__ = ["BoundPods", "bound_pods"]
 
-RESOURCES = ("cpu", "memory")
+RESOURCES = (node_resource("cpu"), node_resource("memory"))
 DOMAINS = ("east", "west", "north")
+RARELY = rarely()
 
 
 @dataclass(frozen=True)
 class BoundPods:
     """Pods that ask for devices, and what binds them beside these.
 
-    ``devices``: the problem of the devices, whose demands have roles. ``asked``: by demand.
+    ``devices``: the problem of the devices, whose demands have roles. ``asked``, ``uses``: by demand.
     """
 
     devices: Problem
     stocks: Sequence[NodeStock]
     asked: Mapping[int, Mapping[str, int]]
+    uses: Mapping[int, PodUse]
 
     @property
     def whole(self) -> Problem:
-        return with_node_claims(self.devices, self.stocks, self.asked)
+        taken = {part.resource for device in self.devices.devices for part in device.footprint}
+        kept = frozenset(map(node_resource, taken))
+        whole = with_node_claims(self.devices, self.stocks, self.asked, kept)
+        return with_footprints(whole, self.uses) if kept else whole
 
 
 @st.composite
-def bound_pods(draw: st.DrawFn, max_pods: int = 4, max_rules: int = 2) -> BoundPods:
-    """Draw up to four nodes with a few devices each, pods for them, resources that are scarce, and some rules."""
+def bound_pods(
+    draw: st.DrawFn, max_pods: int = 4, max_rules: int = 2, footprints: st.SearchStrategy[bool] = RARELY
+) -> BoundPods:
+    """Draw up to four nodes with a few devices each, pods for them, resources that are scarce, and some rules.
+
+    Parameters
+    ----------
+    footprints
+        Whether devices take something of their nodes, too.
+    """
     nodes = [f"node-{number}" for number in range(draw(st.integers(1, 4)))]
     rules = draw(st.lists(_rules(nodes), max_size=max_rules))
     size = draw(st.integers(1, max_pods))
@@ -63,12 +81,54 @@ def bound_pods(draw: st.DrawFn, max_pods: int = 4, max_rules: int = 2) -> BoundP
         for demand, mine in zip(demands, near, strict=True)
     ]
     demands = [replace(one, roles=tuple(role for role in one.roles if role.carries or role.counts)) for one in demands]
-    amounts = st.dictionaries(st.sampled_from(RESOURCES), st.integers(0, 3))
+    devices = _problem(nodes, [draw(_roots()) for _ in nodes], demands)
     return BoundPods(
-        devices=_problem(nodes, [draw(_roots()) for _ in nodes], demands),
+        devices=draw(_taking(devices)) if draw(footprints) else devices,
         stocks=[draw(_stocks()) for _ in nodes],
-        asked={number: draw(amounts) for number in range(size) if not draw(rarely())},
+        asked={number: draw(_amounts(3)) for number in range(size) if not draw(rarely())},
+        uses={number: draw(_uses(demand)) for number, demand in enumerate(demands) if not draw(rarely())},
     )
+
+
+def _amounts(most: int) -> st.SearchStrategy[dict[str, int]]:
+    return st.dictionaries(st.sampled_from(RESOURCES), st.integers(0, most).map(NANOS.__mul__))
+
+
+def _uses(demand: Demand) -> st.SearchStrategy[PodUse]:
+    """A few containers for each claim, and rarely requests of the pod as a whole."""
+    caps = rarely().flatmap(lambda some: _amounts(3) if some else st.just({}))
+    containers = st.fixed_dictionaries({claim.key: st.integers(0, 2) for claim in demand.claims})
+    return st.builds(PodUse, containers, caps.map(lambda each: {resource_of(name): cap for name, cap in each.items()}))
+
+
+@st.composite
+def _taking(draw: st.DrawFn, problem: Problem) -> Problem:
+    """The problem with devices that take something of their nodes; some of them are shared by amounts of a capacity."""
+    part = st.builds(
+        NodeFootprint,
+        st.sampled_from([resource_of(name) for name in RESOURCES]),
+        st.sampled_from(["", "", "", "cores"]),
+        *[st.sampled_from([0, 0, 1, 2]).map(NANOS.__mul__)] * 3,
+    )
+    parts = st.lists(part, max_size=2, unique_by=lambda one: one.resource).map(tuple)
+    devices = [replace(device, footprint=draw(parts)) for device in problem.devices]
+    shared = {number for number in range(len(devices)) if draw(st.integers(0, 2)) == 0}
+    cores = {"cores": Capacity("cores", 3 * NANOS)}
+    devices = [
+        replace(device, shareable=True, capacity=cores) if number in shared else device
+        for number, device in enumerate(devices)
+    ]
+    amounts = {
+        alternative.index: draw(st.integers(1, 3)) * NANOS
+        for demand in problem.demands
+        for alternative in demand.alternatives()
+    }
+    charges = {
+        (alternative, number): Charge((("cores", amount),), (), (("cores", Quantity(amount)),))
+        for alternative, amount in amounts.items()
+        for number in shared
+    }
+    return replace(problem, devices=tuple(devices), eligibility=TableEligibility(charges=charges))
 
 
 def _role(draw: st.DrawFn, rule: InterPodRule, near: InterPodRule | None) -> Role:
@@ -169,5 +229,5 @@ def _stocks(draw: st.DrawFn) -> NodeStock:
     """A node that says what it has, or one that limits nothing."""
     if draw(rarely()):
         return NodeStock({}, {})
-    used = {ClaimKey("default", "running"): {"cpu": draw(st.integers(0, 2))}} if draw(rarely()) else {}
-    return NodeStock({name: draw(st.integers(0, 5)) for name in RESOURCES}, used)
+    used = {ClaimKey("default", "running"): {RESOURCES[0]: draw(st.integers(0, 2)) * NANOS}} if draw(rarely()) else {}
+    return NodeStock({name: draw(st.integers(0, 5)) * NANOS for name in RESOURCES}, used)

@@ -73,7 +73,9 @@ FIELDS: Final[dict[str, Any]] = {
     "ResourceSlice spec.nodeName": "b",
     "ResourceSlice spec.pool.resourceSliceCount": 2,
     "ResourceSlice spec.devices.0.taints.0": {"key": "t", "effect": "NoSchedule"},
-    "ResourceSlice spec.devices.0.nodeAllocatableResources": {"cpu": {}},
+    "ResourceSlice spec.devices.0.nodeAllocatableResources.cpu.mapping": {"deviceMultiplier": "99"},
+    "ResourceSlice spec.devices.0.nodeAllocatableResources.cpu.overhead": {"perPod": "99"},
+    "ResourceSlice spec.devices.0.nodeAllocatableResourceMappings.cpu": {"allocationMultiplier": "99"},
 }
 """Fields, by kind and place, each with a value that would let the pod wait where it counts."""
 
@@ -98,7 +100,7 @@ def with_field(objects: dict[str, Json], place: str, value: Any) -> list[Json]:
 
 
 def field(place: str) -> str:
-    return ".".join(step for step in place.split()[1].split(".") if not step.isdecimal())
+    return ".".join(step for step in place.split()[1].split(".") if not step.isdecimal() and step != "cpu")
 
 
 def fate(place: str, mode: Mode) -> Fate:

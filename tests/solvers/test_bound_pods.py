@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from brute_force import every_solution
 from brute_pods import best_bound, is_bound_right
@@ -44,6 +45,17 @@ def test_the_optimum_is_what_the_referee_finds(pods: BoundPods) -> None:
     check(pods.whole, found)
     assert worth(found) == best_bound(pods)
     assert is_bound_right(pods, list(devices_only(pods.whole, found.placements)))
+
+
+@settings(max_examples=50)
+@given(bound_pods(max_pods=3, max_rules=1, footprints=st.just(True)))
+def test_what_devices_take_of_their_nodes_counts_for_everybody(pods: BoundPods) -> None:
+    for found in (solve(pods.whole), solve(pods.whole, Options(per_device=True))):
+        check(pods.whole, found)
+        assert worth(found) == best_bound(pods)
+    upstream = first_fit(pods.whole)
+    check(pods.whole, upstream)
+    assert is_bound_right(pods, list(devices_only(pods.whole, upstream.placements)))
 
 
 @given(bound_pods())

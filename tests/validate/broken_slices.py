@@ -542,6 +542,14 @@ DEVICES: Final = (
         f"{NODE}[ephemeral-storage]",
         {f"{NODE}[hugepages-2Mi]": {"mapping": {"deviceMultiplier": "1"}}},
     ),
+    Broken(
+        "less than nothing, as Kubernetes 1.36 spells it",
+        SLICE,
+        {f"{DEVICE}.nodeAllocatableResourceMappings.cpu": {"allocationMultiplier": "-1"}},
+        "node-resource-multiplier",
+        f"{NODE}[cpu].mapping.deviceMultiplier",
+        {f"{DEVICE}.nodeAllocatableResourceMappings.cpu": {}},
+    ),
     Broken("nothing of the node's memory", SLICE, {f"{NODE}.memory": {}}, "node-resource-empty", f"{NODE}[memory]"),
     Broken(
         "an unknown capacity as memory",
@@ -568,8 +576,8 @@ DEVICES: Final = (
     Broken(
         "a resource of the node that is a number",
         SLICE,
-        {f"{NODE}.cpu": 1, f"{NODE}.memory": {"mapping": 1}},
-        "node-resource-empty",
+        {f"{NODE}.cpu": 1},
+        "schema",
         f"{NODE}[cpu]",
     ),
     Broken("an empty mapping", SLICE, {f"{NODE}.cpu": {"mapping": {}}}, "node-resource-one-of", f"{NODE}[cpu].mapping"),

@@ -59,6 +59,12 @@ from dralloc.api.groups import (
     WorkloadSpec,
 )
 from dralloc.api.meta import ObjectMeta, OwnerReference
+from dralloc.api.node_allocatable import (
+    NodeAllocatableClaimStatus,
+    NodeAllocatableMapping,
+    NodeAllocatableOverhead,
+    NodeAllocatableResource,
+)
 from dralloc.api.nodes import (
     ContainerImage,
     Namespace,
@@ -156,6 +162,10 @@ __all__ = [
     "Namespace",
     "Node",
     "NodeAffinity",
+    "NodeAllocatableClaimStatus",
+    "NodeAllocatableMapping",
+    "NodeAllocatableOverhead",
+    "NodeAllocatableResource",
     "NodeSelector",
     "NodeSelectorRequirement",
     "NodeSelectorTerm",

@@ -131,7 +131,7 @@ class Public(Enum):
     CLASS = "names of device classes"
     ATTRIBUTE = "names of attributes and capacities"
     REQUEST = "names of requests, and of the entries of a pod's claims"
-    RESOURCE = "names of resources in quotas, pods, nodes and device classes"
+    RESOURCE = "names of resources in quotas, pods, nodes, slices and device classes"
     TAINT = "keys of taints"
 
 

@@ -21,6 +21,7 @@ _MAPS: Final = frozenset(
         "counters",
         "labels",
         "minimum",
+        "nodeAllocatableResourceMappings",
         "nodeAllocatableResources",
         "requests",
     }

@@ -21,7 +21,7 @@ from dralloc.api.quotas import ResourceQuota
 from dralloc.api.slice_reader import SliceReader
 from dralloc.api.slices import ResourceSlice
 from dralloc.api.taint_rules import DeviceTaintRule
-from dralloc.api.versions import CONVERSIONS, Json, Path, kep5075_alpha, written_path
+from dralloc.api.versions import CONVERSIONS, Json, Path, kep5075_alpha, kep5517_alpha, written_path
 from dralloc.api.workloads import Pod, PriorityClass
 from dralloc.errors import Finding, UnknownField
 
@@ -142,7 +142,8 @@ class ObjectReader:
         quick = self.slices.read(body) if model is ResourceSlice else None
         if quick is not None and quick.name:
             return quick
-        return self._validated(model, kep5075_alpha.to_v1(model.kind, _without_nulls(body)), raw, source)
+        body = kep5517_alpha.to_v1(model.kind, kep5075_alpha.to_v1(model.kind, _without_nulls(body)))
+        return self._validated(model, body, raw, source)
 
     def _validated(
         self, model: type[ApiObject], body: Json, raw: Json, source: str, written: Callable[[Path], Path] | None = None

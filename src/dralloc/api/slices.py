@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict, StrictBool, StrictStr
+from pydantic import ConfigDict, StrictBool
 
-from dralloc.api.base import WIRE, Int64, WireModel
+from dralloc.api.base import EMPTY, WIRE, Int64, WireModel
 from dralloc.api.capacity import CounterSet, DeviceCapacity, DeviceCounterConsumption
-from dralloc.api.disclosure import Name, Refined, Removed
+from dralloc.api.disclosure import Name, Refined
 from dralloc.api.meta import ObjectMeta
+from dralloc.api.node_allocatable import NodeAllocatableResource
 from dralloc.api.nodes import NodeSelector
 from dralloc.api.objects import ResourceObject
 from dralloc.api.texts import (
@@ -20,6 +21,7 @@ from dralloc.api.texts import (
     Effect,
     NodeName,
     PoolName,
+    ResourceName,
     SkippedOperation,
     TaintKey,
     TaintValue,
@@ -48,7 +50,6 @@ class Device:
     """One device of a pool.
 
     ``binding_conditions`` is None when absent: an empty list counts as set (it moves the pool to the end).
-    ``node_allocatable_resources`` is kept as it was written.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = WIRE
@@ -65,7 +66,7 @@ class Device:
     binding_conditions: tuple[CounterName, ...] | None = None
     binding_failure_conditions: tuple[CounterName, ...] | None = None
     allow_multiple_allocations: StrictBool = False
-    node_allocatable_resources: Annotated[Mapping[StrictStr, Any] | None, Removed.WHOLE] = None
+    node_allocatable_resources: Mapping[ResourceName, NodeAllocatableResource] = EMPTY
 
 
 class ResourcePool(WireModel):

@@ -8,6 +8,7 @@ from pydantic import Field, StrictBool, StrictStr
 from dralloc.api.base import EMPTY, Int32, PartialModel, QuantityField
 from dralloc.api.disclosure import NODE_SELECTOR, POD_LABELS, Name, Refined, Terms
 from dralloc.api.meta import ObjectMeta
+from dralloc.api.node_allocatable import NodeAllocatableClaimStatus
 from dralloc.api.nodes import NodeSelector
 from dralloc.api.objects import PartialObject
 from dralloc.api.placement import Affinity, Toleration, TopologySpreadConstraint
@@ -196,13 +197,14 @@ class PodCondition(PartialModel):
 
 
 class PodStatus(PartialModel):
-    """How far a pod has come, since when, the node that it may get, and which claims were made for it."""
+    """How far a pod has come, since when, the node that it may get, its claims, and what these take of its node."""
 
     phase: Annotated[StrictStr, Terms("Pending", "Running", "Succeeded", "Failed", "Unknown")] = ""
     start_time: Time | None = None
     conditions: tuple[PodCondition, ...] = ()
     nominated_node_name: NodeName | None = None
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    node_allocatable_resource_claim_statuses: tuple[NodeAllocatableClaimStatus, ...] = ()
 
 
 class Pod(PartialObject):

@@ -18,6 +18,7 @@ from dralloc.choices import Ignored
 from dralloc.cluster import Cluster
 from dralloc.compiler.across import ConstraintsAcross
 from dralloc.compiler.device_plugins import DevicePlugins
+from dralloc.compiler.footprints import Footprints
 from dralloc.compiler.gangs import Gangs
 from dralloc.compiler.where import Where
 from dralloc.errors import Finding
@@ -149,7 +150,13 @@ class Demands:
         if len(users) >= MAX_CONSUMERS and self.cluster.consumer(pod.key, claim.key) not in users:
             full = f"status.reservedFor has {len(users)} entries of at most {MAX_CONSUMERS}"
             return f'resourceclaim "{claim.name}" is in use: {full}'
+        if users - {self.cluster.consumer(pod.key, claim.key)} and self._footprints.is_mapped(claim):
+            return f'resourceclaim "{claim.name}" has a mapped device and cannot be shared across pods'
         return ""
+
+    @cached_property
+    def _footprints(self) -> Footprints:
+        return Footprints(self.cluster, self.table.inventory.devices)
 
     def _of_lone_claims(self) -> Iterator[tuple[str | None, Demand]]:
         waited_for = self.cluster.lone_claims - self.cluster.abandoned

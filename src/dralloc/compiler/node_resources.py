@@ -11,15 +11,14 @@ from typing import Final
 
 from dralloc.api import Node
 from dralloc.choices import Ignored
-from dralloc.pods.kinds import PodKind
+from dralloc.pods.kinds import PodInfo, PodKind
 from dralloc.pods.requests import CPU, PODS, amounts_of
+from dralloc.problem.node_claims import node_resource, resource_of
 from dralloc.quantity import NANOS
 
-__all__ = ["NodeResources", "resource_of"]
+__all__ = ["NodeResources"]
 
 _THOUSANDTH: Final = NANOS // 1000
-_PREFIX: Final = "node "
-"""Of names, as no capacity of a device can have them: caps mean devices only."""
 
 
 class NodeResources:
@@ -29,17 +28,24 @@ class NodeResources:
     ----------
     wanting
         The pods to be placed.
+    of_devices
+        The resources that devices take something of.
     ignored
         What does not count.
     """
 
-    def __init__(self, wanting: Iterable[PodKind], ignored: Collection[Ignored]) -> None:
+    def __init__(self, wanting: Iterable[PodKind], of_devices: Iterable[str], ignored: Collection[Ignored]) -> None:
         self._ignored = ignored
-        self._names = frozenset(name for kind in wanting for name in self.asked(kind))
+        self.kept = frozenset(name for name, _ in self._in_nanos(dict.fromkeys(of_devices, 0)))
+        self._names = self.kept.union(*map(self.asked, wanting))
 
-    def asked(self, kind: PodKind) -> dict[str, int]:
+    def asked(self, pod: PodKind | PodInfo) -> dict[str, int]:
         """What such a pod takes of its node."""
-        return dict(self._in_nanos({**kind.requests, PODS: 1}))
+        return dict(self._in_nanos({**pod.requests, PODS: 1}))
+
+    def of_devices(self, amounts: Mapping[str, int]) -> dict[str, int]:
+        """What devices take, which is in nanos already."""
+        return {name: amounts.get(resource_of(name), 0) for name in self.kept}
 
     def there(self, node: Node) -> dict[str, int]:
         """What there is of what is wanted."""
@@ -50,9 +56,4 @@ class NodeResources:
     def _in_nanos(self, units: Mapping[str, int]) -> Iterator[tuple[str, int]]:
         for name, amount in units.items():
             if Ignored.of_resource(name) not in self._ignored:
-                yield f"{_PREFIX}{name}", amount * (_THOUSANDTH if name == CPU else NANOS)
-
-
-def resource_of(name: str) -> str:
-    """The resource of nodes that a name stands for; empty if it stands for something else."""
-    return name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else ""
+                yield node_resource(name), amount * (_THOUSANDTH if name == CPU else NANOS)

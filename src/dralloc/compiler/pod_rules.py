@@ -21,15 +21,17 @@ from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.api.node_names import HOSTNAME_LABEL
 from dralloc.choices import Ignored
 from dralloc.cluster import Cluster
+from dralloc.compiler.footprints import Footprints
 from dralloc.compiler.host_exclusion import HostExclusion
 from dralloc.compiler.host_ports import HostPorts
 from dralloc.compiler.inter_pod import bound_to_pods, inter_pod_roles
-from dralloc.compiler.node_resources import NodeResources, resource_of
+from dralloc.compiler.node_resources import NodeResources
 from dralloc.names import ClaimKey
 from dralloc.pods.kinds import PodInfo, PodKind, PodKinds
 from dralloc.pods.selectors import Term
 from dralloc.problem import Demand, Problem
-from dralloc.problem.node_claims import NodeStock, with_node_claims
+from dralloc.problem.node_claims import NodeStock, resource_of, with_node_claims
+from dralloc.problem.node_footprint import with_footprints
 
 __all__ = ["PodRules"]
 
@@ -85,6 +87,7 @@ class PodRules:
         """A problem of devices with all that binds its pods to nodes and to each other."""
         if not any(node.status.allocatable for node in self._nodes) and not any(map(_has_rules, self._cluster.pods)):
             return problem
+        footprints = Footprints(self._cluster, problem.devices)
         wanting = dict(self._wanting(problem.demands))
         kinds = Counter(info.kind for info in wanting.values())
         running = [(node, pod.kind) for node, pods in self.running.items() for pod in pods]
@@ -93,17 +96,33 @@ class PodRules:
         if roles:
             bound = bound_to_pods(problem, {number: roles.get(info.kind, ()) for number, info in wanting.items()})
             problem = replace(problem, demands=bound)
-        sorts = tuple(self._sorts(kinds, {kind for _, kind in running}, apart))
+        resources = NodeResources(kinds, footprints.resources, self.ignored)
+        sorts = (resources, *self._sorts(kinds, {kind for _, kind in running}, apart))
         asked = {kind: _of_all(sort.asked(kind) for sort in sorts) for kind in {*kinds, *(kind for _, kind in running)}}
         stocks = [
             NodeStock(
                 _of_all(sort.there(node) for sort in sorts),
-                {pod.key: asked[pod.kind] for pod in self.running.get(node.name, ())},
+                {
+                    pod.key: asked[pod.kind] | (resources.asked(pod) if pod.of_devices else {})
+                    for pod in self.running.get(node.name, ())
+                },
             )
             for node in self._nodes
         ]
         taken = {number: self._beside_devices(info, asked[info.kind]) for number, info in wanting.items()}
-        return with_node_claims(problem, stocks, taken)
+        if not footprints:
+            return with_node_claims(problem, stocks, taken)
+        pods = {pod.key: pod for pod in self._cluster.pods}
+        for number, info in wanting.items():
+            held = resources.of_devices(footprints.held(pods[info.key]))
+            taken[number] = {**taken[number], **{name: taken[number].get(name, 0) + held[name] for name in held}}
+        whole = with_node_claims(problem, stocks, taken, resources.kept)
+        uses = {
+            number: footprints.use(pods[demand.key])
+            for number, demand in enumerate(whole.demands)
+            if demand.key in pods and not self._is_claim(demand)
+        }
+        return with_footprints(whole, uses)
 
     def _wanting(self, demands: Sequence[Demand]) -> Iterator[tuple[int, PodInfo]]:
         """The pods to be placed that have no node yet, by the number of their demand."""
@@ -119,7 +138,6 @@ class PodRules:
     def _sorts(
         self, wanting: Counter[PodKind], running: Collection[PodKind], apart: Collection[Term]
     ) -> Iterator[_Sort]:
-        yield NodeResources(wanting, self.ignored)
         if Ignored.PORTS not in self.ignored and any(kind.host_ports for kind in wanting):
             yield HostPorts((*wanting, *running))
         if apart:

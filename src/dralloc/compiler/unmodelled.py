@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from dralloc.api import ApiObject
 from dralloc.choices import Mode
@@ -13,6 +15,8 @@ from dralloc.modelled import used
 from dralloc.problem import Demand
 
 __all__ = ["Unmodelled", "find_unmodelled"]
+
+_NOT_SCHEDULER: Final = frozenset(Mode) - {Mode.SCHEDULER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,5 +47,25 @@ def find_unmodelled(cluster: Cluster, demands: Sequence[Demand]) -> Iterator[Unm
         "ResourceSlice": cluster.slices,
         "Node": cluster.nodes,
     }
+    yield from _of_footprints(cluster, demands)
     for use in used(objects, [pod for pod in cluster.pods if pod.spec.node_name]):
         yield Unmodelled(cluster.remark(use.about, use.path, use.rule), use.modes)
+
+
+def _of_footprints(cluster: Cluster, demands: Sequence[Demand]) -> Iterator[Unmodelled]:
+    """What devices take of nodes (KEP-5517), where it is for more than one pod with one node."""
+    slices = [one for one in cluster.slices if any(device.node_allocatable_resources for device in one.spec.devices)]
+    if not slices:
+        return
+    users = Counter(claim.key for demand in demands for claim in demand.claims)
+    for claim in cluster.claims:
+        if users[claim.key] > 1:
+            rule = "what its devices take of nodes counts for the first of the pods that use it"
+            yield Unmodelled(cluster.remark(claim, "", rule), _NOT_SCHEDULER)
+        if users[claim.key] and any(one.exactly and one.exactly.admin_access for one in claim.spec.devices.requests):
+            rule = "devices take nothing of nodes for admin access"
+            yield Unmodelled(cluster.remark(claim, "spec.devices.requests", rule), _NOT_SCHEDULER)
+    for one in slices:
+        if not one.spec.node_name and not all(device.node_name for device in one.spec.devices):
+            rule = "what devices take of nodes does not count where several nodes reach them"
+            yield Unmodelled(cluster.remark(one, "spec.devices", rule), _NOT_SCHEDULER)

@@ -161,7 +161,7 @@ class _Explainer:
         return compete(whole, self.number, complete, self.options)
 
     def _snapshot(self, placements: Sequence[Placement]) -> DemandSnapshot:
-        return snapshot_of(self.compiled, self.number, placements)
+        return snapshot_of(self.compiled, self.number, placements, exact=self.mode is Mode.OPTIMAL)
 
     def _base(self, timings: dict[str, float]) -> Explanation:
         demand = self.compiled.problem.demands[self.number]

@@ -8,18 +8,20 @@ from functools import cached_property
 from typing import Final
 
 from dralloc.compiler import CompiledCluster
-from dralloc.compiler.node_resources import resource_of
+from dralloc.explain.footprint_bars import footprint_shortages
 from dralloc.names import ClaimKey
 from dralloc.problem import Charge, Device
 from dralloc.problem.holdings import ClaimLedger
 from dralloc.problem.inter_pod import Affinity, AntiAffinity, DomainLedger, InterPodRule, Spread
 from dralloc.problem.ledger import Shortage
+from dralloc.problem.node_claims import resource_of
 from dralloc.quantity import Quantity
 from dralloc.solution import Placement, holdings_of, with_node_grants
 
 __all__ = ["Bar", "NodeBars"]
 
 _TOO_MANY: Final = "Too many pods"
+_UNCOVERED: Final = "pod level request for {} does not cover the devices"
 _PORTS: Final = "didn't have free ports for the requested pod ports"
 _UNMET: Final[Mapping[type[InterPodRule], str]] = {
     AntiAffinity: "didn't match pod anti-affinity rules",
@@ -38,18 +40,25 @@ class Bar:
 
 
 class NodeBars:
-    """What bars a demand from nodes after some placements (of devices)."""
+    """What bars a demand from nodes after some placements (of devices); to the exact model, other devices may do."""
 
-    def __init__(self, compiled: CompiledCluster, number: int, placements: Sequence[Placement]) -> None:
+    def __init__(self, compiled: CompiledCluster, number: int, placements: Sequence[Placement], *, exact: bool) -> None:
         self._whole = compiled.whole
         self._demand = compiled.whole.demands[number]
         self._open = compiled.problem.candidate_nodes(compiled.problem.demands[number])
         self._placements = tuple(with_node_grants(compiled.whole, placements))
         self._running = compiled.pods.running
+        self._exact = exact
 
     def of(self, node: int) -> tuple[Bar, ...]:
         """Everything that bars it from a node."""
-        return (*self._short(node), *self._unmet(node))
+        return (*self._short(node), *self._unmet(node)) or tuple(self._short_for_devices(node))
+
+    def _short_for_devices(self, node: int) -> Iterator[Bar]:
+        found = footprint_shortages(self._whole, self._ledger, self._demand, node, exact=self._exact)
+        for resource, wanted, left, of_pod in found:
+            text = _UNCOVERED.format(resource) if of_pod else f"Insufficient {resource}"
+            yield Bar(text, f"{Quantity(wanted)} requested with the devices, {Quantity(max(0, left))} left")
 
     def _short(self, node: int) -> Iterator[Bar]:
         claim = self._demand.claims[0] if self._demand.claims else None
@@ -63,13 +72,14 @@ class NodeBars:
             yield self._bar(node, device, shortage)
 
     def _bar(self, node: int, device: Device, shortage: Shortage) -> Bar:
-        name = str(shortage.what)
+        index = shortage.what if isinstance(shortage.what, int) else None
+        name = str(shortage.what) if index is None else self._whole.counters[index].id.counter
         resource = resource_of(name)
         if name.startswith("podAntiAffinity"):
             return Bar(_UNMET[AntiAffinity])
         if not resource:
             return Bar(_PORTS)
-        pods = list(self._holders(node, device, name))
+        pods = list(self._holders(node, device, name) if index is None else self._chargers(node, index))
         left = f"{Quantity(shortage.wanted)} requested, {Quantity(max(0, shortage.left))} left"
         held = ", ".join(f"{who} ({Quantity(amount)})" for who, amount in pods[:_NAMED])
         more = f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else ""
@@ -78,12 +88,21 @@ class NodeBars:
 
     def _holders(self, node: int, device: Device, name: str) -> Iterator[tuple[str, int]]:
         """Who takes how much: pods that have the node, as one, then those that are placed there, the largest first."""
-        running = self._whole.usage.consumed[device.slot].get(name, 0)
-        if running:
-            number = len(self._running[self._whole.nodes[node].name])
-            yield f"{number} bound pod{'s' if number > 1 else ''}", running
+        yield from self._bound(node, self._whole.usage.consumed[device.slot].get(name, 0))
         for key, amount in sorted(self._ledger.holders_of_capacity(device.slot, name).items(), key=lambda one: -one[1]):
             yield str(ClaimKey(key.namespace, key.name.partition("/")[0])), amount
+
+    def _bound(self, node: int, amount: int) -> Iterator[tuple[str, int]]:
+        if amount:
+            number = len(self._running[self._whole.nodes[node].name])
+            yield f"{number} bound pod{'s' if number > 1 else ''}", amount
+
+    def _chargers(self, node: int, counter: int) -> Iterator[tuple[str, int]]:
+        """The same of a resource that devices take something of, too (KEP-5517)."""
+        known = self._whole.counters[counter]
+        yield from self._bound(node, known.total - known.free)
+        for key, amount in sorted(self._ledger.holders_of_counter(counter).items(), key=lambda one: -one[1]):
+            yield str(ClaimKey(key.namespace, key.name.removesuffix("/node"))), amount
 
     def _unmet(self, node: int) -> Iterator[Bar]:
         name = self._whole.nodes[node].name

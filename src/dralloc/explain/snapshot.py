@@ -109,13 +109,21 @@ class DemandSnapshot:
         return cls(Context(problem, offers, ledger, caps.budgets), number, demand, nodes, reachable, placed, caps=caps)
 
 
-def snapshot_of(compiled: CompiledCluster, number: int, placements: Sequence[Placement]) -> DemandSnapshot:
-    """What a demand of a cluster meets after these placements: holders, selectors and rules are known by name."""
+def snapshot_of(
+    compiled: CompiledCluster, number: int, placements: Sequence[Placement], *, exact: bool = True
+) -> DemandSnapshot:
+    """What a demand of a cluster meets after these placements: holders, selectors and rules are known by name.
+
+    Parameters
+    ----------
+    exact
+        Whether the exact model answers, and not first fit.
+    """
     found = DemandSnapshot.after(placements, compiled.problem, number, TableOffers(compiled), compiled.holdings)
     pod = pod_of(compiled.cluster, found.whole)
     used = () if pod is None else compiled.cluster.pod_claims(pod)
     own = frozenset((*used, *(claim.key for claim in found.whole.claims)))
-    known = NodeBars(compiled, number, placements)
+    known = NodeBars(compiled, number, placements, exact=exact)
     bars = {node: bars for node in found.nodes if (bars := known.of(node))}
     nodes = tuple(node for node in found.nodes if node not in bars)
     return replace(found, own=own, exclusions=Exclusions(compiled), bars=bars, nodes=nodes)

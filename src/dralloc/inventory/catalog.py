@@ -140,6 +140,7 @@ class Catalog:
             [self.nodes.of_device(device) for device in devices] if per_device else repeat(None),
             columns.binds_to_node,
             [groups_of(device, grouped) for device in devices] if grouped else repeat(()),
+            columns.footprint if features.NodeAllocatableResources else repeat(()),
         )
         self.sources += map(
             PublishedDevice, repeat(slice_), devices, by_request if features.SharedConsumableCapacity else repeat(())

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dralloc.api import Device, DeviceCounterConsumption
+from dralloc.api import Device, DeviceCounterConsumption, NodeAllocatableResource
 from dralloc.api.device_template import common
-from dralloc.problem import Capacity
+from dralloc.inventory.footprint import footprints
+from dralloc.problem import Capacity, NodeFootprint
 from dralloc.record import record
 
 __all__ = ["ColumnReader", "SliceColumns"]
@@ -28,15 +29,17 @@ class SliceColumns:
     shareable: Sequence[bool]
     capacity: Sequence[Mapping[str, Capacity]]
     binds_to_node: Sequence[bool]
+    footprint: Sequence[tuple[NodeFootprint, ...]]
     conditional: bool
 
 
 @dataclass(slots=True)
 class ColumnReader:
-    """Reads devices. Equal capacities and equal lists of counters are one object after loading; it keeps that."""
+    """Reads devices. Equal capacities, lists of counters and so on are one object after loading; it keeps that."""
 
     _columns: dict[int, SliceColumns] = field(default_factory=dict)
     _capacities: dict[int, Mapping[str, Capacity]] = field(default_factory=dict)
+    _footprints: dict[int, tuple[NodeFootprint, ...]] = field(default_factory=dict)
 
     def of(self, devices: Sequence[Device]) -> SliceColumns:
         """The columns of the devices of a slice."""
@@ -54,6 +57,7 @@ class ColumnReader:
             [device.allow_multiple_allocations for device in devices],
             [self._capacity(device) for device in devices],
             [device.binds_to_node for device in devices],
+            [self._footprint(device.node_allocatable_resources) for device in devices],
             any(device.binding_conditions is not None for device in devices),
         )
 
@@ -65,3 +69,9 @@ class ColumnReader:
                 for name, capacity in device.capacity.items()
             }
         return self._capacities[key]
+
+    def _footprint(self, resources: Mapping[str, NodeAllocatableResource]) -> tuple[NodeFootprint, ...]:
+        key = id(resources)
+        if key not in self._footprints:
+            self._footprints[key] = tuple(footprints(resources))
+        return self._footprints[key]

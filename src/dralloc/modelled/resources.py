@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dralloc.modelled.row import FieldRow, ignored, modelled, no_matter
+from dralloc.modelled.row import FieldRow, modelled, no_matter
 
 __all__ = ["NODE_SELECTOR", "NODE_TERM", "RESOURCES"]
 
@@ -53,9 +53,11 @@ RESOURCES: Final[tuple[FieldRow, ...]] = (
         "devices with conditions come last (KEP-5007)",
         "ResourceSlice spec.devices.{bindsToNode,bindingConditions}",
     ),
-    *ignored(
+    *modelled(
         "devices that take of CPU, memory and other resources of their node (KEP-5517)",
-        "ResourceSlice spec.devices.{nodeAllocatableResources,nodeAllocatableResourceMappings}",
+        "ResourceSlice spec.devices.nodeAllocatableResources.mapping.{capacityKey,capacityMultiplier,deviceMultiplier}",
+        "ResourceSlice spec.devices.nodeAllocatableResources.overhead.{perPod,perContainer}",
+        "ResourceSlice spec.devices.nodeAllocatableResourceMappings.{capacityKey,allocationMultiplier}",
     ),
     *no_matter(
         "ResourceSlice metadata",

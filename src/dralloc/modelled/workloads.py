@@ -71,6 +71,12 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
         "Pod spec.initContainers.restartPolicy",
     ),
     *modelled(
+        "what the devices of the pod take of its node (KEP-5517)",
+        f"{_CONTAINERS}.resources.claims.name",
+        "Pod status.nodeAllocatableResourceClaimStatuses.{containers,resources,mapping.{name,quantity}}",
+        "Pod status.nodeAllocatableResourceClaimStatuses.overhead.{name,perPod,perContainer}",
+    ),
+    *modelled(
         "ports of the node", f"{_CONTAINERS}.ports.{{hostPort,containerPort,hostIP,protocol}}", "Pod spec.hostNetwork"
     ),
     *modelled(
@@ -130,7 +136,7 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
         f"{_CONTAINERS}.{{name,command,args,workingDir,envFrom,env,resizePolicy,volumeMounts,volumeDevices}}",
         f"{_CONTAINERS}.{{livenessProbe,readinessProbe,startupProbe,lifecycle,terminationMessagePath}}",
         f"{_CONTAINERS}.{{terminationMessagePolicy,imagePullPolicy,securityContext,stdin,stdinOnce,tty}}",
-        f"{_CONTAINERS}.{{resources.claims,ports.name,restartPolicyRules}}",
+        f"{_CONTAINERS}.{{resources.claims.request,ports.name,restartPolicyRules}}",
         "Pod spec.containers.restartPolicy",
         "Pod spec.{ephemeralContainers,restartPolicy,terminationGracePeriodSeconds,activeDeadlineSeconds,dnsPolicy}",
         "Pod spec.{serviceAccountName,serviceAccount,automountServiceAccountToken,hostPID,hostIPC,securityContext}",

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from dralloc.api import Container, Namespace, Node, Pod, PodAffinity, PodSpec
 from dralloc.api.node_selectors import selector_matches
 from dralloc.names import ClaimKey
-from dralloc.pods.requests import DEFAULT_REQUESTS, requests_of
+from dralloc.pods.requests import DEFAULT_REQUESTS, requests_of, taken_by_devices
 from dralloc.pods.selectors import Term, term_of
 
 __all__ = ["Controller", "HostPort", "PodInfo", "PodKind", "PodKinds"]
@@ -80,8 +80,13 @@ class PodKind:
     @cached_property
     def occupied(self) -> Mapping[str, int]:
         """What the pod counts for in the scores of others once it is bound (``NonZeroRequested`` of upstream)."""
-        known = self.requests.keys() if self.spec.resources.requested else ()
-        return requests_of(self.spec, {name: least for name, least in DEFAULT_REQUESTS.items() if name not in known})
+        return self.occupied_with({})
+
+    def occupied_with(self, of_devices: Mapping[str, int]) -> dict[str, int]:
+        """The same with what its devices take of the node."""
+        known = {*self.requests, *of_devices} if self.spec.resources.requested else ()
+        defaults = {name: least for name, least in DEFAULT_REQUESTS.items() if name not in known}
+        return requests_of(self.spec, defaults, of_devices=of_devices)
 
     @cached_property
     def containers(self) -> tuple[Container, ...]:
@@ -146,10 +151,24 @@ class PodKind:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodInfo:
-    """One pod and its kind."""
+    """One pod and its kind.
+
+    ``of_devices``: what its devices take of the node that it has, by resource and in nanos.
+    """
 
     key: ClaimKey
     kind: PodKind
+    of_devices: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def requests(self) -> Mapping[str, int]:
+        """What is requested of its node, devices included."""
+        return requests_of(self.kind.spec, of_devices=self.of_devices) if self.of_devices else self.kind.requests
+
+    @property
+    def occupied(self) -> Mapping[str, int]:
+        """As `PodKind.occupied`, devices included."""
+        return self.kind.occupied_with(self.of_devices) if self.of_devices else self.kind.occupied
 
 
 class PodKinds:
@@ -162,7 +181,7 @@ class PodKinds:
     def infos(self, pods: Iterable[Pod]) -> Iterator[PodInfo]:
         """The pods with their kinds."""
         for pod in pods:
-            yield PodInfo(pod.key, self._kind(pod))
+            yield PodInfo(pod.key, self._kind(pod), taken_by_devices(pod.status) if pod.spec.node_name else {})
 
     def _kind(self, pod: Pod) -> PodKind:
         controller = _controller(pod)

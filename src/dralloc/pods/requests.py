@@ -9,10 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from dralloc.api import Container, PodSpec
+from dralloc.api import Container, PodSpec, PodStatus
 from dralloc.quantity import NANOS, Quantity
 
-__all__ = ["CPU", "DEFAULT_REQUESTS", "EPHEMERAL", "MEMORY", "PODS", "amounts_of", "is_scalar", "requests_of"]
+__all__ = [
+    "CPU",
+    "DEFAULT_REQUESTS",
+    "EPHEMERAL",
+    "MEMORY",
+    "PODS",
+    "amounts_of",
+    "caps_of",
+    "is_scalar",
+    "requests_of",
+    "taken_by_devices",
+]
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -30,7 +41,13 @@ def amounts_of(quantities: Mapping[str, Quantity]) -> dict[str, int]:
     return _rounded({name: quantity.nanos for name, quantity in quantities.items()})
 
 
-def requests_of(spec: PodSpec, defaults: Mapping[str, int] | None = None, *, whole_pod: bool = True) -> dict[str, int]:
+def requests_of(
+    spec: PodSpec,
+    defaults: Mapping[str, int] | None = None,
+    *,
+    whole_pod: bool = True,
+    of_devices: Mapping[str, int] | None = None,
+) -> dict[str, int]:
     """The requests of a pod with its overhead.
 
     Parameters
@@ -39,12 +56,33 @@ def requests_of(spec: PodSpec, defaults: Mapping[str, int] | None = None, *, who
         What counts for a container without a request, by resource, in nanos.
     whole_pod
         Whether requests of the pod as a whole replace those of its containers.
+    of_devices
+        What its devices take of the node, in nanos (KEP-5517); requests of the pod as a whole replace that, too.
     """
     found = _of_containers(spec, defaults or {})
-    if whole_pod:
-        found |= _of_whole_pod(spec, found)
+    of_pod = _of_whole_pod(spec, found) if whole_pod else {}
+    _add(found, of_devices or {})
+    found |= of_pod
     _add(found, {name: quantity.nanos for name, quantity in spec.overhead.items()})
     return _rounded(found)
+
+
+def caps_of(spec: PodSpec) -> dict[str, int]:
+    """What requests of the pod as a whole leave beside its containers, in nanos."""
+    found = _of_containers(spec, {})
+    return {name: amount - found.get(name, 0) for name, amount in _of_whole_pod(spec, found).items()}
+
+
+def taken_by_devices(status: PodStatus) -> dict[str, int]:
+    """What the scheduler noted that the devices of a pod take of its node, in nanos (KEP-5517)."""
+    total: Nanos = {}
+    for claim in status.node_allocatable_resource_claim_statuses:
+        _add(total, {name: amount.nanos for name, amount in claim.resources.items()})
+        _add(total, {one.name: one.quantity.nanos for one in claim.mapping if one.quantity})
+        for times, part in ((1, "per_pod"), (len(claim.containers), "per_container")):
+            amounts = {one.name: getattr(one, part) for one in claim.overhead}
+            _add(total, {name: times * amount.nanos for name, amount in amounts.items() if amount})
+    return total
 
 
 def is_scalar(resource: str) -> bool:

@@ -19,12 +19,25 @@ from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Alternative, Charge, Claim, Demand, Request
 from dralloc.problem.supply import Capacity, Device, Node, PoolAccess, PoolState
 
-__all__ = ["NODE_DRIVER", "NodeStock", "with_node_claims"]
+__all__ = ["NODE_DRIVER", "NodeStock", "node_resource", "resource_of", "with_node_claims"]
 
 NODE_DRIVER: Final = "node.dralloc.dev"
 """The driver of the synthetic devices."""
 
+_PREFIX: Final = "node "
+"""Of names, as no capacity of a device can have them: caps mean devices only."""
+
 Amounts = Mapping[str, int]
+
+
+def node_resource(resource: str) -> str:
+    """What a resource of nodes is called among the capacities of a synthetic device."""
+    return f"{_PREFIX}{resource}"
+
+
+def resource_of(name: str) -> str:
+    """The resource of nodes that a name stands for; empty if it stands for something else."""
+    return name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +60,9 @@ class NodeStock:
         return sum(amounts.get(name, 0) for amounts in self.used.values())
 
 
-def with_node_claims(devices_only: Problem, stocks: Sequence[NodeStock], asked: Mapping[int, Amounts]) -> Problem:
+def with_node_claims(
+    devices_only: Problem, stocks: Sequence[NodeStock], asked: Mapping[int, Amounts], kept: frozenset[str] = frozenset()
+) -> Problem:
     """The problem in which demands also take something of their nodes.
 
     Parameters
@@ -56,6 +71,8 @@ def with_node_claims(devices_only: Problem, stocks: Sequence[NodeStock], asked: 
         By node.
     asked
         What demands take, by index.
+    kept
+        What others take something of, too, so that it is never left out.
 
     Notes
     -----
@@ -70,10 +87,10 @@ def with_node_claims(devices_only: Problem, stocks: Sequence[NodeStock], asked: 
         for demand, each in asked.items()
     }
     scarcity = _Scarcity([dict(kind) for kind in kinds], list(kind_of.values()))
-    limits = [scarcity.limits(stock) for stock in stocks]
+    limits = [{**scarcity.limits(stock), **_those(stock.total, kept)} for stock in stocks]
     scarce = frozenset(name for limit in limits for name in limit)
     wanted = [tuple((name, amount) for name, amount in kind if name in scarce) for kind in kinds]
-    if not any(wanted):
+    if not any(wanted) and not kept:
         return devices_only
     first, slot = len(devices_only.devices), 1 + max((one.slot for one in devices_only.devices), default=-1)
     groups = [device.group for device in devices_only.devices] + [one.group for one in devices_only.counters]
@@ -100,8 +117,8 @@ def with_node_claims(devices_only: Problem, stocks: Sequence[NodeStock], asked: 
     )
 
 
-def _positive(amounts: Amounts) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted((name, amount) for name, amount in amounts.items() if amount > 0))
+def _those(amounts: Amounts, names: frozenset[str]) -> Amounts:
+    return {name: amount for name, amount in amounts.items() if name in names}
 
 
 def _asking(demand: Demand, kind: int, asks: bool) -> Demand:

@@ -16,6 +16,7 @@ __all__ = [
     "Counter",
     "Device",
     "Node",
+    "NodeFootprint",
     "PoolAccess",
     "PoolState",
     "Resource",
@@ -66,6 +67,34 @@ class Capacity:
     consumable: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class NodeFootprint:
+    """What a device takes of one resource of the node where it is used (KEP-5517).
+
+    Parameters
+    ----------
+    resource
+        ``cpu``, ``memory``, ...
+    capacity
+        The capacity whose consumption counts; empty if each allocation takes the same.
+    multiplier
+        Nanos for each unit of the capacity, or for each allocation.
+    per_pod, per_container
+        Nanos for the pod that uses it, and for each of its containers that does.
+    """
+
+    resource: str
+    capacity: str = ""
+    multiplier: int = 0
+    per_pod: int = 0
+    per_container: int = 0
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the device stands for a part of the node: only one pod can use a claim with such a device."""
+        return self.multiplier > 0
+
+
 @record
 class Device:
     """A device as one slice publishes it.
@@ -96,6 +125,8 @@ class Device:
         For each counter set that this device consumes counters of and on which any device declares compatibility
         groups: the set's index, and this device's groups there. What is in use on a set must have a group in common
         (KEP-5963). Devices without groups are compatible among themselves: they are in the group `NO_GROUPS`.
+    footprint
+        What it takes of the node where it is used.
     """
 
     id: DeviceID
@@ -108,6 +139,7 @@ class Device:
     nodes: frozenset[int] | None
     binds_to_node: bool = False
     compatibility: tuple[tuple[int, frozenset[str]], ...] = ()
+    footprint: tuple[NodeFootprint, ...] = ()
 
     @property
     def resources(self) -> Sequence[Resource]:

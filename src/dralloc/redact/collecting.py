@@ -10,7 +10,7 @@ from dralloc.api.owner_schema import wire_schema
 from dralloc.api.owners import PodOwner
 from dralloc.api.reading import model_of
 from dralloc.api.schema import Leaf, rebuilt
-from dralloc.api.versions import CONVERSIONS, Json, kep5075_alpha
+from dralloc.api.versions import CONVERSIONS, Json, kep5075_alpha, kep5517_alpha
 from dralloc.errors import RedactionError
 from dralloc.redact.expressions import code_words, literals, looks_inside
 from dralloc.redact.names import NamesFound
@@ -30,7 +30,7 @@ def in_v1(one: Json, leaf: Leaf) -> Json:
         raise RedactionError(f"{title(one)}: is of a kind or version that dralloc does not read")
     api_version, body = one["apiVersion"], one
     if issubclass(model, ResourceObject):
-        body = CONVERSIONS[api_version.rpartition("/")[2]](model.kind, one)
+        body = kep5517_alpha.to_v1(model.kind, CONVERSIONS[api_version.rpartition("/")[2]](model.kind, one))
         if model is not ResourceSlice:
             body = kep5075_alpha.to_v1(model.kind, body)
     if issubclass(model, ResourceObject | PodOwner):

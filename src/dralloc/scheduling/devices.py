@@ -17,6 +17,7 @@ from dralloc.compiler.extended import EXTENDED_RESOURCE_ANNOTATION, classes_by_r
 from dralloc.names import ClaimKey
 from dralloc.pods.kinds import PodInfo
 from dralloc.problem import Claim
+from dralloc.scheduling.footprints import Granted, PodFootprints
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit.candidates import NodeCandidates, places
@@ -54,6 +55,7 @@ class Devices(QuickRun):
         self._class_of_pod: dict[ClaimKey, ClaimClass | None] = {}
         self._known_candidates: dict[int, dict[ClaimClass, NodeCandidates | None]] = defaultdict(dict)
         self._users: dict[ClaimKey, set[tuple[str, str]]] = defaultdict(set)
+        self.footprints = PodFootprints(compiled)
         self._uses = Counter(key for keys in self._cluster.claims_of_pods.values() for key in keys)
 
     @cached_property
@@ -81,6 +83,18 @@ class Devices(QuickRun):
         """Whether another pod uses a claim of the pod, too."""
         uses = self._uses
         return any(uses[key] > 1 for key in self._cluster.claims_of_pods[pod.key])
+
+    def granted(self, found: Found) -> Granted:
+        """What claims have got in the run so far, or would get."""
+        return lambda key: found.get(key) or self._allocated.get(key, (0, ()))[1]
+
+    def is_taken(self, claim: ResourceClaim, pod: PodInfo) -> bool:
+        """Whether another pod uses an allocated claim that only one can use (KEP-5517)."""
+        if not self.footprints or (claim.status.allocation is None and claim.key not in self._allocated):
+            return False
+        users = {*self._users[claim.key], *((user.resource, user.name) for user in claim.status.reserved_for)}
+        others = users - {self._cluster.consumer(pod.key, claim.key)}
+        return bool(others) and self.footprints.is_mapped(claim, self.granted({}))
 
     def is_full(self, claim: ResourceClaim, pod: PodInfo) -> bool:
         """Whether so many pods use an allocated claim that one more cannot."""
@@ -137,12 +151,16 @@ class Devices(QuickRun):
             return None
         if pod.key not in self._class_of_pod:
             self._class_of_pod[pod.key] = self._claim_classes.of(claims)
-        return self._class_of_pod[pod.key]
+        known = self._class_of_pod[pod.key]
+        if known is None or not self.footprints:
+            return known
+        containers = self.footprints.containers(pod)
+        return known, tuple(containers.get(claim.key, 0) for claim in claims)
 
-    def bind(self, pod: PodInfo, node: NodeInfo) -> Set[int]:
+    def bind(self, pod: PodInfo, node: NodeInfo) -> tuple[PodInfo, Set[int]]:
         """Give the pod's open claims what `find` finds; they fit. It is placed if all that it asks for are devices.
 
-        Returns the indices of the nodes that can see the devices.
+        Returns the pod with what its devices take of the node, and the indices of the nodes that can see these.
         """
         using = {(key, self._cluster.consumer(pod.key, key)) for key in self._cluster.claims_of_pods[pod.key]}
         new = {(key, user) for key, user in using if user not in self._users[key]}
@@ -151,18 +169,19 @@ class Devices(QuickRun):
         number = self._demands.get(pod.key)
         if number is None:
             self._bound[pod.key] = _Bound(new, None, len(self.placements), self._untold)
-            return set()
+            return self.footprints.entered(pod, self.granted({})), set()
         claims = self.open_claims(pod, node)
         found = self._search_for(claims, node) if claims else {}
         assert found is not None
+        pod = self.footprints.entered(pod, self.granted(found))
         self._settle(number, node.number, claims, tuple(found[claim.key] for claim in claims))
         placement = self.placements.pop()
         self._bound[pod.key] = _Bound(new, placement, len(self.placements), dict(self._untold))
         self.placements += self._told(placement)
-        return self._seeing(placement)
+        return pod, self._seeing(placement)
 
     def release(self, pod: PodInfo) -> Set[int]:
-        """Take back what the last pod that was bound got; returns what `bind` did."""
+        """Take back what the last pod that was bound got; returns the nodes that `bind` did."""
         bound = self._bound.pop(pod.key)
         for key, user in bound.users:
             self._users[key].discard(user)

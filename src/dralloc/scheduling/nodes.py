@@ -67,10 +67,10 @@ class NodeInfo:
         self._count(pod, -1)
 
     def _count(self, pod: PodInfo, sign: int) -> None:
-        for name, amount in pod.kind.requests.items():
+        for name, amount in pod.requests.items():
             self.requested[name] = self.requested.get(name, 0) + sign * amount
         for name in (CPU, MEMORY):
-            self.occupied[name] += sign * pod.kind.occupied.get(name, 0)
+            self.occupied[name] += sign * pod.occupied.get(name, 0)
 
 
 def by_zones(nodes: Sequence[Node], heard_of: Sequence[int]) -> list[int]:

@@ -7,6 +7,7 @@ asked for.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence, Set
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -128,7 +129,7 @@ class Scheduler:
 
     def bind(self, key: ClaimKey, node: NodeInfo) -> None:
         """Put a pod on a node that an attempt found feasible, with its devices."""
-        touched = self._devices.bind(self.pods[key], node)
+        self.pods[key], touched = self._devices.bind(self.pods[key], node)
         self.snapshot.add(self.pods[key], node)
         self.snapshot.changes += (self._places[number] for number in touched if number != node.number)
 
@@ -136,6 +137,7 @@ class Scheduler:
         """Take the last pod that was bound off its node."""
         touched = self._devices.release(self.pods[key])
         self.snapshot.remove(self.pods[key], node)
+        self.pods[key] = replace(self.pods[key], of_devices={})
         self.snapshot.changes += (self._places[number] for number in touched if number != node.number)
 
     def _cycle(self, key: ClaimKey, in_flight: Set[ClaimKey] = frozenset(), *, in_placement: bool = False) -> Cycle:

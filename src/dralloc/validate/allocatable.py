@@ -2,93 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from dralloc.api import Device
-from dralloc.errors import QuantityError
-from dralloc.quantity import parse_quantity
-from dralloc.validate.checks import named
+from dralloc.api.node_allocatable import NodeAllocatableMapping, NodeAllocatableOverhead, NodeAllocatableResource
+from dralloc.quantity import Quantity
+from dralloc.validate.checks import named, on
 from dralloc.validate.names import node_resource_name
-from dralloc.validate.places import DEVICES, Places
-from dralloc.validate.rule import Issue, Parts, errors
+from dralloc.validate.places import DEVICES
+from dralloc.validate.rule import Issue, errors
 
 __all__ = ["RULES"]
 
 _ORIGIN: Final = "resource.k8s.io validation, validateNodeAllocatableResources; KEP-5517"
-_Fields = Mapping[str, Any]
 _ENTRIES: Final = DEVICES / "nodeAllocatableResources[]"
 
 
-def _objects(places: Places) -> Parts:
-    """The JSON at some places, which is kept as it was written, where it is an object."""
-    return lambda context: (part for part in places(context) if isinstance(part.value, dict))
-
-
-_MAPPINGS: Final = _objects(_ENTRIES / "mapping")
-_OVERHEADS: Final = _objects(_ENTRIES / "overhead")
-
-
 def _name(device: Device, at: str) -> Iterator[Issue]:
-    for name in device.node_allocatable_resources or {}:
+    for name in device.node_allocatable_resources:
         yield from named(name, f"{at}.nodeAllocatableResources[{name}]", node_resource_name)
 
 
-def _says_something(entry: Any, at: str) -> Iterator[Issue]:
-    if not isinstance(entry, dict) or (entry.get("mapping") is None and entry.get("overhead") is None):
+def _says_something(entry: NodeAllocatableResource, at: str) -> Iterator[Issue]:
+    if entry.mapping is None and entry.overhead is None:
         yield Issue(at, "needs mapping or overhead")
 
 
 def _capacity_key(device: Device, at: str) -> Iterator[Issue]:
-    for name, entry in (device.node_allocatable_resources or {}).items():
-        mapping = entry.get("mapping") if isinstance(entry, dict) else None
-        key = mapping.get("capacityKey") if isinstance(mapping, dict) else None
+    for name, entry in device.node_allocatable_resources.items():
+        key = entry.mapping and entry.mapping.capacity_key
         if key is not None and key not in device.capacity:
             path = f"{at}.nodeAllocatableResources[{name}].mapping.capacityKey"
             yield Issue(path, f'"{key}" is no capacity of the device')
 
 
-def _together(mapping: _Fields, at: str) -> Iterator[Issue]:
-    key, multiplier = mapping.get("capacityKey"), mapping.get("capacityMultiplier")
+def _together(mapping: NodeAllocatableMapping, at: str) -> Iterator[Issue]:
+    key, multiplier = mapping.capacity_key, mapping.capacity_multiplier
     if key is not None and multiplier is None:
         yield Issue(f"{at}.capacityMultiplier", "is required with capacityKey")
     if multiplier is not None and key is None:
         yield Issue(f"{at}.capacityKey", "is required with capacityMultiplier")
 
 
-def _one_of(mapping: _Fields, at: str) -> Iterator[Issue]:
-    given = [field for field in ("capacityKey", "deviceMultiplier") if mapping.get(field) is not None]
-    if len(given) != 1 and "capacityMultiplier" not in mapping:
+def _one_of(mapping: NodeAllocatableMapping, at: str) -> Iterator[Issue]:
+    ways = {"capacityKey": mapping.capacity_key, "deviceMultiplier": mapping.device_multiplier}
+    given = [field for field, value in ways.items() if value is not None]
+    if len(given) != 1 and mapping.capacity_multiplier is None:
         yield Issue(
             at, f"exactly one of capacityKey and deviceMultiplier is required, not {' and '.join(given) or 'none'}"
         )
 
 
-def _amounts(fields: _Fields, names: tuple[str, ...], at: str) -> Iterator[tuple[str, int | None]]:
-    """Amounts in nanos; None for what is no quantity."""
-    for name in names:
-        if fields.get(name) is not None:
-            try:
-                yield f"{at}.{name}", parse_quantity(str(fields[name])).nanos
-            except QuantityError:
-                yield f"{at}.{name}", None
+def _positive(multiplier: Quantity, at: str) -> Iterator[Issue]:
+    if multiplier.nanos <= 0:
+        yield Issue(at, "must be a quantity greater than zero")
 
 
-def _positive(mapping: _Fields, at: str) -> Iterator[Issue]:
-    for path, nanos in _amounts(mapping, ("capacityMultiplier", "deviceMultiplier"), at):
-        if nanos is None or nanos <= 0:
-            yield Issue(path, "must be a quantity greater than zero")
-
-
-def _overhead(overhead: _Fields, at: str) -> Iterator[Issue]:
-    if overhead.get("perPod") is None and overhead.get("perContainer") is None:
+def _overhead(overhead: NodeAllocatableOverhead, at: str) -> Iterator[Issue]:
+    if overhead.per_pod is None and overhead.per_container is None:
         yield Issue(at, "needs perPod or perContainer")
 
 
-def _not_negative(overhead: _Fields, at: str) -> Iterator[Issue]:
-    for path, nanos in _amounts(overhead, ("perPod", "perContainer"), at):
-        if nanos is None or nanos < 0:
-            yield Issue(path, "must be a quantity that is not negative")
+def _not_negative(amount: Quantity, at: str) -> Iterator[Issue]:
+    if amount.nanos < 0:
+        yield Issue(at, "must be a quantity that is not negative")
 
 
 RULES: Final = (
@@ -102,16 +80,20 @@ RULES: Final = (
         _ENTRIES, ("node-resource-empty", _says_something, "A resource has a mapping or an overhead."), origin=_ORIGIN
     ),
     *errors(
-        _MAPPINGS,
+        _ENTRIES / "mapping",
         ("node-resource-pair", _together, "capacityKey and capacityMultiplier come together."),
         ("node-resource-one-of", _one_of, "A mapping follows a capacity or the devices."),
-        ("node-resource-multiplier", _positive, "Multipliers are greater than zero."),
+        (
+            "node-resource-multiplier",
+            on("capacityMultiplier|deviceMultiplier", _positive),
+            "Multipliers are above zero.",
+        ),
         origin=_ORIGIN,
     ),
     *errors(
-        _OVERHEADS,
+        _ENTRIES / "overhead",
         ("node-overhead-empty", _overhead, "An overhead is per pod or per container."),
-        ("node-overhead-negative", _not_negative, "Overheads are not negative."),
+        ("node-overhead-negative", on("perPod|perContainer", _not_negative), "Overheads are not negative."),
         origin=_ORIGIN,
     ),
 )

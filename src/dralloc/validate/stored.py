@@ -67,7 +67,8 @@ _GATED: Final = (
     ),
     _Gated(CONSUMPTIONS / "compatibilityGroups", "DeviceCompatibilityGroups"),
     _Gated(SLICES / "partitionTypeAttribute", since=37),
-    _Gated(DEVICES / "nodeAllocatableResources" | DETAILS / "derivedAttributes" | (SLICES | RESULTS) / _OPERATIONS),
+    _Gated(DEVICES / "nodeAllocatableResources", "NodeAllocatableResources"),
+    _Gated(DETAILS / "derivedAttributes" | (SLICES | RESULTS) / _OPERATIONS),
 )
 
 

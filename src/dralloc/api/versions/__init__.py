@@ -7,11 +7,11 @@ What it does not know it leaves alone, for validation to report.
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from dralloc.api.versions import kep5075_alpha, v1alpha3, v1beta1, v1beta2
+from dralloc.api.versions import kep5075_alpha, kep5517_alpha, v1alpha3, v1beta1, v1beta2
 from dralloc.api.versions.walk import Json
 from dralloc.api.versions.written import Path, written_path
 
-__all__ = ["CONVERSIONS", "Json", "Path", "kep5075_alpha", "written_path"]
+__all__ = ["CONVERSIONS", "Json", "Path", "kep5075_alpha", "kep5517_alpha", "written_path"]
 
 CONVERSIONS: Final[Mapping[str, Callable[[str, Json], Json]]] = {
     "v1": lambda _kind, raw: raw,

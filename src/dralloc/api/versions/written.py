@@ -2,14 +2,17 @@
 
 from typing import Any, Final
 
-from dralloc.api.versions import kep5075_alpha
+from dralloc.api.versions import kep5075_alpha, kep5517_alpha
 from dralloc.api.versions.walk import Json
 
 __all__ = ["Path", "written_path"]
 
 Path = tuple[str | int, ...]
 
-_ALPHA_NAMES: Final = [(new, old) for names in kep5075_alpha.RENAMED for old, new in names.items()]
+_RENAMED: Final = (*kep5075_alpha.RENAMED, *kep5517_alpha.RENAMED)
+_ALPHA_NAMES: Final = [(new, old) for names in _RENAMED for old, new in names.items()]
+_ADDED: Final = ("exactly", "mapping")
+"""Steps that older forms do not have."""
 
 
 def written_path(raw: Json, path: Path) -> Path:
@@ -20,7 +23,7 @@ def written_path(raw: Json, path: Path) -> Path:
         if isinstance(part, str | int | float):
             break
         if isinstance(part, dict) and step not in part:
-            if step == "exactly":
+            if step in _ADDED:
                 continue
             if isinstance(part.get("basic"), dict):
                 found.append("basic")

@@ -11,7 +11,7 @@ from typing import Final
 from dralloc.api import ResourceClaim
 from dralloc.errors import FatalError, NodeError
 from dralloc.scheduling.cycle import Cycle
-from dralloc.scheduling.devices import MOST_ALTERNATIVES
+from dralloc.scheduling.devices import MOST_ALTERNATIVES, Found
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection, Scoring, relative
 
@@ -24,6 +24,7 @@ _CANNOT_FIT: Final = Rejection(("cannot fit resource",))
 """Seen only where NodeResourcesFit, which says more, does not filter."""
 _ELSEWHERE: Final = Rejection(("resourceclaim not available on the node",))
 _IN_USE: Final = Rejection(("resourceclaim in use",))
+_MAPPED: Final = "has a mapped device and cannot be shared across pods"
 
 
 def _filter(cycle: Cycle) -> Check | Rejection | None:
@@ -34,6 +35,8 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
     for claim in claims:
         if devices.is_full(claim, pod):
             return _IN_USE
+        if devices.is_taken(claim, pod):
+            return Rejection((f"node allocatable resource claim {claim.name} {_MAPPED}",))
         if claim.key in cycle.in_flight:
             return Rejection((f"resource claim {claim.key} is in the process of being allocated",))
         for request, name in _classes(claim) if claim.status.allocation is None else ():
@@ -43,6 +46,10 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
     unbacked = devices.unbacked(pod)
     cannot = _CANNOT_YET if devices.has_shared_claims(pod) else _CANNOT
 
+    def footprint_rejection(node: NodeInfo, found: Found) -> Rejection | None:
+        footprints = devices.footprints
+        return footprints.rejection(pod, node, footprints.of(pod, devices.granted(found))) if footprints else None
+
     def check(node: NodeInfo) -> Rejection | None:
         if any(name not in node.allocatable for name in unbacked):
             return _CANNOT_FIT
@@ -50,7 +57,7 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
         wanted = devices.open_claims(pod, node)
         cycle.memory.ranks.pop(node, None)
         if not wanted:
-            return None if reachable else _ELSEWHERE
+            return footprint_rejection(node, {}) if reachable else _ELSEWHERE
         try:
             found = devices.find(wanted, node)
         except NodeError as error:
@@ -59,6 +66,8 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
             raise FatalError(f'running "{DYNAMIC_RESOURCES.name}" filter plugin: {error}') from error
         if found is None:
             return cannot
+        if rejection := footprint_rejection(node, found):
+            return rejection
         if not reachable:
             return _ELSEWHERE
         ranks = devices.alternatives(pod, found)

@@ -10,8 +10,10 @@ from dralloc.errors import AllocationError, FatalError, NodeError
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand, Problem, Scope, quorum_of
 from dralloc.problem.inter_pod import DomainLedger, OneDomain, Role
+from dralloc.problem.node_footprint import before_footprints
 from dralloc.problem.open_claims import open_claims
 from dralloc.solution import Grant, Placement
+from dralloc.solvers.first_fit.footprints import NodeFootprints
 from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.search import DepthFirstSearch
 
@@ -25,8 +27,9 @@ class PlainRun:
     """One pass over the demands, without memory of what was tried."""
 
     def __init__(self, problem: Problem) -> None:
-        self._problem = problem
-        self._ledger = SearchLedger(problem)
+        self._problem = before_footprints(problem)
+        self._ledger = SearchLedger(self._problem)
+        self._footprints = NodeFootprints(problem, self._ledger)
         self._domains = DomainLedger()
         self._allocated: dict[ClaimKey, tuple[int, tuple[Grant, ...]]] = {}
         self._placed: dict[Scope, dict[ClaimKey, Demand]] = defaultdict(dict)
@@ -116,6 +119,7 @@ class PlainRun:
         self._domains.enter(demand.roles, self._problem.nodes[placement.node].name, -1)
         for scope in demand.group_scopes:
             del self._placed[scope][demand.key]
+        self._footprints.enter(demand.claims, placement.grants, -1)
         for claim, grants in zip(demand.claims, placement.grants, strict=True):
             if grants or not claim.requests:
                 self._allocated.pop(claim.key, None)
@@ -128,7 +132,7 @@ class PlainRun:
         claims = self._open_claims(demand)
         for node in self._nodes(demand):
             try:
-                found = self._attempt(claims, node)
+                found = self._checked(claims, self._attempt(claims, node))
             except FatalError as error:
                 self.errors[number] = error
                 return
@@ -138,6 +142,16 @@ class PlainRun:
             if found is not None:
                 self._settle(number, node, claims, found)
                 return
+
+    def _checked(self, claims: Sequence[Claim], found: Found | None) -> Found | None:
+        """What was found, if nodes have what the devices take of them."""
+        fits = False
+        try:
+            fits = found is not None and self._footprints.fit(claims, found)
+        finally:
+            if not fits:
+                self._ledger.revert()
+        return found if fits else None
 
     def _open_claims(self, demand: Demand) -> list[Claim]:
         """The claims that no earlier demand has allocated."""
@@ -172,6 +186,7 @@ class PlainRun:
     def _settle(self, number: int, node: int, claims: Sequence[Claim], found: Found) -> None:
         """Make what was found permanent."""
         self._ledger.settle()
+        self._footprints.enter(claims, found, 1)
         self.errors.pop(number, None)
         granted = {claim.key: grants for claim, grants in zip(claims, found, strict=True)}
         for key, grants in granted.items():

@@ -23,9 +23,9 @@ class QuickRun(PlainRun):
     def __init__(self, problem: Problem, dead_ends: int = DEAD_ENDS) -> None:
         super().__init__(problem)
         self._dead_ends = dead_ends
-        self._claim_classes = ClaimClasses(problem)
-        self._index = CandidateIndex(problem)
-        self._cursors = ScanCursors(problem, self._index)
+        self._claim_classes = ClaimClasses(self._problem)
+        self._index = CandidateIndex(self._problem)
+        self._cursors = ScanCursors(self._problem, self._index)
 
     def place_together(self, members: Sequence[int]) -> None:
         """As in the plain run, and what was known before stays true where placements are given back."""
@@ -47,7 +47,8 @@ class QuickRun(PlainRun):
         """Place a demand on the first node that can hold it, or note why that ended with an error."""
         demand = self._demand(number)
         claims = self._open_claims(demand)
-        alone = len(claims) == len(demand.claims) and not demand.roles
+        # Where a node had too little for what devices take of it, other devices may take less.
+        alone = len(claims) == len(demand.claims) and not demand.roles and not self._footprints
         claim_class = self._claim_classes.of(claims) if alone else None
         if claim_class is None:
             super().place(number)

@@ -1,0 +1,105 @@
+"""What the devices of a pod take of its node (KEP-5517): found out with the devices, and looked at once more then.
+
+Source: ``framework/plugins/dynamicresources/nodeallocatabledynamicresources.go`` of ``kubernetes/pkg/scheduler``, 1.37.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from dralloc.api import ResourceClaim
+from dralloc.compiler import CompiledCluster
+from dralloc.compiler.footprints import Footprints
+from dralloc.errors import FatalError
+from dralloc.names import ClaimKey
+from dralloc.pods.kinds import PodInfo
+from dralloc.pods.requests import CPU, EPHEMERAL, MEMORY, caps_of, requests_of
+from dralloc.problem.node_footprint import footprint_of
+from dralloc.scheduling.nodes import NodeInfo
+from dralloc.scheduling.plugins.plugin import Rejection
+from dralloc.solution import Grant
+
+__all__ = ["Granted", "PodFootprints"]
+
+_CAPPED = "pod level request for {} is insufficient to cover the aggregated container and node-allocatable DRA requests"
+Granted = Callable[[ClaimKey], Sequence[Grant]]
+"""What claims get that were not allocated before the run."""
+
+
+class PodFootprints:
+    """What devices of a cluster take of nodes."""
+
+    def __init__(self, compiled: CompiledCluster) -> None:
+        self._problem = compiled.problem
+        self._footprints = Footprints(compiled.cluster, compiled.problem.devices)
+        self._demands = {demand.key: demand for demand in compiled.problem.demands} if self._footprints else {}
+        self._pods = {pod.key: pod for pod in compiled.cluster.pods} if self._footprints else {}
+
+    def __bool__(self) -> bool:
+        return bool(self._footprints)
+
+    def containers(self, pod: PodInfo) -> Mapping[ClaimKey, int]:
+        """How many containers refer to each of the pod's claims."""
+        return self._footprints.containers(self._pods[pod.key])
+
+    def of(self, pod: PodInfo, granted: Granted) -> Mapping[str, int]:
+        """What the devices of a pod take, by resource and in nanos.
+
+        Raises
+        ------
+        FatalError
+            A device follows a capacity, and nothing is consumed of any.
+        """
+        found: Counter[str] = Counter()
+        if self._footprints:
+            found.update(self._footprints.of_allocated(self._pods[pod.key]))
+            for amounts in self._of_granted(pod, granted):
+                found.update(amounts)
+        return found
+
+    def entered(self, pod: PodInfo, granted: Granted) -> PodInfo:
+        """The pod with what its devices take of the node that it has."""
+        return replace(pod, of_devices=self.of(pod, granted)) if self._footprints else pod
+
+    def _of_granted(self, pod: PodInfo, granted: Granted) -> Iterator[Mapping[str, int]]:
+        demand = self._demands.get(pod.key)
+        if demand is None:
+            return
+        containers = self.containers(pod)
+        for claim in demand.claims:
+            for request, choice, number in granted(claim.key):
+                alternative, device = claim.requests[request].alternatives[choice], self._problem.devices[number]
+                charge = self._problem.eligibility.charge(alternative.index, number)
+                consumed = {name: amount.nanos for name, amount in charge.recorded} if charge else {}
+                amounts = footprint_of(device.footprint, consumed, containers.get(claim.key, 0))
+                if amounts is None:
+                    raise FatalError(f"claim {claim.key}, device {device.id.device}: ConsumedCapacity is nil")
+                yield amounts
+
+    def is_mapped(self, claim: ResourceClaim, granted: Granted) -> bool:
+        """Whether an allocated claim has a device that stands for a part of its node."""
+        devices = (self._problem.devices[grant.device] for grant in granted(claim.key))
+        return self._footprints.is_mapped(claim) or any(part.is_mapped for one in devices for part in one.footprint)
+
+    def rejection(self, pod: PodInfo, node: NodeInfo, taken: Mapping[str, int]) -> Rejection | None:
+        """What is against a node on which the pod's devices take this."""
+        if not taken:
+            return None
+        for name, cap in caps_of(pod.kind.spec).items():
+            if taken.get(name, 0) > cap:
+                return Rejection((_CAPPED.format(name),))
+        wanted = requests_of(pod.kind.spec, of_devices=taken) if node.is_limited else {}
+        left = {name: node.allocatable.get(name, 0) - node.requested.get(name, 0) for name in wanted}
+        lacking = [name for name in _in_order(wanted) if wanted[name] > max(left[name], 0)]
+        if not lacking:
+            return None
+        resolvable = all(wanted[name] <= node.allocatable.get(name, 0) for name in lacking)
+        return Rejection(tuple(f"Insufficient {name}" for name in lacking), resolvable)
+
+
+def _in_order(wanted: Mapping[str, int]) -> Iterator[str]:
+    """The resources that are looked at."""
+    yield from (name for name in (CPU, MEMORY, EPHEMERAL) if name in wanted)
+    yield from sorted(name for name in wanted if name.startswith("hugepages-"))

@@ -1,0 +1,69 @@
+"""What devices take of nodes (KEP-5517), which upstream looks at when its allocator has found devices.
+
+If the node has too little of it, it is not for the demand, even if other devices took less.
+Source: ``calculateAndCheckNodeAllocatableResources`` of ``framework/plugins/dynamicresources``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from dralloc.errors import FatalError
+from dralloc.problem import Charge, Claim, Device, Problem
+from dralloc.problem.ledger import Ledger
+from dralloc.problem.node_footprint import of_node
+from dralloc.solution import Grant
+
+__all__ = ["NodeFootprints"]
+
+
+class NodeFootprints:
+    """The counters of nodes, as far as devices charge them.
+
+    Parameters
+    ----------
+    problem
+        In which devices take something of nodes.
+    ledger
+        Of the problem in which they do not (see `dralloc.problem.node_footprint.before_footprints`).
+    """
+
+    def __init__(self, problem: Problem, ledger: Ledger) -> None:
+        self._problem = problem
+        self._ledger = ledger
+        self._of_nodes = frozenset(number for number, counter in enumerate(problem.counters) if of_node(counter))
+
+    def __bool__(self) -> bool:
+        return bool(self._of_nodes)
+
+    def fit(self, claims: Sequence[Claim], found: Sequence[Sequence[Grant]]) -> bool:
+        """Whether nodes have what the devices take that claims get; the ledger knows of everything else.
+
+        Raises
+        ------
+        FatalError
+            A device follows a capacity, and nothing is consumed of any.
+        """
+        amounts: Counter[int] = Counter()
+        for _, charge in self._charges(claims, found):
+            amounts.update(dict(charge.counters))
+        return all(amount <= self._ledger.free[counter] for counter, amount in amounts.items())
+
+    def enter(self, claims: Sequence[Claim], found: Sequence[Sequence[Grant]], sign: int) -> None:
+        """Enter (1) or revoke (-1) what the devices of claims take."""
+        for device, charge in self._charges(claims, found):
+            self._ledger.consume(device, charge, sign)
+
+    def _charges(self, claims: Sequence[Claim], found: Sequence[Sequence[Grant]]) -> Iterator[tuple[Device, Charge]]:
+        pairs: Iterable[tuple[Claim, Sequence[Grant]]] = zip(claims, found, strict=True) if self._of_nodes else ()
+        for claim, grants in pairs:
+            for request, choice, number in () if claim.is_synthetic else grants:
+                alternative, device = claim.requests[request].alternatives[choice], self._problem.devices[number]
+                charge = self._problem.eligibility.charge(alternative.index, number)
+                if charge is None:
+                    message = "takes of its node for what is consumed of a capacity, but nothing is"
+                    raise FatalError(f"claim {claim.key}, device {device.id.device}: {message}")
+                own = tuple(each for each in charge.counters if each[0] in self._of_nodes)
+                if own and not alternative.admin:
+                    yield device, Charge(counters=own)
