@@ -22,6 +22,7 @@ def runs(folder: Path) -> dict[str, Any]:
 def test_every_attempt_of_every_run_agrees() -> None:
     """Taints, affinity, spreading, ports, images, sidecars, requests of whole pods, 150 nodes; five profiles.
 
+    In the runs ``footprint-*`` devices take of CPU, memory and huge pages of nodes.
     The numbered runs have partitions, shared adapters, adapters of the network, extended resources, prioritized lists
     and claims that pods share, several for a pod.
     """
