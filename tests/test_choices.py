@@ -33,7 +33,7 @@ def test_words_are_the_fields() -> None:
 
 
 def test_the_command_line_has_them_all() -> None:
-    options = {one.name for one in fields(SchedulerOptions)} - {"kubernetes", "feature"}
+    options = {one.name for one in fields(SchedulerOptions)} - {"feature"}
     several = {"nodes": "node", "caps": "cap"}
     choices = {one.name for one in fields(Choices)} - IN_PYTHON_ONLY - {"features"}
     assert options == {several.get(name, name) for name in choices}

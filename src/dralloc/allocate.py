@@ -16,7 +16,7 @@ from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.compiler.worth import Worth
 from dralloc.plan import Plan
 from dralloc.problem import Problem
-from dralloc.scheduling import Profile, read_profiles, schedule
+from dralloc.scheduling import Profile, Release, read_profiles, schedule
 from dralloc.solution import Solution, Tier
 from dralloc.solvers.cpsat import Progress, solve, within_caps
 from dralloc.solvers.first_fit import first_fit
@@ -69,17 +69,17 @@ def allocate(
     <Plan: optimal: 2 of 2 placed, proven optimal>
     """
     mode, choices = chosen(Mode, "mode", mode), Choices.of(choices, words)
-    profiles = _profiles(choices)
+    scheduler = _configured(choices)
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         compiled = compile_cluster(cluster, choices, modes={mode})
         problem = compiled.whole
     if mode is Mode.SCHEDULER:
-        return Plan(mode, compiled, _scheduled(compiled, profiles, choices.seed, timings), timings)
+        return Plan(mode, compiled, _scheduled(compiled, scheduler, choices.seed, timings), timings)
     first = _first_fit(problem, timings, pruning=choices.pruning)
     if mode is Mode.FIRST_FIT:
         return Plan(mode, compiled, compiled.of_devices(first), timings)
-    known = _KnownAnswers(first, _kept(compiled, first, choices, profiles, timings))
+    known = _KnownAnswers(first, _kept(compiled, first, choices, scheduler, timings))
     best = _optimum(compiled, known, choices, progress, timings)
     return Plan(mode, compiled, compiled.of_devices(best), timings)
 
@@ -109,17 +109,17 @@ def compare(
     <Comparison: 2 claims: first fit places 1, the optimum 2 (proven optimal)>
     """
     wanted, choices = compared(modes), Choices.of(choices, words)
-    profiles = _profiles(choices)
+    scheduler = _configured(choices)
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         compiled = compile_cluster(cluster, choices, modes=wanted)
         problem = compiled.whole
     first = _first_fit(problem, timings, pruning=choices.pruning)
-    known = _KnownAnswers(first, _kept(compiled, first, choices, profiles, timings))
+    known = _KnownAnswers(first, _kept(compiled, first, choices, scheduler, timings))
     best = _optimum(compiled, known, choices, progress, timings)
     asked = range(choices.seed, choices.seed + seeds) if Mode.SCHEDULER in wanted else ()
     scheduled = tuple(
-        Plan(Mode.SCHEDULER, compiled, _scheduled(compiled, profiles, seed, timings), timings) for seed in asked
+        Plan(Mode.SCHEDULER, compiled, _scheduled(compiled, scheduler, seed, timings), timings) for seed in asked
     )
     return Comparison(
         first_fit=Plan(Mode.FIRST_FIT, compiled, compiled.of_devices(first), timings),
@@ -129,9 +129,17 @@ def compare(
     )
 
 
-def _profiles(choices: Choices) -> Sequence[Profile]:
+class _Configured(NamedTuple):
+    """The scheduler that is asked."""
+
+    profiles: Sequence[Profile]
+    release: Release
+
+
+def _configured(choices: Choices) -> _Configured:
     config = choices.scheduler_config
-    return (Profile(),) if config is None else read_profiles(Path(config))
+    profiles = (Profile(),) if config is None else read_profiles(Path(config))
+    return _Configured(profiles, Release.of(choices.kubernetes))
 
 
 def _first_fit(problem: Problem, timings: dict[str, float], *, pruning: bool) -> Solution:
@@ -142,11 +150,9 @@ def _first_fit(problem: Problem, timings: dict[str, float], *, pruning: bool) ->
     return solution
 
 
-def _scheduled(
-    compiled: CompiledCluster, profiles: Sequence[Profile], seed: int, timings: dict[str, float]
-) -> Solution:
+def _scheduled(compiled: CompiledCluster, scheduler: _Configured, seed: int, timings: dict[str, float]) -> Solution:
     with phase(timings, "scheduler"):
-        solution = schedule(compiled, profiles, seed)
+        solution = schedule(compiled, scheduler.profiles, seed, scheduler.release)
     # Filters of its own say where a pod may go.
     demands = tuple(replace(demand, gang="", nodes=None, roles=()) for demand in compiled.problem.demands)
     with phase(timings, "check"):
@@ -165,7 +171,7 @@ def _kept(
     compiled: CompiledCluster,
     first: Solution,
     choices: Choices,
-    profiles: Sequence[Profile],
+    scheduler: _Configured,
     timings: dict[str, float],
 ) -> Solution | None:
     """The answer whose placements nobody is to lose, for the whole problem."""
@@ -175,7 +181,7 @@ def _kept(
         case Keep.FIRST_FIT:
             return first
         case Keep.SCHEDULER:
-            return compiled.of_whole(_scheduled(compiled, profiles, choices.seed, timings))
+            return compiled.of_whole(_scheduled(compiled, scheduler, choices.seed, timings))
 
 
 def _start(problem: Problem, answer: Solution, *, keeps_rules: bool) -> Solution | None:

@@ -24,7 +24,7 @@ def test_every_attempt_of_every_run_agrees() -> None:
 
     In the runs ``footprint-*`` devices take of CPU, memory and huge pages of nodes.
     The numbered runs have partitions, shared adapters, adapters of the network, extended resources, prioritized lists
-    and claims that pods share, several for a pod.
+    and claims that pods share, several for a pod. Those of groups have gangs, and groups that choose a domain.
     """
     outcomes = [run_scheduler(run) for run in runs(OWN).values()]
     assert len(outcomes) >= 40
@@ -86,3 +86,49 @@ def test_a_resource_that_nobody_serves_is_found_without_the_plugin_that_says_so_
     """With the filter of NodeResourcesFit off, DynamicResources looks at what no class of devices stands for."""
     run = runs(OWN)["24-off.json.gz"]
     assert run_scheduler(run).passed
+
+
+def _trial_score(run: Any) -> None:
+    attempt = next(one for one in run["attempts"] if "cycle" in one and not one["outcome"] and one["scores"])
+    next(iter(attempt["scores"].values()))["NodeResourcesFit"] += 1
+
+
+def _domain_score(run: Any) -> None:
+    next(iter(run["placements"][0]["scores"].values()))["NodeResourcesFit"] += 1
+
+
+def _domain(run: Any) -> None:
+    """A domain was not tried."""
+    cycle = run["placements"][0]["cycle"]
+    bound = next(one for one in run["attempts"] if one.get("cycle") == cycle and one["outcome"] == "bound")
+    run["attempts"] = [
+        one for one in run["attempts"] if one.get("cycle") != cycle or one["placement"] == bound["placement"]
+    ]
+
+
+def _group_message(run: Any) -> None:
+    next(one for one in run["attempts"] if "cycle" in one and "message" in one)["message"] += "!"
+
+
+def _unbound(run: Any) -> None:
+    """A group that has enough nodes was not bound."""
+    cycle = next(one["cycle"] for one in run["attempts"] if "cycle" in one and one["outcome"] == "bound")
+    for one in run["attempts"]:
+        if one.get("cycle") == cycle and one["outcome"] == "bound":
+            one.update(outcome="", node="")
+
+
+@pytest.mark.parametrize(
+    ("falsify", "difference"),
+    [
+        (_trial_score, "scores"),
+        (_domain_score, "NodeResourcesFit: expected"),
+        (_domain, "placements: expected"),
+        (_group_message, "message: expected"),
+        (_unbound, "placement: expected [], got one of"),
+    ],
+)
+def test_what_differs_in_a_group_is_named(falsify: Callable[[Any], None], difference: str) -> None:
+    run = copy.deepcopy(runs(OWN)["groups-2.json.gz"])
+    falsify(run)
+    assert difference in run_scheduler(run).difference

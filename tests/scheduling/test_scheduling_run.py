@@ -283,3 +283,36 @@ def test_first_fit_and_the_optimum_are_always_compared() -> None:
     with pytest.raises(DrallocError, match="modes to compare: optimal cannot be left out"):
         dralloc.compare(wire.cluster(node("a"), GPUS), modes="first-fit")
     assert dralloc.compare(wire.cluster(node("a"), GPUS, asking("x"))).scheduler is None
+
+
+def test_versions_differ(tmp_path: Path) -> None:
+    """Up to 1.35 nodes and pods are heard of by name, and in 1.34 no node is better for its alternatives."""
+    nodes = [node(name) for name in "ab"]
+    models = {"a": "old", "b": "new"}
+    slices = [
+        wire.resource_slice([wire.device("gpu", {"model": model})], name=name, pool=name, nodeName=name)
+        for name, model in models.items()
+    ]
+    subs = [wire.sub(model, f"device.attributes['gpu.example.com'].model == '{model}'") for model in ("new", "old")]
+    listed = [wire.claim("c", wire.first_available("gpu", *subs)), wire.pod("x", "c")]
+    objects = wire.cluster(nodes, wire.device_class(), slices, listed)
+    one_at_a_time = configuration(tmp_path / "c.yaml", "parallelism: 1\n")
+    found = {
+        version: {
+            placed(dralloc.allocate(objects, "scheduler", seed=seed, kubernetes=version, scheduler_config=file))["x"]
+            for seed in range(12)
+        }
+        for version, file in (("1.34", one_at_a_time), ("1.35", one_at_a_time), ("1.36", one_at_a_time))
+    }
+    assert found == {"1.34": {"a", "b"}, "1.35": {"b"}, "1.36": {"b"}}
+    twins = wire.cluster(nodes, GPUS, asking("x"))
+    heard = {
+        version: {
+            placed(dralloc.allocate(twins, "scheduler", seed=seed, kubernetes=version, scheduler_config=one_at_a_time))[
+                "x"
+            ]
+            for seed in range(12)
+        }
+        for version in ("1.35", "1.36")
+    }
+    assert heard == {"1.35": {"a"}, "1.36": {"a", "b"}}

@@ -81,8 +81,11 @@ class Choices(Options):
         Whether first fit leaves out what cannot change its answer.
     scheduler_config
         A file with the KubeSchedulerConfiguration of mode ``"scheduler"``; without it, kube-scheduler's defaults count.
-        ``seed`` is for the order in which it hears of nodes and equally old pods. It does not look at gangs, and evicts
-        nobody.
+        ``seed`` is for the order in which it hears of nodes and equally old pods, and for the choice between equally
+        good nodes. Nobody is evicted.
+    kubernetes
+        The version whose kube-scheduler answers in mode ``"scheduler"``, ``"1.34"`` to ``"1.37"``, as far as that is
+        not a matter of ``features`` (see `Features.of_kubernetes`); without it, 1.36.
 
     Raises
     ------
@@ -112,6 +115,7 @@ class Choices(Options):
     keep: Keep | KeepName = Keep.NOBODY
     pruning: bool = True
     scheduler_config: str | PathLike[str] | None = None
+    kubernetes: str | None = None
 
     def __post_init__(self) -> None:
         Options.__post_init__(self)
@@ -179,6 +183,7 @@ class NodelessWords(TypedDict, total=False):
     keep: Keep | KeepName
     pruning: bool
     scheduler_config: str | PathLike[str] | None
+    kubernetes: str | None
 
 
 class ChoiceWords(NodelessWords, total=False):

@@ -99,7 +99,8 @@ class GateOptions:
         str | None,
         typer.Option(
             metavar="1.34...1.37",
-            help="Feature gates as by default in this version; without it, all are on. --feature overrides.",
+            help="Feature gates as by default in this version, and its kube-scheduler; without it, all are on. "
+            "--feature overrides.",
             show_default=False,
         ),
     ] = None

@@ -11,21 +11,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence, Set
-from itertools import chain, islice, product
+from itertools import chain, groupby, islice, product
 from typing import Any, Final
 
 from dralloc.api import Node
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.conformance.allocation import CaseOutcome, name_shares, wire_form
+from dralloc.conformance.attempts import answer_of, difference_of
 from dralloc.conformance.cases import Json
 from dralloc.conformance.difference import first_difference
+from dralloc.conformance.group_cycles import RecordedCycle
 from dralloc.errors import Finding, InputError
 from dralloc.limits import LIMITS
 from dralloc.load import load_documents
 from dralloc.load.documents import documents_of
 from dralloc.names import ClaimKey
 from dralloc.quantity import parse_quantity
-from dralloc.scheduling import Attempt, Profile, Scheduler, profiles_of
+from dralloc.scheduling import Profile, Scheduler, profiles_of
 from dralloc.write import allocations
 
 __all__ = ["run_scheduler"]
@@ -82,24 +84,48 @@ class _Replay:
         self._decided: set[ClaimKey] = set()
         self.agreed = 0
         self.difference = ""
-        self.attempts = [self._replay(recorded) for recorded in run["attempts"]]
+        self.attempts = list(self._replay_all(run["attempts"]))
         self.difference = self.difference or self._device_difference()
+
+    def _replay_all(self, attempts: Sequence[Json]) -> Iterator[dict[str, Any]]:
+        """Pods of groups come together, cycle by cycle."""
+        for cycle, together in groupby(attempts, key=lambda recorded: recorded.get("cycle")):
+            if cycle is None:
+                yield from map(self._replay, together)
+            else:
+                yield from self._replay_cycle(list(together))
+
+    def _replay_cycle(self, trials: Sequence[Json]) -> Iterator[dict[str, Any]]:
+        """A cycle of a group: every pod in every part of the nodes, and then the answer as it is recorded."""
+        cycle = RecordedCycle(self._scheduler, self._compiled, trials)
+        scores = [one["scores"] for one in self._run.get("placements", ()) if one["cycle"] == trials[0]["cycle"]]
+        for recorded, answer, difference in cycle.replayed(self._in_flight, scores):
+            if not self.difference:
+                self.difference = difference and f"attempts[{self.agreed}] of {recorded['pod']}: {difference}"
+                self.agreed += not difference
+            yield answer
+        for key, node in cycle.bound():
+            self._scheduler.bind(key, node)
+            self._decided.update(self._compiled.cluster.claims_of_pods[key])
+
+    def _in_flight(self, recorded: Json) -> Set[ClaimKey]:
+        """The claims of which the recorded message says that others are being given them."""
+        return {claim for claim in self._decided if f"claim {claim} {_IN_FLIGHT}" in recorded.get("message", "")}
 
     def _replay(self, recorded: Json) -> dict[str, Any]:
         """An attempt, given those before as they are recorded."""
         key = ClaimKey.parse(recorded["pod"])
-        in_flight = {claim for claim in self._decided if f"claim {claim} {_IN_FLIGHT}" in recorded.get("message", "")}
-        found = self._scheduler.attempt(key, in_flight=in_flight)
+        found = self._scheduler.attempt(key, in_flight=self._in_flight(recorded))
         scored = tuple(recorded["totals"])
         sampled = len(scored) == len(found.feasible) < len(self._scheduler.snapshot.nodes)
         if sampled and {node.name for node in found.feasible} != set(scored):
             # Enough nodes are feasible, and which of them are looked at depends on the order of the nodes.
             found = self._scheduler.attempt(key, scored)
             recorded = {name: value for name, value in recorded.items() if name != "evaluated"}
-        answer = _answer(recorded, found)
+        answer = answer_of(recorded, found)
         # Without an outcome an attempt was given up later, e.g. because the API server refused the binding.
         if recorded["outcome"] and not self.difference:
-            difference = _difference(recorded, answer)
+            difference = difference_of(recorded, answer)
             self.difference = difference and f"attempts[{self.agreed}] of {key}: {difference}"
             self.agreed += not difference
         node = self._scheduler.snapshot.by_name.get(recorded["node"])
@@ -135,35 +161,6 @@ class _Replay:
         users = ((name, status.get("reservedFor", ())) for name, status in claims.items() if name not in known)
         mine = (name for name, reserved in users if any(user["name"] == pod.name for user in reserved))
         return next((name for name in mine if name.startswith(f"{pod.namespace}/")), str(claim))
-
-
-def _answer(recorded: Json, found: Attempt) -> dict[str, Any]:
-    """An attempt in the form of a recorded one."""
-    names = [node.name for node in found.feasible]
-    scored = len(names) > 1
-    scores = {
-        name: {plugin: int(column[place]) for plugin, column in found.scores.items()}
-        for place, name in enumerate(names)
-    }
-    answer: dict[str, Any] = {
-        "pod": recorded["pod"],
-        "outcome": "bound" if names else "unschedulable",
-        "scores": scores if scored else {},
-        "totals": dict(zip(names, found.totals.tolist(), strict=True)) if scored else {},
-        "best": [node.name for node in found.best],
-        "message": found.message,
-    }
-    if names:
-        answer |= {"evaluated": found.evaluated, "feasible": len(names)}
-    return answer
-
-
-def _difference(recorded: Json, answer: Json) -> str:
-    expected = {key: recorded.get(key, value) for key, value in answer.items()}
-    difference = first_difference(expected, dict(answer))
-    if not difference and recorded["outcome"] == "bound" and recorded["node"] not in answer["best"]:
-        difference = f"best: expected {recorded['node']} among them, got {answer['best']}"
-    return difference
 
 
 def _comparable(status: Json) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 - `dralloc.scheduling.run`: all pods of a cluster: the queue, ties, and what is tried again;
 - `dralloc.scheduling.scheduler`: the state between attempts, and one attempt after the other;
+- `dralloc.scheduling.groups`, `dralloc.scheduling.group_cycle`: pods of a PodGroup, which come together;
+- `dralloc.scheduling.release`: in what versions differ;
 - `dralloc.scheduling.attempt`: how one attempt filters and scores nodes;
 - `dralloc.scheduling.plugins`: the plugins of the default profile, a module each;
 - `dralloc.scheduling.configuration`: profiles of a KubeSchedulerConfiguration.
@@ -12,7 +14,8 @@ from __future__ import annotations
 from dralloc.scheduling.attempt import Attempt
 from dralloc.scheduling.configuration import profiles_of, read_profiles
 from dralloc.scheduling.profile import Profile
+from dralloc.scheduling.release import Release
 from dralloc.scheduling.run import schedule
 from dralloc.scheduling.scheduler import Scheduler
 
-__all__ = ["Attempt", "Profile", "Scheduler", "profiles_of", "read_profiles", "schedule"]
+__all__ = ["Attempt", "Profile", "Release", "Scheduler", "profiles_of", "read_profiles", "schedule"]

@@ -24,6 +24,7 @@ from dralloc.solvers.first_fit.candidates import NodeCandidates, places
 from dralloc.solvers.first_fit.claim_classes import ClaimClass
 from dralloc.solvers.first_fit.leaky import LeakySearch
 from dralloc.solvers.first_fit.quick import QuickRun
+from dralloc.solvers.first_fit.search import DepthFirstSearch
 
 __all__ = ["MOST_ALTERNATIVES", "Devices", "Found"]
 
@@ -44,10 +45,17 @@ class _Bound(NamedTuple):
 
 
 class Devices(QuickRun):
-    """First fit's books, asked about single nodes."""
+    """First fit's books, asked about single nodes.
 
-    def __init__(self, compiled: CompiledCluster) -> None:
+    Parameters
+    ----------
+    leaks_counters
+        See `dralloc.scheduling.release.Release`.
+    """
+
+    def __init__(self, compiled: CompiledCluster, *, leaks_counters: bool = True) -> None:
         super().__init__(compiled.problem)
+        self._leaks_counters = leaks_counters
         self._cluster = compiled.cluster
         self._demands = {demand.key: number for number, demand in enumerate(compiled.problem.demands)}
         self._untold: dict[ClaimKey, tuple[Grant, ...]] = {}
@@ -215,7 +223,8 @@ class Devices(QuickRun):
         claim_class = self._claim_classes.of(claims)
         candidates = None if claim_class is None else self._candidates_on(claim_class, claims, node.number)
         if claim_class is None or candidates is None:
-            found = LeakySearch(self._problem, self._ledger, claims, node.number).run()
+            search = LeakySearch if self._leaks_counters else DepthFirstSearch
+            found = search(self._problem, self._ledger, claims, node.number).run()
         else:
             found = self._attempt_at(candidates, claims, claim_class)
         return None if found is None else {claim.key: grants for claim, grants in zip(claims, found, strict=True)}
@@ -230,6 +239,8 @@ class Devices(QuickRun):
     def _may_leak(self, claims: Sequence[Claim], node: int) -> bool:
         """Whether the search may come across devices with counters that taints or constraints refuse."""
         problem = self._problem
+        if not self._leaks_counters:
+            return False
         partitions = [device for device in problem.nodes[node].devices() if problem.devices[device].consumes]
         if not partitions:
             return False

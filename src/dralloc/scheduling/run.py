@@ -18,6 +18,7 @@ from dralloc.scheduling.group_cycle import GroupCycle
 from dralloc.scheduling.groups import Group, find_groups
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.profile import Profile
+from dralloc.scheduling.release import USUAL, Release
 from dralloc.scheduling.scheduler import Scheduler
 from dralloc.solution import Solution
 
@@ -28,7 +29,12 @@ _BOUND = "the pod has a node already: kube-scheduler does not look at it"
 
 
 @without_garbage_collection()
-def schedule(compiled: CompiledCluster, profiles: Sequence[Profile] = (Profile(),), seed: int = 0) -> Solution:
+def schedule(
+    compiled: CompiledCluster,
+    profiles: Sequence[Profile] = (Profile(),),
+    seed: int = 0,
+    release: Release = USUAL,
+) -> Solution:
     """What kube-scheduler does with the pods that wait.
 
     Pods come by priority, then by when they came into the queue (``queuesort/priority_sort.go``). A scheduler that
@@ -40,6 +46,8 @@ def schedule(compiled: CompiledCluster, profiles: Sequence[Profile] = (Profile()
     ----------
     profiles
         One for each scheduler name.
+    release
+        In what the version differs from 1.36, beside its feature gates.
     seed
         Decides in which order the scheduler hears of the nodes, which of equally old pods comes first, and which of
         equally good nodes is taken, as many nodes are looked at at a time.
@@ -51,11 +59,9 @@ def schedule(compiled: CompiledCluster, profiles: Sequence[Profile] = (Profile()
         what happened to them is in ``warnings``.
     """
     started = perf_counter()
-    random = Random(seed)
-    scheduler = Scheduler(compiled, profiles, random.sample(compiled.problem.all_nodes, len(compiled.problem.nodes)))
-    run = _Run(compiled, scheduler, random)
+    run = _Run(compiled, profiles, Random(seed), release)
     run.schedule_all()
-    solution = scheduler.solution
+    solution = run.solution
     placed = {placement.demand for placement in solution.placements}
     errors = {
         number: AllocationError(run.reason(demand.key))
@@ -71,11 +77,17 @@ def schedule(compiled: CompiledCluster, profiles: Sequence[Profile] = (Profile()
 
 
 class _Run:
-    def __init__(self, compiled: CompiledCluster, scheduler: Scheduler, random: Random) -> None:
+    def __init__(
+        self, compiled: CompiledCluster, profiles: Sequence[Profile], random: Random, release: Release
+    ) -> None:
         self._cluster = compiled.cluster
         self._asking = {demand.key for demand in compiled.problem.demands}
-        self._scheduler = scheduler
         self._random = random
+        self._in_order = release.hears_in_order
+        numbers, nodes = compiled.problem.all_nodes, compiled.problem.nodes
+        by_name = sorted(numbers, key=lambda number: nodes[number].name)
+        heard_of = by_name if release.hears_in_order else random.sample(numbers, len(numbers))
+        self._scheduler = scheduler = Scheduler(compiled, profiles, heard_of, release=release)
         self._queued: frozenset[ClaimKey] = frozenset()
         self._pods = {pod.key: pod for pod in compiled.cluster.pods}
         self._groups = find_groups(compiled.cluster, compiled.problem.features)
@@ -100,9 +112,17 @@ class _Run:
             helped = len(self._nodes) > before
             waiting = [key for key, attempt in self._failed.items() if attempt.may_be_helped] if helped else []
 
+    @property
+    def solution(self) -> Solution:
+        """What was bound."""
+        return self._scheduler.solution
+
     def _queue(self) -> list[Pod]:
         pods = [pod for pod in self._pods.values() if self._held_back(pod) is None]
-        self._random.shuffle(pods)
+        if self._in_order:
+            pods.sort(key=lambda pod: pod.key)
+        else:
+            self._random.shuffle(pods)
         return sorted(pods, key=_turn)
 
     def _held_back(self, pod: Pod) -> str | None:

@@ -22,10 +22,12 @@ from dralloc.scheduling.devices import Devices
 from dralloc.scheduling.memory import Memory, Places, Rejected
 from dralloc.scheduling.message import fit_error, refused
 from dralloc.scheduling.nodes import NodeInfo
+from dralloc.scheduling.plugins.dynamic_resources import DYNAMIC_RESOURCES
 from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection
 from dralloc.scheduling.plugins.table import PLUGINS
 from dralloc.scheduling.preemption import after_filters, choose_victims
 from dralloc.scheduling.profile import Profile
+from dralloc.scheduling.release import USUAL, Release
 from dralloc.scheduling.sampling import feasible_nodes_to_find
 from dralloc.scheduling.snapshot import Snapshot
 from dralloc.solution import Solution
@@ -56,16 +58,17 @@ class Scheduler:
         profiles: Sequence[Profile],
         heard_of: Sequence[int] = (),
         *,
+        release: Release = USUAL,
         remembers: bool = True,
     ) -> None:
         self._cluster = compiled.cluster
-        self.profiles = {profile.name: profile for profile in profiles}
+        self.profiles = {profile.name: _as_of(release, profile) for profile in profiles}
         by_name = {node.name: node for node in compiled.cluster.nodes}
         nodes = [by_name[node.name] for node in compiled.problem.nodes]
         self.snapshot = Snapshot(nodes, heard_of or compiled.problem.all_nodes)
         self._places = {node.number: node.place for node in self.snapshot.nodes}
         self._order = np.arange(len(nodes))
-        self._devices = Devices(compiled)
+        self._devices = Devices(compiled, leaks_counters=release.leaks_counters)
         self._next = 0
         self._remembers = remembers
         self._memories: dict[Hashable, Memory] = {}
@@ -185,3 +188,13 @@ class Scheduler:
                 places = np.array([place for place in places if self.snapshot.nodes[place].name in names], np.intp)
         start = self._next % len(places) if len(places) else 0
         return np.concatenate((places[start:], places[:start]))
+
+
+def _as_of(release: Release, profile: Profile) -> Profile:
+    """The profile with what the release has of it."""
+    absent = frozenset() if release.scores_alternatives else frozenset({DYNAMIC_RESOURCES.name})
+    return replace(
+        profile,
+        no_scores=profile.no_scores | absent,
+        looks_at_once=profile.looks_at_once or release.draws_ties,
+    )

@@ -36,7 +36,7 @@ _MOST_POINTS = 100_000
 _FORMAT = 2
 """Part of every key: rows of another form are not taken for finished."""
 
-_NO_MATTER = frozenset({"jobs", "backend", "thresholds", "seed", "pruning", "caps", "scheduler_config"})
+_NO_MATTER = frozenset({"jobs", "backend", "thresholds", "seed", "pruning", "caps", "scheduler_config", "kubernetes"})
 """Choices that change no row, or stand beside them in the key."""
 
 

@@ -12,6 +12,7 @@ from dralloc.names import ClaimKey
 from dralloc.problem import Demand, quorum_of
 from dralloc.report import Line, Part, Table
 from dralloc.scheduling import Profile, read_profiles
+from dralloc.scheduling.release import Release
 from dralloc.scheduling.scheduler import Scheduler
 
 __all__ = ["UpstreamPreemption", "UpstreamVictim", "upstream_preemption"]
@@ -61,7 +62,7 @@ def upstream_preemption(compiled: CompiledCluster, wanted: Sequence[Demand], cho
     """
     config = choices.scheduler_config
     profiles = (Profile(),) if config is None else read_profiles(Path(config))
-    scheduler = Scheduler(compiled, profiles)
+    scheduler = Scheduler(compiled, profiles, release=Release.of(choices.kubernetes))
     if compiled.is_claim(wanted[0]):
         return UpstreamPreemption(False, message="no pod uses the claim: kube-scheduler allocates claims for pods")
     victims: list[UpstreamVictim] = []
