@@ -28,9 +28,10 @@ from dralloc.problem import (
     Scalar,
     Usage,
 )
+from dralloc.problem.inter_pod import Domains, OneDomain, Role
 from inventory_strategies import rarely
 
-__all__ = ["KeyedEligibility", "crowds"]
+__all__ = ["CHARGES", "Builder", "KeyedEligibility", "as_problem", "crowds", "in_domains", "pod_of"]
 
 LOOKS = ("plain", "other", "part", "whole", "shared")
 
@@ -162,10 +163,10 @@ def _pods(draw: st.DrawFn, nodes: int, kinds: list[str]) -> list[Demand]:
     weight = draw(st.integers(1, 3))
     bound = tuple(draw(st.permutations(range(nodes)))[: draw(st.integers(1, nodes))]) if draw(rarely()) else None
     number = draw(st.integers(1, 4))
-    return [_pod(requests, constraints, weight, bound, kinds) for _ in range(number)]
+    return [pod_of(requests, constraints, weight, bound, kinds) for _ in range(number)]
 
 
-def _pod(
+def pod_of(
     requests: list[list[tuple[str, int]]],
     constraints: tuple[Constraint, ...],
     weight: int,
@@ -238,7 +239,9 @@ def _budgets(draw: st.DrawFn) -> tuple[Budget, ...]:
 
 
 @st.composite
-def crowds(draw: st.DrawFn, *, gangs: bool = False, budgets: bool = False, sharing: bool = False) -> Problem:
+def crowds(
+    draw: st.DrawFn, *, gangs: bool = False, budgets: bool = False, sharing: bool = False, domains: bool = False
+) -> Problem:
     """Draw few kinds of pods and nodes, each several times.
 
     Parameters
@@ -249,6 +252,8 @@ def crowds(draw: st.DrawFn, *, gangs: bool = False, budgets: bool = False, shari
         Whether there are namespaces with caps, or that share fairly.
     sharing
         Whether pods share claims.
+    domains
+        Whether gangs are in one domain of a topology each.
     """
     builder, pools = Builder(), []
     node_kinds = draw(st.lists(_node_kinds(), min_size=1, max_size=2))
@@ -269,8 +274,17 @@ def crowds(draw: st.DrawFn, *, gangs: bool = False, budgets: bool = False, shari
     groups = draw(_in_gangs(groups)) if gangs else groups
     groups = draw(_in_namespaces(groups)) if budgets else groups
     demands = [pod for group in groups for pod in group]
+    demands = draw(in_domains(demands, len(pools))) if domains else demands
+    problem = as_problem(draw(st.permutations(demands)), pools, builder, kinds)
+    return replace(problem, budgets=draw(_budgets())) if budgets else problem
+
+
+def as_problem(
+    demands: Sequence[Demand], pools: Sequence[Sequence[int]], builder: Builder, kinds: list[str]
+) -> Problem:
+    """Demands, whose alternatives have these kinds, and nodes with a pool each."""
     return Problem(
-        tuple(draw(st.permutations(demands))),
+        tuple(demands),
         tuple(
             Node(f"node-{index}", (PoolAccess(PoolID("driver", f"pool-{index}"), PoolState.USABLE, tuple(devices)),))
             for index, devices in enumerate(pools)
@@ -279,5 +293,23 @@ def crowds(draw: st.DrawFn, *, gangs: bool = False, budgets: bool = False, shari
         tuple(builder.counters),
         Usage(frozenset(builder.held), dict.fromkeys(builder.consumed, 1), builder.consumed),
         KeyedEligibility(kinds, builder.keys, CHARGES),
-        budgets=draw(_budgets()) if budgets else (),
     )
+
+
+@st.composite
+def in_domains(draw: st.DrawFn, demands: Sequence[Demand], nodes: int) -> list[Demand]:
+    """Each gang in one domain of a topology, or anywhere; now and then one demand differs."""
+    topologies: list[Domains] = [
+        {f"node-{node}": draw(st.sampled_from("abc")) for node in range(nodes) if not draw(rarely())}
+        for _ in range(draw(st.sampled_from([1, 1, 2])))
+    ]
+    roles: dict[str, tuple[Role, ...]] = {"": ()}
+    found = []
+    for demand in demands:
+        if demand.gang not in roles:
+            chosen = draw(st.sampled_from([None, *topologies, *topologies]))
+            roles[demand.gang] = () if chosen is None else (Role(OneDomain(chosen), carries=True, counts=True),)
+        found.append(replace(demand, roles=roles[demand.gang]))
+    if draw(rarely()):
+        found[-1] = replace(found[-1], roles=found[0].roles)
+    return found

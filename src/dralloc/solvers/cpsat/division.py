@@ -14,7 +14,7 @@ class serve the same requirements. A component is left to the per-device model i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence, Set
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -28,9 +28,12 @@ from dralloc.solvers.cpsat.classes.budgeted import BudgetedAmounts, budgeted_amo
 from dralloc.solvers.cpsat.classes.count_model import Counted
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, DemandClasses, ServingMode, classify_demands
 from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
+from dralloc.solvers.cpsat.classes.divisible_flow import as_divisible_flow
+from dralloc.solvers.cpsat.classes.domain_counts import DomainCounts
+from dralloc.solvers.cpsat.classes.domains import bins_by_domain
 from dralloc.solvers.cpsat.classes.patterns import maximal_patterns
 from dralloc.solvers.cpsat.classes.state_space import StateSpace
-from dralloc.solvers.cpsat.classes.supply import PatternSupply, Supply
+from dralloc.solvers.cpsat.classes.supply import DomainSupply, PatternSupply, Supply
 from dralloc.solvers.cpsat.classes.usable import UsableDevices, usable_devices
 from dralloc.solvers.cpsat.components import touched
 from dralloc.solvers.cpsat.packing.instance import PackingInstance, as_packing_instance
@@ -104,7 +107,7 @@ def divide(
     for component in stop.each(_components(demand_classes, list(spaces.values()))):
         found = None
         if not (component.has_any(scattered) or any(id(space.bin_class) in unfit for space in component.spaces)):
-            found = component.formulate(demand_classes, options.thresholds, amounts)
+            found = component.formulate(problem, demand_classes, options.thresholds, amounts)
         if found is None:
             left += [member for each in component.classes for member in each.members]
         elif isinstance(found, Counted):
@@ -165,16 +168,17 @@ class _ClassComponent:
         return bool(modes) and any(mode in modes for each in self.classes for mode in each.modes)
 
     def formulate(
-        self, demand_classes: DemandClasses, thresholds: Thresholds, amounts: BudgetedAmounts
+        self, problem: Problem, demand_classes: DemandClasses, thresholds: Thresholds, amounts: BudgetedAmounts
     ) -> Counted | PackingInstance | None:
         """The smallest formulation; None if there is none."""
         budgeted = {mode.requirement for each in self.classes if each.namespace for mode in each.modes}
         if not all(known.keys() >= budgeted for known in amounts.values()):
             return None
-        supplied: dict[int, int] = defaultdict(int)
-        for each in self.classes:
-            for mode in each.modes:
-                supplied[mode.requirement] += each.size
+        if any(each.topology for each in self.classes):
+            by_domain = self._by_domain(problem, demand_classes, thresholds)
+            supplied_by = None if by_domain is None else (by_domain,)
+            return supplied_by and Counted(self.classes, supplied_by, demand_classes.requirements, amounts)
+        supplied = self._supplied()
         supplies: list[Supply] = []
         sources = []
         # The largest bins first: they are the first to have too many patterns.
@@ -192,6 +196,33 @@ class _ClassComponent:
                 few = thresholds.listed_amounts
                 return as_packing_instance(self.classes, self.spaces, demand_classes.requirements, few)
         return Counted(self.classes, (*supplies, *flow_supplies(sources)), demand_classes.requirements, amounts)
+
+    def _supplied(self) -> Mapping[int, int]:
+        """By requirement, how many demands can make use of it."""
+        found: dict[int, int] = defaultdict(int)
+        for each in self.classes:
+            for mode in each.modes:
+                found[mode.requirement] += each.size
+        return found
+
+    def _by_domain(
+        self, problem: Problem, demand_classes: DemandClasses, thresholds: Thresholds
+    ) -> DomainSupply | None:
+        numbers = sorted({each.topology for each in self.classes if each.topology})
+        parts = bins_by_domain(problem, [demand_classes.topologies[number] for number in numbers], self.spaces)
+        if parts is None:
+            return None
+        requirements, supplied = demand_classes.requirements, self._supplied()
+        flow = as_divisible_flow(self.classes, parts, self.spaces, requirements)
+        if flow is not None:
+            return flow
+        patterns = []
+        for space in self.spaces:
+            found = maximal_patterns(space, requirements, supplied, thresholds.pattern_effort)
+            if found is None:
+                return None
+            patterns.append(found)
+        return DomainCounts(numbers, parts, self.spaces, patterns)
 
 
 def _components(demand_classes: DemandClasses, spaces: Sequence[StateSpace]) -> list[_ClassComponent]:

@@ -25,7 +25,7 @@ from dralloc.solvers.cpsat.classes.state_space import StateSpace
 from dralloc.solvers.cpsat.classes.supply import Served
 from dralloc.solvers.cpsat.rows import Term
 
-__all__ = ["FlowSource", "FlowSupply", "as_flow_source", "flow_supplies"]
+__all__ = ["FlowSource", "FlowSupply", "as_flow_source", "at_most", "flow_arcs", "flow_supplies"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,8 @@ class FlowSupply:
         for each in self.sources:
             starting[each.left] += len(each.bins)
         most = sum(starting.values())
-        self.arcs = {arc: cp.new_int_var(0, most, f"arc {arc}") for arc in self._arcs(starting)}
+        arcs = flow_arcs(set(starting), set(self.sizes.values()))
+        self.arcs = {arc: cp.new_int_var(0, most, f"arc {arc}") for arc in arcs}
         leaving: dict[int, list[Term]] = defaultdict(list)
         of_size: dict[int, list[Term]] = defaultdict(list)
         for (left, size), variable in self.arcs.items():
@@ -96,26 +97,13 @@ class FlowSupply:
             leaving[left - size].append((variable, -1))
             of_size[size].append((variable, -1))
         for left, terms in leaving.items():
-            _at_most(cp, terms, starting.get(left, 0))
+            at_most(cp, terms, starting.get(left, 0))
         for size, terms in of_size.items():
             for requirement in (requirement for requirement, takes in self.sizes.items() if takes == size):
                 self.served[requirement] = cp.new_int_var(0, most * (max(starting) // size), f"served {requirement}")
                 terms.append((self.served[requirement], 1))
-            _at_most(cp, terms, 0)
+            at_most(cp, terms, 0)
         return {requirement: [(number, 1)] for requirement, number in self.served.items()}
-
-    def _arcs(self, starting: Mapping[int, int]) -> Iterator[tuple[int, int]]:
-        """The arcs (left, size) of all paths on which sizes never grow."""
-        reached = set(starting)
-        for size in sorted(set(self.sizes.values()), reverse=True):
-            walked: set[int] = set()
-            for start in sorted(reached, reverse=True):
-                left = start
-                while left >= size and left not in walked:
-                    walked.add(left)
-                    yield left, size
-                    left -= size
-                    reached.add(left)
 
     def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
         """Send the bins along the arcs, the fullest flows first; of a size, requirements are served in their order."""
@@ -139,6 +127,20 @@ class FlowSupply:
                 yield requirement, next(queues[self.sizes[requirement]])
 
 
-def _at_most(cp: cp_model.CpModel, terms: Sequence[Term], limit: int) -> None:
+def flow_arcs(reached: set[int], sizes: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """The arcs (left, size) of all paths from what is left on which sizes never grow; enters what they reach."""
+    for size in sorted(sizes, reverse=True):
+        walked: set[int] = set()
+        for start in sorted(reached, reverse=True):
+            left = start
+            while left >= size and left not in walked:
+                walked.add(left)
+                yield left, size
+                left -= size
+                reached.add(left)
+
+
+def at_most(cp: cp_model.CpModel, terms: Sequence[Term], limit: int) -> None:
+    """Add a row."""
     variables, factors = zip(*terms, strict=True)
     cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) <= limit)

@@ -5,7 +5,8 @@ For demand classes *c* with modes *m*, and requirements *k*::
     sum_m placed[c, m] + missed[c] = size[c]
     sum_{(c, m) with requirement k} placed[c, m] <= supply[k]
 
-and gangs as in `dralloc.solvers.cpsat.classes.whole_gangs`, the supply in the variables of the bin classes (see
+and gangs as in `dralloc.solvers.cpsat.classes.whole_gangs` (those that must be in one domain: as their `DomainSupply`
+says), the supply in the variables of the bin classes (see
 `dralloc.solvers.cpsat.classes.supply`). The first tiers are ``sum weight[c] * missed[c]`` and
 ``sum rank[m] * placed[c, m]``. A namespace with a budget uses ``sum amount[m] * placed[c, m]`` over its classes.
 Demands of a class are interchangeable, as are bins of a class, so every answer has an image here, and every image can
@@ -29,7 +30,7 @@ from dralloc.solution import Grant, Placement
 from dralloc.solvers.cpsat.classes.budgeted import BudgetedAmounts
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, Requirement, ServingMode
 from dralloc.solvers.cpsat.classes.joint_demands import granted_with
-from dralloc.solvers.cpsat.classes.supply import Served, Supply
+from dralloc.solvers.cpsat.classes.supply import DomainSupply, Served, Supply
 from dralloc.solvers.cpsat.classes.whole_gangs import AdmittedGangs
 from dralloc.solvers.cpsat.rows import Term, fix_cost
 from dralloc.solvers.cpsat.weight_tiers import WeightTier
@@ -101,6 +102,11 @@ class CountModel:
     def _balance(self) -> None:
         self._supplied = [supply.build(self.cp) for supply in self.supplies]
         self._suffice(self._supplied)
+        for supply in self._by_domain():
+            supply.tie(self.cp, self.classes, self.placed)
+
+    def _by_domain(self) -> Iterator[DomainSupply]:
+        return (supply for supply in self.supplies if isinstance(supply, DomainSupply))
 
     def _suffice(self, supplied: Iterable[Mapping[int, Sequence[Term]]]) -> None:
         """Of each requirement at least as much is supplied as is placed."""
@@ -109,8 +115,9 @@ class CountModel:
             for requirement, terms in each.items():
                 all_of[requirement] += terms
         wanted: dict[int, list[cp_model.IntVar]] = defaultdict(list)
-        for _, mode, variable in self._modes():
-            wanted[mode.requirement].append(variable)
+        for cls, mode, variable in self._modes():
+            if not cls.topology:
+                wanted[mode.requirement].append(variable)
         for requirement, variables in wanted.items():
             terms = all_of[requirement]
             literals = [variable for variable, _ in terms] + variables
@@ -169,9 +176,12 @@ class CountModel:
         """
         queues = self._served(values)
         found: list[Placement] = []
+        for supply in self._by_domain():
+            for joint, mode, served in supply.realise_gangs(self.classes, values):
+                found += placements_of(problem, joint, mode, served)
         members = self._gangs.placed_members(self.classes, self.missed, values)
         for each, placed, named in zip(self.classes, self.placed, members, strict=True):
-            for mode, variable in zip(each.modes, placed, strict=True):
+            for mode, variable in () if each.topology else zip(each.modes, placed, strict=True):
                 for _ in range(values[variable.index]):
                     got = next(queues[mode.requirement], None)
                     if got is None:

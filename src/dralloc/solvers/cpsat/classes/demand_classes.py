@@ -6,7 +6,8 @@ rank and count, and constraints of the same kind over the same attributes and po
 any answer gives an answer of the same worth, so only how many of a class are placed has to be decided.
 
 Demands of a gang are in one class only with those of equal gangs: gangs that have as many demands of each class, and
-need as many. Of equal gangs, too, only the number of admitted ones has to be decided.
+need as many. Of equal gangs, too, only the number of admitted ones has to be decided. Gangs that must be in one domain
+of a topology (KEP-5732) are equal only to those that choose among the same domains.
 
 Demands that share claims are one *joint demand*, and classes are those of equal joint demands; see
 `dralloc.solvers.cpsat.classes.joint_demands`. Most joint demands are a demand alone.
@@ -26,7 +27,9 @@ from typing import Final, NamedTuple
 
 from dralloc.problem import MAX_RESULTS, Alternative, Claim, ConstraintKind, Demand, Problem, Scope
 from dralloc.problem.equivalence import claim_key
+from dralloc.problem.inter_pod import Domains
 from dralloc.solvers.cpsat.classes.joint_demands import JointDemands, granted_with, subsets
+from dralloc.solvers.cpsat.classes.topologies import Topologies
 from dralloc.solvers.cpsat.stopping import Stop
 from dralloc.solvers.cpsat.weight_tiers import WeightTier
 
@@ -112,7 +115,8 @@ class GangShare(NamedTuple):
 class DemandClass:
     """An equivalence class of joint demands, in order; those of a gang follow each other.
 
-    ``weights``: of the demands of each joint demand. ``namespace``: theirs, if it has a budget.
+    ``weights``: of the demands of each joint demand. ``namespace``: theirs, if it has a budget. ``topology``: of which
+    each of their gangs is in one domain (an index), 0 for none.
     """
 
     weights: tuple[int, ...]
@@ -120,6 +124,7 @@ class DemandClass:
     joint_demands: list[tuple[int, ...]] = field(default_factory=list)
     gang: GangShare | None = None
     namespace: str = ""
+    topology: int = 0
 
     @property
     def size(self) -> int:
@@ -155,18 +160,21 @@ class DemandClasses:
         What the indices in modes and item groups stand for.
     node_sets
         The sets of nodes that requirements refer to; None for all nodes.
+    topologies
+        The domains of nodes that gangs choose among; first those of gangs that do not.
     with_budgets
         The namespaces that have a budget.
     unclassified
         Demands that the classes cannot express: admin access, allocation mode ``All``, demands for no device, rules
-        between pods, constraints over claims of several pods or beside what is allocated, and gangs and joint demands
-        with such members, or that fail their conditions.
+        between pods but for gangs in one domain, constraints over claims of several pods or beside what is allocated,
+        and gangs and joint demands with such members, or that fail their conditions.
     """
 
     classes: list[DemandClass] = field(default_factory=list)
     requirements: list[Requirement] = field(default_factory=list)
     types: list[ItemType] = field(default_factory=list)
     node_sets: list[frozenset[int] | None] = field(default_factory=lambda: [None])
+    topologies: list[Domains] = field(default_factory=lambda: [{}])
     with_budgets: frozenset[str] = frozenset()
     unclassified: list[int] = field(default_factory=list)
 
@@ -187,6 +195,8 @@ class _DemandClassifier:
         self.node_sets: dict[frozenset[int], int] = {}
         self.known_tuples: dict[tuple[int, ...], int] = {}
         self.demand_classes = DemandClasses(with_budgets=frozenset(budget.namespace for budget in problem.budgets))
+        self.topologies = Topologies(problem)
+        self.demand_classes.topologies = self.topologies.listed
         self.gang_classes: dict[Hashable, int] = {}
         self.demand_keys: dict[Hashable, int] = {}
         self.joint_demands = JointDemands(problem, stop)
@@ -198,7 +208,8 @@ class _DemandClassifier:
         """Put demands that gangs or shared claims bind together into classes, if classes can express them."""
         demands = [self.problem.demands[index] for index in block]
         found = self.joint_demands.of(block)
-        if not found or not all(self._is_plain(demand) for demand in demands):
+        topology = self.topologies.of(demands)
+        if not found or topology is None or not all(self._is_plain(demand) for demand in demands):
             return False
         if len(found) < len(block) and any(scope for demand in demands for scope in _scopes(demand)):
             return False
@@ -212,11 +223,11 @@ class _DemandClassifier:
                 return False
         gang, shares = None, Tally(keys)
         if whole:
-            same = frozenset(shares.items()), first.quorum
+            same = frozenset(shares.items()), first.quorum, topology
             gang = self.gang_classes.setdefault(same, len(self.gang_classes))
         for key, each in zip(keys, joint, strict=True):
             share = None if gang is None else GangShare(gang, shares[key], first.quorum)
-            if known := self._class((key, gang), self.modes[key] or (), each, share):
+            if known := self._class((key, gang), self.modes[key] or (), each, share, topology):
                 known.joint_demands.append(each)
         return True
 
@@ -227,22 +238,27 @@ class _DemandClassifier:
         return tuple(sorted(joint, key=lambda member: (self._number(self.problem.demands[member]), member)))
 
     def _class(
-        self, key: Hashable, modes: tuple[ServingMode, ...], joint: Sequence[int], gang: GangShare | None
+        self,
+        key: Hashable,
+        modes: tuple[ServingMode, ...],
+        joint: Sequence[int],
+        gang: GangShare | None,
+        topology: int,
     ) -> DemandClass | None:
         """The class of joint demands with a key; None if no mode could ever serve them."""
         if key not in self.classes:
             weights = tuple(self.problem.demands[member].weight for member in joint)
             namespace = self._namespace(self.problem.demands[joint[0]])
-            self.classes[key] = known = DemandClass(weights, modes, [], gang, namespace) if modes or gang else None
+            known = DemandClass(weights, modes, [], gang, namespace, topology) if modes or gang else None
             if known:
                 self.demand_classes.classes.append(known)
+            self.classes[key] = known
         return self.classes[key]
 
     def _is_plain(self, demand: Demand) -> bool:
         requests = [request for claim in demand.claims for request in claim.requests]
         return (
             bool(requests)
-            and not demand.roles
             and not any(scope and (scope.group or scope.held) for scope in _scopes(demand))
             and not demand.is_defective
             and all(spec.count and not spec.admin for request in requests for spec in request.alternatives)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,11 +11,12 @@ from typing import NamedTuple, Protocol
 from ortools.sat.python import cp_model
 
 from dralloc.solvers.cpsat.classes.bins import Bin
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, ServingMode
 from dralloc.solvers.cpsat.classes.patterns import Pattern
 from dralloc.solvers.cpsat.classes.state_space import StateSpace, Transition
 from dralloc.solvers.cpsat.rows import Term
 
-__all__ = ["Costing", "PatternSupply", "Served", "Supply", "follow"]
+__all__ = ["Costing", "DomainSupply", "PatternSupply", "Served", "Supply", "follow"]
 
 
 class Served(NamedTuple):
@@ -32,6 +34,30 @@ class Supply(Protocol):
 
     def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
         """Every requirement that is served, given the values of all variables of the model."""
+
+
+class DomainSupply(ABC):
+    """A supply by topology domains: it also says which gangs are in which, of those that must be in one (KEP-5732)."""
+
+    @abstractmethod
+    def build(self, cp: cp_model.CpModel) -> Mapping[int, list[Term]]:
+        """As in `Supply`, for demands that are not in such a gang."""
+
+    @abstractmethod
+    def tie(
+        self, cp: cp_model.CpModel, classes: Sequence[DemandClass], placed: Sequence[Sequence[cp_model.IntVar]]
+    ) -> None:
+        """Add rows for how many demands of such gangs are placed in each mode of their classes, after `build`."""
+
+    @abstractmethod
+    def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
+        """As in `Supply`, for demands that are not in such a gang."""
+
+    @abstractmethod
+    def realise_gangs(
+        self, classes: Sequence[DemandClass], values: Sequence[int]
+    ) -> Iterator[tuple[tuple[int, ...], ServingMode, Served]]:
+        """Every joint demand of such a gang that is placed."""
 
 
 @dataclass(frozen=True, slots=True)

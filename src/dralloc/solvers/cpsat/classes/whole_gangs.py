@@ -22,11 +22,11 @@ from ortools.sat.python import cp_model
 
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass
 
-__all__ = ["AdmittedGangs"]
+__all__ = ["AdmittedGangs", "dealt_out"]
 
 
 class AdmittedGangs:
-    """How many gangs of each class are admitted.
+    """How many gangs of each class are admitted, but for those that must be in one domain.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class AdmittedGangs:
         placed: dict[int, list[cp_model.LinearExpr]] = defaultdict(list)
         quorums: dict[int, int] = {}
         for each, missing in zip(classes, missed, strict=True):
-            if each.gang:
+            if each.gang and not each.topology:
                 (gang, number, quorum), size = each.gang, each.size
                 if gang not in self._admitted:
                     self._admitted[gang] = cp.new_int_var(0, size // number, f"admitted {gang}")
@@ -59,14 +59,20 @@ class AdmittedGangs:
         dealt: dict[int, int] = defaultdict(int)
         for each, missing in zip(classes, missed, strict=True):
             number = each.size - values[missing.index]
-            if each.gang is None or each.gang.quorum is None:
+            if each.gang is None or each.gang.quorum is None or each.topology:
                 yield iter(each.joint_demands[:number])
                 continue
             admitted, turn = values[self._admitted[each.gang.gangs].index], dealt[each.gang.gangs]
             dealt[each.gang.gangs] += number
-            yield iter(
-                [
-                    each.joint_demands[(turn + place) % admitted * each.gang.number + place // admitted]
-                    for place in range(number)
-                ]
-            )
+            yield dealt_out(each, number, admitted, turn)
+
+
+def dealt_out(each: DemandClass, number: int, admitted: int, turn: int, before: int = 0) -> Iterator[tuple[int, ...]]:
+    """So many joint demands of a class, from the turn on to one admitted gang after the other.
+
+    ``before``: how many gangs come before these.
+    """
+    assert each.gang
+    for place in range(number):
+        gang = before + (turn + place) % admitted
+        yield each.joint_demands[gang * each.gang.number + place // admitted]

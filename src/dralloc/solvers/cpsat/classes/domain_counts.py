@@ -1,0 +1,184 @@
+"""Gangs in one topology domain each, whatever their members take: counted by domain.
+
+A *part* is what one domain of each topology has in common. With ``p[c, m, l]`` demands of class *c* placed in mode *m*
+in part *l*, and ``a[g, t]`` gangs of class *g* admitted in domain *t*, gangs are whole in their domain::
+
+    sum_t a[g, t] <= gangs[g]
+    sum_{l in t, m} p[c, m, l] = members[c] * a[g, t]
+
+(with a quorum as in `dralloc.solvers.cpsat.classes.whole_gangs`), and in every part patterns serve what is placed, and
+``free[k, l]`` times requirement *k* for demands outside of such gangs::
+
+    sum_{(c, m) with requirement k} p[c, m, l] + free[k, l] <= sum_{j, i} count[i, k] * y[j, i, l]
+
+Exact, as long as no bin reaches into two parts: an answer is one choice of patterns for the bins of each part, and
+which gangs are in a domain together. Of equal gangs the first are in the first domain, the next in the second; within a
+domain members are dealt out to its gangs in turn, which gives each of them its quorum for the same reason as there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from ortools.sat.python import cp_model
+
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, ServingMode
+from dralloc.solvers.cpsat.classes.domains import DomainBins
+from dralloc.solvers.cpsat.classes.patterns import Pattern
+from dralloc.solvers.cpsat.classes.state_space import StateSpace
+from dralloc.solvers.cpsat.classes.supply import DomainSupply, PatternSupply, Served
+from dralloc.solvers.cpsat.classes.whole_gangs import dealt_out
+from dralloc.solvers.cpsat.rows import Term
+
+__all__ = ["DomainCounts"]
+
+_At = tuple[int, int]
+"""A part and a requirement."""
+
+_Member = tuple[int, DemandClass]
+"""A demand class and its number."""
+
+
+class DomainCounts(DomainSupply):
+    """Parts, each with patterns for its bins.
+
+    Parameters
+    ----------
+    topologies
+        The numbers of the topologies by which the parts are.
+    parts
+        All of the component.
+    spaces, patterns
+        By class of bins.
+    """
+
+    def __init__(
+        self,
+        topologies: Sequence[int],
+        parts: Sequence[DomainBins],
+        spaces: Sequence[StateSpace],
+        patterns: Sequence[Sequence[Pattern]],
+    ) -> None:
+        self.supplies = [
+            [PatternSupply(spaces[place], patterns[place], bins) for place, bins in part.bins.items()] for part in parts
+        ]
+        self.domains: dict[int, dict[str, list[int]]] = {topology: defaultdict(list) for topology in topologies}
+        for number, part in enumerate(parts):
+            for topology, domain in zip(topologies, part.domains, strict=True):
+                if domain is not None:
+                    self.domains[topology][domain].append(number)
+        self._supplied: dict[_At, list[Term]] = defaultdict(list)
+        self._free: dict[_At, cp_model.IntVar] = {}
+        self._inside: dict[tuple[int, int, int], cp_model.IntVar] = {}
+        self._admitted: dict[tuple[int, str], cp_model.IntVar] = {}
+
+    def build(self, cp: cp_model.CpModel) -> Mapping[int, list[Term]]:
+        """Add patterns, and one variable per part and requirement for what is left to others."""
+        for part, supplies in enumerate(self.supplies):
+            for supply in supplies:
+                for requirement, terms in supply.build(cp).items():
+                    self._supplied[part, requirement] += terms
+        found: dict[int, list[Term]] = defaultdict(list)
+        for (part, requirement), terms in self._supplied.items():
+            most = sum(variable.domain.max() * number for variable, number in terms)
+            self._free[part, requirement] = cp.new_int_var(0, most, f"free {part} {requirement}")
+            found[requirement].append((self._free[part, requirement], 1))
+        return found
+
+    def tie(
+        self, cp: cp_model.CpModel, classes: Sequence[DemandClass], placed: Sequence[Sequence[cp_model.IntVar]]
+    ) -> None:
+        """Add gangs by domain."""
+        taken: dict[_At, list[cp_model.IntVar]] = defaultdict(list)
+        for cls, each in enumerate(classes):
+            for mode, serving in enumerate(each.modes) if each.topology else ():
+                mine = []
+                for part in self._parts(each.topology, serving.requirement):
+                    inside = cp.new_int_var(0, each.size, f"inside {cls} {mode} {part}")
+                    self._inside[cls, mode, part] = inside
+                    taken[part, serving.requirement].append(inside)
+                    mine.append(inside)
+                cp.add(cp_model.LinearExpr.sum(mine) == placed[cls][mode])
+        for at, terms in self._supplied.items():
+            variables, numbers = zip(*terms, strict=True)
+            supplied = cp_model.LinearExpr.weighted_sum(variables, numbers)
+            cp.add(cp_model.LinearExpr.sum([self._free[at], *taken[at]]) <= supplied)
+        for gang, members in _gangs(classes).items():
+            self._admit(cp, gang, members)
+
+    def _parts(self, topology: int, requirement: int) -> Iterator[int]:
+        """Those that are in a domain and serve a requirement."""
+        for parts in self.domains[topology].values():
+            yield from (part for part in parts if (part, requirement) in self._supplied)
+
+    def _admit(self, cp: cp_model.CpModel, gang: int, members: Sequence[_Member]) -> None:
+        """As many gangs in each domain as have there all members that they need."""
+        _, first = members[0]
+        assert first.gang
+        gangs, quorum = first.size // first.gang.number, first.gang.quorum
+        every = []
+        for domain in self.domains[first.topology]:
+            admitted = self._admitted[gang, domain] = cp.new_int_var(0, gangs, f"admitted {gang} {domain}")
+            every.append(admitted)
+            there = []
+            for cls, each in members:
+                assert each.gang
+                here = cp_model.LinearExpr.sum([inside for _, _, inside in self._in(cls, each, domain)])
+                most = each.gang.number * admitted
+                cp.add(here == most if quorum is None else here <= most)
+                there.append(here)
+            if quorum is not None:
+                cp.add(cp_model.LinearExpr.sum(there) >= quorum * admitted)
+        cp.add(cp_model.LinearExpr.sum(every) <= gangs)
+
+    def _in(self, cls: int, each: DemandClass, domain: str) -> Iterator[tuple[int, ServingMode, cp_model.IntVar]]:
+        """What is placed of a class in a domain, by part and mode."""
+        for part in self.domains[each.topology][domain]:
+            for mode, serving in enumerate(each.modes):
+                if (cls, mode, part) in self._inside:
+                    yield part, serving, self._inside[cls, mode, part]
+
+    def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
+        """What gangs leave of their first servings."""
+        free = {at: values[variable.index] for at, variable in self._free.items()}
+        for (part, requirement), served in self._served(values).items():
+            left = free[part, requirement]
+            yield from ((requirement, each) for each in served[len(served) - left :])
+
+    def realise_gangs(
+        self, classes: Sequence[DemandClass], values: Sequence[int]
+    ) -> Iterator[tuple[tuple[int, ...], ServingMode, Served]]:
+        """The first gangs of a class are in the first domain, the next in the second."""
+        queues = {at: iter(served) for at, served in self._served(values).items()}
+        for gang, members in _gangs(classes).items():
+            before = 0
+            for domain in self.domains[members[0][1].topology]:
+                admitted, turn = values[self._admitted[gang, domain].index], 0
+                for cls, each in members:
+                    here = list(self._in(cls, each, domain))
+                    number = sum(values[inside.index] for _, _, inside in here)
+                    named = dealt_out(each, number, admitted, turn, before)
+                    turn += number
+                    for part, mode, inside in here:
+                        for _ in range(values[inside.index]):
+                            yield next(named), mode, next(queues[part, mode.requirement])
+                before += admitted
+
+    def _served(self, values: Sequence[int]) -> Mapping[_At, list[Served]]:
+        """By part and requirement, all that is served there."""
+        found: dict[_At, list[Served]] = defaultdict(list)
+        for part, supplies in enumerate(self.supplies):
+            for supply in supplies:
+                for requirement, served in supply.realise(values):
+                    found[part, requirement].append(served)
+        return found
+
+
+def _gangs(classes: Sequence[DemandClass]) -> Mapping[int, list[_Member]]:
+    """The classes of members, by class of gangs, of those that need a domain."""
+    found: dict[int, list[_Member]] = defaultdict(list)
+    for cls, each in enumerate(classes):
+        if each.topology and each.gang:
+            found[each.gang.gangs].append((cls, each))
+    return found
