@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dralloc.api import ObjectReader, ResourceSlice
+from dralloc.api import ObjectReader, Pod, ResourceSlice
 from dralloc.api.messages import field_path
 from dralloc.quantity import parse_quantity
 
@@ -138,3 +138,34 @@ def test_field_paths() -> None:
     assert field_path(("spec", "devices", 3, "capacity", "memory", "value")) == "spec.devices[3].capacity[memory].value"
     assert field_path(("capacity", "dra.example.com/memory")) == "capacity[dra.example.com/memory]"
     assert field_path(("labels", "a", "[key]")) == "labels[a]"
+
+
+def pod(name: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def test_equal_specifications_are_one_object() -> None:
+    reader = ObjectReader()
+    first, second, other = (
+        reader.read(pod(name, containers=[{"name": "c", "resources": {"requests": {"cpu": cpu}}}]), "")
+        for name, cpu in (("a", "1"), ("b", "1"), ("c", "2"))
+    )
+    assert isinstance(first, Pod)
+    assert isinstance(second, Pod)
+    assert isinstance(other, Pod)
+    assert (first.name, second.name) == ("a", "b")
+    assert first.spec is second.spec
+    assert first.spec != other.spec
+
+
+def test_what_is_wrong_with_a_specification_is_said_of_every_object() -> None:
+    reader = ObjectReader()
+    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "spec": {"devices": {}, "colour": "red"}}
+    for name in "ab":
+        reader.read({**claim, "metadata": {"name": name}}, "")
+        reader.read(pod(name, priority="high"), "")
+    assert [str(one) for one in reader.warnings] == [
+        "ResourceClaim a: spec.colour: unknown field",
+        "ResourceClaim b: spec.colour: unknown field",
+    ]
+    assert [one.subject for one in reader.errors] == ["Pod a", "Pod b"]

@@ -42,7 +42,7 @@ MODELS: Final[tuple[type[ApiObject], ...]] = (
     *OWNERS.values(),
 )
 """The models of all kinds that are read."""
-_SpecKey = tuple[type[ApiObject], bytes]
+_SpecKey = tuple[type[ApiObject], str, bytes]
 _OPAQUE: Final = frozenset({"parameters", "data"})
 """Fields that hold anything: what is null in there stays."""
 
@@ -111,11 +111,9 @@ class ObjectReader:
         group, _, version = api_version.partition("/")
         model = model_of(raw)
         if model is not None:
-            if issubclass(model, ResourceObject):
-                return self._resource(model, version, raw, source)
             if issubclass(model, PodOwner):
                 return self._owner(model, raw, source)
-            return self._validated(model, _without_nulls(_body(raw)), raw, source)
+            return self._with_known_spec(model, version, raw, source)
         if group == _GROUP and kind in _RESOURCE_KINDS:
             supported = ", ".join(f"{_GROUP}/{known}" for known in CONVERSIONS)
             self._reject(raw, source, "apiVersion", f'"{api_version}" is not supported, only {supported}')
@@ -137,8 +135,23 @@ class ObjectReader:
 
         return self._validated(model, body, raw, source, written)
 
-    def _resource(self, model: type[ResourceObject], version: str, raw: Json, source: str) -> ApiObject | None:
-        body = CONVERSIONS[version](model.kind, _body(raw))
+    def _with_known_spec(self, model: type[ApiObject], version: str, raw: Json, source: str) -> ApiObject | None:
+        """Read an object; a specification that another one has, and of which nothing was to be said, is read once."""
+        body, key, remarks = _body(raw), _spec_key(model, version, raw), len(self.errors) + len(self.warnings)
+        if key in self._specs:
+            body["spec"] = self._specs[key]
+        if issubclass(model, ResourceObject):
+            found = self._resource(model, version, body, raw, source)
+        else:
+            found = self._validated(model, _without_nulls(body), raw, source)
+        if key is not None and found is not None and remarks == len(self.errors) + len(self.warnings):
+            self._specs.setdefault(key, vars(found)["spec"])
+        return found
+
+    def _resource(
+        self, model: type[ResourceObject], version: str, body: Json, raw: Json, source: str
+    ) -> ApiObject | None:
+        body = CONVERSIONS[version](model.kind, body)
         quick = self.slices.read(body) if model is ResourceSlice else None
         if quick is not None and quick.name:
             return quick
@@ -177,14 +190,8 @@ class ObjectReader:
         return found if usable else None
 
     def _built(self, model: type[ApiObject], body: Json) -> ApiObject:
-        if model is ResourceSlice and (quick := self.slices.read(body)):
-            return quick
-        spec = self._specs.get(key := _spec_key(model, body))
-        known = body if spec is None else {**body, "spec": spec}
-        found = model.model_validate(known, by_alias=True, by_name=False)
-        if key is not None:
-            self._specs[key] = vars(found)["spec"]
-        return found
+        quick = self.slices.read(body) if model is ResourceSlice else None
+        return quick or model.model_validate(body, by_alias=True, by_name=False)
 
     def unmade_notice(self) -> Iterator[Finding]:
         """Which kinds of the objects that are not read have pod templates."""
@@ -234,12 +241,12 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(part) for part in value] if isinstance(value, list) else value
 
 
-def _spec_key(model: type[ApiObject], body: Json) -> _SpecKey | None:
-    """Equal for equal specifications; None for what has none, or only one of its kind."""
-    if model is ResourceSlice or "spec" not in body or "spec" not in model.model_fields:
+def _spec_key(model: type[ApiObject], version: str, raw: Json) -> _SpecKey | None:
+    """Equal for equal specifications; None for what has none, or one that nothing else has."""
+    if model is ResourceSlice or "spec" not in raw or "spec" not in model.model_fields:
         return None
     try:
-        return model, orjson.dumps(body["spec"])
+        return model, version, orjson.dumps(raw["spec"])
     except orjson.JSONEncodeError:
         return None
 

@@ -29,6 +29,7 @@ from dralloc.api.texts import (
 )
 from dralloc.api.values import AttributeField
 from dralloc.names import PoolID
+from dralloc.record import record
 
 __all__ = ["Device", "DeviceTaint", "ResourcePool", "ResourceSlice", "ResourceSliceSpec"]
 
@@ -45,7 +46,7 @@ class DeviceTaint:
     time_added: Time | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Device:
     """One device of a pool.
 

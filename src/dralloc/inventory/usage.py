@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from dralloc.api import Counter as ApiCounter
 from dralloc.api import DeviceRequestAllocationResult, ResourceClaim
@@ -128,5 +127,6 @@ def counters_left(
                     taken[index] += amount
     left = list(counters)
     for index, amount in taken.items():
-        left[index] = replace(left[index], free=left[index].total - amount)
+        one = left[index]
+        left[index] = Counter(one.id, one.total, one.total - amount, one.group)
     return tuple(left)

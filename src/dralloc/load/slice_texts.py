@@ -20,7 +20,7 @@ from dralloc.load.json_text import json_value
 
 __all__ = ["SliceTexts"]
 
-_LIST: Final = re.compile(rb'(?<!\\)"(%s)"\s*:\s*(\[)' % "|".join(LISTS).encode())
+_LIST: Final = re.compile(rb'"(%s)"\s*:\s*(\[)' % "|".join(LISTS).encode())
 _TEXT: Final = re.compile(rb'"string"\s*:\s*"([ !#-\[\]-~]{33,})"')
 """The value of an attribute that is long and plain. As it follows a key, it is a value wherever the text is JSON."""
 

@@ -177,6 +177,7 @@ class PodKinds:
     def __init__(self, namespaces: Mapping[str, Namespace]) -> None:
         self._namespaces = namespaces
         self._known: dict[Hashable, PodKind] = {}
+        self._specs: dict[int, tuple[PodSpec, str]] = {}
 
     def infos(self, pods: Iterable[Pod]) -> Iterator[PodInfo]:
         """The pods with their kinds."""
@@ -185,7 +186,10 @@ class PodKinds:
 
     def _kind(self, pod: Pod) -> PodKind:
         controller = _controller(pod)
-        body = pod.spec.model_dump_json(exclude={"node_name", "resource_claims"}, exclude_defaults=True)
+        if id(pod.spec) not in self._specs:
+            text = pod.spec.model_dump_json(exclude={"node_name", "resource_claims"}, exclude_defaults=True)
+            self._specs[id(pod.spec)] = pod.spec, text
+        _, body = self._specs[id(pod.spec)]
         key = pod.key.namespace, frozenset(pod.metadata.labels.items()), controller, body
         if key not in self._known:
             namespace = pod.key.namespace
