@@ -29,7 +29,6 @@ from dralloc.api.texts import (
 )
 from dralloc.api.values import AttributeField
 from dralloc.names import PoolID
-from dralloc.record import record
 
 __all__ = ["Device", "DeviceTaint", "ResourcePool", "ResourceSlice", "ResourceSliceSpec"]
 
@@ -46,7 +45,7 @@ class DeviceTaint:
     time_added: Time | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Device:
     """One device of a pool.
 
