@@ -14,10 +14,11 @@ from dralloc.api.values import AttributeValue
 __all__ = ["DeviceTemplate", "TemplateDevices", "common"]
 
 _SETTERS: Final[Mapping[str, Callable[[Device, Any], None]]] = {
-    one.name: getattr(Device, one.name).__set__ for one in fields(Device) if one.name != "attributes"
+    one.name: getattr(Device, one.name).__set__ for one in fields(Device)
 }
-_SET_ATTRIBUTES: Final[Callable[[Device, Any], None]] = Device.attributes.__set__  # type: ignore[attr-defined]
 """They write the fields of devices that are being made: the constructor of what is frozen takes twice as long."""
+
+_OTHERS: Final = [(name, setter) for name, setter in _SETTERS.items() if name != "attributes"]
 
 Attributes = Mapping[str, AttributeValue]
 
@@ -49,7 +50,7 @@ class DeviceTemplate:
         self._attributes = [(each.attributes, _places(each.attributes, numbers)) for each in devices]
         if sorted(number for _, places in self._attributes for _, number in places) != list(numbers.values()):
             raise ValueError("texts differ elsewhere than in attributes")
-        self._columns = [(setter, [getattr(each, name) for each in devices]) for name, setter in _SETTERS.items()]
+        self._columns = [(setter, [getattr(each, name) for each in devices]) for name, setter in _OTHERS]
         self.open = frozenset(name for _, places in self._attributes for name, _ in places)
         """The attributes that differ."""
         self.by_request = any(
@@ -64,7 +65,7 @@ class DeviceTemplate:
         """The devices with these texts in the blanks. Only what differs is made anew."""
         attributes = [_filled(known, places, texts) if places else known for known, places in self._attributes]
         devices = TemplateDevices(map(object.__new__, repeat(Device, len(attributes))))
-        for setter, column in (*self._columns, (_SET_ATTRIBUTES, attributes)):
+        for setter, column in (*self._columns, (_SETTERS["attributes"], attributes)):
             deque(map(setter, devices, column), maxlen=0)
         devices.template = self
         return devices
