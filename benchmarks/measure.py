@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from time import process_time
 from typing import Any, Final
 
 from benchmarks.export import export
@@ -64,12 +66,13 @@ class Optimal:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One run of a workload; seconds by phase."""
+    """One run of a workload; seconds by phase, and those of a processor, where ``classes`` are part of ``optimal``."""
 
     workload: str
     size: int
     seed: int
     phases: dict[str, float]
+    processor: dict[str, float]
     peak_rss_mib: float
     first_fit: FirstFit
     optimal: Optimal | None = None
@@ -84,38 +87,46 @@ class _Run:
     """The steps from a directory with objects to written answers."""
 
     timings: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+    processor: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        started = process_time()
+        with phase(self.timings, name):
+            yield
+        self.processor[name] = self.processor.get(name, 0.0) + process_time() - started
 
     def compile(self, directory: Path, choices: Choices) -> CompiledCluster:
-        with phase(self.timings, "load"):
+        with self.phase("load"):
             cluster = load(directory)
-        with phase(self.timings, "inventory"):
+        with self.phase("inventory"):
             compiled = compile_cluster(cluster, choices)
             assert compiled.whole
-        with phase(self.timings, "match"):
+        with self.phase("match"):
             match(compiled.whole)
         return compiled
 
     def first_fit(self, problem: Problem) -> Solution:
-        with phase(self.timings, "first fit"):
+        with self.phase("first fit"):
             solution = first_fit(problem)
-        with phase(self.timings, "check"):
+        with self.phase("check"):
             # First fit does not look at budgets.
             check(replace(problem, budgets=()), solution)
         return solution
 
     def optimal(self, problem: Problem, hint: Solution, options: Choices) -> Solution:
-        with phase(self.timings, "optimal"):
+        with self.phase("optimal"):
             allowed = replace(hint, placements=tuple(within_caps(problem, hint.placements)))
             solution = solve(problem, options, hint=allowed)
         # The solver counts what it needs for classes itself.
         self.timings["classes"] += solution.timings.get("classes", 0.0)
         self.timings["optimal"] -= solution.timings.get("classes", 0.0)
-        with phase(self.timings, "check"):
+        with self.phase("check"):
             check(problem, solution)
         return solution
 
     def write(self, compiled: CompiledCluster, solution: Solution, directory: Path) -> None:
-        with phase(self.timings, "write"):
+        with self.phase("write"):
             save((to_wire(claim) for claim in allocated_claims(compiled, solution)), directory / "answer.json")
 
 
@@ -163,6 +174,7 @@ def measure(
         size=size,
         seed=seed,
         phases=run.timings,
+        processor=run.processor,
         peak_rss_mib=peak_rss_mib(),
         first_fit=describe_first_fit(compiled.problem, first, run.timings["first fit"]),
         optimal=None if best is None else describe_optimal(compiled.problem, best),
@@ -197,7 +209,11 @@ def middle(runs: Iterable[Measurement]) -> Measurement:
     """The last of several runs, with the medians of their times."""
     every = list(runs)
     last = every[-1]
-    phases = {name: median(run.phases[name] for run in every) for name in last.phases}
+    phases, processor = _medians([run.phases for run in every]), _medians([run.processor for run in every])
     first, seconds = last.first_fit, phases["first fit"]
     fit = FirstFit(first.placed, first.total, first.total / seconds if seconds else 0.0)
-    return replace(last, phases=phases, first_fit=fit)
+    return replace(last, phases=phases, processor=processor, first_fit=fit)
+
+
+def _medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: median(run[name] for run in runs) for name in runs[0]}

@@ -100,6 +100,9 @@ class Builder:
                 self.counters[counter] = Counter(known.id, known.total, left, known.group)
 
 
+NUMBERS = (1, 1, 1, 2)
+"""How many devices are asked for."""
+
 Unit = tuple[str, int, int]
 """What a part of a node is, a number that says how much of it there is, and its value of the attribute."""
 
@@ -131,10 +134,10 @@ def _enter(builder: Builder, pool: str, unit: Unit, own: int) -> list[int]:
 
 
 @st.composite
-def _requests(draw: st.DrawFn) -> list[tuple[str, int]]:
+def _requests(draw: st.DrawFn, numbers: Sequence[int | None]) -> list[tuple[str, int | None]]:
     """The kind and the number of devices of each alternative."""
     kinds = st.sampled_from(["any", "any", "plain", "part", "part", "whole", "small", "large"])
-    entry = st.tuples(kinds, st.sampled_from([1, 1, 1, 2]))
+    entry = st.tuples(kinds, st.sampled_from(numbers))
     most = draw(st.sampled_from([1, 2, 3]))
     return draw(st.lists(entry, min_size=1, max_size=most, unique_by=lambda each: each[0]))
 
@@ -153,9 +156,9 @@ CHARGES = {
 
 
 @st.composite
-def _pods(draw: st.DrawFn, nodes: int, kinds: list[str]) -> list[Demand]:
+def _pods(draw: st.DrawFn, nodes: int, kinds: list[str], numbers: Sequence[int | None] = NUMBERS) -> list[Demand]:
     """Equal pods."""
-    requests = [draw(_requests()) for _ in range(draw(st.sampled_from([1, 1, 1, 2])))]
+    requests = [draw(_requests(numbers)) for _ in range(draw(st.sampled_from([1, 1, 1, 2])))]
     attribute = st.sampled_from(["root", "numa"])
     derived = st.just(()) | attribute.map(lambda name: ((RequestName("r0"), name),))
     rule = st.builds(Constraint, st.sampled_from(ConstraintKind), attribute, st.just(frozenset()), derived)
@@ -167,7 +170,7 @@ def _pods(draw: st.DrawFn, nodes: int, kinds: list[str]) -> list[Demand]:
 
 
 def pod_of(
-    requests: list[list[tuple[str, int]]],
+    requests: Sequence[Sequence[tuple[str, int | None]]],
     constraints: tuple[Constraint, ...],
     weight: int,
     nodes: tuple[int, ...] | None,
@@ -240,7 +243,13 @@ def _budgets(draw: st.DrawFn) -> tuple[Budget, ...]:
 
 @st.composite
 def crowds(
-    draw: st.DrawFn, *, gangs: bool = False, budgets: bool = False, sharing: bool = False, domains: bool = False
+    draw: st.DrawFn,
+    *,
+    gangs: bool = False,
+    budgets: bool = False,
+    sharing: bool = False,
+    domains: bool = False,
+    every: bool = False,
 ) -> Problem:
     """Draw few kinds of pods and nodes, each several times.
 
@@ -254,6 +263,8 @@ def crowds(
         Whether pods share claims.
     domains
         Whether gangs are in one domain of a topology each.
+    every
+        Whether some ask for all devices.
     """
     builder, pools = Builder(), []
     node_kinds = draw(st.lists(_node_kinds(), min_size=1, max_size=2))
@@ -269,7 +280,8 @@ def crowds(
             else:
                 builder.hold(device)
     kinds: list[str] = []
-    groups = [draw(_pods(len(pools), kinds)) for _ in range(draw(st.integers(1, 3)))]
+    numbers = (1, 1, 2, None) if every else NUMBERS
+    groups = [draw(_pods(len(pools), kinds, numbers)) for _ in range(draw(st.integers(1, 3)))]
     groups = draw(_sharing(groups, kinds)) if sharing else groups
     groups = draw(_in_gangs(groups)) if gangs else groups
     groups = draw(_in_namespaces(groups)) if budgets else groups

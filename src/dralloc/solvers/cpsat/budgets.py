@@ -54,16 +54,16 @@ def _uses(model: Model, budget: Budget) -> Iterator[Term]:
 
 def fairness(problem: Problem) -> tuple[Objective, ...]:
     """One tier for each namespace that shares fairly, the poorest first."""
-    number = len(_sharing(problem.budgets))
+    number, final = len(_sharing(problem.budgets)), _FinalUses()
     return tuple(
         Objective(
             name=f"fairness-{poorest}",
-            cost=partial(_cost, poorest),
+            cost=partial(_cost, poorest, final),
             floor=_nothing,
             terms=partial(_terms, poorest),
             counted=partial(_counted, poorest),
             count=partial(_count, poorest),
-            worth=partial(_worth, poorest),
+            worth=partial(_worth, poorest, final),
         )
         for poorest in range(1, number + 1)
     )
@@ -77,20 +77,30 @@ def _sharing(budgets: Sequence[Budget]) -> list[Budget]:
     return [budget for budget in budgets if budget.fair]
 
 
-def _final(problem: Problem, placements: Sequence[Placement]) -> list[int]:
-    """What each namespace uses in the end, the poorest first."""
-    sharing = _sharing(problem.budgets)
-    used = spent(problem, placements, sharing[0].resource)
-    return sorted(budget.used + used.get(budget.namespace, 0) for budget in sharing)
+class _FinalUses:
+    """What each namespace uses in the end, the poorest first: found once for all tiers of the same answer."""
+
+    def __init__(self) -> None:
+        self._answer: tuple[Problem, Sequence[Placement]] | None = None
+        self._uses: list[int] = []
+
+    def of(self, problem: Problem, placements: Sequence[Placement]) -> list[int]:
+        """The same list as long as it is the same answer."""
+        if self._answer is None or self._answer[0] is not problem or self._answer[1] is not placements:
+            sharing = _sharing(problem.budgets)
+            used = spent(problem, placements, sharing[0].resource)
+            self._uses = sorted(budget.used + used.get(budget.namespace, 0) for budget in sharing)
+            self._answer = problem, placements
+        return self._uses
 
 
-def _worth(poorest: int, problem: Problem, placements: Sequence[Placement]) -> int:
-    return sum(_final(problem, placements)[:poorest])
+def _worth(poorest: int, final: _FinalUses, problem: Problem, placements: Sequence[Placement]) -> int:
+    return sum(final.of(problem, placements)[:poorest])
 
 
-def _cost(poorest: int, subset: DemandSubset, placements: Sequence[Placement]) -> int:
+def _cost(poorest: int, final: _FinalUses, subset: DemandSubset, placements: Sequence[Placement]) -> int:
     """How far the poorest are from the total. All demands that share are in one part."""
-    return _distance(poorest, _sharing(subset.problem.budgets), _final(subset.problem, placements))
+    return _distance(poorest, _sharing(subset.problem.budgets), final.of(subset.problem, placements))
 
 
 def _count(poorest: int, counts: CountModel, values: Sequence[int]) -> int:
@@ -139,16 +149,17 @@ def _columns(terms: Sequence[Term], unit: int) -> tuple[list[cp_model.IntVar], l
 
 def within_caps(problem: Problem, placements: Sequence[Placement]) -> list[Placement]:
     """As many of the placements as the caps allow, in order; whole gangs, and nothing that shares claims."""
-    left = {number: budget.left for number, budget in enumerate(problem.budgets) if budget.left is not None}
+    left = {(each.resource, each.namespace): each.left for each in problem.budgets if each.left is not None}
     kept: list[Placement] = []
     for together in _together(problem, placements):
         uses = {
-            number: spent(problem, together, budget.resource).get(budget.namespace, 0)
-            for number, budget in enumerate(problem.budgets)
-            if number in left
+            (resource, namespace): use
+            for resource in dict.fromkeys(resource for resource, _ in left)
+            for namespace, use in spent(problem, together, resource).items()
+            if (resource, namespace) in left
         }
-        if all(use <= left[number] for number, use in uses.items()):
-            left = {number: left[number] - use for number, use in uses.items()}
+        if all(use <= left[capped] for capped, use in uses.items()):
+            left |= {capped: left[capped] - use for capped, use in uses.items()}
             kept += together
     return sorted(kept, key=lambda placement: placement.demand)
 

@@ -25,8 +25,9 @@ from dralloc.solvers.cpsat.classes.arcflow import as_flow_source, flow_supplies
 from dralloc.solvers.cpsat.classes.bin_keys import BinClassifier
 from dralloc.solvers.cpsat.classes.bins import Bins, find_bins
 from dralloc.solvers.cpsat.classes.budgeted import BudgetedAmounts, budgeted_amounts
+from dralloc.solvers.cpsat.classes.classification import classify_demands
 from dralloc.solvers.cpsat.classes.count_model import Counted
-from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, DemandClasses, ServingMode, classify_demands
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, DemandClasses, ServingMode
 from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
 from dralloc.solvers.cpsat.classes.divisible_flow import as_divisible_flow
 from dralloc.solvers.cpsat.classes.domain_counts import DomainCounts

@@ -109,6 +109,7 @@ class _Solve:
         self.stage = _Stage(problem, self.tiers, 0)
         self.components: list[Solvable] = []
         self.answers: list[Answered] = [Component(self._everything, self.tiers, ())]
+        self._known: tuple[tuple[tuple[Placement, ...], ...], tuple[Placement, ...]] = (), ()
         self.too_large = False
         self.warnings: list[str] = []
         self.timings: dict[str, float] = {}
@@ -267,7 +268,7 @@ class _Solve:
     def _summary(self, tier: Objective, costs: Sequence[int], bounds: Sequence[int]) -> Tier:
         cost, bound = tier.total(costs), tier.total(bounds)
         if tier.worth is not None:
-            worth = tier.worth(self.problem, [one for component in self.answers for one in component.placements])
+            worth = tier.worth(self.problem, self._placements())
             return Tier(tier.name, worth, worth + cost - bound, sense=1)
         if tier.weights is None:
             return Tier(tier.name, cost, bound, sense=-1)
@@ -292,8 +293,11 @@ class _Solve:
         return self._summary(self.tiers[level], costs, [component.bounds[level] for component in self.answers])
 
     def _placements(self) -> tuple[Placement, ...]:
-        """The best answer so far."""
-        return tuple(sorted((one for component in self.answers for one in component.placements), key=_demand_of))
+        """The best answer so far: the same object until there is a better one."""
+        parts = tuple(component.placements for component in self.answers)
+        if parts != self._known[0]:
+            self._known = parts, tuple(sorted((one for part in parts for one in part), key=_demand_of))
+        return self._known[1]
 
     def _why(self) -> str:
         """Why not everything is proven."""

@@ -52,6 +52,36 @@ def test_claims_that_pods_share_are_counted_as_well(problem: Problem) -> None:
     assert [tier.value for tier in counted.tiers] == [tier.value for tier in one_by_one.tiers]
 
 
+@settings(THOROUGH, max_examples=100)
+@given(crowds(every=True) | crowds(every=True, sharing=True) | crowds(every=True, gangs=True))
+def test_requests_for_all_devices_are_counted_as_well(problem: Problem) -> None:
+    counted = answer(problem, per_device=False)
+    one_by_one = answer(problem, per_device=True)
+    assert [tier.value for tier in counted.tiers] == [tier.value for tier in one_by_one.tiers]
+
+
+def test_all_devices_are_as_many_as_match_on_the_node() -> None:
+    """Nodes with one, two and three devices, and three of which one is in use: three whole nodes, and two devices."""
+    builder = ProblemBuilder(4)
+    for node in (0, 1, 1, 2, 2, 2, 3, 3, 3):
+        builder.device(node)
+    builder.usage = replace(builder.usage, held=frozenset({8}))
+    for _ in range(4):
+        builder.pod(builder.claim(AlternativeSpec(count=None)), weight=3)
+    for _ in range(9):
+        builder.pod(builder.claim(AlternativeSpec()))
+    problem = builder.problem()
+    division = divide(problem, lambda demands: survey(problem, demands))
+    assert not division.left
+    asked = {
+        (len(component.classes), component.requirements[mode.requirement].devices)
+        for component in division.counted
+        for mode in component.classes[0].modes
+    }
+    assert asked == {(2, 1), (2, 2), (2, 3)}
+    assert [tier.value for tier in answer(problem, per_device=False).tiers] == [3 * 3 + 2, 0]
+
+
 def test_pods_that_share_a_claim_are_counted_together() -> None:
     """Two claims for two devices, with three pods each that want one more of their own; a node has four devices."""
     builder = ProblemBuilder(2)

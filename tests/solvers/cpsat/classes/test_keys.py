@@ -12,7 +12,7 @@ import pytest
 from dralloc.problem import Constraint, ConstraintKind, Problem, Usage
 from dralloc.solvers.cpsat.classes.bin_keys import BinClass, BinClassifier
 from dralloc.solvers.cpsat.classes.bins import find_bins
-from dralloc.solvers.cpsat.classes.demand_classes import classify_demands
+from dralloc.solvers.cpsat.classes.classification import classify_demands
 from dralloc.solvers.cpsat.classes.usable import usable_devices
 from dralloc.solvers.cpsat.stopping import Stop
 from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder

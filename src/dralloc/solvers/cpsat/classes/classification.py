@@ -1,0 +1,101 @@
+"""Sorting demands into equivalence classes (see `dralloc.solvers.cpsat.classes.demand_classes`)."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Hashable, Iterator, Sequence
+
+from dralloc.problem import Demand, Problem, Scope
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, DemandClasses, GangShare, ServingMode
+from dralloc.solvers.cpsat.classes.joint_demands import JointDemands
+from dralloc.solvers.cpsat.classes.serving_modes import ServingModes
+from dralloc.solvers.cpsat.classes.topologies import Topologies
+from dralloc.solvers.cpsat.stopping import Stop
+
+__all__ = ["classify_demands"]
+
+
+def classify_demands(problem: Problem, stop: Stop) -> DemandClasses:
+    """Sort the demands into classes. Demands that can never be placed are left out."""
+    return _DemandClassifier(problem, stop).demand_classes
+
+
+class _DemandClassifier:
+    def __init__(self, problem: Problem, stop: Stop) -> None:
+        self.problem = problem
+        self.demand_classes = DemandClasses(with_budgets=frozenset(budget.namespace for budget in problem.budgets))
+        self.topologies = Topologies(problem)
+        self.demand_classes.topologies = self.topologies.listed
+        self.joint_demands = JointDemands(problem, stop)
+        self.serving_modes = ServingModes(problem, self.joint_demands, self.demand_classes)
+        self.modes: dict[Hashable, tuple[ServingMode, ...] | None] = {}
+        self.classes: dict[Hashable, DemandClass | None] = {}
+        self.gang_classes: dict[Hashable, int] = {}
+        for block in stop.each(self.joint_demands.blocks()):
+            if not self._enter(block):
+                self.demand_classes.unclassified += block
+
+    def _enter(self, block: Sequence[int]) -> bool:
+        """Put demands that gangs or shared claims bind together into classes, if classes can express them."""
+        demands = [self.problem.demands[index] for index in block]
+        found = self.joint_demands.of(block)
+        topology = self.topologies.of(demands)
+        if not found or topology is None or not all(map(_is_plain, demands)):
+            return False
+        if len(found) < len(block) and any(scope for demand in demands for scope in _scopes(demand)):
+            return False
+        first, whole = demands[0], bool(demands[0].gang)
+        joint = [self._in_order(each) for each in found]
+        keys = [(tuple(map(self._number, each)), whole) for each in joint]
+        for key, each in zip(keys, joint, strict=True):
+            if key not in self.modes:
+                self.modes[key] = self.serving_modes.of([self.problem.demands[one] for one in each], whole=whole)
+            if self.modes[key] is None:
+                return False
+        gang, shares = None, Tally(keys)
+        if whole:
+            same = frozenset(shares.items()), first.quorum, topology
+            gang = self.gang_classes.setdefault(same, len(self.gang_classes))
+        for key, each in zip(keys, joint, strict=True):
+            share = None if gang is None else GangShare(gang, shares[key], first.quorum)
+            if known := self._class((key, gang), self.modes[key] or (), each, share, topology):
+                known.joint_demands.append(each)
+        return True
+
+    def _number(self, member: int) -> int:
+        return self.serving_modes.number(self.problem.demands[member])
+
+    def _in_order(self, joint: tuple[int, ...]) -> tuple[int, ...]:
+        """Equal demands after each other."""
+        return joint if len(joint) == 1 else tuple(sorted(joint, key=lambda member: (self._number(member), member)))
+
+    def _class(
+        self,
+        key: Hashable,
+        modes: tuple[ServingMode, ...],
+        joint: Sequence[int],
+        gang: GangShare | None,
+        topology: int,
+    ) -> DemandClass | None:
+        """The class of joint demands with a key; None if no mode could ever serve them."""
+        if key not in self.classes:
+            weights = tuple(self.problem.demands[member].weight for member in joint)
+            namespace = self.problem.demands[joint[0]].key.namespace
+            budgeted = namespace if namespace in self.demand_classes.with_budgets else ""
+            known = DemandClass(weights, modes, [], gang, budgeted, topology) if modes or gang else None
+            if known:
+                self.demand_classes.classes.append(known)
+            self.classes[key] = known
+        return self.classes[key]
+
+
+def _is_plain(demand: Demand) -> bool:
+    return (
+        any(claim.requests for claim in demand.claims)
+        and not any(scope and (scope.group or scope.held) for scope in _scopes(demand))
+        and not demand.is_defective
+    )
+
+
+def _scopes(demand: Demand) -> Iterator[Scope | None]:
+    return (constraint.scope for claim in demand.claims for constraint in claim.constraints)
