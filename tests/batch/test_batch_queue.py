@@ -122,3 +122,16 @@ def test_a_pod_whose_claims_are_allocated_is_released() -> None:
         assert outcome is not None
         assert [key.name for key in outcome.released] == ["p0"]
         assert outcome.claims == []
+
+
+def test_a_batch_that_fails_is_tried_again_after_the_interval() -> None:
+    server, clock, said = Simulated(denied=frozenset({"devicetaintrules"})), Clock(), list[str]()
+    server.add(*crowd(2))
+    with queue(server, clock) as one:
+        one.say = said.append
+        for now, failures in ((0, 1), (5, 1), (66, 2)):
+            clock.now = now
+            one.lease.renew()
+            one.step()
+            assert sum(line.startswith("batch failed: nothing keeps others away") for line in said) == failures
+    assert waiting(server) == ["p0", "p1"]

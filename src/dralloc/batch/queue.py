@@ -145,6 +145,8 @@ class BatchQueue:
 
     def _batch(self, waiting: Mapping[ClaimKey, Json]) -> ApplyOutcome:
         begun, name = self.clock(), f"{self.runs}{uuid4().hex[:12]}"
+        self._tried |= {pod["metadata"]["uid"] for pod in waiting.values()}
+        self._due = None
         run = ApplyRun(
             objects=self.objects,
             source=self.cache.catch_up,
@@ -158,8 +160,6 @@ class BatchQueue:
         )
         _, units, _ = run.plan()
         outcome = run.write(units)
-        self._tried |= {pod["metadata"]["uid"] for pod in waiting.values()}
-        self._due = None
         self._tell(outcome, waiting)
         self.figures.seconds.observe(self.clock() - begun)
         self.say(f"{len(waiting)} waiting: {outcome.headline} ({self.clock() - begun:.1f} s)")
