@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 
+from crowd_strategies import crowds
 from dralloc.compiler import compile_cluster
 from dralloc.problem import Problem
 from dralloc.solution import Solution
 from dralloc.solvers.first_fit import first_fit
+from rack_strategies import racks
 from strategies import problems, repeated
 from wire import (
     Json,
@@ -52,6 +54,14 @@ def test_same_answers_and_errors(problem: Problem) -> None:
 @given(problems(max_demands=2, max_devices=8))
 def test_same_answers_and_errors_if_every_search_is_pruned_from_its_start(problem: Problem) -> None:
     quick, plain = first_fit(problem, dead_ends=0), first_fit(problem, pruning=False)
+    assert quick.placements == plain.placements
+    assert errors(quick) == errors(plain)
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(racks(most_groups=8) | crowds(gangs=True, domains=True, sharing=True))
+def test_same_answers_where_gangs_choose_a_domain(problem: Problem) -> None:
+    quick, plain = both(problem)
     assert quick.placements == plain.placements
     assert errors(quick) == errors(plain)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dralloc.errors import FatalError, NodeError
-from dralloc.problem import Claim, Demand, Problem
+from dralloc.problem import Claim, Demand, Problem, quorum_of
+from dralloc.problem.inter_pod import OneDomain
 from dralloc.solution import Grant
 from dralloc.solvers.first_fit.candidates import CandidateIndex, NodeCandidates
 from dralloc.solvers.first_fit.claim_classes import ClaimClass, ClaimClasses
+from dralloc.solvers.first_fit.domain_memory import DomainMemory, EqualDemands
 from dralloc.solvers.first_fit.fast_path import Undecided, take_first
 from dralloc.solvers.first_fit.plain import Found, PlainRun
 from dralloc.solvers.first_fit.pruned import DEAD_ENDS, PrunedSearch
@@ -26,6 +28,9 @@ class QuickRun(PlainRun):
         self._claim_classes = ClaimClasses(self._problem)
         self._index = CandidateIndex(self._problem)
         self._cursors = ScanCursors(self._problem, self._index)
+        self._memory = DomainMemory(self._problem, self._claim_classes)
+        self._equal: EqualDemands | None = None
+        self._given_back = 0
 
     def place_together(self, members: Sequence[int]) -> None:
         """As in the plain run, and what was known before stays true where placements are given back."""
@@ -35,11 +40,35 @@ class QuickRun(PlainRun):
         super().place_together(members)
         self._cursors.keep()
 
+    def _place_in_best_domain(self, members: Sequence[int], rule: OneDomain) -> None:
+        # What devices take of nodes differs from device to device.
+        alone = not self._footprints and all(claim.key not in self._allocated for claim in self._claims(members))
+        self._equal = self._memory.equal([self._problem.demands[number] for number in members]) if alone else None
+        super()._place_in_best_domain(members, rule)
+
+    def _claims(self, members: Sequence[int]) -> Iterator[Claim]:
+        return (claim for number in members for claim in self._problem.demands[number].claims)
+
+    def _try_domain(self, members: Sequence[int], rule: OneDomain, domain: str) -> None:
+        """As in the plain run, unless it is known that too few of equal members fit."""
+        equal, placements, before = self._equal, self.placements, len(self.placements)
+        if equal is None or any(number in self.errors for number in members):
+            super()._try_domain(members, rule, domain)
+            return
+        known = self._memory.fitting(equal, rule.domains, domain, placements)
+        if known is not None and known < quorum_of([self._problem.demands[number] for number in members]):
+            return
+        self._given_back = 0
+        super()._try_domain(members, rule, domain)
+        if len(placements) == before and not any(number in self.errors for number in members):
+            self._memory.enter(equal, rule.domains, domain, placements, self._given_back)
+
     def _place_quorum(self, members: Sequence[int]) -> None:
         self._cursors.begin()
         super()._place_quorum(members)
 
     def _give_back(self, before: int) -> None:
+        self._given_back = len(self.placements) - before
         super()._give_back(before)
         self._cursors.take_back()
 
