@@ -76,7 +76,7 @@ def solutions(problem: Problem) -> Iterator[Solution]:
     answers = START
     for gang in _gangs(problem):
         answers = _better(chain(answers.items(), _together(problem, answers, gang).items()))
-    yield from (_solution(answer) for load, answer in answers.items() if in_the_end(load))
+    yield from (_solution(answer) for load, answer in answers.items() if in_the_end(problem, load))
 
 
 def every_solution(problem: Problem) -> Iterator[Solution]:
@@ -90,7 +90,7 @@ def every_solution(problem: Problem) -> Iterator[Solution]:
             if (load := joined(problem, before, way[0]) if way else before) is not None
         ]
     for load, answer in partial:
-        if in_the_end(load) and _have_quorums(problem, [one.demand for one in answer.placements]):
+        if in_the_end(problem, load) and _have_quorums(problem, [one.demand for one in answer.placements]):
             yield _solution(answer)
 
 
@@ -102,7 +102,7 @@ def feasible(problem: Problem, solution: Solution) -> bool:
         load = joined(problem, load, own) if load is not None and own is not None else None
     demands = [placement.demand for placement in solution.placements]
     whole = _have_quorums(problem, demands)
-    return load is not None and in_the_end(load) and whole and len(demands) == len(set(demands))
+    return load is not None and in_the_end(problem, load) and whole and len(demands) == len(set(demands))
 
 
 def _have_quorums(problem: Problem, placed: Iterable[int]) -> bool:
@@ -139,9 +139,11 @@ def _best(problem: Problem) -> Answer:
     for gang in gangs:
         to_come -= max(answer.weight for answer in gang.values())
         answers = _better(chain(answers.items(), _together(problem, answers, gang).items()))
-        least = max(answer.weight for load, answer in answers.items() if in_the_end(load)) - to_come
+        least = max(answer.weight for load, answer in answers.items() if in_the_end(problem, load)) - to_come
         answers = {load: answer for load, answer in answers.items() if answer.weight >= least}
-    return max((answer for load, answer in answers.items() if in_the_end(load)), key=lambda answer: answer.worth)
+    return max(
+        (answer for load, answer in answers.items() if in_the_end(problem, load)), key=lambda answer: answer.worth
+    )
 
 
 def _solution(answer: Answer) -> Solution:
@@ -279,10 +281,7 @@ def _usable(problem: Problem, alternative: Alternative, device: int) -> bool:
         return False
     if alternative.admin:
         return True
-    if known.slot in usage.held or (known.slot in usage.shares and not known.shareable):
-        return False
-    overdrawn = any(counter.free < 0 for counter in problem.counters if counter.group == known.group)
-    return known.slot in usage.shares or not known.consumes or not overdrawn
+    return known.slot not in usage.held and (known.slot not in usage.shares or known.shareable)
 
 
 def _keeps_rules(problem: Problem, claim: Claim, grants: Grants) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import NamedTuple
 
 from dralloc.names import ClaimKey, RequestName
-from dralloc.problem import Alternative, Charge, Constraint, ConstraintKind, Demand, Problem
+from dralloc.problem import Alternative, Charge, Constraint, ConstraintKind, Demand, Device, Problem
 
 __all__ = [
     "NOTHING",
@@ -46,6 +45,8 @@ class Load(NamedTuple):
     ``full``: what ``All`` has left out. ``homes``: claims of several demands, with the node that they are allocated
     for and the devices. ``visits``: the nodes of the other demands that list such a claim.
 
+    ``charged``: devices with counters of theirs that are charged by request.
+
     ``got``: what claims have under constraints over several claims. ``bound``: these constraints, each with the name of
     what it is over, for each claim of a demand that is placed.
     """
@@ -59,6 +60,7 @@ class Load(NamedTuple):
     full: frozenset[Full] = frozenset()
     homes: frozenset[tuple[ClaimKey, int, frozenset[int]]] = frozenset()
     visits: frozenset[tuple[ClaimKey, int]] = frozenset()
+    charged: frozenset[tuple[int, int]] = frozenset()
     got: frozenset[tuple[ClaimKey, RequestName, int]] = frozenset()
     bound: frozenset[tuple[str, ClaimKey, Constraint]] = frozenset()
 
@@ -78,7 +80,8 @@ def taken(problem: Problem, alternative: Alternative, device: int) -> Load:
     for counter, amount in charge.counters:
         amounts[counter] += amount
     if known.shareable:
-        return Load(opened=frozenset({device}), amounts=frozenset(amounts.items()))
+        charged = frozenset((device, counter) for counter, _ in charge.counters)
+        return Load(opened=frozenset({device}), amounts=frozenset(amounts.items()), charged=charged)
     return Load(held=frozenset({known.slot}), owned=frozenset({device}), amounts=frozenset(amounts.items()))
 
 
@@ -143,6 +146,7 @@ def joined(problem: Problem, first: Load, second: Load) -> Load | None:
         full=first.full | second.full,
         homes=first.homes | second.homes,
         visits=first.visits | second.visits,
+        charged=first.charged | second.charged,
         got=first.got | second.got,
         bound=first.bound | second.bound,
     )
@@ -152,8 +156,14 @@ def joined(problem: Problem, first: Load, second: Load) -> Load | None:
     return load if fits and _agree(problem, load) else None
 
 
-def in_the_end(load: Load) -> bool:
-    """Whether nothing is owed: what ``All`` left out is full, and every claim that somebody lists is allocated."""
+def in_the_end(problem: Problem, load: Load) -> bool:
+    """Whether nothing is owed.
+
+    What ``All`` left out is full, every claim that somebody lists is allocated, and there are counters for every device
+    that nobody has opened without.
+    """
+    if not _counters_fit(problem, load, final=True):
+        return False
     amounts = _of_all_versions(load.amounts)
     full = all(any(amounts[key] > limit for key, limit in each) for each in load.full)
     return full and {claim for claim, _ in load.visits} <= {claim for claim, *_ in load.homes}
@@ -211,23 +221,42 @@ def _of_all_versions(amounts: Amounts) -> Counter[CapacityOf]:
     return found
 
 
-def _counters_fit(problem: Problem, load: Load) -> bool:
-    """No counter is exceeded, and no device is both dedicated and shared."""
+def _counters_fit(problem: Problem, load: Load, *, final: bool = False) -> bool:
+    """No counter is exceeded, no group that is overdrawn is opened, and no device is both dedicated and shared."""
     shared = {problem.devices[device].slot for device in load.opened}
     if shared & load.held:
         return False
     counters = Counter({key: amount for key, amount in load.amounts if isinstance(key, int)})
-    minded = list(_minded(problem, load))
-    for counter, amount in chain.from_iterable(problem.devices[version].consumes for version in minded):
-        counters[counter] += amount
+    minded = list(_minded(problem, load, final=final))
+    overdrawn = {counter.group for counter in problem.counters if counter.free < 0}
+    if any(problem.devices[version].consumes and problem.devices[version].group in overdrawn for version in minded):
+        return False
+    for version in load.owned | load.opened:
+        for counter, amount in problem.devices[version].consumes:
+            beside = (version, counter) in load.charged and problem.devices[version].slot not in problem.usage.shares
+            if version in minded or beside:
+                counters[counter] += amount
     fits = all(amount <= problem.counters[counter].free for counter, amount in counters.items())
     return fits and _compatible(problem, minded)
 
 
-def _minded(problem: Problem, load: Load) -> Iterator[int]:
-    """The devices that come into use, in the versions that are taken."""
-    devices = load.owned | load.opened
-    return (device for device in devices if problem.devices[device].slot not in problem.usage.shares)
+def _minded(problem: Problem, load: Load, *, final: bool) -> Iterator[int]:
+    """The devices that come into use, in the versions that are taken.
+
+    Who shares a device that is in use asks for no counters. So it is enough if the first one does, who may be yet to
+    come: one with a version that has none.
+    """
+    for device in load.owned | load.opened:
+        view = problem.devices[device]
+        known = load.opened if final else problem.versions[view.slot]
+        opening = (other for other in known if problem.devices[other].slot == view.slot)
+        free = device in load.opened and any(_has_no_counters(problem.devices[other]) for other in opening)
+        if view.slot not in problem.usage.shares and not free:
+            yield device
+
+
+def _has_no_counters(device: Device) -> bool:
+    return device.shareable and not device.consumes and not device.compatibility
 
 
 def _compatible(problem: Problem, versions: Iterable[int]) -> bool:

@@ -79,13 +79,17 @@ def counters_suffice(view: View) -> Iterator[str]:
     """No counter is charged more than is free.
 
     A device charges its counters once, when it comes into use (KEP-4815); what is charged by request counts for every
-    grant (KEP-5941). Admin access charges nothing.
+    grant, beside what the device charges (KEP-5941). Admin access charges nothing.
     """
     charges: dict[int, list[tuple[int, DeviceID]]] = defaultdict(list)
-    for version in view.in_force:
+    in_force = frozenset(view.in_force)
+    opening = (use for slot in view.opened for use in view.by_slot[slot] if not use.alternative.admin)
+    by_request = {(use.device_index, counter) for use in opening if use.charge for counter, _ in use.charge.counters}
+    for version in dict.fromkeys((*view.in_force, *(index for index, _ in by_request))):
         device = view.problem.devices[version]
         for counter, nanos in device.consumes:
-            charges[counter].append((nanos, device.id))
+            if version in in_force or (version, counter) in by_request:
+                charges[counter].append((nanos, device.id))
     for uses in view.by_slot.values():
         for use in uses:
             if not use.alternative.admin and use.charge is not None:
@@ -101,10 +105,12 @@ def counters_suffice(view: View) -> Iterator[str]:
 def overdrawn_groups_are_closed(view: View) -> Iterator[str]:
     """No device that consumes counters comes into use where allocated claims overdraw a counter of its group."""
     overdrawn = {counter.group: counter for counter in view.problem.counters if counter.free < 0}
+    in_force = frozenset(view.in_force) if overdrawn else frozenset()
     for slot in view.opened:
         for use in view.by_slot[slot]:
             counter = overdrawn.get(use.device.group)
-            if counter is not None and use.device.consumes and not use.alternative.admin:
+            opens = use.device_index in in_force and not use.alternative.admin
+            if counter is not None and use.device.consumes and opens:
                 yield f"{use}: its counters are closed: counter {counter.id} is overdrawn, {amount(counter.free)} free"
 
 

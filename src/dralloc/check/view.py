@@ -125,13 +125,20 @@ class View:
 
     @cached_property
     def in_force(self) -> tuple[int, ...]:
-        """Devices that come into use, by index: each in the versions that some node sees: those in force there.
+        """Devices that come into use, by index: each in the versions by which it can be opened.
 
         While a pool is updated, only one of the generations that nodes see has counters (slices with counters matter to
-        every node, KEP-4815). So nobody stands in another's way if the grants there come first.
+        every node, KEP-4815). A further share of a device in use asks for no counters, whatever version its node sees
+        (upstream behaviour). So where some share is of a version without counters, the device is opened by that one;
+        and nobody stands in another's way if such devices are opened last.
         """
-        uses = (use for slot in self.opened for use in self.by_slot[slot] if not use.alternative.admin)
-        return tuple(dict.fromkeys(use.device_index for use in uses))
+        found: list[int] = []
+        for slot in self.opened:
+            uses = (use for use in self.by_slot[slot] if not use.alternative.admin)
+            versions = {use.device_index: use.device for use in uses}
+            free = [index for index, device in versions.items() if not (device.consumes or device.compatibility)]
+            found += free or versions
+        return tuple(found)
 
     @cached_property
     def offered(self) -> Mapping[int, frozenset[int]]:

@@ -137,6 +137,13 @@ class Ledger:
             return self.has_capacity(device, charge)
         return self.is_free(device) and self.has_counters(device, charge) and self.has_capacity(device, charge)
 
+    def may_fit(self, device: Device, charge: Charge, *, admin: bool = False) -> bool:
+        """Whether one more allocation fits, now or as soon as a share of another version has opened the device."""
+        if self.fits(device, charge, admin=admin):
+            return True
+        opened = device.shareable and device.slot in self.problem.opened_freely
+        return opened and self.is_free(device) and self.has_capacity(device, charge)
+
     def shortages(self, device: Device, charge: Charge, *, admin: bool = False) -> Iterator[Shortage]:
         """Everything because of which an allocation does not fit; nothing if it does (see `fits`)."""
         if not admin:

@@ -90,6 +90,20 @@ class Problem(Brief):
         return frozenset(slot for slot, indices in self.versions.items() if len(indices) > 1)
 
     @cached_property
+    def opened_freely(self) -> frozenset[int]:
+        """Slots with counters or compatibility groups that a share of some version opens without a look at these.
+
+        Shares of other versions ask for none once the slot is open (upstream behaviour).
+        """
+        shareable = {
+            slot: [self.devices[index] for index in self.versions[slot] if self.devices[index].shareable]
+            for slot in self.several_versions
+        }
+        return frozenset(
+            slot for slot, devices in shareable.items() if len({device.is_opened_freely for device in devices}) > 1
+        )
+
+    @cached_property
     def is_additive(self) -> bool:
         """Whether sums of amounts decide everywhere what may be in use together (see `Device.is_additive`)."""
         return all(device.is_additive for device in self.devices)

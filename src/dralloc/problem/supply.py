@@ -151,6 +151,11 @@ class Device:
         return [*counters, *[("counter set", number) for number, _ in self.compatibility], ("slot", self.slot)]
 
     @property
+    def is_opened_freely(self) -> bool:
+        """Whether neither counters nor compatibility groups have a say in its coming into use."""
+        return not (self.consumes or self.compatibility)
+
+    @property
     def is_additive(self) -> bool:
         """Whether sums of amounts decide what may be in use beside the device, and no compatibility groups."""
         return not self.compatibility

@@ -68,7 +68,7 @@ class PerDeviceBound:
         for one in alternatives:
             if offers.selects(one.index, device) is True and offers.admits(one.index, device):
                 charge = offers.charge(one.index, device)
-                if charge is not None and self.ledger.fits(view, charge, admin=one.admin):
+                if charge is not None and self.ledger.may_fit(view, charge, admin=one.admin):
                     yield one, charge
 
     def _shares(self, device: int, charges: Sequence[Charge]) -> int | None:

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from dralloc.check import check
 from dralloc.problem import Constraint, ConstraintKind, PoolState, Usage
+from dralloc.solvers.first_fit import first_fit
 from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder, answer, devices_of, placed
 
 ALL = AlternativeSpec(count=None)
@@ -192,7 +194,8 @@ def test_a_grant_minds_the_counters_of_the_version_that_its_node_sees() -> None:
         assert placed(answer(builder)) == found
 
 
-def test_shares_of_two_versions_mind_the_counters_of_their_own() -> None:
+def test_who_shares_a_device_in_use_asks_for_no_counters() -> None:
+    """The share of the version without counters comes first."""
     builder = ProblemBuilder(nodes=2)
     counter = builder.counter(1, free=1, group=1)
     builder.device(0, slot=0, consumes={counter: 1}, capacity={"memory": 2})
@@ -202,7 +205,9 @@ def test_shares_of_two_versions_mind_the_counters_of_their_own() -> None:
     builder.pod(builder.claim(AlternativeSpec(only=[1], capacity={"memory": 1})), nodes=(1,))
     assert placed(answer(builder)) == [0, 1]
     builder.pod(builder.claim(AlternativeSpec(only=[0], capacity={"memory": 1})), nodes=(0,), weight=2)
-    assert placed(answer(builder)) == [1, 2]
+    assert placed(answer(builder)) == [0, 1, 2]
+    check(builder.problem(), first_fit(builder.problem()))
+    assert placed(first_fit(builder.problem())) == [0, 1, 2]
 
 
 def test_an_overdrawn_group_is_closed_but_what_is_open_stays_open() -> None:

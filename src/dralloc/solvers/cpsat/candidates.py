@@ -232,5 +232,5 @@ class _Surveyor:
         return (
             self.problem.eligibility.admits(spec.index, candidate.device)
             and all(attribute in view.attributes for attribute in attributes)
-            and (spec.admin or self.ledger.has_counters(view, candidate.charge))
+            and self.ledger.may_fit(view, candidate.charge, admin=spec.admin)
         )

@@ -113,13 +113,39 @@ def one_use_in_a_claim(model: Model) -> None:
 
 
 def opened_by_any_share(model: Model) -> None:
-    """A shareable device is in use from its first share on (KEP-5075), in each version that is taken."""
+    """A shareable device is in use from its first share on (KEP-5075), in the versions by which it is opened.
+
+    A version with counters need not be in force where a share of one without any opens the device.
+    """
+    opened, in_force, devices = model.variables.opened, model.variables.in_force, model.problem.devices
+    ledger = Ledger(model.problem)
+    shares: dict[int, list[Take]] = defaultdict(list)
     for slot, take in takes_by_slot(model):
-        if not take.admin and slot in model.variables.opened and is_shareable(model, take):
-            opened, in_force = model.variables.opened[slot], model.variables.in_force[take.device]
-            model.cp.add_implication(take.literal, opened)
-            if in_force is not opened:
-                model.cp.add_implication(take.literal, in_force)
+        if not take.admin and slot in opened and is_shareable(model, take):
+            model.cp.add_implication(take.literal, opened[slot])
+            if in_force[take.device] is not opened[slot]:
+                shares[take.device].append(take)
+    free = [device for device in shares if devices[device].is_opened_freely]
+    for device, takes in shares.items():
+        before = [in_force[other] for other in free if devices[other].slot == devices[device].slot != other]
+        first = [] if device in free else before
+        for take in takes:
+            model.cp.add_bool_or([~take.literal, in_force[device], *first])
+        if device in free:
+            model.cp.add_bool_or([~in_force[device], *(take.literal for take in takes)])
+        elif devices[device].consumes and ledger.is_overdrawn(devices[device].group):
+            model.cp.add(in_force[device] == 0)
+        for counter in dict(devices[device].consumes) if first else ():
+            charged = [take.literal for take in takes if counter in dict(take.charge.counters)]
+            if charged:
+                _charge_beside(model, device, counter, charged)
+
+
+def _charge_beside(model: Model, device: int, counter: int, by_request: Sequence[Literal]) -> None:
+    """What is charged by request has to fit beside what the device consumes, whoever has opened it."""
+    consumed = model.variables.consumed[device, counter] = model.cp.new_bool_var("")
+    for literal in (*by_request, model.variables.in_force[device]):
+        model.cp.add_implication(literal, consumed)
 
 
 def counters(model: Model) -> None:

@@ -61,5 +61,5 @@ def counter_terms(model: Model) -> dict[int, list[Term]]:
                 drawn[counter].append((take.literal, amount))
     for device, user in first_users(model):
         for counter, amount in model.problem.devices[device].consumes:
-            drawn[counter].append((user, amount))
+            drawn[counter].append((model.variables.consumed.get((device, counter), user), amount))
     return dict(sorted(drawn.items()))

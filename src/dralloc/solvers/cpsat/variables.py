@@ -88,6 +88,8 @@ class Variables:
     in_force
         By shareable device that nobody uses yet, in each version that can be taken: what this version
         consumes and excludes is in force.
+    consumed
+        By such a version and a counter that is charged by request, too: what the version consumes of it counts.
     stop
         When to give up, for whoever goes over all of them.
     """
@@ -101,6 +103,7 @@ class Variables:
     shared: dict[int, tuple[int, ...]] = field(default_factory=dict)
     opened: dict[int, Literal] = field(default_factory=dict)
     in_force: dict[int, Literal] = field(default_factory=dict)
+    consumed: dict[tuple[int, int], Literal] = field(default_factory=dict)
 
     def every_serving(self) -> Iterator[Serving]:
         """Each serving, in the order of creation."""

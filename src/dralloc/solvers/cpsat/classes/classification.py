@@ -24,6 +24,7 @@ class _DemandClassifier:
     def __init__(self, problem: Problem, stop: Stop) -> None:
         self.problem = problem
         self.demand_classes = DemandClasses(with_budgets=frozenset(budget.namespace for budget in problem.budgets))
+        self.updated = [device for slot in problem.opened_freely for device in problem.versions[slot]]
         self.topologies = Topologies(problem)
         self.demand_classes.topologies = self.topologies.listed
         self.joint_demands = JointDemands(problem, stop)
@@ -41,6 +42,8 @@ class _DemandClassifier:
         found = self.joint_demands.of(block)
         topology = self.topologies.of(demands)
         if not found or topology is None or not all(map(_is_plain, demands)):
+            return False
+        if self.updated and any(map(self._gets_updated, demands)):
             return False
         if len(found) < len(block) and any(scope for demand in demands for scope in _scopes(demand)):
             return False
@@ -61,6 +64,11 @@ class _DemandClassifier:
             if known := self._class((key, gang), self.modes[key] or (), each, share, topology):
                 known.joint_demands.append(each)
         return True
+
+    def _gets_updated(self, demand: Demand) -> bool:
+        """Whether it may get a device of a pool that is being updated which others can open for it."""
+        selects, indices = self.problem.eligibility.selects, [one.index for one in demand.alternatives()]
+        return any(selects(index, device) is True for index in indices for device in self.updated)
 
     def _number(self, member: int) -> int:
         return self.serving_modes.number(self.problem.demands[member])

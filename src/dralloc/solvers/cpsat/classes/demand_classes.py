@@ -153,9 +153,10 @@ class DemandClasses:
     with_budgets
         The namespaces that have a budget.
     unclassified
-        Demands that the classes cannot express: admin access, ``All`` of shared devices, demands for no device, rules
-        between pods but for gangs in one domain, constraints over claims of several pods or beside what is allocated,
-        and gangs and joint demands with such members, or that fail their conditions.
+        Demands that the classes cannot express: admin access, ``All`` of shared devices, demands for no device, or one
+        that a share of another version can open, rules between pods but for gangs in one domain, constraints over
+        claims of several pods or beside what is allocated, and gangs and joint demands with such members, or that fail
+        their conditions.
     """
 
     classes: list[DemandClass] = field(default_factory=list)
