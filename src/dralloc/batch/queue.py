@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from threading import Event, Thread
-from time import monotonic
+from time import monotonic, sleep
 from typing import Final
 from uuid import uuid4
 
@@ -62,6 +62,7 @@ class BatchQueue:
     at_least: int
     say: Callable[[str], None]
     settle: float = 1.0
+    pause: Callable[[float], None] = sleep
     clock: Callable[[], float] = monotonic
     _tried: set[str] = field(default_factory=set, init=False)
     _due: float | None = field(default=None, init=False)
@@ -156,6 +157,7 @@ class BatchQueue:
             name=name,
             queue=self.runs,
             settle=self.settle,
+            pause=self.pause,
             may_go_on=lambda: self.lease.held,
         )
         _, units, _ = run.plan()
