@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from apply.runs import GATE, run_on, small_cluster
+from apply.schedules import Client, refusal
 from dralloc.apply import JournalFile, Question, TaintRuleFence
 from dralloc.apply.journal import JournalStep
 from dralloc.apply.marks import FENCE
@@ -12,6 +15,7 @@ from dralloc.apply.selection import gates_of
 from dralloc.apply.units import units_of
 from dralloc.choices import Mode
 from dralloc.load import load_documents
+from dralloc.snapshot import LiveObjects
 from simulated import Simulated
 
 
@@ -76,3 +80,34 @@ def test_a_run_notes_its_fence_although_the_journal_is_of_one_that_ended(tmp_pat
     journal = JournalFile(path)
     assert journal.run == "run-2"
     assert journal.fenced == ["gpu.example.com/pool-0"]
+
+
+@pytest.mark.parametrize(("status", "why"), [(403, "denied (said the server)"), (429, "the API server is too busy")])
+def test_what_a_rollback_cannot_look_at_is_not_called_taken_back(status: int, why: str) -> None:
+    server = Simulated()
+    server.add(*small_cluster())
+    client = Client(server)
+    run = run_on(client)
+    run.write(run.plan()[1])
+    run.journal.entries = [entry for entry in run.journal.entries if entry["step"] != JournalStep.END]
+    client.agenda = dict.fromkeys(range(1000), refusal(status))
+    again = run_on(server, journal=run.journal)
+    again._executor.objects = LiveObjects(client, again.objects.versions)
+    outcome = again.rollback()
+    assert outcome.taken_back == ()
+    assert [aside.reason.startswith(f"claim {aside.key}: {why}") for aside in outcome.asides] == [True, True]
+
+
+def test_a_rollback_leaves_alone_what_is_reserved_and_what_is_gone() -> None:
+    server = Simulated()
+    server.add(*small_cluster())
+    run = run_on(server)
+    run.write(run.plan()[1])
+    run.journal.entries = [entry for entry in run.journal.entries if entry["step"] != JournalStep.END]
+    held = server.one("resourceclaims", "a")
+    user = {"resource": "pods", "name": "train", "uid": "u"}
+    server.objects["resourceclaims", "default", "a"] = {**held, "status": {**held["status"], "reservedFor": [user]}}
+    del server.objects["resourceclaims", "default", "b"]
+    outcome = run_on(server, journal=run.journal).rollback()
+    assert [key.name for key in outcome.taken_back or ()] == ["b"]
+    assert [aside.reason for aside in outcome.asides] == ["claim default/a: somebody has reserved it"]

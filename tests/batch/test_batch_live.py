@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from apply.runs import GATE
-from apply.schedules import devices_of
+from apply.schedules import devices_of, is_cordoned
 from live_plane import KINDS, LivePlane, live
 from snapshot.recorded import write_kubeconfig
 from wire import Json, device_class, gpus, node, pod, request, resource_slice
@@ -32,9 +32,10 @@ PATHS = {
 
 
 def account(plane: LivePlane, root: Path, folder: Path) -> Path:
-    """A kubeconfig for the service account that deploy/ makes."""
+    """A kubeconfig for the service account that deploy/ makes, which may cordon nodes where there are no rules."""
+    files = [root / "deploy" / name for name in (["rbac.yaml"] if plane.rules else ["rbac.yaml", "cordon.yaml"])]
     with plane.objects() as (server, _):
-        for one in yaml.safe_load_all((root / "deploy" / "rbac.yaml").read_text()):
+        for one in (one for file in files for one in yaml.safe_load_all(file.read_text())):
             server.wire.send("POST", PATHS[one["kind"]], {}, one)
         wanted = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
         answer = server.wire.send("POST", f"{PATHS['ServiceAccount']}/dralloc-batch/token", {}, wanted)
@@ -90,6 +91,19 @@ def test_all_pods_are_bound_or_told_why_although_leaders_are_killed(root: Path, 
             until(plane, lambda: progress(plane) == (8, 0))
             until(plane, lambda: listed(plane, "DeviceTaintRule") == [])
         assert len(held(plane)) == len(set(held(plane))) == 8
+
+
+def test_without_device_taint_rules_nodes_are_cordoned_meanwhile(root: Path, tmp_path: Path) -> None:
+    (plane_folder := tmp_path / "plane").mkdir()
+    with live(plane_folder, rules=False) as plane, plane.running_scheduler():
+        kubeconfig = account(plane, root, tmp_path)
+        plane.add(crowd())
+        plane.add(waiting(number) for number in range(6))
+        with replica(root, kubeconfig, "one"):
+            until(plane, lambda: any(map(is_cordoned, listed(plane, "Node"))))
+            until(plane, lambda: progress(plane) == (6, 0))
+            until(plane, lambda: not any(map(is_cordoned, listed(plane, "Node"))))
+        assert len(set(held(plane))) == 6
 
 
 def listed(plane: LivePlane, kind: str) -> list[Json]:

@@ -6,6 +6,7 @@ A unit that cannot be written as a whole is taken back, as far as nobody has res
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,9 +21,10 @@ __all__ = ["CLAIMS", "PODS", "Executor", "LeftAlone"]
 CLAIMS: Final = next(kind for kind in LISTED_KINDS if kind.kind == "ResourceClaim")
 PODS: Final = next(kind for kind in LISTED_KINDS if kind.kind == "Pod")
 _ATTEMPTS: Final = 3
+_GONE: Final = 404
 _WORDS: Final[Mapping[int, str]] = {
     403: "denied",
-    404: "is gone",
+    _GONE: "is gone",
     409: "was changed by somebody else",
     429: "the API server is too busy",
 }
@@ -35,6 +37,10 @@ class LeftAlone(Exception):  # noqa: N818 - somebody else was first, which is no
     def __init__(self, what: str, why: Exception | str) -> None:
         words = f"{_WORDS[why.status]} ({why.reason})" if isinstance(why, Refused) and why.status in _WORDS else why
         super().__init__(f"{what}: {words}")
+
+
+class Gone(LeftAlone):
+    """What it is about is not there any more."""
 
 
 @dataclass
@@ -74,7 +80,8 @@ class Executor:
                 self._check(demand)
         except LeftAlone:
             for claim in reversed(done):
-                self.retract(claim)
+                with suppress(LeftAlone):
+                    self.retract(claim)
             raise
         for demand in unit.demands:
             try:
@@ -118,39 +125,43 @@ class Executor:
         change = {"metadata": condition(held), "status": {"allocation": claim.allocation}}
         self.objects.patch(CLAIMS, claim.key, change, "status")
 
-    def retract(self, claim: WrittenClaim) -> bool:
-        """Take an allocation back, and the finalizer; not if somebody has reserved the claim or allocated it otherwise.
+    def retract(self, claim: WrittenClaim) -> None:
+        """Take an allocation back, and the finalizer; that somebody deleted the claim is as good.
 
-        Returns
-        -------
-        bool
-            Whether the claim holds nothing of what was written.
+        Raises
+        ------
+        LeftAlone
+            Somebody has reserved the claim, or allocated it otherwise, or the server does not let it be changed.
         """
+        failure: Exception = LeftAlone(f"claim {claim.key}", "the API server does not answer")
         for _ in range(_ATTEMPTS):
             try:
-                held = self._get(CLAIMS, claim.key, claim.uid)
-                status = held.get("status") or {}
-                if status.get("reservedFor") or not same_allocation(
-                    status.get("allocation") or claim.allocation, claim.allocation
-                ):
-                    return False
-                self._note(JournalStep.RETRACT, claim, held)
-                if status.get("allocation"):
-                    held = self.objects.patch(
-                        CLAIMS, claim.key, {"metadata": condition(held), "status": {"allocation": None}}, "status"
-                    )
-                finalizers = held["metadata"].get("finalizers", [])
-                left = [one for one in finalizers if one != FINALIZER]
-                if left != finalizers:
-                    marks = {"finalizers": left, "annotations": {RUN: None}}
-                    self.objects.patch(CLAIMS, claim.key, {"metadata": {**condition(held), **marks}})
-                self.written.pop(claim.key, None)
-                return True
-            except (Unanswered, Refused):
+                self._deallocate(claim, self._get(CLAIMS, claim.key, claim.uid))
+            except Gone:
+                return
+            except Unanswered:
+                continue  # what was done shows
+            except Refused as refusal:
+                failure = LeftAlone(f"claim {claim.key}", refusal)
                 continue
-            except LeftAlone:
-                return True
-        return False
+            self.written.pop(claim.key, None)
+            return
+        raise failure
+
+    def _deallocate(self, claim: WrittenClaim, held: Json) -> None:
+        status = held.get("status") or {}
+        if status.get("reservedFor"):
+            raise LeftAlone(f"claim {claim.key}", "somebody has reserved it")
+        if not same_allocation(status.get("allocation") or claim.allocation, claim.allocation):
+            raise LeftAlone(f"claim {claim.key}", "somebody else allocated it")
+        self._note(JournalStep.RETRACT, claim, held)
+        if status.get("allocation"):
+            change = {"metadata": condition(held), "status": {"allocation": None}}
+            held = self.objects.patch(CLAIMS, claim.key, change, "status")
+        finalizers = held["metadata"].get("finalizers", [])
+        if FINALIZER in finalizers:
+            marks = {"finalizers": [one for one in finalizers if one != FINALIZER], "annotations": {RUN: None}}
+            self.objects.patch(CLAIMS, claim.key, {"metadata": {**condition(held), **marks}})
 
     def _check(self, demand: WrittenDemand) -> None:
         """Make sure that a pod still waits, before any of its unit is released."""
@@ -192,9 +203,9 @@ class Executor:
         try:
             found = self.objects.get(kind, key)
         except Refused as refusal:
-            raise LeftAlone(what, refusal) from None
+            raise (Gone if refusal.status == _GONE else LeftAlone)(what, refusal) from None
         if found["metadata"]["uid"] != uid:
-            raise LeftAlone(what, "is gone, and another one has its name")
+            raise Gone(what, "is gone, and another one has its name")
         return found
 
     def _note(self, step: JournalStep, claim: WrittenClaim, held: Json) -> None:

@@ -133,16 +133,17 @@ class ApplyRun:
 
     def rollback(self) -> ApplyOutcome:
         """Take back what the journal says may have been written and nobody has reserved, and lift the fence."""
-        kept: list[ClaimKey] = []
+        kept: list[Aside] = []
         taken: list[ClaimKey] = []
         with self._fence_lifted():
             for claim in self.journal.intended:
                 self.progress("taking back", len(kept) + len(taken), len(self.journal.intended))
-                (taken if self._executor.retract(claim) else kept).append(claim.key)
-        reason = "stays as it is: it is reserved, or somebody else allocated it"
-        return ApplyOutcome(
-            asides=tuple(Aside(key, reason) for key in kept), taken_back=tuple(taken), fence=self.fence.kind
-        )
+                try:
+                    self._executor.retract(claim)
+                    taken.append(claim.key)
+                except LeftAlone as why:
+                    kept.append(Aside(claim.key, str(why)))
+        return ApplyOutcome(asides=tuple(kept), taken_back=tuple(taken), fence=self.fence.kind)
 
     def _rounds(self, units: Sequence[WriteUnit]) -> Sequence[WriteUnit]:
         """Write, and plan the rest anew; what is left at the end is returned."""
