@@ -160,7 +160,9 @@ def _rules(draw: st.DrawFn, nodes: Sequence[str]) -> InterPodRule:
 @st.composite
 def _demands(draw: st.DrawFn, number: int, nodes: int) -> Demand:
     name = ClaimKey("default", f"claim-{number}")
-    claim = draw(st.sampled_from((_one, _list, _bound_pair)))(name, number, draw(st.sampled_from(ConstraintKind)))
+    claim = draw(st.sampled_from((_one, _list, _bound_pair, _derived_pair)))(
+        name, number, draw(st.sampled_from(ConstraintKind))
+    )
     return Demand(
         key=ClaimKey("default", f"pod-{number}"),
         claims=(claim,),
@@ -182,10 +184,19 @@ def _list(name: ClaimKey, number: int, _: ConstraintKind) -> Claim:
 
 def _bound_pair(name: ClaimKey, number: int, kind: ConstraintKind) -> Claim:
     """Two devices with the same value of an attribute, or with different ones."""
+    return _pair(name, number, Constraint(kind, "root"))
+
+
+def _derived_pair(name: ClaimKey, number: int, kind: ConstraintKind) -> Claim:
+    """The same, where one of them derives the attribute (KEP-6080)."""
+    return _pair(name, number, Constraint(kind, "root", derived=((RequestName("b"), "leaf"),)))
+
+
+def _pair(name: ClaimKey, number: int, constraint: Constraint) -> Claim:
     requests = (
         Request(one, (Alternative(10 * number + place, RequestName(one), 0, 1),)) for place, one in enumerate("ab")
     )
-    return Claim(name, "", tuple(requests), (Constraint(kind, "root"),))
+    return Claim(name, "", tuple(requests), (constraint,))
 
 
 def _problem(nodes: Sequence[str], roots: Sequence[Sequence[str]], demands: Sequence[Demand]) -> Problem:
@@ -204,7 +215,10 @@ def _problem(nodes: Sequence[str], roots: Sequence[Sequence[str]], demands: Sequ
                 False,
                 {},
                 (),
-                {"root": frozenset({("string", roots[node][place])})},
+                {
+                    name: frozenset({("string", value)})
+                    for name, value in zip(("root", "leaf"), roots[node][place], strict=True)
+                },
                 None,
             )
             for slot, (node, place) in enumerate(homes)
@@ -216,8 +230,8 @@ def _problem(nodes: Sequence[str], roots: Sequence[Sequence[str]], demands: Sequ
 
 
 def _roots() -> st.SearchStrategy[list[str]]:
-    """The devices of a node, by the value of their attribute."""
-    return st.lists(st.sampled_from("xy"), min_size=1, max_size=3)
+    """The devices of a node, by the values of their two attributes."""
+    return st.lists(st.sampled_from(("xx", "xy", "yx", "yy")), min_size=1, max_size=3)
 
 
 def _of(homes: Sequence[tuple[int, int]], node: int) -> tuple[int, ...]:

@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate
 
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 import brute_force
 import strategies
+from budget_strategies import budgeted
 from dralloc.check import check, violations
 from dralloc.choices import ObjectiveWord, Priorities
 from dralloc.compiler.worth import Worth, worth_of
 from dralloc.problem import Problem
+from dralloc.problem.inter_pod import OneDomain, Role
 from dralloc.solution import Solution, Status
-from dralloc.solvers.cpsat import Options, solve
+from dralloc.solvers.cpsat import Options, solve, within_caps
 from dralloc.solvers.first_fit import first_fit
+from dralloc.spending import spent
 
 THOROUGH = settings(
     max_examples=int(os.environ.get("DRALLOC_WORTH_EXAMPLES", "60")),
@@ -30,8 +34,15 @@ THOROUGH = settings(
 
 @st.composite
 def with_priorities(draw: st.DrawFn) -> tuple[Problem, str, dict[int, int]]:
-    """A small problem with gangs and shared claims, demands of few priorities, what to maximise, and values."""
+    """A small problem with demands of few priorities, what to maximise, and values.
+
+    There are gangs, some of them in one domain, and shared claims, or caps and fairness.
+    """
     drawn = brute_force.without_partial_defects(draw(strategies.problems(max_demands=4, max_devices=4)))
+    drawn = draw(budgeted(drawn)) if draw(st.booleans()) else drawn
+    rule = OneDomain({node.name: draw(st.sampled_from(["east", "west"])) for node in drawn.nodes})
+    together = (Role(rule, carries=True, counts=True),) if draw(st.booleans()) else ()
+    drawn = replace(drawn, demands=tuple(replace(one, roles=together) if one.gang else one for one in drawn.demands))
     demands = tuple(replace(demand, priority=draw(st.sampled_from([-1, 0, 1000]))) for demand in drawn.demands)
     problem = replace(drawn, demands=tuple(sorted(demands, key=lambda demand: -demand.priority)))
     known = [counter.id.counter for counter in problem.counters]
@@ -42,7 +53,10 @@ def with_priorities(draw: st.DrawFn) -> tuple[Problem, str, dict[int, int]]:
 
 
 def reached(problem: Problem, worth: Worth, objective: str, solution: Solution) -> list[int]:
-    """From the highest priority on: what is reached of the objective, and how many are placed; then the ranks."""
+    """From the highest priority on: what is reached of the objective, and how many are placed; then who has least.
+
+    Last come the ranks.
+    """
     placed = [one.demand for one in solution.placements]
 
     def of(priority: int) -> Iterator[int]:
@@ -51,7 +65,21 @@ def reached(problem: Problem, worth: Worth, objective: str, solution: Solution) 
         yield len(here)
 
     priorities = sorted({demand.priority for demand in problem.demands}, reverse=True)
-    return [each for priority in priorities for each in of(priority)] + [-ranks(problem, solution)]
+    return [
+        *(each for priority in priorities for each in of(priority)),
+        *shares(problem, solution),
+        -ranks(problem, solution),
+    ]
+
+
+def shares(problem: Problem, solution: Solution) -> Iterator[int]:
+    """What the poorest namespaces use together: one, two, ..."""
+    sharing = [budget for budget in problem.budgets if budget.fair]
+    uses = [
+        budget.used + spent(problem, solution.placements, budget.resource).get(budget.namespace, 0)
+        for budget in sharing
+    ]
+    return accumulate(sorted(uses))
 
 
 def ranks(problem: Problem, solution: Solution) -> int:
@@ -74,6 +102,7 @@ def test_against_trying_everything(drawn: tuple[Problem, str, dict[int, int]], k
     problem, objective, values = drawn
     worth = worth_of(problem, Priorities.STRICT, objective, values)
     hint = first_fit(problem)
+    hint = replace(hint, placements=tuple(within_caps(problem, hint.placements)))
     assume(not violations(problem, hint))
     kept = {one.demand for one in hint.placements} if keep else set()
     worth = worth.keeping(frozenset(kept)) if kept else worth

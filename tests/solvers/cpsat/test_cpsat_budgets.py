@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
 import brute_force
 import strategies
-from dralloc.budget import Budget
+from budget_strategies import budgeted
 from dralloc.check import check, violations
-from dralloc.names import ClaimKey
-from dralloc.problem import Alternative, Claim, Demand, Problem, Request
+from dralloc.problem import Problem
 from dralloc.solution import Solution
 from dralloc.solvers.cpsat import solve, within_caps
 from dralloc.solvers.first_fit import first_fit
@@ -27,45 +24,7 @@ THOROUGH = settings(
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-NAMESPACES = ("blue", "green", "red")
-
-
-@st.composite
-def with_budgets(draw: st.DrawFn) -> Problem:
-    """A small problem of several namespaces with caps, with something to share, or both."""
-    drawn = draw(strategies.problems(max_demands=3, max_devices=4))
-    demands = tuple(renamed(demand, draw(st.sampled_from(NAMESPACES))) for demand in drawn.demands)
-    fair, capped = draw(st.sampled_from([(True, False), (False, True), (True, True)]))
-    resource = draw(st.sampled_from(["memory", "counter-0", "counter-1"]))
-    budgets = tuple(
-        Budget(
-            namespace=namespace,
-            resource=resource,
-            used=draw(st.integers(0, 2)),
-            total=12,
-            most=draw(st.integers(0, 5)) if capped else None,
-            fair=fair and any(demand.key.namespace == namespace for demand in demands),
-        )
-        for namespace in NAMESPACES
-    )
-    return replace(drawn, demands=demands, budgets=budgets)
-
-
-def renamed(demand: Demand, namespace: str) -> Demand:
-    """The demand in another namespace, with claims of its own and without defects of single alternatives."""
-    claims = tuple(
-        replace(claim, key=ClaimKey(namespace, f"{demand.key.name}-{claim.key.name}"), requests=sound(claim))
-        for claim in demand.claims
-    )
-    return replace(demand, key=ClaimKey(namespace, demand.key.name), claims=claims)
-
-
-def sound(claim: Claim) -> tuple[Request, ...]:
-    return tuple(replace(one, alternatives=tuple(map(without_defect, one.alternatives))) for one in claim.requests)
-
-
-def without_defect(alternative: Alternative) -> Alternative:
-    return replace(alternative, defect="")
+PROBLEMS = strategies.problems(max_demands=3, max_devices=4).flatmap(budgeted)
 
 
 def worth(problem: Problem, solution: Solution) -> tuple[int, ...]:
@@ -90,7 +49,7 @@ def worth(problem: Problem, solution: Solution) -> tuple[int, ...]:
 
 
 @THOROUGH
-@given(with_budgets())
+@given(PROBLEMS)
 def test_against_trying_everything(problem: Problem) -> None:
     found = solve(problem)
     check(problem, found)
@@ -102,7 +61,7 @@ def test_against_trying_everything(problem: Problem) -> None:
 
 
 @THOROUGH
-@given(with_budgets())
+@given(PROBLEMS)
 def test_what_first_fit_exceeds_is_left_out(problem: Problem) -> None:
     greedy = first_fit(problem)
     kept = within_caps(problem, greedy.placements)
