@@ -33,8 +33,13 @@ def best_bound(pods: BoundPods) -> tuple[int, int]:
 
 def is_bound_right(pods: BoundPods, placements: Sequence[Placement]) -> bool:
     """Whether nodes have what pods ask for, and every rule between pods has an order."""
-    return _has_room(pods, placements) and all(
-        any(_pass(pods, rules, order) for order in permutations(_coming(pods, placements))) for rules in _together(pods)
+    return (
+        _has_room(pods, placements)
+        and _are_groups_complete(pods, placements)
+        and all(
+            any(_pass(pods, rules, order) for order in permutations(_coming(pods, placements)))
+            for rules in _together(pods)
+        )
     )
 
 
@@ -65,6 +70,18 @@ def _has_room(pods: BoundPods, placements: Iterable[Placement]) -> bool:
         for (node, name), amount in taken.items()
         if amount and name in pods.stocks[node].total
     )
+
+
+def _are_groups_complete(pods: BoundPods, placements: Iterable[Placement]) -> bool:
+    """Whether every group of groups below which somebody is placed has enough children with somebody."""
+    placed = [pods.devices.demands[one.demand] for one in placements]
+    groups = {group for demand in placed for group in (demand.parent.upwards() if demand.parent else ())}
+    for group in groups:
+        gangs = {demand.gang for demand in placed if demand.parent is group}
+        below = {other.name for other in groups if other.parent is group}
+        if len((gangs | below) - group.settled) < group.quorum:
+            return False
+    return True
 
 
 def _taken(pods: BoundPods) -> set[str]:

@@ -28,6 +28,7 @@ from dralloc.problem import (
 from dralloc.problem.inter_pod import Affinity, AntiAffinity, InterPodRule, OneDomain, Role, Spread
 from dralloc.problem.node_claims import NodeStock, node_resource, resource_of, with_node_claims
 from dralloc.problem.node_footprint import PodUse, with_footprints
+from dralloc.problem.parent_groups import ParentGroup
 from dralloc.quantity import NANOS, Quantity
 from inventory_strategies import rarely
 from strategies import TableEligibility
@@ -81,6 +82,8 @@ def bound_pods(
         for demand, mine in zip(demands, near, strict=True)
     ]
     demands = [replace(one, roles=tuple(role for role in one.roles if role.carries or role.counts)) for one in demands]
+    if draw(rarely()):
+        demands = draw(_with_parents(demands, nodes))
     devices = _problem(nodes, [draw(_roots()) for _ in nodes], demands)
     return BoundPods(
         devices=draw(_taking(devices)) if draw(footprints) else devices,
@@ -129,6 +132,28 @@ def _taking(draw: st.DrawFn, problem: Problem) -> Problem:
         for number in shared
     }
     return replace(problem, devices=tuple(devices), eligibility=TableEligibility(charges=charges))
+
+
+@st.composite
+def _with_parents(draw: st.DrawFn, demands: Sequence[Demand], nodes: Sequence[str]) -> list[Demand]:
+    """The demands in up to three gangs below one or two groups of groups, some of which are in one domain."""
+
+    def rule() -> OneDomain | None:
+        return OneDomain({node: draw(st.sampled_from(DOMAINS[:2])) for node in nodes}) if draw(rarely()) else None
+
+    settled = st.frozensets(st.sampled_from(("gang-0", "gang-1")), max_size=1)
+    root = ParentGroup("root", draw(st.integers(0, 2)), draw(settled) if draw(rarely()) else frozenset(), None, rule())
+    lower = ParentGroup("lower", draw(st.integers(0, 2)), frozenset(), root, rule())
+    parents = [draw(st.sampled_from((root, root, lower))) for _ in range(3)]
+    quorums = [draw(st.sampled_from((None, 1, 2))) for _ in parents]
+    found = []
+    for demand in demands:
+        number = draw(st.integers(0, 2))
+        group = parents[number]
+        above = (Role(one.rule, carries=True, counts=True) for one in group.upwards() if one.rule)
+        roles = (*(role for role in demand.roles if not isinstance(role.rule, OneDomain)), *above)
+        found.append(replace(demand, gang=f"gang-{number}", quorum=quorums[number], parent=group, roles=roles))
+    return found
 
 
 def _role(draw: st.DrawFn, rule: InterPodRule, near: InterPodRule | None) -> Role:

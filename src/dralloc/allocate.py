@@ -154,7 +154,7 @@ def _scheduled(compiled: CompiledCluster, scheduler: _Configured, seed: int, tim
     with phase(timings, "scheduler"):
         solution = schedule(compiled, scheduler.profiles, seed, scheduler.release)
     # Filters of its own say where a pod may go.
-    demands = tuple(replace(demand, gang="", nodes=None, roles=()) for demand in compiled.problem.demands)
+    demands = tuple(demand.by_itself(nodes=None, roles=()) for demand in compiled.problem.demands)
     with phase(timings, "check"):
         check(replace(compiled.problem, demands=demands, budgets=()), solution)
     return solution

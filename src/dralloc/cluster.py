@@ -10,6 +10,7 @@ from itertools import starmap
 from dralloc.answer import Answer
 from dralloc.api import (
     ApiObject,
+    CompositePodGroup,
     DeviceClass,
     DeviceTaintRule,
     Namespace,
@@ -70,7 +71,7 @@ class Cluster(Answer):
         Where each given object was read, by kind and key. Claims made from templates are not in it.
     taint_rules, quotas
         As given, in order.
-    pod_groups, workloads
+    pod_groups, composite_pod_groups, workloads
         By key.
     made
         The claims that were not given, but made from templates.
@@ -106,6 +107,7 @@ class Cluster(Answer):
     taint_rules: tuple[DeviceTaintRule, ...] = ()
     quotas: tuple[ResourceQuota, ...] = ()
     pod_groups: Mapping[ClaimKey, PodGroup] = field(default_factory=dict)
+    composite_pod_groups: Mapping[ClaimKey, CompositePodGroup] = field(default_factory=dict)
     workloads: Mapping[ClaimKey, Workload] = field(default_factory=dict)
     made: frozenset[ClaimKey] = frozenset()
     abandoned: frozenset[ClaimKey] = frozenset()
@@ -159,6 +161,7 @@ class Cluster(Answer):
             taint_rules=tuple(given.of(DeviceTaintRule)),
             quotas=tuple(given.of(ResourceQuota)),
             pod_groups={one.key: one for one in given.of(PodGroup)},
+            composite_pod_groups={one.key: one for one in given.of(CompositePodGroup)},
             workloads={one.key: one for one in given.of(Workload)},
             suspended=tuple(population.suspended),
             gone=population.gone,

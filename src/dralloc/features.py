@@ -32,6 +32,7 @@ class Features:
     ``TopologyAwareWorkloadScheduling``: the pods of a PodGroup need not be in one domain (KEP-5732).
     ``DerivedAttributes``: constraints compare what devices publish, whatever requests derive (KEP-6080).
     ``DeviceCompatibilityGroups``: devices that declare such groups are left alone, and others beside them (KEP-5963).
+    ``CompositePodGroup``: PodGroups have no parents (KEP-6012).
     ``NodeAllocatableResources``: devices take nothing of CPU, memory and other resources of their node (KEP-5517).
 
     Examples
@@ -57,6 +58,7 @@ class Features:
     DerivedAttributes: bool = True
     DeviceCompatibilityGroups: bool = True
     NodeAllocatableResources: bool = True
+    CompositePodGroup: bool = True
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

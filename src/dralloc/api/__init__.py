@@ -47,6 +47,7 @@ from dralloc.api.classes import (
     OpaqueDeviceConfiguration,
 )
 from dralloc.api.groups import (
+    CompositePodGroup,
     GangPolicy,
     PodGroup,
     PodGroupSpec,
@@ -124,6 +125,7 @@ __all__ = [
     "CapacityRequestPolicy",
     "CapacityRequestPolicyRange",
     "CapacityRequirements",
+    "CompositePodGroup",
     "ConsumedCounter",
     "Container",
     "ContainerClaim",

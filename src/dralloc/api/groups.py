@@ -17,6 +17,7 @@ from dralloc.api.workloads import PodResourceClaim, PodResourceClaimStatus
 
 __all__ = [
     "POD_GROUP_VERSIONS",
+    "CompositePodGroup",
     "GangPolicy",
     "PodGroup",
     "PodGroupSpec",
@@ -71,9 +72,41 @@ class DisruptionMode(PartialModel):
     all: AllDisruptionMode | None = None
 
 
+class GroupGangPolicy(PartialModel):
+    """How many groups must be admitted for any of them to be."""
+
+    min_group_count: Int32
+
+
+class CompositeSchedulingPolicy(PartialModel):
+    """How the groups of a group are scheduled: so many or none with ``gang``, independently without."""
+
+    gang: GroupGangPolicy | None = None
+
+
+class CompositePodGroupSpec(PartialModel):
+    """The policy of a group of groups, and the group that it is part of itself."""
+
+    parent_composite_pod_group_name: GroupName | None = None
+    scheduling_policy: CompositeSchedulingPolicy = CompositeSchedulingPolicy()
+    scheduling_constraints: SchedulingConstraints = SchedulingConstraints()
+
+
+class CompositePodGroup(PartialObject):
+    """Groups of pods that are scheduled together (KEP-6012)."""
+
+    api_version: ClassVar[str] = "scheduling.k8s.io/v1alpha3"
+    kind: ClassVar[str] = "CompositePodGroup"
+    namespaced: ClassVar[bool] = True
+
+    metadata: Annotated[ObjectMeta, Refined(name=Name.GROUP)] = ObjectMeta()
+    spec: CompositePodGroupSpec = CompositePodGroupSpec()
+
+
 class PodGroupSpec(PartialModel):
     """The policy of a group, and the claims that its pods share: entries of pods that equal one of these."""
 
+    parent_composite_pod_group_name: GroupName | None = None
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: SchedulingConstraints = SchedulingConstraints()
     resource_claims: tuple[PodResourceClaim, ...] = ()

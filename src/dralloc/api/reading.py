@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from dralloc.api.claims import ResourceClaim, ResourceClaimTemplate
 from dralloc.api.classes import DeviceClass
-from dralloc.api.groups import POD_GROUP_VERSIONS, PodGroup, Workload
+from dralloc.api.groups import POD_GROUP_VERSIONS, CompositePodGroup, PodGroup, Workload
 from dralloc.api.messages import UNKNOWN_FIELD, field_path, rule
 from dralloc.api.nodes import Namespace, Node
 from dralloc.api.objects import ApiObject, PartialObject, ResourceObject
@@ -35,7 +35,11 @@ _RESOURCE_KINDS: Final[Mapping[str, type[ResourceObject]]] = {
 }
 _OTHER_KINDS: Final[Mapping[tuple[str, str], type[PartialObject]]] = {
     (model.api_version, model.kind): model for model in (Namespace, Node, Pod, PriorityClass, ResourceQuota, Workload)
-} | {(f"scheduling.k8s.io/{version}", PodGroup.kind): PodGroup for version in POD_GROUP_VERSIONS}
+} | {
+    (f"scheduling.k8s.io/{version}", model.kind): model
+    for model in (PodGroup, CompositePodGroup)
+    for version in POD_GROUP_VERSIONS
+}
 MODELS: Final[tuple[type[ApiObject], ...]] = (
     *_RESOURCE_KINDS.values(),
     *dict.fromkeys(_OTHER_KINDS.values()),

@@ -39,7 +39,7 @@ class Question:
         if self.mode is not Mode.OPTIMAL:
             problem = replace(problem, budgets=())
         if self.mode is Mode.SCHEDULER:
-            free = (replace(one, gang="", nodes=None, roles=()) for one in problem.demands)
+            free = (one.by_itself(nodes=None, roles=()) for one in problem.demands)
             problem = replace(problem, demands=tuple(free))
         return replace(compiled, problem=problem)
 

@@ -139,7 +139,7 @@ def _groups(plan: Plan) -> Iterator[list[Placed]]:
     for demand in plan.demands:
         if demand.key in placed:
             together.add_node(("demand", demand.key))
-            shared = [("gang", demand.gang)] if demand.gang else []
+            shared = [("gang", demand.placed_with)] if demand.placed_with else []
             for common in (*shared, *(("claim", claim.key) for claim in demand.claims)):
                 together.add_edge(("demand", demand.key), common)
     group_of = {one: number for number, group in enumerate(nx.connected_components(together)) for one in group}

@@ -29,6 +29,7 @@ RULES: tuple[Rule, ...] = (
     placed.each_demand_once_in_order,
     placed.on_candidate_nodes,
     placed.gangs_have_their_quorum,
+    placed.groups_have_their_quorum,
     placed.shared_claims_are_allocated_once,
     placed.shared_claims_can_be_used,
     placed.nothing_with_a_defect,

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
 from dralloc.check.view import View
 from dralloc.problem import Claim, Problem
+from dralloc.problem.parent_groups import ParentGroup
 from dralloc.solution import Grant, Placement, Solution
 
 __all__ = [
     "each_demand_once_in_order",
     "gangs_have_their_quorum",
+    "groups_have_their_quorum",
     "nothing_with_a_defect",
     "on_candidate_nodes",
     "shared_claims_are_allocated_once",
@@ -89,6 +91,20 @@ def gangs_have_their_quorum(view: View) -> Iterator[str]:
         if 0 < placed[gang] < needed:
             least = "" if needed == size else f", at least {needed} are needed"
             yield f"gang {gang}: {placed[gang]} of {size} demands placed{least}"
+
+
+def groups_have_their_quorum(view: View) -> Iterator[str]:
+    """Below a group of groups something is placed only if enough of its children are admitted (KEP-6012)."""
+    demands = [view.problem.demands[placement.demand] for placement in view.solution.placements]
+    children: dict[ParentGroup, set[str]] = defaultdict(set)
+    for demand in demands:
+        path = list(demand.parent.upwards()) if demand.parent else []
+        for child, group in zip([demand.gang, *(one.name for one in path)], path, strict=False):
+            children[group].add(child)
+    for group, admitted in children.items():
+        if len(admitted - group.settled) < group.quorum:
+            some = f"{len(admitted - group.settled)} of its groups are admitted, {group.quorum} are needed"
+            yield f"group {group.name}: {some}"
 
 
 def shared_claims_are_allocated_once(view: View) -> Iterator[str]:

@@ -140,6 +140,7 @@ class Demands:
             gang=gang,
             quorum=self.gangs.quorums.get(gang),
             roles=self.gangs.roles.get(gang, ()),
+            parent=self.gangs.parents.get(gang),
         )
 
     def _obstacle(self, claim: ResourceClaim, pod: Pod) -> str:

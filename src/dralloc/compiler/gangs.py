@@ -3,7 +3,8 @@
 A group is admitted when ``minCount`` of its pods have a node, those that run already counted; the others are welcome.
 Of pods with a common label, and of those whose group is not known, all are needed. All pods of a group with a topology
 constraint are on nodes with the same value of a label, those that run already included (KEP-5732); where these are in
-no domain, or in several, no other pod comes (plugin ``topologyaware`` of kube-scheduler).
+no domain, or in several, no other pod comes (plugin ``topologyaware`` of kube-scheduler). Groups can be children of
+others (see `dralloc.compiler.group_trees`).
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from dataclasses import dataclass, field
 from dralloc.across import ACROSS
 from dralloc.api import ApiObject, Pod
 from dralloc.cluster import Cluster
+from dralloc.compiler.group_trees import GroupTrees, Leaf
+from dralloc.compiler.topology import Topology
 from dralloc.errors import Finding
 from dralloc.features import Features
 from dralloc.names import ClaimKey
-from dralloc.problem.inter_pod import Domains, OneDomain, Role
+from dralloc.problem.inter_pod import OneDomain, Role
+from dralloc.problem.parent_groups import ParentGroup
 
 __all__ = ["Gangs", "PodsOfGroup", "find_gangs"]
 
@@ -47,6 +51,8 @@ class Gangs:
         Names of nodes that are in no domain for a pod.
     groups
         All groups, by name.
+    parents
+        The groups that gangs are part of.
     """
 
     of_pods: Mapping[ClaimKey, str] = field(default_factory=dict)
@@ -55,6 +61,7 @@ class Gangs:
     roles: Mapping[str, tuple[Role, ...]] = field(default_factory=dict)
     elsewhere: Mapping[ClaimKey, frozenset[str]] = field(default_factory=dict)
     groups: Mapping[str, PodsOfGroup] = field(default_factory=dict)
+    parents: Mapping[str, ParentGroup] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
     def of(self, pod: Pod) -> str:
@@ -67,7 +74,7 @@ class _Group:
     """Pods of a group: the object and field that says how many are needed; None for all.
 
     ``topology``: the label of which their nodes have the same value; empty if that does not matter. ``has_policy``:
-    whether something says how many are needed.
+    whether something says how many are needed. ``parent``: the group that it is a child of.
     """
 
     name: str
@@ -76,12 +83,13 @@ class _Group:
     needed: int | None = None
     topology: str = ""
     has_policy: bool = True
+    parent: ClaimKey | None = None
 
     @property
     def matters(self) -> bool:
         """Whether its pods depend on each other."""
         spanned = self.about is not None and ACROSS in self.about.metadata.annotations
-        return self.has_policy or bool(self.topology) or spanned
+        return self.has_policy or bool(self.topology) or spanned or self.parent is not None
 
 
 def find_gangs(cluster: Cluster, features: Features, label: str = "", *, spanned: bool = False) -> Gangs:
@@ -103,18 +111,28 @@ def find_gangs(cluster: Cluster, features: Features, label: str = "", *, spanned
             groups.setdefault(group.name, group)
             members[group.name].append(pod)
     judged = [(group, _Judgement.of(group, members[name])) for name, group in groups.items()]
-    gangs = {group.name for group, judgement in judged if judgement.is_gang}
-    topology = _Topology(cluster)
+    gangs = {group.name for group, judgement in judged if judgement.is_gang or group.parent}
+    topology = Topology(cluster)
+    leaves = [
+        Leaf(group.name, group.parent, members[group.name], not judgement.is_gang)
+        for group, judgement in judged
+        if group.parent
+    ]
+    trees = GroupTrees(cluster, topology, leaves)
     bound = {group.name: topology.domain(group.topology, members[group.name]) for group in groups.values()}
     elsewhere = {name: topology.outside(group.topology, bound[name]) for name, group in groups.items()}
+    for leaf in leaves:
+        elsewhere[leaf.name] |= trees.outside(leaf.name)
+    rules = {name: topology.rule(groups[name].topology) if bound[name] is None else None for name in gangs}
     return Gangs(
         of_pods={pod.key: name for name in groups if name in gangs for pod in members[name]},
         quorums={group.name: judgement.quorum for group, judgement in judged if judgement.quorum is not None},
-        halted=frozenset(group.name for group, judgement in judged if judgement.halted),
-        roles={name: topology.roles(groups[name].topology) for name in gangs if bound[name] is None},
+        halted=trees.halted.union(group.name for group, judgement in judged if judgement.halted),
+        roles={name: tuple(_roles(own, trees.parents.get(name))) for name, own in rules.items()},
         elsewhere={pod.key: nodes for name, nodes in elsewhere.items() if nodes for pod in members[name]},
         groups={name: PodsOfGroup(group.about, members[name]) for name, group in groups.items()},
-        findings=tuple(_remarks(cluster, judged)),
+        parents=trees.parents,
+        findings=(*_remarks(cluster, judged), *trees.findings),
     )
 
 
@@ -134,7 +152,9 @@ def _group_of(pod: Pod, cluster: Cluster, features: Features, label: str) -> _Gr
         key = constraints.topology[0].key if near else ""
         needed = policy.min_count if policy else 1
         path = "spec.schedulingPolicy.gang.minCount"
-        return _Group(name, group, path, needed, key, policy is not None)
+        above = group.spec.parent_composite_pod_group_name if features.CompositePodGroup else None
+        parent = ClaimKey(namespace, above) if above else None
+        return _Group(name, group, path, needed, key, policy is not None, parent)
     return _group_of_workload(pod, cluster)
 
 
@@ -177,7 +197,7 @@ class _Judgement:
     @property
     def quorum(self) -> int | None:
         """How many of those that wait are needed; None for all."""
-        return None if self.needed is None else self.needed - self.running
+        return None if self.needed is None else max(1, self.needed - self.running)
 
     @property
     def halted(self) -> bool:
@@ -185,34 +205,12 @@ class _Judgement:
         return self.needed is not None and self.pods < self.needed
 
 
-class _Topology:
-    """The domains of a cluster, by the label that makes them."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._nodes = {node.name: node.metadata.labels for node in cluster.nodes}
-        self._known: dict[str, Domains] = {}
-
-    def _domains(self, key: str) -> Domains:
-        if key not in self._known:
-            self._known[key] = {name: labels[key] for name, labels in self._nodes.items() if key in labels}
-        return self._known[key]
-
-    def domain(self, key: str, pods: list[Pod]) -> str | None:
-        """The domain of the pods that run: None if none do, empty if they are in none, or in several."""
-        homes = {self._domains(key).get(pod.spec.node_name, "") for pod in pods if key and pod.spec.node_name}
-        return None if not homes else homes.pop() if len(homes) == 1 else ""
-
-    def outside(self, key: str, domain: str | None) -> frozenset[str]:
-        """The nodes that are not in the domain, or in none if it is still to be chosen."""
-        if not key:
-            return frozenset()
-        domains = self._domains(key)
-        inside = (name for name, here in domains.items() if domain is None or here == domain != "")
-        return frozenset(self._nodes).difference(inside)
-
-    def roles(self, key: str) -> tuple[Role, ...]:
-        """What pods of one gang are to each other."""
-        return (Role(OneDomain(self._domains(key)), carries=True, counts=True),) if key else ()
+def _roles(own: OneDomain | None, parent: ParentGroup | None) -> Iterator[Role]:
+    """What pods of one gang are to each other, and to those of the gangs beside it."""
+    above = parent.upwards() if parent else ()
+    for rule in (own, *(group.rule for group in above)):
+        if rule is not None:
+            yield Role(rule, carries=True, counts=True)
 
 
 def _remarks(cluster: Cluster, judged: list[tuple[_Group, _Judgement]]) -> Iterator[Finding]:

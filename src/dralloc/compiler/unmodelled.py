@@ -42,6 +42,7 @@ def find_unmodelled(cluster: Cluster, demands: Sequence[Demand]) -> Iterator[Unm
     objects: dict[str, Sequence[ApiObject]] = {
         "Pod": [pod for pod in cluster.pods if pod.key in asked],
         "PodGroup": tuple(cluster.pod_groups.values()),
+        "CompositePodGroup": tuple(cluster.composite_pod_groups.values()),
         "Workload": tuple(cluster.workloads.values()),
         "ResourceClaim": [claim for claim in cluster.claims if claim.status.allocation is None],
         "ResourceSlice": cluster.slices,

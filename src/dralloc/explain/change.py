@@ -55,7 +55,7 @@ class Change:
         """The changed demand, free to go to any node and without its gang."""
         kept = ((place, claim) for place, claim in enumerate(demand.claims) if place not in self.claims)
         claims = tuple(self._claim(place, claim, offers) for place, claim in kept)
-        return replace(demand, claims=claims, nodes=None, gang="")
+        return demand.by_itself(claims=claims, nodes=None)
 
     def _claim(self, place: int, claim: Claim, offers: Offers) -> Claim:
         return replace(

@@ -19,7 +19,7 @@ from dralloc.explain.members import members_of
 from dralloc.explain.nodes import Diagnosis
 from dralloc.explain.oracle import FeasibilityOracle
 from dralloc.explain.reasons import NodeReason
-from dralloc.explain.snapshot import DemandSnapshot, gang_blocker, placed_before, snapshot_of
+from dralloc.explain.snapshot import DemandSnapshot, gang_blocker, is_tree_admitted, placed_before, snapshot_of
 from dralloc.explain.subject import find_demand
 from dralloc.explain.suggestions import find_suggestions
 from dralloc.explain.wording import Wording
@@ -131,10 +131,13 @@ class _Explainer:
         return self._with_changes(base, snapshot, timings) if suggest else base
 
     def _blocker(self) -> str:
-        """Which other member of its gang keeps the demand from being placed."""
+        """Which other member of its gang keeps the demand from being placed, or that it is another gang."""
         problem = self.compiled.whole
-        if not problem.demands[self.number].gang:
+        demand = problem.demands[self.number]
+        if not demand.gang:
             return ""
+        if demand.parent and not is_tree_admitted(problem, self.number):
+            return f"It fits alone: too few of the groups of {demand.parent.root.name} fit together."
         blocker = gang_blocker(problem, self.number)
         return (
             ""

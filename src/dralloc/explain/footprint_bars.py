@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 
 from dralloc.problem import Charge, Demand, Problem
 from dralloc.problem.holdings import ClaimLedger
@@ -35,7 +34,7 @@ def footprint_shortages(
     """
     if not any(map(of_node, whole.counters)):
         return
-    alone = replace(demand, nodes=None, gang="", roles=())
+    alone = demand.by_itself(nodes=None, roles=())
     part = cut(whole, [node], demands=[alone], ledger=ledger, counters=range(len(whole.counters))).problem
     found = first_fit(before_footprints(part))
     if not found.placements or first_fit(part).placements or (exact and solve(part).placements):

@@ -76,7 +76,7 @@ class _GangModel:
         self.caps = snapshot.caps
         self.options = options
         problem = snapshot.problem
-        demands = [replace(problem.demands[member], gang="", weight=1) for member in members]
+        demands = [problem.demands[member].by_itself(weight=1) for member in members]
         self.namespaces = {demand.key.namespace for demand in demands}
         self.needed = quorum_of([problem.demands[member] for member in members])
         self.who = f"{'all' if self.needed == len(members) else 'the needed'} {self.needed} members"

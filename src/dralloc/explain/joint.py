@@ -62,7 +62,7 @@ class _Joint:
         yield self.demand.claims
 
     def _fits(self, wanted: _Wanted, problem: Problem | None = None) -> bool:
-        demand = replace(self.demand, claims=wanted, nodes=None, gang="")
+        demand = self.demand.by_itself(claims=wanted, nodes=None)
         return bool(first_fit(replace(problem or self.part.problem, demands=(demand,))).placements)
 
     def _rule(self, wanted: _Wanted) -> FilterReason:

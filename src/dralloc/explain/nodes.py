@@ -47,7 +47,7 @@ class Diagnosis:
             code = Code.FULL if bars else Code.NODE
             return (FilterReason(code, "; ".join(self._snapshot.rules(node)), details=details),)
         part = self._snapshot.context.part([node], [self._snapshot.demand])
-        demand = replace(self._snapshot.demand, nodes=None, gang="")
+        demand = self._snapshot.demand.by_itself(nodes=None)
         key = inventory_key(part.problem)
         if key in self._known:
             return () if self._known[key] else self._unfit(node, part, key)

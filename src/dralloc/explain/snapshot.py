@@ -19,7 +19,7 @@ from dralloc.problem.open_claims import open_claims
 from dralloc.solution import Grant, Placement, holdings_of
 from dralloc.solvers.first_fit import first_fit
 
-__all__ = ["DemandSnapshot", "gang_blocker", "placed_before", "snapshot_of"]
+__all__ = ["DemandSnapshot", "gang_blocker", "is_tree_admitted", "placed_before", "snapshot_of"]
 
 
 @dataclass(frozen=True)
@@ -149,11 +149,19 @@ def gang_blocker(problem: Problem, number: int) -> int | None:
     return next((member for member in members if member not in placed), None)
 
 
+def is_tree_admitted(problem: Problem, number: int) -> bool:
+    """Whether first fit places a demand with the groups above its gang."""
+    before, members = _order(problem, number)
+    order = [*before, *members]
+    found = first_fit(replace(problem, demands=tuple(problem.demands[index] for index in order)))
+    return any(order[one.demand] == number for one in found.placements)
+
+
 def _order(problem: Problem, number: int) -> tuple[list[int], list[int]]:
     """The demands that are placed before a demand's gang, in order, and the gang."""
     gangs: dict[object, list[int]] = {}
     for index, demand in enumerate(problem.demands):
-        gangs.setdefault(demand.gang or index, []).append(index)
+        gangs.setdefault(demand.placed_with or index, []).append(index)
     before: list[int] = []
     for members in gangs.values():
         if number in members:
@@ -168,7 +176,7 @@ def _place(problem: Problem, before: list[int], mates: list[int]) -> tuple[Place
     if not order:
         return ()
     demands = [problem.demands[index] for index in before]
-    loners = [replace(problem.demands[index], gang="") for index in mates]
+    loners = [problem.demands[index].by_itself() for index in mates]
     found = first_fit(replace(problem, demands=(*demands, *loners)))
     return tuple(replace(one, demand=order[one.demand]) for one in found.placements)
 

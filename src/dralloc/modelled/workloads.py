@@ -93,7 +93,18 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
     *modelled(
         "constraints over claims of the group (`dralloc.dev/across`)", "{PodGroup,Workload} metadata.annotations"
     ),
-    *modelled("names the group", "{PodGroup,Workload} metadata.{name,namespace}", "Workload spec.podGroups.name"),
+    *modelled(
+        "groups of groups (KEP-6012)",
+        "{PodGroup,CompositePodGroup} spec.parentCompositePodGroupName",
+        "CompositePodGroup spec.schedulingPolicy.gang.minGroupCount",
+        "CompositePodGroup spec.schedulingConstraints.topology.key",
+        but=_NOT_SCHEDULER,
+    ),
+    *modelled(
+        "names the group",
+        "{PodGroup,CompositePodGroup,Workload} metadata.{name,namespace}",
+        "Workload spec.podGroups.name",
+    ),
     *modelled(
         "claims of a group (KEP-5729)",
         "PodGroup spec.resourceClaims.{name,resourceClaimName,resourceClaimTemplateName}",
@@ -146,7 +157,7 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
         "Pod spec.volumes.{glusterfs,hostPath,image.pullPolicy,nfs,photonPersistentDisk,projected,quobyte,scaleIO}",
         "Pod spec.volumes.{secret,storageos}",
         "Pod status",
-        "{PodGroup,Workload,PriorityClass} metadata",
+        "{PodGroup,CompositePodGroup,Workload,PriorityClass} metadata",
         "PriorityClass {description,preemptionPolicy}",
         "PodGroup spec.{podGroupTemplateRef,schedulingPolicy.basic,disruptionMode,priorityClassName,priority}",
         "PodGroup status.conditions",

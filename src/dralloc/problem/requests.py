@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dralloc.names import ClaimKey, RequestName
 from dralloc.problem.inter_pod import Role
+from dralloc.problem.parent_groups import ParentGroup
 from dralloc.problem.supply import Scalar
 from dralloc.quantity import Quantity
 
@@ -179,6 +180,8 @@ class Demand:
         How many of the gang's demands must be placed for any to be (KEP-4671, less what runs already); None for all.
     roles
         What it is to rules between pods.
+    parent
+        The group that its gang is part of.
     """
 
     key: ClaimKey
@@ -189,6 +192,7 @@ class Demand:
     gang: str = ""
     quorum: int | None = None
     roles: tuple[Role, ...] = ()
+    parent: ParentGroup | None = None
 
     def alternatives(self) -> Iterator[Alternative]:
         """Every alternative of every claim, in order."""
@@ -200,6 +204,15 @@ class Demand:
         """The scopes of its constraints that can span claims of other demands."""
         every = (one.scope for claim in self.claims for one in claim.constraints)
         return frozenset(scope for scope in every if scope and scope.group)
+
+    def by_itself(self, **changes: Any) -> Demand:
+        """The demand without its gang and the groups above it."""
+        return replace(self, gang="", parent=None, **changes)
+
+    @property
+    def placed_with(self) -> Hashable:
+        """What demands have in common that are placed together or not at all; empty if it is alone."""
+        return self.parent.root if self.parent else self.gang
 
     @property
     def is_defective(self) -> bool:

@@ -66,6 +66,7 @@ LISTED_KINDS: Final = (
     ListedKind("resourceclaims", "ResourceClaim", RESOURCE_GROUP, _DRA_VERSIONS, namespaced=True, required=True),
     ListedKind("workloads", "Workload", _SCHEDULING, ("v1alpha1",), namespaced=True),
     ListedKind("podgroups", "PodGroup", _SCHEDULING, ("v1", "v1beta1", "v1alpha3", "v1alpha2"), namespaced=True),
+    ListedKind("compositepodgroups", "CompositePodGroup", _SCHEDULING, ("v1", "v1beta1", "v1alpha3"), namespaced=True),
     ListedKind("pods", "Pod", namespaced=True),
 )
 """Every kind, in the order in which a snapshot holds them."""

@@ -134,7 +134,7 @@ class _Tried:
 
     def __init__(self, part: Subproblem, demand: Demand) -> None:
         self._problem = part.problem
-        self._demand = replace(demand, nodes=None, gang="")
+        self._demand = demand.by_itself(nodes=None)
         self.granted: set[tuple[int, int]] = set()
 
     @cached_property

@@ -10,8 +10,11 @@ from dralloc.errors import DrallocError
 from dralloc.limits import LIMITS
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
+from dralloc.problem.parent_groups import ParentGroup
 
 __all__ = ["scaled"]
+
+_Groups = dict[tuple[ParentGroup, int], ParentGroup]
 
 
 def scaled(problem: Problem, demand: float, seed: int, most: int = LIMITS.pods) -> Problem:
@@ -42,15 +45,16 @@ def scaled(problem: Problem, demand: float, seed: int, most: int = LIMITS.pods) 
     rounds: list[Sequence[int]] = [range(len(problem.demands))] * whole
     if part:
         rounds.append(_drawn(problem.demands, part, Random(f"{seed}")))
-    demands = (_copy(problem.demands[number], turn) for turn, numbers in enumerate(rounds) for number in numbers)
-    return replace(problem, demands=tuple(demands))
+    groups: _Groups = {}
+    drawn = ((turn, problem.demands[number]) for turn, numbers in enumerate(rounds) for number in numbers)
+    return replace(problem, demands=tuple(_copy(demand, turn, groups) for turn, demand in drawn))
 
 
 def _drawn(demands: Sequence[Demand], most: int, random: Random) -> Sequence[int]:
     """As many of the demands as wanted, or fewer by less than a gang, in their order."""
     groups: dict[object, list[int]] = {}
     for number, demand in enumerate(demands):
-        groups.setdefault(demand.gang or number, []).append(number)
+        groups.setdefault(demand.placed_with or number, []).append(number)
     order = list(groups.values())
     random.shuffle(order)
     chosen: list[int] = []
@@ -60,7 +64,7 @@ def _drawn(demands: Sequence[Demand], most: int, random: Random) -> Sequence[int
     return sorted(chosen)
 
 
-def _copy(demand: Demand, turn: int) -> Demand:
+def _copy(demand: Demand, turn: int, groups: _Groups) -> Demand:
     """The demand itself at turn 0, afterwards one that asks for the same under other names."""
     if not turn:
         return demand
@@ -69,7 +73,20 @@ def _copy(demand: Demand, turn: int) -> Demand:
         key=_renamed(demand.key, turn),
         claims=tuple(replace(claim, key=_renamed(claim.key, turn)) for claim in demand.claims),
         gang=demand.gang and f"{demand.gang}+{turn}",
+        parent=demand.parent and _renamed_group(demand.parent, turn, groups),
     )
+
+
+def _renamed_group(group: ParentGroup, turn: int, groups: _Groups) -> ParentGroup:
+    """One copy of the group for each turn."""
+    if (group, turn) not in groups:
+        groups[group, turn] = replace(
+            group,
+            name=f"{group.name}+{turn}",
+            settled=frozenset(f"{name}+{turn}" for name in group.settled),
+            parent=group.parent and _renamed_group(group.parent, turn, groups),
+        )
+    return groups[group, turn]
 
 
 def _renamed(key: ClaimKey, turn: int) -> ClaimKey:

@@ -141,4 +141,5 @@ def _objects(cluster: Cluster) -> Iterator[ApiObject]:
     yield from cluster.quotas
     yield from cluster.namespaces.values()
     yield from cluster.pod_groups.values()
+    yield from cluster.composite_pod_groups.values()
     yield from cluster.workloads.values()

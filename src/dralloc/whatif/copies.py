@@ -17,9 +17,8 @@ __all__ = ["by_demand", "copies", "is_for_nothing", "replicated", "takes_nothing
 
 def copies(demand: Demand, number: int) -> Iterator[Demand]:
     """So many demands that equal it but for the names, of equal weight, and content with any alternative."""
-    pattern = replace(
-        demand, weight=1, priority=0, gang="", claims=tuple(_without_ranks(claim) for claim in demand.claims)
-    )
+    claims = tuple(_without_ranks(claim) for claim in demand.claims)
+    pattern = demand.by_itself(weight=1, priority=0, claims=claims)
     for place in range(number):
         claims = tuple(replace(claim, key=_numbered(claim.key, place)) for claim in pattern.claims)
         yield replace(pattern, key=_numbered(demand.key, place), claims=claims)

@@ -136,6 +136,7 @@ def only_allocated(cluster: Cluster) -> Cluster:
         unresolved={},
         quotas=(),
         pod_groups={},
+        composite_pod_groups={},
         workloads={},
         group_claims={},
     )

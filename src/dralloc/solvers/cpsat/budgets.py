@@ -170,7 +170,7 @@ def _together(problem: Problem, placements: Sequence[Placement]) -> list[list[Pl
     first: dict[Hashable, int] = {}
     for number, placement in enumerate(placements):
         demand = problem.demands[placement.demand]
-        for key in (*(claim.key for claim in demand.claims), *([demand.gang] if demand.gang else [])):
+        for key in (*(claim.key for claim in demand.claims), *([demand.placed_with] if demand.placed_with else [])):
             sets.unite(first.setdefault(key, number), number)
     groups: dict[int, list[Placement]] = defaultdict(list)
     for number, placement in enumerate(placements):

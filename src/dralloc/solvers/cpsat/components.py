@@ -33,11 +33,11 @@ def components(
     forest: UnionFind[Hashable] = UnionFind()
     joined: set[int] = set()
     for demand, sites in survey.sites.items():
-        gang = problem.demands[demand].gang
+        together = problem.demands[demand].placed_with
         rules = (("rule", role.rule) for role in problem.demands[demand].roles)
         shared = (("claim", problem.demands[demand].claims[claim].key) for claim in sites[0].shared)
         scopes = (("scope", scope) for scope in problem.demands[demand].group_scopes)
-        others = (*([("gang", gang)] if gang else []), *rules, *scopes, *shared, *_budgets(problem, demand))
+        others = (*([("gang", together)] if together else []), *rules, *scopes, *shared, *_budgets(problem, demand))
         forest.union(("demand", demand), *others)
         for site in stop.each(sites):
             forest.union(("demand", demand), *dict.fromkeys(_shared(problem, site, goal)))

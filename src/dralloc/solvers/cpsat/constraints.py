@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from ortools.sat.python import cp_model
 
-from dralloc.problem import MAX_RESULTS, Charge
+from dralloc.problem import MAX_RESULTS, Charge, Demand
 from dralloc.problem.ledger import Ledger
+from dralloc.problem.parent_groups import ParentGroup
 from dralloc.solvers.cpsat.all_exceptions import all_but_full
 from dralloc.solvers.cpsat.attribute_constraints import attribute_constraints
 from dralloc.solvers.cpsat.budgets import add_caps
@@ -214,24 +215,43 @@ def compatible_groups(model: Model) -> None:
 
 
 def gangs(model: Model) -> None:
-    """Of a gang as many demands are placed as it needs, or none."""
+    """Of a gang as many demands are placed as it needs, or none; and so it is with gangs of a group (KEP-6012)."""
     misses: dict[str, list[Literal]] = defaultdict(list)
-    quorums: dict[str, int | None] = {}
+    first: dict[str, Demand] = {}
+    admitted: dict[ParentGroup, dict[str, cp_model.LiteralT]] = defaultdict(dict)
     for number, miss in model.variables.miss.items():
         demand = model.problem.demands[number]
         if demand.gang:
             misses[demand.gang].append(miss)
-            quorums[demand.gang] = demand.quorum
+            first.setdefault(demand.gang, demand)
     for gang, members in misses.items():
-        quorum = quorums[gang]
+        quorum, parent = first[gang].quorum, first[gang].parent
+        rejected: Literal = members[0]
         if quorum is None:
             for miss in members[1:]:
                 model.cp.add(miss == members[0])
-        elif quorum > 1:
+        elif quorum > 1 or parent:
             rejected = model.cp.new_bool_var(f"rejected {gang}")
             for miss in members:
                 model.cp.add_implication(rejected, miss)
             model.cp.add(cp_model.LinearExpr.sum(members) <= len(members) - quorum).only_enforce_if(~rejected)
+        if parent:
+            admitted[parent][gang] = ~rejected
+    _parent_groups(model, admitted)
+
+
+def _parent_groups(model: Model, admitted: dict[ParentGroup, dict[str, cp_model.LiteralT]]) -> None:
+    """Of a group's children as many are admitted as it needs, or none."""
+    levels = {group: len(list(group.upwards())) for parent in admitted for group in parent.upwards()}
+    for group in sorted(levels, key=lambda group: -levels[group]):
+        own = model.cp.new_bool_var(f"admitted {group.name}")
+        children = admitted[group]
+        for child in children.values():
+            model.cp.add_implication(child, own)
+        counted = [child for name, child in children.items() if name not in group.settled]
+        model.cp.add(cp_model.LinearExpr.sum(counted) >= group.quorum).only_enforce_if(own)
+        if group.parent:
+            admitted[group.parent][group.name] = own
 
 
 def add_all(model: Model, sites: Mapping[int, tuple[CandidateSite, ...]]) -> None:

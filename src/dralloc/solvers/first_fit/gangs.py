@@ -10,8 +10,8 @@ __all__ = ["gangs"]
 
 
 def gangs(demands: Iterable[Demand]) -> Iterable[Sequence[int]]:
-    """The indices of the demands by gang, each gang where its first member stands; most demands are alone."""
+    """The indices of the demands by gang or tree of gangs, each where its first member stands; most are alone."""
     found: dict[object, list[int]] = {}
     for number, demand in enumerate(demands):
-        found.setdefault(demand.gang or number, []).append(number)
+        found.setdefault(demand.placed_with or number, []).append(number)
     return found.values()

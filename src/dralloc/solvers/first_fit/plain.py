@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from dralloc.errors import AllocationError, FatalError, NodeError
@@ -12,15 +12,19 @@ from dralloc.problem import Claim, Demand, Problem, Scope, quorum_of
 from dralloc.problem.inter_pod import DomainLedger, OneDomain, Role
 from dralloc.problem.node_footprint import before_footprints
 from dralloc.problem.open_claims import open_claims
+from dralloc.problem.parent_groups import ParentGroup
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit.footprints import NodeFootprints
 from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.search import DepthFirstSearch
 
-__all__ = ["Found", "PlainRun"]
+__all__ = ["Found", "PlaceAll", "PlainRun"]
 
 Found = tuple[tuple[Grant, ...], ...]
 """What each open claim of a demand gets."""
+
+PlaceAll = Callable[[Sequence[int]], None]
+"""Places demands, or none of them if too few fit."""
 
 
 class PlainRun:
@@ -44,25 +48,54 @@ class PlainRun:
 
         An error that ends the attempt for one member ends it for all (upstream's ``schedule_one_podgroup.go``).
         """
-        roles = self._problem.demands[members[0]].roles
-        rule = next((role.rule for role in roles if isinstance(role.rule, OneDomain) and role.carries), None)
-        if rule is None:
-            self._place_quorum(members)
+        parent = self._problem.demands[members[0]].parent
+        if parent is None:
+            self._place_gang(members)
         else:
-            self._place_in_best_domain(members, rule)
+            self._place_group(members, parent.root)
 
-    def _place_in_best_domain(self, members: Sequence[int], rule: OneDomain) -> None:
+    def _place_gang(self, members: Sequence[int]) -> None:
+        roles = self._demand(members[0]).roles
+        rule = next((role.rule for role in roles if isinstance(role.rule, OneDomain) and role.carries), None)
+        self._place_in_best_domain(members, rule, self._place_quorum)
+
+    def _place_group(self, members: Sequence[int], group: ParentGroup) -> None:
+        """Place the children of a group one after the other, in its best domain; none of them if too few fit.
+
+        Source: KEP-6012, "Recursive Scheduling Cycle Execution", without preemption.
+        """
+
+        def place_children(members: Sequence[int]) -> None:
+            before = len(self.placements)
+            admitted: set[str] = set()
+            for child, own in _children(self._problem, members, group):
+                placed = len(self.placements)
+                if isinstance(child, ParentGroup):
+                    self._place_group(own, child)
+                else:
+                    self._place_gang(own)
+                if len(self.placements) > placed:
+                    admitted.add(child.name if isinstance(child, ParentGroup) else child)
+            if len(admitted - group.settled) < group.quorum:
+                self._give_back(before)
+
+        self._place_in_best_domain(members, group.rule, place_children)
+
+    def _place_in_best_domain(self, members: Sequence[int], rule: OneDomain | None, place: PlaceAll) -> None:
         """Try one domain after the other: where most fit, the first of these (upstream takes any of these).
 
         Source: the plugins ``topologyaware`` and ``podgrouppodscount``, without the score of ``noderesources``.
         """
+        if rule is None:
+            place(members)
+            return
         before, best = len(self.placements), 0
         chosen: str | None = None
         there = {domain: node for node, domain in rule.domains.items()}
         for domain in dict.fromkeys(rule.domains.values()):
             if not self._domains.allows((Role(rule, carries=True, counts=True),), there[domain]):
                 continue
-            self._try_domain(members, rule, domain)
+            self._try_domain(members, rule, domain, place)
             placed = len(self.placements) - before
             if placed == len(members):
                 return
@@ -70,13 +103,14 @@ class PlainRun:
                 best, chosen = placed, domain
             self._give_back(before)
         if chosen is not None:
-            self._try_domain(members, rule, chosen)
+            self._try_domain(members, rule, chosen, place)
 
-    def _try_domain(self, members: Sequence[int], rule: OneDomain, domain: str) -> None:
+    def _try_domain(self, members: Sequence[int], rule: OneDomain, domain: str, place: PlaceAll) -> None:
+        narrowed = dict(self._narrowed)
         for number in members:
-            self._narrowed[number] = self._inside(self._problem.demands[number], rule, domain)
-        self._place_quorum(members)
-        self._narrowed.clear()
+            self._narrowed[number] = self._inside(self._demand(number), rule, domain)
+        place(members)
+        self._narrowed = narrowed
 
     def _inside(self, demand: Demand, rule: OneDomain, domain: str) -> Demand:
         """The demand where it may only go to one domain; nothing is left for the rule to say then."""
@@ -196,3 +230,16 @@ class PlainRun:
         for scope in demand.group_scopes:
             self._placed[scope][demand.key] = demand
         self.placements.append(Placement(number, node, tuple([granted.get(claim.key, ()) for claim in demand.claims])))
+
+
+def _children(
+    problem: Problem, members: Iterable[int], group: ParentGroup
+) -> Iterable[tuple[ParentGroup | str, Sequence[int]]]:
+    """The children of a group, groups or gangs by name, each with its demands, in order."""
+    found: dict[ParentGroup | str, list[int]] = defaultdict(list)
+    for number in members:
+        demand = problem.demands[number]
+        path = list(demand.parent.upwards()) if demand.parent else []
+        place = path.index(group)
+        found[path[place - 1] if place else demand.gang].append(number)
+    return found.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from dralloc.errors import FatalError, NodeError
 from dralloc.problem import Claim, Demand, Problem, quorum_of
@@ -12,7 +12,7 @@ from dralloc.solvers.first_fit.candidates import CandidateIndex, NodeCandidates
 from dralloc.solvers.first_fit.claim_classes import ClaimClass, ClaimClasses
 from dralloc.solvers.first_fit.domain_memory import DomainMemory, EqualDemands
 from dralloc.solvers.first_fit.fast_path import Undecided, take_first
-from dralloc.solvers.first_fit.plain import Found, PlainRun
+from dralloc.solvers.first_fit.plain import Found, PlaceAll, PlainRun
 from dralloc.solvers.first_fit.pruned import DEAD_ENDS, PrunedSearch
 from dralloc.solvers.first_fit.scan_cursors import ScanCursors
 
@@ -40,26 +40,25 @@ class QuickRun(PlainRun):
         super().place_together(members)
         self._cursors.keep()
 
-    def _place_in_best_domain(self, members: Sequence[int], rule: OneDomain) -> None:
+    def _place_in_best_domain(self, members: Sequence[int], rule: OneDomain | None, place: PlaceAll) -> None:
         # What devices take of nodes differs from device to device.
-        alone = not self._footprints and all(claim.key not in self._allocated for claim in self._claims(members))
-        self._equal = self._memory.equal([self._problem.demands[number] for number in members]) if alone else None
-        super()._place_in_best_domain(members, rule)
+        demands = [self._problem.demands[number] for number in members]
+        simple = rule is not None and not self._footprints and demands[0].parent is None
+        alone = simple and all(claim.key not in self._allocated for demand in demands for claim in demand.claims)
+        self._equal = self._memory.equal(demands) if alone else None
+        super()._place_in_best_domain(members, rule, place)
 
-    def _claims(self, members: Sequence[int]) -> Iterator[Claim]:
-        return (claim for number in members for claim in self._problem.demands[number].claims)
-
-    def _try_domain(self, members: Sequence[int], rule: OneDomain, domain: str) -> None:
+    def _try_domain(self, members: Sequence[int], rule: OneDomain, domain: str, place: PlaceAll) -> None:
         """As in the plain run, unless it is known that too few of equal members fit."""
         equal, placements, before = self._equal, self.placements, len(self.placements)
         if equal is None or any(number in self.errors for number in members):
-            super()._try_domain(members, rule, domain)
+            super()._try_domain(members, rule, domain, place)
             return
         known = self._memory.fitting(equal, rule.domains, domain, placements)
         if known is not None and known < quorum_of([self._problem.demands[number] for number in members]):
             return
         self._given_back = 0
-        super()._try_domain(members, rule, domain)
+        super()._try_domain(members, rule, domain, place)
         if len(placements) == before and not any(number in self.errors for number in members):
             self._memory.enter(equal, rule.domains, domain, placements, self._given_back)
 
@@ -77,7 +76,7 @@ class QuickRun(PlainRun):
         demand = self._demand(number)
         claims = self._open_claims(demand)
         # Where a node had too little for what devices take of it, other devices may take less.
-        alone = len(claims) == len(demand.claims) and not demand.roles and not self._footprints
+        alone = not (demand.roles or demand.parent or self._footprints) and len(claims) == len(demand.claims)
         claim_class = self._claim_classes.of(claims) if alone else None
         if claim_class is None:
             super().place(number)

@@ -93,7 +93,7 @@ def _of_option(option: MoveOption, number: int) -> Iterator[Demand]:
     gang = f"option {number}"
     for place, demand in enumerate(option.demands):
         claims = tuple(replace(claim, key=_renamed(claim, number)) for claim in demand.claims)
-        yield replace(demand, claims=claims, gang=gang, weight=0 if place else option.weight)
+        yield replace(demand, claims=claims, gang=gang, parent=None, weight=0 if place else option.weight)
 
 
 def _renamed(claim: Claim, number: int) -> ClaimKey:

@@ -100,6 +100,7 @@ class _DemandClassifier:
 def _is_plain(demand: Demand) -> bool:
     return (
         any(claim.requests for claim in demand.claims)
+        and demand.parent is None
         and not any(scope and (scope.group or scope.held) for scope in _scopes(demand))
         and not demand.is_defective
     )

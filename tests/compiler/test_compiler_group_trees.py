@@ -1,0 +1,142 @@
+"""Groups of groups are admitted as trees (KEP-6012)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import dralloc
+from dralloc import Mode
+from dralloc.compiler import compile_cluster
+from dralloc.features import ALL_FEATURES
+from wire import Json, claim, cluster, device_class, gpus, node, pod, request, resource_slice
+
+BOTH = [Mode.FIRST_FIT, Mode.OPTIMAL]
+
+
+def composite(name: str, parent: str = "", *, least: int = 0, near: str = "") -> Json:
+    policy: Json = {"gang": {"minGroupCount": least}} if least else {"basic": {}}
+    return _group("CompositePodGroup", name, parent, policy, near)
+
+
+def group(name: str, parent: str = "", *, least: int = 1, near: str = "") -> Json:
+    return _group("PodGroup", name, parent, {"gang": {"minCount": least}}, near)
+
+
+def _group(kind: str, name: str, parent: str, policy: Json, near: str) -> Json:
+    spec: Json = {"schedulingPolicy": policy}
+    if parent:
+        spec["parentCompositePodGroupName"] = parent
+    if near:
+        spec["schedulingConstraints"] = {"topology": [{"key": near}]}
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def members(of: str, number: int, **spec: Any) -> list[Json]:
+    """So many pods of a group, each with a claim for one GPU."""
+    names = [f"{of}-{each}" for each in range(number)]
+    pods = [pod(name, name, schedulingGroup={"podGroupName": of}, **spec) for name in names]
+    return [*pods, *(claim(name, request()) for name in names)]
+
+
+def nodes(**numbers: int) -> list[Json]:
+    """Nodes with so many GPUs each, in racks and blocks by the first and the second letter of their names."""
+    found: list[Json] = [device_class()]
+    for name, number in numbers.items():
+        slices = [resource_slice(gpus(number), name=name, pool=name, nodeName=name)] if number else []
+        found += [node(name, rack=name[:2], block=name[0]), *slices]
+    return found
+
+
+def placed(mode: Mode, *objects: Json | list[Json], **choices: Any) -> dict[str, str]:
+    """The nodes of the placed pods."""
+    plan = dralloc.allocate(cluster(*objects), mode, **choices)
+    names = plan.compiled.problem
+    return {names.demands[one.demand].key.name: names.nodes[one.node].name for one in plan.solution.placements}
+
+
+@pytest.mark.parametrize("mode", BOTH)
+def test_enough_groups_are_admitted_or_none(mode: Mode) -> None:
+    groups = [composite("job", least=2), *(group(name, "job", least=2) for name in ("p", "q", "r"))]
+    pods = [*members("p", 2), *members("q", 2), *members("r", 2)]
+    assert placed(mode, nodes(aa=3), groups, pods) == {}
+    assert len(placed(mode, nodes(aa=4), groups, pods)) == 4
+    assert len(placed(mode, nodes(aa=6), groups, pods)) == 6
+    off = ALL_FEATURES.switched({"CompositePodGroup": False})
+    assert len(placed(mode, nodes(aa=3), groups, pods, features=off)) == 2
+
+
+@pytest.mark.parametrize("mode", BOTH)
+def test_groups_of_a_basic_group_are_independent(mode: Mode) -> None:
+    groups = [composite("job"), group("p", "job", least=2), group("q", "job", least=2)]
+    assert len(placed(mode, nodes(aa=3), groups, members("p", 2), members("q", 2))) == 2
+
+
+@pytest.mark.parametrize("mode", BOTH)
+def test_what_is_below_a_group_waits_for_all_levels(mode: Mode) -> None:
+    groups = [composite("root", least=2), composite("left", "root", least=1), composite("right", "root", least=1)]
+    leaves = [group("p", "left", least=2), group("q", "right", least=2)]
+    pods = [*members("p", 2), *members("q", 2)]
+    assert placed(mode, nodes(aa=3), groups, leaves, pods) == {}
+    assert len(placed(mode, nodes(aa=4), groups, leaves, pods)) == 4
+
+
+@pytest.mark.parametrize("mode", BOTH)
+def test_each_level_has_its_domain(mode: Mode) -> None:
+    """The job is in one block, each of its groups in one rack."""
+    groups = [composite("job", least=2, near="block"), *(group(name, "job", least=2, near="rack") for name in "pq")]
+    pods = [*members("p", 2), *members("q", 2)]
+    assert placed(mode, nodes(aa1=2, ab1=1, ba1=2), groups, pods) == {}
+    found = placed(mode, nodes(aa1=2, ab1=1, ba1=1, ba2=1, bb1=2), groups, pods)
+    assert {home[0] for home in found.values()} == {"b"}
+    assert {len({home[:2] for name, home in found.items() if name[0] == one}) for one in "pq"} == {1}
+
+
+@pytest.mark.parametrize("mode", BOTH)
+def test_what_runs_counts_for_its_group_and_holds_the_domain(mode: Mode) -> None:
+    groups = [composite("job", least=2, near="block"), group("p", "job"), group("q", "job", least=2)]
+    running = [pod("p-9", schedulingGroup={"podGroupName": "p"}, nodeName="ba")]
+    assert len(placed(mode, nodes(aa=2, ba=2), groups, running, members("q", 2))) == 2
+    assert set(placed(mode, nodes(aa=3, ba=2), groups, running, members("q", 2)).values()) == {"ba"}
+    assert placed(mode, nodes(aa=3, ba=1), groups, running, members("q", 2)) == {}
+
+
+@pytest.mark.parametrize("mode", BOTH)
+def test_groups_that_ask_for_no_devices_are_placed_by_others(mode: Mode) -> None:
+    groups = [composite("job", least=2), group("p", "job"), group("q", "job")]
+    plain = pod("p-0", schedulingGroup={"podGroupName": "p"})
+    assert list(placed(mode, nodes(aa=1), groups, plain, members("q", 1))) == ["q-0"]
+
+
+@pytest.mark.parametrize(
+    ("above", "rule"),
+    [
+        ([], "the CompositePodGroup default/job was not found"),
+        ([composite("job", "job")], "in a circle, or more than 3"),
+        ([composite("job", "a"), composite("a", "b"), composite("b", "c"), composite("c")], "or more than 3"),
+    ],
+)
+def test_trees_that_are_not_in_order_are_not_placed(above: list[Json], rule: str) -> None:
+    compiled = compile_cluster(cluster(nodes(aa=1), above, group("p", "job"), members("p", 1)))
+    assert [demand.nodes for demand in compiled.problem.demands] == [()]
+    [finding] = [one for one in compiled.findings if one.subject == "PodGroup default/p"]
+    assert finding.path == "spec.parentCompositePodGroupName"
+    assert rule in finding.rule
+
+
+def test_the_scheduler_takes_each_group_by_itself_and_says_so() -> None:
+    groups = [composite("job", least=2), group("p", "job"), group("q", "job")]
+    plan = dralloc.allocate(cluster(nodes(aa=1), groups, members("p", 1), members("q", 1)), "scheduler")
+    assert len(plan.solution.placements) == 1
+    assert {one.subject for one in plan.unmodelled} == {"PodGroup default/p", "CompositePodGroup default/job"}
+
+
+def test_explanations_tell_that_the_tree_does_not_fit() -> None:
+    groups = [composite("job", least=2), group("p", "job"), group("q", "job", least=2)]
+    objects = cluster(nodes(aa=2), groups, members("p", 1), members("q", 2))
+    told = dralloc.explain(objects, pod="default/p-0")
+    assert told.node == ""
+    assert "too few of the groups of CompositePodGroup default/job fit together" in str(told)
+    assert dralloc.explain(objects, pod="default/p-0", mode="optimal").node == ""
