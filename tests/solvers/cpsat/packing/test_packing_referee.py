@@ -61,6 +61,17 @@ def test_packing_is_as_good_as_devices(options: Options, problem: Problem) -> No
 
 
 @THOROUGH
+@given(crowds(gangs=True) | crowds(sharing=True) | crowds(gangs=True, sharing=True))
+def test_gangs_and_shared_claims_are_packed_as_well(options: Options, problem: Problem) -> None:
+    assume(packed(problem, options))
+    found = solve(problem, options)
+    check(problem, found)
+    one_by_one = solve(problem, Options(per_device=True))
+    assert found.status is Status.OPTIMAL
+    assert [tier.value for tier in found.tiers] == [tier.value for tier in one_by_one.tiers]
+
+
+@THOROUGH
 @given(crowds().filter(lambda problem: len(problem.demands) <= FEW))
 def test_packing_is_as_good_as_anything(options: Options, problem: Problem) -> None:
     assume(packed(problem, options))

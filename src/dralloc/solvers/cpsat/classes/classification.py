@@ -56,11 +56,12 @@ class _DemandClassifier:
             if self.modes[key] is None:
                 return False
         gang, shares = None, Tally(keys)
+        quorum = None if first.quorum == len(block) else first.quorum
         if whole:
-            same = frozenset(shares.items()), first.quorum, topology
+            same = frozenset(shares.items()), quorum, topology
             gang = self.gang_classes.setdefault(same, len(self.gang_classes))
         for key, each in zip(keys, joint, strict=True):
-            share = None if gang is None else GangShare(gang, shares[key], first.quorum)
+            share = None if gang is None else GangShare(gang, shares[key], quorum)
             if known := self._class((key, gang), self.modes[key] or (), each, share, topology):
                 known.joint_demands.append(each)
         return True

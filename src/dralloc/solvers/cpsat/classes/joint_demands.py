@@ -69,9 +69,9 @@ class JointDemands:
             if len(sharing) > 1:
                 return []
             found[sharing.pop() if sharing else (index,)] = None
-        first, share = self.demands[block[0]], len(found) < len(block)
-        split = share and (first.quorum is not None or any(self.demands[each].gang != first.gang for each in block))
-        return [] if split else list(found)
+        first = self.demands[block[0]]
+        whole = first.quorum in {None, len(block)} and all(self.demands[each].gang == first.gang for each in block)
+        return list(found) if whole or len(found) == len(block) else []
 
 
 def granted_with(demands: Iterable[Demand]) -> Iterator[list[bool]]:

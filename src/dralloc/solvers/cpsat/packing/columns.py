@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterator
-from operator import mul
+from collections.abc import Sequence
+from operator import add, mul
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from dralloc.solvers.cpsat.packing.construction import BinContent, Packing
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
 
-__all__ = ["Column", "Columns", "Costs", "PackingSolution", "costs_of", "left_of", "served"]
+__all__ = ["Column", "Columns", "Costs", "PackingSolution", "costs_of", "left_of", "placed_of", "served", "spent_of"]
 
 
 class Column(NamedTuple):
@@ -75,24 +75,43 @@ def served(instance: PackingInstance, answer: PackingSolution) -> list[int]:
 
 def left_of(instance: PackingInstance, answer: PackingSolution) -> list[int]:
     """By demand class, how many are not served."""
-    left = [each.size for each in instance.classes]
+    left = list(instance.demand)
     for option, number in enumerate(served(instance, answer)):
         left[instance.options[option].cls] -= number
     return [max(0, each) for each in left]
 
 
+def placed_of(instance: PackingInstance, answer: PackingSolution) -> list[int]:
+    """By demand class, how many are placed: those that are served, of gangs only as many as are complete."""
+    found = [size - left for size, left in zip(instance.demand, left_of(instance, answer), strict=True)]
+    complete: dict[int, int] = {}
+    for each, number in zip(instance.classes, found, strict=True):
+        if each.gang:
+            gangs, members, _ = each.gang
+            complete[gangs] = min(complete.get(gangs, number), number // members)
+    return [
+        complete[each.gang.gangs] * each.gang.number if each.gang else number
+        for each, number in zip(instance.classes, found, strict=True)
+    ]
+
+
 def costs_of(instance: PackingInstance, answer: PackingSolution) -> Costs:
-    """The weight of what is missed by tier, and the ranks of what is served, of each class the best ranks first."""
-    left = [each.size for each in instance.classes]
-    ranks = 0
-    for option, number in _best_ranks_first(instance, served(instance, answer)):
+    """By tier: the weight of what is missed and of what options leave out, and the ranks of what is served."""
+    placed = placed_of(instance, answer)
+    left = [size - number for size, number in zip(instance.demand, placed, strict=True)]
+    missed = (*(sum(map(mul, weights, left)) for weights in instance.weights), 0)
+    return tuple(map(add, missed, spent_of(instance, answer, placed)))
+
+
+def spent_of(instance: PackingInstance, answer: PackingSolution, placed: Sequence[int]) -> Costs:
+    """By tier, what the options cost that place so many of each class: the best ones."""
+    costs, left = instance.option_costs, list(placed)
+    spent = [0] * len(costs)
+    by_cost = sorted(enumerate(served(instance, answer)), key=lambda each: [tier[each[0]] for tier in costs])
+    for option, number in by_cost:
         cls = instance.options[option].cls
         taken = min(number, left[cls])
         left[cls] -= taken
-        ranks += instance.options[option].mode.rank * taken
-    missed = (sum(map(mul, weights, left)) for weights in instance.weights)
-    return (*missed, ranks)
-
-
-def _best_ranks_first(instance: PackingInstance, total: list[int]) -> Iterator[tuple[int, int]]:
-    yield from sorted(enumerate(total), key=lambda each: instance.options[each[0]].mode.rank)
+        for level, tier in enumerate(costs):
+            spent[level] += tier[option] * taken
+    return tuple(spent)

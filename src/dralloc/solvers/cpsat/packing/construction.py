@@ -127,10 +127,11 @@ class ConstructiveHeuristic:
         return self._finish(_Construction(self, random), self._sizes()[1])
 
     def _finish(self, run: _Construction, sizes: Values) -> Packing:
-        weights = np.array(self.instance.weights)[:, [option.cls for option in self.instance.options]]
+        missed = np.array(self.instance.weights)[:, [option.cls for option in self.instance.options]]
+        weights = missed - np.array(self.instance.option_costs[:-1])
         ranks = [option.mode.rank for option in self.instance.options]
         for option in np.lexsort((ranks, *reversed(-weights / sizes))).tolist():
-            run.place(option, self.instance.classes[self.instance.options[option].cls].size)
+            run.place(option, self.instance.demand[self.instance.options[option].cls])
         return Packing(run.counts, run.rounds)
 
     def _sizes(self) -> tuple[Values, Values]:
@@ -147,7 +148,7 @@ class _Construction:
         self.heuristic = heuristic
         self.states = heuristic.start.copy()
         self.order: Numbers = random.permutation(len(self.states))
-        self.left = [each.size for each in heuristic.instance.classes]
+        self.left = list(heuristic.instance.demand)
         self.counts: Numbers = np.zeros((len(self.states), len(heuristic.instance.options)), dtype=np.int64)
         self.rounds: list[PlacementRound] = []
 

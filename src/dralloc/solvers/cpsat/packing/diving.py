@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from dralloc.solvers.cpsat.linear import LinearSolution
 from dralloc.solvers.cpsat.options import Options
-from dralloc.solvers.cpsat.packing.columns import Column, Columns, PackingSolution, costs_of, left_of
+from dralloc.solvers.cpsat.packing.columns import Column, Columns, Costs, PackingSolution, left_of, placed_of, spent_of
 from dralloc.solvers.cpsat.packing.exact import ExactModel
 from dralloc.solvers.cpsat.packing.pricing import Pricer, is_better, restricted
 from dralloc.solvers.cpsat.packing.restricted_master import ColumnChoice, RestrictedMaster
@@ -106,12 +106,17 @@ class DivingHeuristic:
 
     def _fractional(self, master: RestrictedMaster, stop: Stop) -> tuple[LinearSolution | None, float]:
         """The best copies with fractions allowed, and the cost of all bins with them."""
-        cost = master.cost_after(self.target.fixed)
-        ranks = len(self.target.fixed) == len(self.instance.tiers)
-        spent = costs_of(self.instance, self.answer)[-1] if ranks else 0
+        spent = self._spent()
+        cost = master.cost_after([most - each for most, each in zip(self.target.fixed, spent, strict=False)])
         found = master.fractional(cost, stop)
         values = found.values if found else []
-        return found, spent + sum(factor * values[variable.index] for variable, factor in cost if values)
+        return found, spent[len(self.target.fixed)] + sum(
+            factor * values[variable.index] for variable, factor in cost if values
+        )
+
+    def _spent(self) -> Costs:
+        """By tier, what the options of the answer so far cost."""
+        return spent_of(self.instance, self.answer, placed_of(self.instance, self.answer))
 
     def _price(self, bin_type: int, prices: Sequence[float], stop: Stop) -> bool:
         """Add the best column of a bin type, if its reduced cost is negative: True."""
@@ -133,7 +138,8 @@ class DivingHeuristic:
     def _decided(self, bins: Mapping[int, int], stop: Stop) -> PackingSolution:
         """The answer with the bins that are left decided by the exact model."""
         model = ExactModel(restricted(self.instance, bins, left_of(self.instance, self.answer)))
-        model.miss_at_least((*self.target.fixed, self.target.bound))
+        costs = (*self.target.fixed, self.target.bound)
+        model.miss_at_least([least - each for least, each in zip(costs, self._spent(), strict=False)])
         outcome = minimise(model.cp, model.all_costs(), self.options, stop.limited(_EFFORT))
         answer = list(self.answer)
         if outcome.values is not None:

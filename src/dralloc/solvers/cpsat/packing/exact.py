@@ -38,19 +38,17 @@ class ExactModel(TieredModel):
     """The model; see the module."""
 
     def __init__(self, instance: PackingInstance) -> None:
-        self.instance = instance
-        self.cp = cp_model.CpModel()
-        self.missed = [self.cp.new_int_var(0, each.size, f"missed {n}") for n, each in enumerate(instance.classes)]
+        super().__init__(instance, instance.demand)
         self.bins = [self._bin(bin_type) for bin_type in instance.bin_types for _ in bin_type.instances]
         of_class: list[list[cp_model.IntVar]] = [[missed] for missed in self.missed]
         for bin_ in self.bins:
             for option, variable in bin_.placed.items():
                 of_class[instance.options[option].cls].append(variable)
-        for each, variables in zip(instance.classes, of_class, strict=True):
-            self.cp.add(cp_model.LinearExpr.sum(variables) == each.size)
+        for size, variables in zip(instance.demand, of_class, strict=True):
+            self.cp.add(cp_model.LinearExpr.sum(variables) == size)
 
     def _bin(self, bin_type: BinType) -> _BinVariables:
-        sizes = [each.size for each in self.instance.classes]
+        sizes = self.instance.demand
         options = self.instance.options
         bin_ = _BinVariables(
             {
@@ -82,14 +80,10 @@ class ExactModel(TieredModel):
                 else [(unit_type, [unit]) for unit in units]
             )
 
-    def ranks(self) -> list[Term]:
+    def of_options(self, costs: Sequence[int]) -> list[Term]:
         """See `TieredModel`."""
-        return [
-            (variable, self.instance.options[option].mode.rank)
-            for bin_ in self.bins
-            for option, variable in bin_.placed.items()
-            if self.instance.options[option].mode.rank
-        ]
+        placed = (each for bin_ in self.bins for each in bin_.placed.items())
+        return [(variable, costs[option]) for option, variable in placed if costs[option]]
 
     def miss_at_least(self, costs: Sequence[int]) -> None:
         """Let the model know that the first tiers cost so much, so that it does not look for less."""

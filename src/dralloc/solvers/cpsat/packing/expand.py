@@ -10,7 +10,7 @@ from dralloc.problem import Problem
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.count_model import placements_of
 from dralloc.solvers.cpsat.classes.supply import Served
-from dralloc.solvers.cpsat.packing.columns import PackingSolution
+from dralloc.solvers.cpsat.packing.columns import PackingSolution, placed_of
 from dralloc.solvers.cpsat.packing.construction import BinContent
 from dralloc.solvers.cpsat.packing.instance import BinInstance, PackingInstance
 
@@ -18,9 +18,9 @@ __all__ = ["placements"]
 
 
 class _PlacedOption(NamedTuple):
-    """An option that is served: its rank first, to keep the best; then where."""
+    """An option that is served: what it costs by tier first, to keep the best; then where."""
 
-    rank: int
+    costs: tuple[int, ...]
     node: int
     place: int
     option: int
@@ -28,19 +28,20 @@ class _PlacedOption(NamedTuple):
 
 
 def placements(problem: Problem, instance: PackingInstance, answer: PackingSolution) -> list[Placement]:
-    """Give names to an answer: servings of a class by rank and node, its demands in order. What is too much is dropped.
+    """Give names to an answer: servings of a class by cost and node, its demands in order. What is too much is dropped.
 
     Returns
     -------
     Sorted by demand.
     """
+    placed, costs = placed_of(instance, answer), list(zip(*instance.option_costs, strict=True))
     by_class: dict[int, list[_PlacedOption]] = defaultdict(list)
     for bin_instance, content in _contents(instance, answer):
-        for serving in _servings(instance, bin_instance, content):
+        for serving in _servings(instance, bin_instance, content, costs):
             by_class[instance.options[serving.option].cls].append(serving)
     found: list[Placement] = []
     for cls, servings in by_class.items():
-        for demand, serving in zip(instance.classes[cls].joint_demands, sorted(servings), strict=False):
+        for demand, serving in zip(instance.classes[cls].joint_demands[: placed[cls]], sorted(servings), strict=False):
             found += placements_of(problem, demand, instance.options[serving.option].mode, serving.served)
     return sorted(found, key=lambda each: each.demand)
 
@@ -54,7 +55,10 @@ def _contents(instance: PackingInstance, answer: PackingSolution) -> Iterator[tu
                 yield next(instances), column.content
 
 
-def _servings(instance: PackingInstance, bin_instance: BinInstance, content: BinContent) -> Iterator[_PlacedOption]:
+def _servings(
+    instance: PackingInstance, bin_instance: BinInstance, content: BinContent, costs: Sequence[tuple[int, ...]]
+) -> Iterator[_PlacedOption]:
+    """What a bin serves; ``costs``: of each option."""
     devices = _devices(instance, bin_instance, content)
     for turn, (option, suppliers) in enumerate(content):
         requirement = instance.options[option].requirement
@@ -68,7 +72,7 @@ def _servings(instance: PackingInstance, bin_instance: BinInstance, content: Bin
             if requirement.nodes in sets
         )
         served = Served(tuple(tuple(sorted(each)) for each in given), node)
-        yield _PlacedOption(instance.options[option].mode.rank, node, turn, option, served)
+        yield _PlacedOption(costs[option], node, turn, option, served)
 
 
 def _devices(

@@ -69,6 +69,8 @@ class PackingInstance:
         Where they can go, equal bins counted together.
     areas
         By number: the sets of candidate nodes that some node of a bin belongs to.
+    demand
+        By class, how many joint demands there are to be placed.
     tiers
         The tiers of the missed weight.
     """
@@ -78,12 +80,25 @@ class PackingInstance:
     unit_types: tuple[UnitType, ...]
     bin_types: tuple[BinType, ...]
     areas: tuple[frozenset[int], ...]
+    demand: tuple[int, ...]
     tiers: tuple[WeightTier, ...] = (ALL_WEIGHTS,)
 
     @property
     def weights(self) -> list[list[int]]:
-        """By tier, what a missed demand of each class costs."""
+        """By tier, what a missed joint demand of each class costs."""
         return [[each.missed_weight(tier) for each in self.classes] for tier in self.tiers]
+
+    @property
+    def option_costs(self) -> list[list[int]]:
+        """By tier, what each option costs: the weight of what it does not place, and in the end its rank."""
+        classes = [self.classes[option.cls] for option in self.options]
+        return [
+            *(
+                [each.missed_weight(tier, option.mode) for each, option in zip(classes, self.options, strict=True)]
+                for tier in self.tiers
+            ),
+            [option.mode.rank for option in self.options],
+        ]
 
     def options_of(self, area: int) -> Iterator[int]:
         """The options that candidate nodes allow in an area."""
@@ -123,13 +138,13 @@ def as_packing_instance(
 
     Returns
     -------
-    None if there are gangs or budgets, a rule compares several attributes (KEP-6080), a node of a bin does not reach
-    all of it, a unit has too many states, or an item group of several devices could get one shared device several
-    times.
+    None if there are budgets, gangs with a quorum or in a domain, a rule compares several attributes (KEP-6080), a node
+    of a bin does not reach all of it, a unit has too many states, or an item group of several devices could get one
+    shared device several times.
     """
     modes = [requirements[mode.requirement] for each in classes for mode in each.modes]
     derive = any(len({name for _, name in rule.attributes}) > 1 for each in modes for rule in each.rules)
-    if derive or any(each.gang or each.namespace or len(each.weights) > 1 for each in classes):
+    if derive or any(each.namespace or each.topology or (each.gang and each.gang.quorum) for each in classes):
         return None
     bundles = Bundles(modes)
     options = [
@@ -168,7 +183,12 @@ def as_packing_instance(
     ):
         return None
     return PackingInstance(
-        tuple(classes), tuple(options), tuple(classifier.unit_types), tuple(bin_types.values()), tuple(areas)
+        tuple(classes),
+        tuple(options),
+        tuple(classifier.unit_types),
+        tuple(bin_types.values()),
+        tuple(areas),
+        tuple(each.size for each in classes),
     )
 
 

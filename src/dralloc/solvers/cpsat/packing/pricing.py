@@ -60,11 +60,7 @@ def restricted(instance: PackingInstance, bins: Mapping[int, int], demand: Seque
         replace(instance.bin_types[bin_type], instances=instance.bin_types[bin_type].instances[:number])
         for bin_type, number in bins.items()
     )
-    classes = tuple(
-        replace(each, joint_demands=each.joint_demands[:number])
-        for each, number in zip(instance.classes, demand, strict=True)
-    )
-    return replace(instance, bin_types=bin_types, classes=classes)
+    return replace(instance, bin_types=bin_types, demand=tuple(demand))
 
 
 def is_better(column: Column, others: Sequence[Column], prices: Sequence[float]) -> bool:

@@ -38,10 +38,8 @@ class Relaxation(TieredModel):
     """The model; see the module."""
 
     def __init__(self, instance: PackingInstance) -> None:
-        self.instance = instance
-        self.cp = cp_model.CpModel()
-        sizes = [each.size for each in instance.classes]
-        self.missed = [self.cp.new_int_var(0, size, f"missed {n}") for n, size in enumerate(sizes)]
+        super().__init__(instance, instance.demand)
+        sizes = instance.demand
         self.placed = {
             (option, area): self.cp.new_int_var(0, sizes[instance.options[option].cls], f"placed {option} {area}")
             for area in range(len(instance.areas))
@@ -75,13 +73,9 @@ class Relaxation(TieredModel):
             variables, factors = zip(*each, strict=True)
             self._rows[place] = self.cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) <= 0)
 
-    def ranks(self) -> list[Term]:
+    def of_options(self, costs: Sequence[int]) -> list[Term]:
         """See `TieredModel`."""
-        return [
-            (variable, self.instance.options[option].mode.rank)
-            for (option, _), variable in self.placed.items()
-            if self.instance.options[option].mode.rank
-        ]
+        return [(variable, costs[option]) for (option, _), variable in self.placed.items() if costs[option]]
 
     def targets(self, values: Sequence[int]) -> dict[tuple[int, int], int]:
         """By option and area, how many are placed, given the values of all variables."""

@@ -50,10 +50,8 @@ class RestrictedMaster(TieredModel):
     """
 
     def __init__(self, instance: PackingInstance, choices: Mapping[int, ColumnChoice], demand: Sequence[int]) -> None:
-        self.instance = instance
+        super().__init__(instance, demand)
         self.choices = choices
-        self.cp = cp_model.CpModel()
-        self.missed = [self.cp.new_int_var(0, size, f"missed {n}") for n, size in enumerate(demand)]
         self.served = [self.cp.new_int_var(0, demand[one.cls], f"served {n}") for n, one in enumerate(instance.options)]
         self.copies = {
             bin_type: [
@@ -84,13 +82,9 @@ class RestrictedMaster(TieredModel):
         for size, variables in zip(demand, of_class, strict=True):
             self.cp.add(cp_model.LinearExpr.sum(variables) == size)
 
-    def ranks(self) -> list[Term]:
+    def of_options(self, costs: Sequence[int]) -> list[Term]:
         """See `TieredModel`."""
-        return [
-            (served, option.mode.rank)
-            for option, served in zip(self.instance.options, self.served, strict=True)
-            if option.mode.rank
-        ]
+        return [(served, cost) for served, cost in zip(self.served, costs, strict=True) if cost]
 
     def fractional(self, cost: Sequence[Term], stop: Stop) -> LinearSolution | None:
         """The best copies with fractions allowed."""
