@@ -44,8 +44,14 @@ class Fence(Protocol):
 
     kind: str
 
-    def parts(self, pools: Iterable[PoolID], cluster: Cluster) -> list[str]:
-        """The names of what has to be taken so that nobody else allocates from the pools."""
+    def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:
+        """The names of what has to be taken so that nobody else allocates from the pools.
+
+        Parameters
+        ----------
+        look
+            Reads the cluster, for who has to know which nodes reach the pools.
+        """
 
     def take(self, part: str) -> bool:
         """Take a part; false if another run holds it. To take it again is no mistake."""
@@ -60,7 +66,7 @@ class NoFence:
 
     kind: str = "none"
 
-    def parts(self, pools: Iterable[PoolID], cluster: Cluster) -> list[str]:  # noqa: ARG002 - a fence's interface
+    def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:  # noqa: ARG002 - as of any fence
         """Nothing has to be taken."""
         return []
 
@@ -80,7 +86,7 @@ class TaintRuleFence:
     run: str
     kind: str = "taint rules"
 
-    def parts(self, pools: Iterable[PoolID], cluster: Cluster) -> list[str]:  # noqa: ARG002
+    def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:  # noqa: ARG002
         """The pools, as ``driver/pool``."""
         return sorted(map(str, pools))
 
@@ -114,9 +120,9 @@ class CordonFence:
     run: str
     kind: str = "cordoned nodes"
 
-    def parts(self, pools: Iterable[PoolID], cluster: Cluster) -> list[str]:
+    def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:
         """The nodes that slices of the pools name; all nodes, where a slice is for several."""
-        wanted = frozenset(pools)
+        wanted, cluster = frozenset(pools), look()
         specs = [one.spec for one in cluster.slices if one.pool_id in wanted]
         if any(spec.node_name is None for spec in specs):
             return sorted(node.name for node in cluster.nodes)

@@ -208,7 +208,7 @@ class ApplyRun:
     def _take_fence(self, units: Iterable[WriteUnit]) -> bool:
         """Fence the pools of units; false if another run is at work on some."""
         pools = frozenset[PoolID]().union(*(unit.pools for unit in units))
-        wanted = [part for part in self.fence.parts(pools, self._whole()) if part not in self._held]
+        wanted = [part for part in self.fence.parts(pools, self._whole) if part not in self._held]
         if not wanted:
             return True
         # What a killed run noted last it may not have taken: it is taken again, and noted once.
