@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +86,10 @@ class Attempt:
         tied = self._tied
         first = int(_turns_in_heap(len(self.feasible))[tied].argmin())
         return self.feasible[int(tied[first])]
+
+    def drawn(self, random: Random) -> NodeInfo:
+        """The node that the scheduler takes, of the best ones, if nodes were found in no order: any of them."""
+        return self.feasible[int(random.choice(self._tied))]
 
     @cached_property
     def _tied(self) -> Places:

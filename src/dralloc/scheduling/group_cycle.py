@@ -1,6 +1,6 @@
 """One attempt to schedule a group of pods: one after the other, in each set of nodes that may be for the group.
 
-What is tried leaves nothing behind. The pods are bound if enough of them have a node.
+What is tried leaves nothing behind. The pods get their nodes if enough of them have one.
 
 Source: ``schedule_one_podgroup.go`` and the plugins that score sets of nodes: ``podgrouppodscount``, and
 ``noderesources`` (which rates full nodes best here, whatever its strategy).
@@ -9,7 +9,7 @@ Source: ``schedule_one_podgroup.go`` and the plugins that score sets of nodes: `
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Final
 
@@ -34,6 +34,9 @@ _OTHERS: Final = "failed to schedule other pod from a pod group"
 _COUNT: Final = "PodGroupPodsCount"
 
 Choose = Callable[[Attempt], NodeInfo]
+
+Outcome = tuple[Attempt, NodeInfo | None]
+"""How a pod fared, and the node that it goes to, if to any."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,8 @@ class GroupCycle:
     choose: Choose
     random: Random
 
-    def run(self, group: Group, waiting: Sequence[ClaimKey], homes: Mapping[ClaimKey, str]) -> Sequence[Attempt]:
-        """Schedule a group's pods that wait, in this order; those that are feasible afterwards are bound.
+    def run(self, group: Group, waiting: Sequence[ClaimKey], homes: Mapping[ClaimKey, str]) -> Sequence[Outcome]:
+        """What becomes of a group's pods that wait, in this order. Nothing is bound.
 
         Parameters
         ----------
@@ -83,23 +86,19 @@ class GroupCycle:
         try:
             placements = list(placements_of(group, homes, self.scheduler.snapshot).values())
         except PlacementError as error:
-            return [Attempt(key, message=str(error)) for key in waiting]
+            return [(Attempt(key, message=str(error)), None) for key in waiting]
         self.random.shuffle(placements)
         running = sum(key in homes for key in group.pods)
         trials: list[GroupTrial] = []
         for places in placements:
             trials.append(self.tried(waiting, places))
             if trials[-1].error:
-                return [_failed(key, trials[-1]) for key in waiting]
+                return [(_failed(key, trials[-1]), None) for key in waiting]
         found = best_trials(self.scheduler, group, trials, running)
         if not found:
-            return [_refused(attempt) for attempt in trials[0].attempts]
+            return [(_refused(attempt), None) for attempt in trials[0].attempts]
         best = self.random.choice(found)
-        for key, node in best.nodes.items():
-            self.scheduler.bind(key, node)
-        return [
-            replace(one, feasible=[best.nodes[one.pod]], scores={}) if one.feasible else one for one in best.attempts
-        ]
+        return [(attempt, best.nodes.get(attempt.pod)) for attempt in best.attempts]
 
     def tried(
         self, waiting: Sequence[ClaimKey], within: Places | None, *, in_flight: Set[ClaimKey] = frozenset()

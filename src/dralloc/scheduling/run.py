@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from random import Random
 from time import perf_counter
 
@@ -147,29 +146,22 @@ class _Run:
         """Try a pod, and the others of its group; returns who was tried."""
         group = self._groups.get(key)
         if group is None:
-            self._enter(self._bound(key))
+            attempt = self._scheduler.attempt(key)
+            self._enter(attempt, self._chosen(attempt) if attempt.feasible else None)
             return (key,)
         together = self._together(key, group)
-        for attempt in self._cycle.run(group, together, self._homes):
-            self._enter(attempt)
+        for attempt, node in self._cycle.run(group, together, self._homes):
+            self._enter(attempt, node)
         return together
 
-    def _bound(self, key: ClaimKey) -> Attempt:
-        """Try one pod, and bind it if that can be."""
-        attempt = self._scheduler.attempt(key)
-        if not attempt.feasible:
-            return attempt
-        node = self._chosen(attempt)
-        self._scheduler.bind(key, node)
-        return replace(attempt, feasible=[node], scores={})
-
-    def _enter(self, attempt: Attempt) -> None:
-        """Note the node of a pod, or how its attempt failed."""
+    def _enter(self, attempt: Attempt, node: NodeInfo | None) -> None:
+        """Bind a pod to its node, or note how its attempt failed."""
         self._failed.pop(attempt.pod, None)
-        if attempt.feasible:
-            self._nodes[attempt.pod] = attempt.feasible[0].name
-        else:
+        if node is None:
             self._failed[attempt.pod] = attempt
+        else:
+            self._scheduler.bind(attempt.pod, node)
+            self._nodes[attempt.pod] = node.name
 
     def _together(self, first: ClaimKey, group: Group) -> list[ClaimKey]:
         """The pods of a group that wait: by priority, then the one that is up, then the others in no order."""
@@ -180,7 +172,7 @@ class _Run:
     def _chosen(self, attempt: Attempt) -> NodeInfo:
         """One of the best nodes: any of them, where it is left to chance in which order they were found."""
         at_once = self._scheduler.profile_of(attempt.pod).looks_at_once
-        return self._random.choice(attempt.best) if at_once else attempt.chosen
+        return attempt.drawn(self._random) if at_once else attempt.chosen
 
     def reason(self, key: ClaimKey) -> str:
         """Why a demand was not placed."""
