@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ from dralloc.scheduling import Attempt, Profile, Scheduler
 from dralloc.scheduling.attempt import checks_of, first_rejection
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.devices import Devices, Found
+from dralloc.scheduling.memory import Rejected, Verdicts
 from dralloc.scheduling.message import fit_error, refused
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import Check, Rejection
@@ -62,7 +64,7 @@ def _attempt(cycle: Cycle, start: int) -> Attempt:
     checks: list[Check] = []
     for _, check in checks_of(cycle):
         if isinstance(check, Rejection):
-            return Attempt(key, message=refused(len(nodes), check, after_filters(cycle, {})))
+            return Attempt(key, message=refused(len(nodes), check, after_filters(cycle, Rejected())))
         checks.append(check)
     feasible: list[NodeInfo] = []
     rejected: dict[NodeInfo, Rejection] = {}
@@ -79,14 +81,18 @@ def _attempt(cycle: Cycle, start: int) -> Attempt:
     except FatalError as error:
         return Attempt(key, message=str(error))
     evaluated = len(feasible) + len(rejected)
+    verdicts = Verdicts(len(nodes))
+    for node, rejection in rejected.items():
+        verdicts.enter(node.place, rejection)
+    against = Rejected(cycle.snapshot.nodes, np.array([node.place for node in rejected], np.intp), verdicts)
     if feasible:
-        return Attempt(key, feasible, evaluated, _scores(cycle, feasible) if len(feasible) > 1 else {}, rejected)
-    after = after_filters(cycle, rejected)
+        return Attempt(key, feasible, evaluated, _scores(cycle, feasible) if len(feasible) > 1 else {}, against)
+    after = after_filters(cycle, against)
     return Attempt(
         key,
         evaluated=evaluated,
-        rejected=rejected,
-        message=fit_error(len(nodes), rejected.values(), after=after),
+        rejected=against,
+        message=fit_error(len(nodes), Counter(rejected.values()), after=after),
         has_victims=not after,
     )
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dralloc.names import ClaimKey
 from dralloc.scheduling.cycle import Cycle
-from dralloc.scheduling.memory import Places, Verdicts
+from dralloc.scheduling.memory import Places, Rejected, Verdicts
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection, Scoring
 from dralloc.scheduling.plugins.table import PLUGINS
@@ -51,7 +51,7 @@ class Attempt:
     feasible: Sequence[NodeInfo] = ()
     evaluated: int = 0
     scores: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
-    rejected: Mapping[NodeInfo, Rejection] = field(default_factory=dict)
+    rejected: Rejected = field(default_factory=Rejected)
     message: str = ""
     is_error: bool = False
     has_victims: bool = False
@@ -59,7 +59,7 @@ class Attempt:
     @property
     def may_be_helped(self) -> bool:
         """Whether it could go otherwise once more pods are bound: they may be company, or allocate a shared claim."""
-        return any(rejection.eased for rejection in self.rejected.values())
+        return any(rejection.eased for rejection in self.rejected.tally)
 
     @cached_property
     def totals(self) -> NDArray[np.int64]:

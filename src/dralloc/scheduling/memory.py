@@ -48,7 +48,7 @@ class Verdicts:
                 (rejected,) = (found[:end] > PASSES).nonzero()
                 return window[feasible[:enough]], window[rejected]
             for place in window[unknown[: enough + 1]].tolist():
-                self.codes[place] = self._code(ask(nodes[place]))
+                self.enter(place, ask(nodes[place]))
 
     def ask(self, ask: Check, node: NodeInfo) -> Rejection | None:
         """What is against one node."""
@@ -56,6 +56,10 @@ class Verdicts:
         if code == _UNKNOWN:
             code = self.codes[node.place] = self._code(ask(node))
         return None if code == PASSES else self.rejections[code - PASSES - 1]
+
+    def enter(self, place: int, rejection: Rejection | None) -> None:
+        """Know what is against one node."""
+        self.codes[place] = self._code(rejection)
 
     def _code(self, rejection: Rejection | None) -> int:
         if rejection is None:
@@ -66,10 +70,14 @@ class Verdicts:
         return self._known[rejection]
 
 
-class Rejected(Mapping[NodeInfo, Rejection]):
-    """What is against nodes, worked out when somebody asks."""
+_NOWHERE: Final = np.array([], np.intp)
+_NONE: Final = Verdicts(0)
 
-    def __init__(self, nodes: Sequence[NodeInfo], places: Places, verdicts: Verdicts) -> None:
+
+class Rejected(Mapping[NodeInfo, Rejection]):
+    """What is against nodes, worked out when somebody asks; against none by default."""
+
+    def __init__(self, nodes: Sequence[NodeInfo] = (), places: Places = _NOWHERE, verdicts: Verdicts = _NONE) -> None:
         self._nodes, self._places = nodes, places
         self._codes = verdicts.codes[places]
         self._rejections = verdicts.rejections
@@ -87,6 +95,18 @@ class Rejected(Mapping[NodeInfo, Rejection]):
 
     def __len__(self) -> int:
         return len(self._places)
+
+    @cached_property
+    def tally(self) -> Mapping[Rejection, int]:
+        """How many nodes each rejection is against."""
+        codes, numbers = np.unique(self._codes, return_counts=True)
+        rejections = (self._rejections[code - PASSES - 1] for code in codes.tolist())
+        return dict(zip(rejections, numbers.tolist(), strict=True))
+
+    def resolvable(self) -> Iterator[NodeInfo]:
+        """The nodes for which fewer pods there could make a difference."""
+        if any(rejection.resolvable for rejection in self.tally):
+            yield from (node for node, rejection in self._found.items() if rejection.resolvable)
 
 
 @dataclass(eq=False)

@@ -6,14 +6,14 @@ Source: ``FitError`` in ``framework/types.go`` of ``kubernetes/pkg/scheduler``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from dralloc.scheduling.plugins.plugin import Rejection
 
 __all__ = ["fit_error", "refused"]
 
 
-def fit_error(nodes: int, rejections: Iterable[Rejection], absent: str = "", after: str = "") -> str:
+def fit_error(nodes: int, rejections: Mapping[Rejection, int], absent: str = "", after: str = "") -> str:
     """The message for a pod.
 
     Parameters
@@ -21,16 +21,19 @@ def fit_error(nodes: int, rejections: Iterable[Rejection], absent: str = "", aft
     nodes
         How many there are.
     rejections
-        What is against nodes, one each.
+        What is against nodes, with the number of these.
     absent
         What is against the nodes for which there is none of these.
     after
         What preemption has to say.
     """
-    rejected = list(rejections)
-    reasons = Counter(reason for one in rejected for reason in one.reasons)
-    if absent and len(rejected) < nodes:
-        reasons[absent] += nodes - len(rejected)
+    reasons: Counter[str] = Counter()
+    for rejection, number in rejections.items():
+        for reason in rejection.reasons:
+            reasons[reason] += number
+    rest = nodes - sum(rejections.values())
+    if absent and rest:
+        reasons[absent] += rest
     return _sentence(nodes, _histogram(reasons), after)
 
 

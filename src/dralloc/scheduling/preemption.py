@@ -5,12 +5,14 @@ Source: ``framework/plugins/defaultpreemption/default_preemption.go``, ``framewo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from dralloc.pods.kinds import PodInfo
 from dralloc.scheduling.attempt import checks_of, first_rejection
 from dralloc.scheduling.cycle import Cycle
+from dralloc.scheduling.memory import Rejected
 from dralloc.scheduling.message import fit_error
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import Rejection
@@ -27,7 +29,7 @@ Started = tuple[bool, str]
 _NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
 
-def after_filters(cycle: Cycle, rejected: Mapping[NodeInfo, Rejection]) -> str:
+def after_filters(cycle: Cycle, rejected: Rejected) -> str:
     """What plugins say once every node is rejected; nothing if pods could be evicted for this one."""
     # Who is turned away before nodes are looked at has not come as far as to its claims.
     claims = (
@@ -38,13 +40,12 @@ def after_filters(cycle: Cycle, rejected: Mapping[NodeInfo, Rejection]) -> str:
     if cycle.in_placement:
         return f"{claims}, preemption: not eligible due to placement-based pod group scheduling limitation"
     looked_at: list[Rejection] = []
-    for node, rejection in rejected.items():
-        if rejection.resolvable:
-            without = _without_victims(cycle, node)
-            if without is None:
-                return ""
-            looked_at.append(without)
-    return f"{claims}, preemption: {fit_error(len(cycle.snapshot.nodes), looked_at, _NOT_HELPFUL)}"
+    for node in rejected.resolvable():
+        without = _without_victims(cycle, node)
+        if without is None:
+            return ""
+        looked_at.append(without)
+    return f"{claims}, preemption: {fit_error(len(cycle.snapshot.nodes), Counter(looked_at), _NOT_HELPFUL)}"
 
 
 def _without_victims(cycle: Cycle, node: NodeInfo) -> Rejection | None:
@@ -70,7 +71,7 @@ def _without(cycle: Cycle, node: NodeInfo, pods: Sequence[PodInfo]) -> Rejection
 
 
 def choose_victims(
-    cycle: Cycle, rejected: Mapping[NodeInfo, Rejection], started: Callable[[PodInfo], Started]
+    cycle: Cycle, rejected: Rejected, started: Callable[[PodInfo], Started]
 ) -> tuple[NodeInfo, Sequence[PodInfo]] | None:
     """The node that upstream nominates, and whom it evicts there; None if that helps nowhere.
 
@@ -83,8 +84,7 @@ def choose_victims(
     """
     if cycle.pod.kind.spec.preemption_policy == "Never":
         return None
-    nodes = (node for node, rejection in rejected.items() if rejection.resolvable)
-    found = [(node, victims) for node in nodes if (victims := _select(cycle, node, started))]
+    found = [(node, victims) for node in rejected.resolvable() if (victims := _select(cycle, node, started))]
     return max(found, key=lambda each: _preference(each[1], started), default=None)
 
 

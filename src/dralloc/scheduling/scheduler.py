@@ -164,7 +164,7 @@ class Scheduler:
         checks: list[tuple[Plugin, Check]] = []
         for plugin, check in checks_of(cycle):
             if isinstance(check, Rejection):
-                return Attempt(key, message=refused(size, check, after_filters(cycle, {})))
+                return Attempt(key, message=refused(size, check, after_filters(cycle, Rejected())))
             checks.append((plugin, check))
         window = np.array(sample, np.intp) if sample else self._window(cycle, order)
         enough = len(window) if sample else feasible_nodes_to_find(cycle.profile.percentage, len(window))
@@ -174,7 +174,7 @@ class Scheduler:
         against = Rejected(nodes, rejected, verdicts)
         if not len(feasible):
             after = after_filters(cycle, against)
-            message = fit_error(size, against.values(), _ABSENT, after)
+            message = fit_error(size, against.tally, _ABSENT, after)
             return Attempt(key, evaluated=evaluated, rejected=against, message=message, has_victims=not after)
         found = [nodes[place] for place in feasible.tolist()]
         return Attempt(key, found, evaluated, scored(cycle, feasible, found) if len(found) > 1 else {}, against)
