@@ -104,23 +104,23 @@ class Comparison(Documented):
         return f"{what}: {scheduler} {first}, the optimum {best} ({self.optimal.verdict})"
 
     @property
-    def _answers(self) -> dict[str, Plan]:
-        """All answers by their titles."""
+    def answers(self) -> dict[str, Plan]:
+        """All answers by their titles: the scheduler's, if it was asked, first fit's and the optimum."""
         scheduler = {"scheduler": self.scheduler.median} if self.scheduler else {}
         return {**scheduler, "first fit": self.first_fit, "optimum": self.optimal}
 
     def parts(self) -> list[Part]:
         """The comparison as tables and lines."""
         plans = (self.first_fit, self.optimal)
-        titles = [f">{title}" for title in self._answers]
+        titles = [f">{title}" for title in self.answers]
         found: list[Part] = [
             Line(self.headline, "bold"),
             Table(
                 "All answers" if self.scheduler else "Both answers",
                 ("", *titles),
-                _figures(list(self._answers.values())) if self.optimal.demands else [],
+                _figures(list(self.answers.values())) if self.optimal.demands else [],
             ),
-            Table("Utilisation", ("what", ">of", ">before", *titles), _utilisation(list(self._answers.values()))),
+            Table("Utilisation", ("what", ">of", ">before", *titles), _utilisation(list(self.answers.values()))),
             Table("Namespaces", ("namespace", "what", ">before", ">first fit", ">optimum", ">cap"), _spending(*plans)),
             Table("Only the optimum places", (WHO, "asks for", "node", "devices"), self._gains()),
             Table("Only first fit places", (WHO, "asks for"), self._sized(self.only_first_fit)),
@@ -141,7 +141,7 @@ class Comparison(Documented):
 
     @property
     def _unmodelled(self) -> tuple[Finding, ...]:
-        return self.optimal.compiled.unmodelled({plan.mode for plan in self._answers.values()})
+        return self.optimal.compiled.unmodelled({plan.mode for plan in self.answers.values()})
 
     def exceeded(self) -> Iterator[str]:
         """The caps that first fit, which does not look at them, exceeds."""

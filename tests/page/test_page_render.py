@@ -14,6 +14,7 @@ import pytest
 import dralloc
 from conftest import ROOT
 from dralloc.page.render import Circumstances, render
+from dralloc.page.tables import unplaced
 from dralloc.page.templating import rendered
 from dralloc.plot.palette import DARK, LIGHT
 from dralloc.report import Table
@@ -207,3 +208,13 @@ def test_a_page_of_all_answers_shows_kube_scheduler_beside_them() -> None:
     tiles = [one["class"] for tag, one in page.elements if tag == "div" and one.get("class", "").startswith("tile ")]
     assert tiles == ["tile scheduler", "tile first-fit", "tile optimum"]
     assert "All answers in figures" in text
+    for told in ("with kube-scheduler, ", "Placements of kube-scheduler", "Devices under kube-scheduler: "):
+        assert told in text
+
+
+def test_reasons_have_a_column_for_each_answer() -> None:
+    smallest = dralloc.load(ROOT / "models" / "h100-mig-smallest")
+    every = dralloc.compare(smallest, modes="scheduler,first-fit,optimal", seeds=1)
+    both = dralloc.compare(smallest)
+    assert unplaced(every).columns[1:] == ("scheduler", "first fit", "optimum")
+    assert unplaced(both).columns[1:] == ("first fit", "optimum")

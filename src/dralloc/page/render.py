@@ -57,6 +57,11 @@ def render(comparison: Comparison, about: Circumstances | None = None) -> str:
         first=first,
         best=best,
         tiles=(*scheduled, ("First fit", "first-fit", first), ("Optimum", "optimum", best)),
+        mapped=(
+            *((plan, best, "map-scheduler", "kube-scheduler") for _, _, plan in scheduled),
+            (first, best, "map-first-fit", "first fit"),
+            (best, first, "map-optimum", "the optimum"),
+        ),
         kinds=kinds_asked(best.compiled),
         about=about,
         facts={**source, **about.options, "version": f"dralloc {version('dralloc')}"},

@@ -51,7 +51,7 @@ def placements(plan: Plan, title: str) -> Table:
 
 def unplaced(comparison: Comparison) -> Table:
     """Whatever one of the answers does not place, and why."""
-    plans = (comparison.first_fit, comparison.optimal)
+    plans = list(comparison.answers.values())
     reasons = [{row[0]: row[1] for row in titled(plan, "Not placed").rows} for plan in plans]
     nodes = [_nodes(plan) for plan in plans]
     rows = [
@@ -62,7 +62,8 @@ def unplaced(comparison: Comparison) -> Table:
         for key in (demand.key for demand in comparison.optimal.demands)
         if any(str(key) in why for why in reasons)
     ]
-    return Table("Not placed by one answer or both, with the reason", (WHO, "first fit", "optimum"), rows)
+    which = "both" if len(plans) == 2 else "more"
+    return Table(f"Not placed by one answer or {which}, with the reason", (WHO, *comparison.answers), rows)
 
 
 def _nodes(plan: Plan) -> Mapping[ClaimKey, str]:

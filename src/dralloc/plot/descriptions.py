@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["of_demand", "of_gains", "of_map", "of_progress", "of_ranks", "of_utilisation"]
 
+_UNDER: Final = {"scheduler": "with kube-scheduler", "first fit": "with first fit", "optimum": "with the optimum"}
+"""The words for an answer by its title."""
+
 _MOST: Final = 8
 
 
@@ -37,19 +40,16 @@ def of_map(plan: Plan, only_here: Sequence[object]) -> str:
 
 
 def of_utilisation(comparison: Comparison) -> str:
-    """Where the answers differ most."""
-    pairs = [
-        (left, right)
-        for left, right in zip(
-            comparison.first_fit.metrics.utilisation, comparison.optimal.metrics.utilisation, strict=True
-        )
-        if left.total
-    ]
-    pairs.sort(key=lambda pair: -abs(pair[1].share - pair[0].share))
+    """Where first fit and the optimum differ most, with what is in use under each of the answers."""
+    every = zip(*(plan.metrics.utilisation for plan in comparison.answers.values()), strict=True)
+    rows = [row for row in every if row[0].total]
+    rows.sort(key=lambda row: -abs(row[-1].share - row[-2].share))
     told = (
-        f"{left.kind} {left.name} {percent(left.share_before)} before, {percent(left.share)} with first fit, "
-        f"{percent(right.share)} with the optimum"
-        for left, right in pairs
+        f"{row[0].kind} {row[0].name} {percent(row[0].share_before)} before, "
+        + ", ".join(
+            f"{percent(one.share)} {_UNDER[answer]}" for answer, one in zip(comparison.answers, row, strict=True)
+        )
+        for row in rows
     )
     return _sentences(["in use, the largest differences first: " + _listed(told)])
 
@@ -69,12 +69,13 @@ def _gain(gain: Gain) -> str:
     return f"{gain.wants}: " + ", ".join(f"{count} {words}" for words, count in counts.items() if count)
 
 
-def of_ranks(first: Sequence[int], best: Sequence[int]) -> str:
-    """How many requests got which alternative."""
-    names = [*(f"alternative {rank + 1}" for rank in range(len(first) - 1)), "none"]
+def of_ranks(counts: Sequence[Sequence[int]], answers: Sequence[str]) -> str:
+    """How many requests got which alternative under each of the answers."""
+    names = [*(f"alternative {rank + 1}" for rank in range(len(counts[0]) - 1)), "none"]
+    rows = zip(names, *counts, strict=True)
     return _sentences(
-        f"{name}: {left} with first fit, {right} with the optimum"
-        for name, left, right in zip(names, first, best, strict=True)
+        f"{name}: " + ", ".join(f"{count} {_UNDER[answer]}" for answer, count in zip(answers, row, strict=True))
+        for name, *row in rows
     )
 
 

@@ -31,8 +31,8 @@ class Theme:
         Background, text, secondary text, grid lines and empty places.
     used
         What was allocated before.
-    first_fit, optimum, bound
-        The two modes, and what is proven.
+    scheduler, first_fit, optimum, bound
+        The modes, and what is proven.
     label, edge
         Text on the colours of profiles, and outlines.
     """
@@ -42,6 +42,7 @@ class Theme:
     muted: str
     faint: str
     used: str
+    scheduler: str
     first_fit: str
     optimum: str
     bound: str
@@ -55,6 +56,7 @@ LIGHT: Final = Theme(
     muted="#57606a",
     faint="#d3d8de",
     used="#bcc2c9",
+    scheduler="#2f7d4f",
     first_fit="#cc6d10",
     optimum="#1f5fa8",
     bound="#7a4a94",
@@ -67,6 +69,7 @@ DARK: Final = Theme(
     muted="#a3adb8",
     faint="#39414b",
     used="#8d96a1",
+    scheduler="#79c795",
     first_fit="#f0a35c",
     optimum="#7db4ee",
     bound="#c9a0e0",

@@ -1,9 +1,10 @@
-"""Which alternatives requests got in both modes."""
+"""Which alternatives requests got in each mode."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from matplotlib.axes import Axes
@@ -14,14 +15,15 @@ from dralloc.plan import Plan
 from dralloc.plot.canvas import WIDTH, axes
 from dralloc.plot.descriptions import of_ranks
 from dralloc.plot.palette import theme
-from dralloc.plot.styling import FIRST_FIT, OPTIMUM, SMALL, bars, name_rows, swatch, tidy
+from dralloc.plot.styling import SMALL, answers_drawn, bars, name_rows, swatch, tidy
 from dralloc.problem import Request
 
 __all__ = ["has_alternatives", "rank_counts", "ranks"]
 
 _ROW: Final = 40.0
 _MARGINS: Final = 70.0
-_THICKNESS: Final = 0.36
+_ROOM: Final = 0.72
+"""What of a row the bars of all answers take."""
 
 
 def ranks(comparison: Comparison, ax: Axes | None = None, *, title: str = "Alternatives of firstAvailable") -> Axes:
@@ -30,13 +32,13 @@ def ranks(comparison: Comparison, ax: Axes | None = None, *, title: str = "Alter
     Only requests with ``firstAvailable`` (KEP-4816) count; the others have nothing to choose from.
     """
     colours = theme()
-    plans = ((comparison.first_fit, FIRST_FIT, -_THICKNESS / 2), (comparison.optimal, OPTIMUM, _THICKNESS / 2))
+    plans = answers_drawn(comparison, _ROOM / len(comparison.answers))
     counts = [rank_counts(plan) for plan, _, _ in plans]
     most = max((len(found) for found in counts), default=1)
-    ax = axes(ax, _MARGINS + _ROW * most, WIDTH / 2 - 10, says=of_ranks(*counts))
+    ax = axes(ax, _MARGINS + _ROW * most, WIDTH / 2 - 10, says=of_ranks(counts, list(comparison.answers)))
     for (_, style, shift), found in zip(plans, counts, strict=True):
         places = [place + shift for place in range(most)]
-        bars(ax, places, found, _THICKNESS, (style.colour(colours), style.hatch))
+        bars(ax, places, found, _ROOM / len(plans), (style.colour(colours), style.hatch))
         for place, count in zip(places, found, strict=True):
             ax.annotate(
                 str(count),
@@ -48,9 +50,9 @@ def ranks(comparison: Comparison, ax: Axes | None = None, *, title: str = "Alter
                 va="center_baseline",
             )
     name_rows(ax, colours, [*(f"alternative {rank + 1}" for rank in range(most - 1)), "none"])
-    ax.set_xlim(0, max((*counts[0], *counts[1], 1)) * 1.12)
+    ax.set_xlim(0, max((*chain(*counts), 1)) * 1.12)
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
-    tidy(ax, colours, title, legend=[swatch(colours, style) for style in (FIRST_FIT, OPTIMUM)])
+    tidy(ax, colours, title, legend=[swatch(colours, style) for _, style, _ in plans])
     return ax
 
 

@@ -10,9 +10,24 @@ from matplotlib.axes import Axes
 from matplotlib.container import BarContainer
 from matplotlib.patches import Patch
 
+from dralloc.comparison import Comparison
+from dralloc.plan import Plan
 from dralloc.plot.palette import Theme
 
-__all__ = ["BEFORE", "FIRST_FIT", "OPTIMUM", "SMALL", "TEXT", "Bars", "bars", "name_rows", "swatch", "tidy"]
+__all__ = [
+    "BEFORE",
+    "FIRST_FIT",
+    "OPTIMUM",
+    "SCHEDULER",
+    "SMALL",
+    "TEXT",
+    "Bars",
+    "answers_drawn",
+    "bars",
+    "name_rows",
+    "swatch",
+    "tidy",
+]
 
 TEXT: Final = 8.5
 """Size of labels, in points."""
@@ -34,8 +49,19 @@ class Bars(NamedTuple):
 
 
 BEFORE: Final = Bars("before", "used", "////")
+SCHEDULER: Final = Bars("kube-scheduler", "scheduler", "....")
 FIRST_FIT: Final = Bars("first fit", "first_fit", "\\\\\\\\")
 OPTIMUM: Final = Bars("optimum", "optimum", "")
+
+
+def answers_drawn(comparison: Comparison, thickness: float) -> list[tuple[Plan, Bars, float]]:
+    """The answers of a comparison, each with its style, and how far its bars are from the middle of their row."""
+    styles = {"scheduler": SCHEDULER, "first fit": FIRST_FIT, "optimum": OPTIMUM}
+    middle = (len(comparison.answers) - 1) / 2
+    return [
+        (plan, styles[title], (place - middle) * thickness)
+        for place, (title, plan) in enumerate(comparison.answers.items())
+    ]
 
 
 def bars(

@@ -1,4 +1,4 @@
-"""How full counters and capacities are: before, under first fit, under the optimum."""
+"""How full counters and capacities are: before, and under each answer."""
 
 from __future__ import annotations
 
@@ -13,34 +13,38 @@ from dralloc.plot.canvas import axes, fitted
 from dralloc.plot.descriptions import of_utilisation
 from dralloc.plot.palette import Theme, theme
 from dralloc.plot.request_profiles import clean
-from dralloc.plot.styling import BEFORE, FIRST_FIT, OPTIMUM, SMALL, TEXT, Bars, bars, name_rows, swatch, tidy
+from dralloc.plot.styling import BEFORE, SMALL, TEXT, Bars, answers_drawn, bars, name_rows, swatch, tidy
 from dralloc.report import percent
 
 __all__ = ["utilisation"]
 
-_ROW: Final = 30.0
+_ROW: Final = 15.0
 _MARGINS: Final = 70.0
-_THICKNESS: Final = 0.36
+_ROOM: Final = 0.72
+"""What of a row the bars of all answers take."""
 
-_Pair = tuple[Utilisation, Utilisation]
+_Row = tuple[Utilisation, ...]
+"""A counter or capacity under each answer."""
 
 
 def utilisation(comparison: Comparison, ax: Axes | None = None, *, most: int = 24, title: str = "Utilisation") -> Axes:
     """Draw the part in use of each counter and of each capacity of shareable devices, summed by driver and name.
 
-    Each has a bar for first fit and one for the optimum; both begin with what was in use before.
+    Each has a bar for each answer; all begin with what was in use before.
 
     Parameters
     ----------
     most
-        The most counters and capacities to draw: those on which the answers differ most.
+        The most counters and capacities to draw: those on which first fit and the optimum differ most.
     """
     colours = theme()
-    pairs, left_out = _telling(comparison, most)
-    ax = axes(ax, _MARGINS + _ROW * max(len(pairs), 1), says=of_utilisation(comparison))
-    _draw(ax, colours, [first for first, _ in pairs], FIRST_FIT, -_THICKNESS / 2)
-    _draw(ax, colours, [best for _, best in pairs], OPTIMUM, _THICKNESS / 2)
-    names = _names([first for first, _ in pairs])
+    thickness = _ROOM / len(comparison.answers)
+    drawn = answers_drawn(comparison, thickness)
+    rows, left_out = _telling(comparison, most)
+    ax = axes(ax, _MARGINS + _ROW * len(drawn) * max(len(rows), 1), says=of_utilisation(comparison))
+    for place, (_, style, shift) in enumerate(drawn):
+        _draw(ax, colours, [row[place] for row in rows], style, (shift, thickness))
+    names = _names([row[0] for row in rows])
     name_rows(ax, colours, names)
     ax.set_xlim(0, 1.09)
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])
@@ -48,17 +52,18 @@ def utilisation(comparison: Comparison, ax: Axes | None = None, *, most: int = 2
         ax,
         colours,
         f"{title}{f' (and {left_out} more)' if left_out else ''}",
-        legend=[swatch(colours, style) for style in (BEFORE, FIRST_FIT, OPTIMUM)],
+        legend=[swatch(colours, style) for style in (BEFORE, *(style for _, style, _ in drawn))],
     )
     return ax
 
 
-def _telling(comparison: Comparison, most: int) -> tuple[list[_Pair], int]:
-    both = zip(comparison.first_fit.metrics.utilisation, comparison.optimal.metrics.utilisation, strict=True)
-    pairs = [(first, best) for first, best in both if first.total]
-    order = sorted(range(len(pairs)), key=lambda place: -abs(pairs[place][1].share - pairs[place][0].share))
+def _telling(comparison: Comparison, most: int) -> tuple[list[_Row], int]:
+    """The rows to draw, and how many are left out. First fit and the optimum come last in each of them."""
+    every = zip(*(plan.metrics.utilisation for plan in comparison.answers.values()), strict=True)
+    rows = [row for row in every if row[0].total]
+    order = sorted(range(len(rows)), key=lambda place: -abs(rows[place][-1].share - rows[place][-2].share))
     kept = sorted(order[:most])
-    return [pairs[place] for place in kept], len(pairs) - len(kept)
+    return [rows[place] for place in kept], len(rows) - len(kept)
 
 
 def _names(rows: Sequence[Utilisation]) -> list[str]:
@@ -67,13 +72,14 @@ def _names(rows: Sequence[Utilisation]) -> list[str]:
     return [fitted(clean(row.title if several else f"{row.kind} {row.name}"), TEXT, 260) for row in rows]
 
 
-def _draw(ax: Axes, colours: Theme, rows: Sequence[Utilisation], style: Bars, shift: float) -> None:
+def _draw(ax: Axes, colours: Theme, rows: Sequence[Utilisation], style: Bars, size: tuple[float, float]) -> None:
+    shift, thickness = size
     places = [place + shift for place in range(len(rows))]
     before = [row.share_before for row in rows]
     added = [max(0.0, row.share - row.share_before) for row in rows]
-    bars(ax, places, before, _THICKNESS, (BEFORE.colour(colours), BEFORE.hatch))
-    ax.barh(places, before, _THICKNESS, color="none", edgecolor=colours.muted, linewidth=0.7, zorder=2)
-    bars(ax, places, added, _THICKNESS, (style.colour(colours), style.hatch), left=before)
+    bars(ax, places, before, thickness, (BEFORE.colour(colours), BEFORE.hatch))
+    ax.barh(places, before, thickness, color="none", edgecolor=colours.muted, linewidth=0.7, zorder=2)
+    bars(ax, places, added, thickness, (style.colour(colours), style.hatch), left=before)
     for place, row in zip(places, rows, strict=True):
         share = max(row.share, row.share_before)
         ax.text(share + 0.006, place, percent(row.share), size=SMALL, color=colours.ink, va="center_baseline")
