@@ -7,6 +7,7 @@ class serve the same requirements. A component is left to the per-device model i
 - generations of a pool disagree about one of its devices, or sums do not decide what can be in use beside it, or
 - namespaces have budgets of what its requirements use, and that depends on which devices serve them, or
 - claims that several of its demands share could be served by devices that several nodes can use, or
+- gangs in it need a topology domain, and devices can be used from nodes of several domains, or
 - it has bins with more patterns than can be listed, and a packing instance cannot express it (see
   `dralloc.solvers.cpsat.packing.instance`).
 """
