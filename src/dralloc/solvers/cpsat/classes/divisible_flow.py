@@ -15,7 +15,7 @@ of limits from one layer to the next. As in `dralloc.solvers.cpsat.classes.arcfl
 arc is decided::
 
     out[state] <= in[state] + (domains that start at the state)
-    sum of the gangs of a size that are admitted <= sum of the arcs of the size
+    sum of the gangs of a size that are admitted = sum of the arcs of the size
 
 A state is a layer, what is left, the growth to come, and which requirements the domain can serve. Exact, because a flow
 falls apart into paths, and any path fits. A demand outside of such gangs is a gang of one; bins that are in no domain
@@ -176,8 +176,10 @@ class DivisibleFlow(DomainSupply):
                     self._boarded[number, sort] = boarded
                     if one.cls == NOBODY:
                         found[one.requirement].append((boarded, 1))
+        # As many, for a path without what nobody uses is a path as well.
         for terms in of_size.values():
-            at_most(cp, terms, 0)
+            variables, signs = zip(*terms, strict=True)
+            cp.add(cp_model.LinearExpr.weighted_sum(variables, signs) == 0)
         return found
 
     def tie(
