@@ -42,11 +42,13 @@ def claim_key(eligibility: Eligibility, claim: Claim) -> Hashable:
     kind and scope compare the same attributes of the same of them. Names do not matter, but for whether there is a
     choice at all, which upstream counts as a step. Defects are not in the key: their messages are each claim's own.
     """
-
-    def wanted(one: Alternative) -> Hashable:
-        return eligibility.request_key(one.index), one.count, one.rank, one.admin, bool(one.name.sub)
-
-    requests = tuple([tuple(map(wanted, request.alternatives)) for request in claim.requests])
+    request_key = eligibility.request_key
+    requests = tuple([
+        tuple([
+            (request_key(one.index), one.count, one.rank, one.admin, bool(one.name.sub)) for one in request.alternatives
+        ])
+        for request in claim.requests
+    ])
     if not claim.constraints:
         return requests
     names = [one.name for one in claim.alternatives()]

@@ -34,7 +34,7 @@ def open_claims(
         For scopes of groups, the demands that are placed, by key.
     """
     found = [claim for claim in demand.claims if claim.key not in granted]
-    if not any(one.scope for claim in demand.claims for one in claim.constraints):
+    if not problem.has_scopes:
         return found
     scopes: dict[Scope, Scope] = {}
     for constraint in (one for claim in demand.claims for one in claim.constraints):

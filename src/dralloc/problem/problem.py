@@ -109,6 +109,11 @@ class Problem(Brief):
         return all(device.is_additive for device in self.devices)
 
     @cached_property
+    def has_scopes(self) -> bool:
+        """Whether any constraint spans several claims."""
+        return any(one.scope for demand in self.demands for claim in demand.claims for one in claim.constraints)
+
+    @cached_property
     def counters_of(self) -> Mapping[int, Sequence[int]]:
         """The counters of each group of slices, by index."""
         found: dict[int, list[int]] = defaultdict(list)

@@ -154,7 +154,11 @@ class Claim:
     @property
     def is_defective(self) -> bool:
         """Whether it can never be allocated, because of itself or of one of its alternatives."""
-        return bool(self.defect) or any(one.defect for one in self.alternatives())
+        for request in self.requests:
+            for one in request.alternatives:
+                if one.defect:
+                    return True
+        return bool(self.defect)
 
 
 @dataclass(frozen=True, slots=True)

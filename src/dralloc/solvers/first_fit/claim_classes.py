@@ -43,9 +43,12 @@ class ClaimClasses:
 
     def of(self, claims: Sequence[Claim]) -> ClaimClass | None:
         """The class of these claims together; None if one of them has a defect, which is its own."""
-        if any(claim.is_defective for claim in claims):
-            return None
-        key = tuple([claim_key(self._eligibility, claim) for claim in claims])
+        keys = []
+        for claim in claims:
+            if claim.is_defective:
+                return None
+            keys.append(claim_key(self._eligibility, claim))
+        key = tuple(keys)
         claim_class = self._known.get(key)
         if claim_class is None:
             claim_class = self._known[key] = _describe(claims)

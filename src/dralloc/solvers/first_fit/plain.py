@@ -220,14 +220,16 @@ class PlainRun:
     def _settle(self, number: int, node: int, claims: Sequence[Claim], found: Found) -> None:
         """Make what was found permanent."""
         self._ledger.settle()
-        self._footprints.enter(claims, found, 1)
+        if self._footprints:
+            self._footprints.enter(claims, found, 1)
         self.errors.pop(number, None)
         granted = {claim.key: grants for claim, grants in zip(claims, found, strict=True)}
         for key, grants in granted.items():
             self._allocated[key] = node, grants
         demand = self._problem.demands[number]
-        self._domains.enter(demand.roles, self._problem.nodes[node].name)
-        for scope in demand.group_scopes:
+        if demand.roles:
+            self._domains.enter(demand.roles, self._problem.nodes[node].name)
+        for scope in demand.group_scopes if self._problem.has_scopes else ():
             self._placed[scope][demand.key] = demand
         self.placements.append(Placement(number, node, tuple([granted.get(claim.key, ()) for claim in demand.claims])))
 

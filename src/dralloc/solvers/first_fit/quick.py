@@ -25,6 +25,7 @@ class QuickRun(PlainRun):
     def __init__(self, problem: Problem, dead_ends: int = DEAD_ENDS) -> None:
         super().__init__(problem)
         self._dead_ends = dead_ends
+        self._has_footprints = bool(self._footprints)
         self._claim_classes = ClaimClasses(self._problem)
         self._index = CandidateIndex(self._problem)
         self._cursors = ScanCursors(self._problem, self._index)
@@ -76,7 +77,7 @@ class QuickRun(PlainRun):
         demand = self._demand(number)
         claims = self._open_claims(demand)
         # Where a node had too little for what devices take of it, other devices may take less.
-        alone = not (demand.roles or demand.parent or self._footprints) and len(claims) == len(demand.claims)
+        alone = not (demand.roles or demand.parent or self._has_footprints) and len(claims) == len(demand.claims)
         claim_class = self._claim_classes.of(claims) if alone else None
         if claim_class is None:
             super().place(number)
@@ -120,7 +121,7 @@ class QuickRun(PlainRun):
             return self._search(candidates, claims)
         if len(taken) == len(claims):
             # What the plain search counts: the demand, each claim's request, each device, and what comes after them.
-            self.steps = 1 + sum(2 + len(devices) for devices in taken) + bool(alternative.name.sub)
+            self.steps = 1 + sum([2 + len(devices) for devices in taken]) + bool(alternative.name.sub)
             return tuple([tuple([Grant(0, 0, device) for device in devices]) for devices in taken])
         if self._index.is_invalid(candidates.node):
             raise NodeError("invalid resource pools were encountered")
