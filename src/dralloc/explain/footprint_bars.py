@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dralloc.problem import Charge, Demand, Problem
 from dralloc.problem.holdings import ClaimLedger
 from dralloc.problem.node_claims import resource_of
-from dralloc.problem.node_footprint import before_footprints, of_node
+from dralloc.problem.node_footprint import before_footprints
 from dralloc.problem.subproblem import cut
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat import solve
@@ -32,7 +32,7 @@ def footprint_shortages(
     The resource, what is asked of it with the devices and what there is, in nanos, and whether the pod's requests as a
     whole are too small, and not the node.
     """
-    if not any(map(of_node, whole.counters)):
+    if not whole.footprint_counters:
         return
     alone = demand.by_itself(nodes=None, roles=())
     part = cut(whole, [node], demands=[alone], ledger=ledger, counters=range(len(whole.counters))).problem
@@ -50,5 +50,5 @@ def _charged(problem: Problem, placement: Placement) -> Counter[int]:
     for claim, grants in zip(problem.demands[placement.demand].claims, placement.grants, strict=True):
         for request, choice, number in grants:
             charge = problem.eligibility.charge(claim.requests[request].alternatives[choice].index, number) or Charge()
-            amounts.update({each: amount for each, amount in charge.counters if of_node(problem.counters[each])})
+            amounts.update({each: amount for each, amount in charge.counters if each in problem.footprint_counters})
     return amounts

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from dralloc.problem.eligibility import Eligibility
 from dralloc.problem.problem import Problem
-from dralloc.problem.requests import Alternative, Claim
+from dralloc.problem.requests import Claim
 from dralloc.problem.supply import Device, Scalar
 
 __all__ = ["Recurrence", "claim_key", "device_traits", "inventory_key", "part_key"]
@@ -43,12 +43,17 @@ def claim_key(eligibility: Eligibility, claim: Claim) -> Hashable:
     choice at all, which upstream counts as a step. Defects are not in the key: their messages are each claim's own.
     """
     request_key = eligibility.request_key
-    requests = tuple([
-        tuple([
-            (request_key(one.index), one.count, one.rank, one.admin, bool(one.name.sub)) for one in request.alternatives
-        ])
-        for request in claim.requests
-    ])
+    requests = tuple(
+        [
+            tuple(
+                [
+                    (request_key(one.index), one.count, one.rank, one.admin, bool(one.name.sub))
+                    for one in request.alternatives
+                ]
+            )
+            for request in claim.requests
+        ]
+    )
     if not claim.constraints:
         return requests
     names = [one.name for one in claim.alternatives()]

@@ -17,12 +17,9 @@ from dralloc.names import ClaimKey, DeviceID, PoolID, RequestName
 from dralloc.problem.eligibility import Overlay
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Alternative, Charge, Claim, Demand, Request
-from dralloc.problem.supply import Capacity, Device, Node, PoolAccess, PoolState
+from dralloc.problem.supply import NODE_DRIVER, Capacity, Device, Node, PoolAccess, PoolState
 
-__all__ = ["NODE_DRIVER", "NodeStock", "node_resource", "resource_of", "with_node_claims"]
-
-NODE_DRIVER: Final = "node.dralloc.dev"
-"""The driver of the synthetic devices."""
+__all__ = ["NodeStock", "node_resource", "resource_of", "with_node_claims"]
 
 _PREFIX: Final = "node "
 """Of names, as no capacity of a device can have them: caps mean devices only."""

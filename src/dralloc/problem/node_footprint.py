@@ -19,13 +19,13 @@ from typing import Final
 
 from dralloc.names import ClaimKey, CounterID
 from dralloc.problem.eligibility import Overlay
-from dralloc.problem.node_claims import NODE_DRIVER, node_resource
+from dralloc.problem.node_claims import node_resource
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Charge, Demand
-from dralloc.problem.supply import Counter, Device, NodeFootprint
+from dralloc.problem.supply import NODE_DRIVER, Counter, Device, NodeFootprint
 from dralloc.quantity import NANOS
 
-__all__ = ["PodUse", "before_footprints", "footprint_of", "of_node", "with_footprints"]
+__all__ = ["PodUse", "before_footprints", "footprint_of", "with_footprints"]
 
 _THOUSANDTH: Final = NANOS // 1000
 Counters = tuple[tuple[int, int], ...]
@@ -75,11 +75,6 @@ def footprint_of(
     return found
 
 
-def of_node(counter: Counter) -> bool:
-    """Whether a counter is one of what devices take of nodes."""
-    return counter.id.driver == NODE_DRIVER
-
-
 def with_footprints(problem: Problem, pods: Mapping[int, PodUse]) -> Problem:
     """The problem in which devices take something of their nodes.
 
@@ -121,10 +116,10 @@ def with_footprints(problem: Problem, pods: Mapping[int, PodUse]) -> Problem:
 
 def before_footprints(problem: Problem) -> Problem:
     """The problem as upstream's allocator sees it: devices take nothing of nodes."""
-    of_nodes = frozenset(number for number, counter in enumerate(problem.counters) if of_node(counter))
-    if not of_nodes:
-        return problem
-    return replace(problem, eligibility=_Unseen(problem.eligibility, problem.devices, of_nodes))
+    counters = problem.footprint_counters
+    return (
+        replace(problem, eligibility=_Unseen(problem.eligibility, problem.devices, counters)) if counters else problem
+    )
 
 
 def _homes(problem: Problem) -> dict[int, int]:

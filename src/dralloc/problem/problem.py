@@ -13,7 +13,7 @@ from dralloc.features import ALL_FEATURES, Features
 from dralloc.names import PoolID
 from dralloc.problem.eligibility import Eligibility
 from dralloc.problem.requests import Demand
-from dralloc.problem.supply import Counter, Device, Node, Usage
+from dralloc.problem.supply import NODE_DRIVER, Counter, Device, Node, Usage
 
 __all__ = ["Problem"]
 
@@ -112,6 +112,11 @@ class Problem(Brief):
     def has_scopes(self) -> bool:
         """Whether any constraint spans several claims."""
         return any(one.scope for demand in self.demands for claim in demand.claims for one in claim.constraints)
+
+    @cached_property
+    def footprint_counters(self) -> frozenset[int]:
+        """The counters of what devices take of nodes (see `dralloc.problem.node_footprint`)."""
+        return frozenset(number for number, one in enumerate(self.counters) if one.id.driver == NODE_DRIVER)
 
     @cached_property
     def counters_of(self) -> Mapping[int, Sequence[int]]:

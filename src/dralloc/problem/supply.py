@@ -11,6 +11,7 @@ from dralloc.names import CounterID, DeviceID, PoolID
 from dralloc.record import record
 
 __all__ = [
+    "NODE_DRIVER",
     "NO_GROUPS",
     "Capacity",
     "Counter",
@@ -26,6 +27,9 @@ __all__ = [
 
 NO_GROUPS: Final = ""
 """Stands for the compatibility group of devices that declare none."""
+
+NODE_DRIVER: Final = "node.dralloc.dev"
+"""The driver of synthetic devices and counters, which stand for what nodes have beside devices."""
 
 Scalar = tuple[str, bool | int | str]
 """One attribute value with the name of its type, so that ``True``, ``1`` and ``"1"`` stay different."""

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dralloc.errors import FatalError
 from dralloc.problem import Charge, Claim, Device, Problem
 from dralloc.problem.ledger import Ledger
-from dralloc.problem.node_footprint import of_node
 from dralloc.solution import Grant
 
 __all__ = ["NodeFootprints"]
@@ -32,7 +31,7 @@ class NodeFootprints:
     def __init__(self, problem: Problem, ledger: Ledger) -> None:
         self._problem = problem
         self._ledger = ledger
-        self._of_nodes = frozenset(number for number, counter in enumerate(problem.counters) if of_node(counter))
+        self._of_nodes = problem.footprint_counters
 
     def __bool__(self) -> bool:
         return bool(self._of_nodes)
