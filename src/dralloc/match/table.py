@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from dralloc.api import Device, DeviceClass, DeviceTaint, DeviceTaintRule, DeviceToleration
+from dralloc.api import Device, DeviceClass, DeviceTaint, DeviceTaintRule, DeviceToleration, ResourceSlice
 from dralloc.api.device_template import DeviceTemplate, common
 from dralloc.api.tolerating import all_tolerated
 from dralloc.brief import Brief
@@ -117,25 +117,33 @@ class MatchTable(Brief):
     def _find_keys(self, device: int) -> None:
         """Find the key of a device, and with it those of its slice where they are known from others of one template."""
         slice_ = self.inventory.sources[device].slice
-        devices, template = slice_.spec.devices, common(slice_.spec.devices)
-        if not isinstance(template, DeviceTemplate) or not self._one_key_for_all(slice_.spec.driver, template):
+        keys = self.keys_of_template(slice_)
+        if keys is None:
             self._key_of[device] = self._find_key(device)
             return
         first = device
         while first and self.inventory.sources[first - 1].slice is slice_:
             first -= 1
         # A slice that counts in two views of its pool is there twice.
-        first = device - (device - first) % len(devices)
-        everything = slice(first, first + len(devices))
-        name = slice_.spec.driver, id(template)
-        if name not in self._keys_of:
-            self._keys_of[name] = list(map(self._find_key, range(first, first + len(devices))))
-        self._key_of[everything] = self._keys_of[name]
+        first = device - (device - first) % len(keys)
+        self._key_of[first : first + len(keys)] = keys
 
-    def _one_key_for_all(self, driver: str, template: DeviceTemplate) -> bool:
-        """Whether devices at the same place of lists with that template have the same key."""
-        by_request = self.features.SharedConsumableCapacity and template.by_request
-        return not (by_request or self.taint_rules.rules or self.derived) and self.device_keys.equal(driver, template)
+    def keys_of_template(self, slice_: ResourceSlice) -> Sequence[Hashable] | None:
+        """The keys of a slice's devices, which all slices of the driver with its template have; None if they have not.
+
+        Then the devices differ in what somebody reads, or what they give depends on counters of their own.
+        """
+        driver, devices, template = slice_.spec.driver, slice_.spec.devices, common(slice_.spec.devices)
+        by_request, tainted = self.features.SharedConsumableCapacity, self.features.DeviceTaints
+        if not isinstance(template, DeviceTemplate) or self.taint_rules.rules or self.derived:
+            return None
+        if (by_request and template.by_request) or not self.device_keys.equal(driver, template):
+            return None
+        name = driver, id(template)
+        if name not in self._keys_of:
+            keys = [self.key_of(driver, device, device.taints if tainted else ()) for device in devices]
+            self._keys_of[name] = tuple(keys)
+        return self._keys_of[name]
 
     def _find_key(self, device: int) -> Hashable:
         source = self.inventory.sources[device]
@@ -155,7 +163,7 @@ class MatchTable(Brief):
         return [None] * len(self.inventory.devices)
 
     @cached_property
-    def _keys_of(self) -> dict[tuple[str, int], list[Hashable]]:
+    def _keys_of(self) -> dict[tuple[str, int], Sequence[Hashable]]:
         """The keys of the devices of a template, which are the same for all slices of a driver."""
         return {}
 

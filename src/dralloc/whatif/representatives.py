@@ -159,7 +159,8 @@ class _PublishedNodes:
         driver, devices = slice_.spec.driver, slice_.spec.devices
         published = self.features.DeviceTaints and not self.table.taint_rules.rules
         return (
-            tuple(
+            self.table.keys_of_template(slice_)
+            or tuple(
                 [
                     self.table.key_of(driver, device, device.taints if published else self._taints(slice_, device))
                     for device in devices
