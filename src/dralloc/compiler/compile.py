@@ -173,7 +173,7 @@ def compile_cluster(
         *demands.findings,
         *ignored_remarks(pods.ignored),
     )
-    left_out = tuple(find_unmodelled(cluster, wanted))
+    left_out = tuple(find_unmodelled(cluster, problem))
     compiled = CompiledCluster(problem, inventory, table, cluster, pods, worth, findings, demands.unasked, left_out)
     if choices.strict and (refused := compiled.unmodelled(modes)):
         raise InputError(refused)

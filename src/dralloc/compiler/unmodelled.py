@@ -12,7 +12,7 @@ from dralloc.choices import Mode
 from dralloc.cluster import Cluster
 from dralloc.errors import Finding, UnknownField
 from dralloc.modelled import used
-from dralloc.problem import Demand
+from dralloc.problem import Demand, Problem
 
 __all__ = ["Unmodelled", "find_unmodelled"]
 
@@ -27,18 +27,18 @@ class Unmodelled:
     modes: frozenset[Mode]
 
 
-def find_unmodelled(cluster: Cluster, demands: Sequence[Demand]) -> Iterator[Unmodelled]:
+def find_unmodelled(cluster: Cluster, problem: Problem) -> Iterator[Unmodelled]:
     """The fields that nobody knows, and those that say in the table that some mode ignores them (`dralloc.modelled`).
 
     Parameters
     ----------
-    demands
-        What is to be placed: of other pods without a node it does not matter what they say.
+    problem
+        With what is to be placed: of other pods without a node it does not matter what they say.
     """
     for finding in cluster.findings:
         if isinstance(finding, UnknownField):
             yield Unmodelled(finding, frozenset(Mode))
-    asked = {demand.key for demand in demands}
+    asked = {demand.key for demand in problem.demands}
     objects: dict[str, Sequence[ApiObject]] = {
         "Pod": [pod for pod in cluster.pods if pod.key in asked],
         "PodGroup": tuple(cluster.pod_groups.values()),
@@ -48,16 +48,14 @@ def find_unmodelled(cluster: Cluster, demands: Sequence[Demand]) -> Iterator[Unm
         "ResourceSlice": cluster.slices,
         "Node": cluster.nodes,
     }
-    yield from _of_footprints(cluster, demands)
+    if any(device.footprint for device in problem.devices):
+        yield from _of_footprints(cluster, problem.demands)
     for use in used(objects, [pod for pod in cluster.pods if pod.spec.node_name]):
         yield Unmodelled(cluster.remark(use.about, use.path, use.rule), use.modes)
 
 
 def _of_footprints(cluster: Cluster, demands: Sequence[Demand]) -> Iterator[Unmodelled]:
     """What devices take of nodes (KEP-5517), where it is for more than one pod with one node."""
-    slices = [one for one in cluster.slices if any(device.node_allocatable_resources for device in one.spec.devices)]
-    if not slices:
-        return
     users = Counter(claim.key for demand in demands for claim in demand.claims)
     for claim in cluster.claims:
         if users[claim.key] > 1:
@@ -66,7 +64,8 @@ def _of_footprints(cluster: Cluster, demands: Sequence[Demand]) -> Iterator[Unmo
         if users[claim.key] and any(one.exactly and one.exactly.admin_access for one in claim.spec.devices.requests):
             rule = "devices take nothing of nodes for admin access"
             yield Unmodelled(cluster.remark(claim, "spec.devices.requests", rule), _NOT_SCHEDULER)
-    for one in slices:
-        if not one.spec.node_name and not all(device.node_name for device in one.spec.devices):
+    for one in cluster.slices:
+        taking = [device for device in one.spec.devices if device.node_allocatable_resources]
+        if taking and not one.spec.node_name and not all(device.node_name for device in taking):
             rule = "what devices take of nodes does not count where several nodes reach them"
             yield Unmodelled(cluster.remark(one, "spec.devices", rule), _NOT_SCHEDULER)
