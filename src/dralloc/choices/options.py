@@ -65,7 +65,8 @@ class Options:
     jobs, backend
         How many components at a time are worked out in other processes, and where: ``loky`` (processes here), ``dask``
         or ``ray``, which need the extras ``parallel``, ``dask`` and ``ray``. With one job and ``loky`` all is done in
-        this process. The answer does not depend on it, unless the time limit or an interrupt ends the search.
+        this process; so is what is one component, though bundles may be packed in as many threads. The answer does not
+        depend on it, unless the time limit or an interrupt ends the search.
     thresholds
         From where on it is done in another way.
 

@@ -123,7 +123,9 @@ def _sent(excerpts: Excerpts, component: Solvable, options: Options) -> tuple[Ex
     assert isinstance(component, PackedComponent)
     instance = component.instance
     classes = [_inside(excerpt, each) for each in instance.classes]
-    return excerpt, PackedComponent(inside, component.tiers, replace(instance, classes=tuple(classes)), hint, options)
+    # Each process prices alone: there are as many as there should be.
+    alone, instance = replace(options, jobs=1), replace(instance, classes=tuple(classes))
+    return excerpt, PackedComponent(inside, component.tiers, instance, hint, alone)
 
 
 def _inside(excerpt: Excerpt, each: DemandClass) -> DemandClass:

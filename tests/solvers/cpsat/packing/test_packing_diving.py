@@ -48,11 +48,23 @@ def test_no_packing_is_worth_more_than_what_is_priced(problem: Problem, data: st
     automaton = Automaton(instance.unit_types, len(instance.areas), instance.types[-1] + 1, guide(instance, {}))
     columns = Columns(instance)
     columns.add(ConstructiveHeuristic(instance, automaton).construct_densely(np.random.default_rng(0)))
-    for bin_type, known in enumerate(columns.of_bin_type):
-        best = Pricer(instance, Options()).best(bin_type, prices, Stop())
+    priced = Pricer(instance, Options()).best(range(len(columns.of_bin_type)), prices, Stop())
+    for best, known in zip(priced, columns.of_bin_type, strict=True):
         assert best
         worth = np.dot(best.counts, prices)
         assert all(np.dot(column.counts, prices) <= worth for column in known.values())
+
+
+@BRIEF
+@given(crowds(), st.data())
+def test_any_number_of_jobs_prices_the_same_columns(problem: Problem, data: st.DataObject) -> None:
+    instance = instance_of(problem)
+    prices = data.draw(st.lists(st.integers(0, 9), min_size=len(instance.options), max_size=len(instance.options)))
+    priced = (
+        Pricer(instance, Options(jobs=jobs)).best(range(len(instance.bin_types)), prices, Stop()) for jobs in (1, 3)
+    )
+    alone, together = ([column and column.counts for column in each] for each in priced)
+    assert alone == together
 
 
 @BRIEF

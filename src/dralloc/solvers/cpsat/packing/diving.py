@@ -100,8 +100,9 @@ class DivingHeuristic:
             if cost <= self.target.bound + _WHOLE or idle >= len(bins):
                 return master.read(found.values) if cost <= self.target.best() - 1 + _WHOLE else None
             prices = [abs(found.duals[row]) for row in master.rows_of_options]
-            for bin_type in islice(bin_types, -(-len(bins) // _TURNS)):
-                idle = 0 if self._price(bin_type, prices, stop) else idle + 1
+            priced = list(islice(bin_types, -(-len(bins) // _TURNS)))
+            for bin_type, column in zip(priced, self.pricer.best(priced, prices, stop), strict=True):
+                idle = 0 if column and self._add(bin_type, column, prices) else idle + 1
         return None
 
     def _fractional(self, master: RestrictedMaster, stop: Stop) -> tuple[LinearSolution | None, float]:
@@ -118,12 +119,10 @@ class DivingHeuristic:
         """By tier, what the options of the answer so far cost."""
         return spent_of(self.instance, self.answer, placed_of(self.instance, self.answer))
 
-    def _price(self, bin_type: int, prices: Sequence[float], stop: Stop) -> bool:
-        """Add the best column of a bin type, if its reduced cost is negative: True."""
-        column = self.pricer.best(bin_type, prices, stop)
-        if column is None or not is_better(column, list(self.columns.of_bin_type[bin_type].values()), prices):
-            return False
-        return self.columns.add_column(bin_type, column)
+    def _add(self, bin_type: int, column: Column, prices: Sequence[float]) -> bool:
+        """Add a column of a bin type, if its reduced cost is negative: True."""
+        known = list(self.columns.of_bin_type[bin_type].values())
+        return is_better(column, known, prices) and self.columns.add_column(bin_type, column)
 
     def _keep(self, found: Mapping[int, Sequence[tuple[Column, float]]]) -> None:
         """Fix what is integer; or round up the largest fraction."""

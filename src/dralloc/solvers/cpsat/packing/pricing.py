@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -32,7 +34,7 @@ class Pricer:
     instance
         What is to be packed.
     options
-        Of these the seed counts.
+        Of these the seed counts; and the jobs, as threads: a process would begin for longer than it works.
     """
 
     def __init__(self, instance: PackingInstance, options: Options) -> None:
@@ -40,11 +42,23 @@ class Pricer:
         self.options = options
         self._models: dict[int, ExactModel] = {}
 
-    def best(self, bin_type: int, prices: Sequence[float], stop: Stop) -> Column | None:
-        """The column of most worth at the prices (the dual values) of the options; None if the time is over."""
-        if bin_type not in self._models:
-            self._models[bin_type] = ExactModel(restricted(self.instance, {bin_type: 1}, left_of(self.instance, [])))
-        model = self._models[bin_type]
+    def best(self, bin_types: Sequence[int], prices: Sequence[float], stop: Stop) -> list[Column | None]:
+        """By bin type, the column of most worth at the prices (the dual values) of the options.
+
+        None if the time is over. Each is decided by itself, so that it does not matter in how many threads.
+        """
+        for bin_type in bin_types:
+            if bin_type not in self._models:
+                only = restricted(self.instance, {bin_type: 1}, left_of(self.instance, []))
+                self._models[bin_type] = ExactModel(only)
+        decided = partial(self._decided, prices=prices, stop=stop)
+        models = [self._models[bin_type] for bin_type in bin_types]
+        if self.options.jobs == 1:
+            return list(map(decided, models))
+        with ThreadPoolExecutor(self.options.jobs) as threads:
+            return list(threads.map(decided, models))
+
+    def _decided(self, model: ExactModel, prices: Sequence[float], stop: Stop) -> Column | None:
         unit = _UNIT / (max(prices) or 1.0)
         cost = [(variable, -round(unit * prices[option])) for option, variable in model.bins[0].placed.items()]
         outcome = minimise(model.cp, cost, self.options, stop)
