@@ -104,3 +104,14 @@ def test_a_killed_client_says_nothing_more() -> None:
     one.apply({3: one.journal.kill})
     with pytest.raises(Killed):
         one.journal.client.step()
+
+
+def test_half_of_a_gang_is_taken_back_when_the_plan_no_longer_fits() -> None:
+    for step in range(Setting(gang=True).world().apply({})):
+        one = Setting(gang=True).world()
+        one.apply({step: one.journal.kill})
+        one.cordon("node-1")
+        one.end()
+        one.check()
+        held = {claim["metadata"]["name"]: bool(devices_of(claim)) for claim in one.server.of("resourceclaims")}
+        assert held["a"] == held["b"] == held["c"], step

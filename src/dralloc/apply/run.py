@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from time import sleep
 from typing import Final
@@ -154,8 +154,23 @@ class ApplyRun:
                 failed = [unit for number, unit in enumerate(units) if not self._is_written(unit, number, len(units))]
                 if not failed:
                     return ()
+            else:
+                self._take_back_halves(units)
             units = self._planned_anew()
         return units
+
+    def _take_back_halves(self, units: Iterable[WriteUnit]) -> None:
+        """Take back what a killed run wrote of units by halves: the rest of a gang may have no place beside it."""
+        intended = {claim.uid for claim in self.journal.intended}
+        if not intended:
+            return
+        held = {one.metadata.uid for one in self._whole().claims if one.status.allocation is not None}
+        for unit in units:
+            written = [claim for claim in unit.claims if claim.uid in held & intended]
+            if len(written) < len(unit.claims):
+                for claim in reversed(written):
+                    with suppress(LeftAlone):
+                        self._executor.retract(claim)
 
     def _is_written(self, unit: WriteUnit, number: int, total: int) -> bool:
         self.progress("writing", number, total)
