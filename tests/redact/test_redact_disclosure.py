@@ -62,6 +62,8 @@ STAYS = {
         "resources.requests.*",
     ),
     Public.TAINT: ("taint.key", "taints.key", "tolerations.key"),
+    Public.ACROSS: ("metadata.annotations.dralloc.dev/across",),
+    Public.VALUE: ("metadata.annotations.dralloc.dev/value",),
     Text.ATTRIBUTE: ("string", "strings", "version", "versions"),
     Text.COUNTER: (
         "bindingConditions",

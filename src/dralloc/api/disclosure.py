@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from dralloc.across import ACROSS
+
 __all__ = [
     "ADMIN_LABEL",
     "ANNOTATIONS",
@@ -24,6 +26,7 @@ __all__ = [
     "NODE_SELECTOR",
     "POD_CLAIM_ANNOTATION",
     "POD_LABELS",
+    "VALUE_ANNOTATION",
     "WORKLOAD_ANNOTATION",
     "Beside",
     "ByKey",
@@ -71,6 +74,8 @@ _WELL_KNOWN: Final = frozenset(
     }
 )
 """Labels that nodes and pods have everywhere (Kubernetes, "Well-Known Labels" and "Recommended Labels")."""
+VALUE_ANNOTATION: Final = "dralloc.dev/value"
+"""On a pod or claim: how much it is worth, a whole number (see ``--objective value``)."""
 POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
 """On a claim made from a template: the entry of the pod's ``spec.resourceClaims`` that it was made for."""
 EXTENDED_RESOURCE_ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
@@ -133,6 +138,8 @@ class Public(Enum):
     REQUEST = "names of requests, and of the entries of a pod's claims"
     RESOURCE = "names of resources in quotas, pods, nodes, slices and device classes"
     TAINT = "keys of taints"
+    ACROSS = "constraints over several claims, in annotations"
+    VALUE = "values of pods and claims, in annotations"
 
 
 class Text(Enum):
@@ -218,6 +225,8 @@ class WireForm:
 
 ANNOTATIONS: Final = ByKey(
     {
+        ACROSS: Public.ACROSS,
+        VALUE_ANNOTATION: Public.VALUE,
         POD_CLAIM_ANNOTATION: Public.REQUEST,
         EXTENDED_RESOURCE_ANNOTATION: Terms("true", "false"),
         WORKLOAD_ANNOTATION: Name.OWNER,

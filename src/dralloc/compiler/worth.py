@@ -13,6 +13,7 @@ from itertools import groupby
 from math import gcd
 from typing import Final, NamedTuple
 
+from dralloc.api.disclosure import VALUE_ANNOTATION
 from dralloc.choices import ObjectiveWord, Priorities
 from dralloc.cluster import Cluster
 from dralloc.compiler.asked import asked_amounts, asked_devices
@@ -23,9 +24,6 @@ from dralloc.solution import Tier
 __all__ = ["WeightLevel", "Worth", "annotated_values", "worth_of"]
 
 WEIGHT: Final = "weight"
-
-VALUE: Final = "dralloc.dev/value"
-"""The annotation of pods."""
 
 
 class WeightLevel(NamedTuple):
@@ -149,16 +147,18 @@ def annotated_values(cluster: Cluster, demands: Sequence[Demand]) -> dict[int, i
     DrallocError
         A value is no integer from 0.
     """
-    if not any(VALUE in one.metadata.annotations for one in (*cluster.pods, *cluster.claims)):
+    if not any(VALUE_ANNOTATION in one.metadata.annotations for one in (*cluster.pods, *cluster.claims)):
         return {}
     pods = {pod.key: pod for pod in cluster.pods}
     found = {}
     for number, demand in enumerate(demands):
         about = pods.get(demand.key) or cluster.claim(demand.key)
-        text = about.metadata.annotations.get(VALUE) if about else None
+        text = about.metadata.annotations.get(VALUE_ANNOTATION) if about else None
         if about and text is not None:
             if not (text.isascii() and text.isdigit()):
-                raise DrallocError(f'{about.title}: metadata.annotations["{VALUE}"]: "{text}" is no integer from 0')
+                raise DrallocError(
+                    f'{about.title}: metadata.annotations["{VALUE_ANNOTATION}"]: "{text}" is no integer from 0'
+                )
             found[number] = int(text)
     return found
 
