@@ -16,7 +16,7 @@ from dralloc.features import ALL_FEATURES
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.write import allocated_claims
-from wire import Json, claim, cluster, device_class, gpus, node, pod, request, resource_slice
+from wire import Json, allocated, claim, cluster, device_class, gpus, node, pod, request, resource_slice
 
 GANG = {"schedulingPolicy": {"gang": {"minCount": 2}}}
 
@@ -102,6 +102,23 @@ def test_pods_that_run_count() -> None:
     assert placed(compile_cluster(two(three, *waiting, gpu_count=2))) == []
     running = member("s", nodeName="node-0")
     assert placed(compile_cluster(two(three, *waiting, running, gpu_count=2))) == ["p", "q"]
+
+
+def test_pods_that_wait_for_no_device_count() -> None:
+    three = group(schedulingPolicy={"gang": {"minCount": 3}})
+    assert placed(compile_cluster(two(three, member("launcher"), gpu_count=2))) == ["p", "q"]
+    held = allocated("c", {"device": "gpu-2"})
+    assert placed(compile_cluster(two(three, member("holder", "c"), held, gpu_count=3))) == ["p", "q"]
+
+
+def test_pods_that_ask_for_what_there_is_not_wait() -> None:
+    limited = {**node(), "status": {"allocatable": {"cpu": "1"}}}
+    pods = [
+        member("p", "a"),
+        member("q", containers=[{"name": "c", "resources": {"limits": {"example.com/fpga": "1"}}}]),
+    ]
+    objects = cluster(limited, device_class(), resource_slice(gpus(1)), claim("a", request()), pods, group())
+    assert placed(compile_cluster(objects)) == []
 
 
 def test_where_enough_pods_run_the_others_come_one_by_one() -> None:

@@ -132,7 +132,9 @@ def compile_cluster(
     drifts = tuple(find_drift(cluster.slices, cluster.claims, features))
     closed = {drift.pool: f"{drift.claim.title}: {drift.path}: {drift.rule}" for drift in drifts if choices.strict}
     everywhere = parsed_across(choices.across)
-    gangs = find_gangs(cluster, features, choices.gang, spanned=any(one.over == "gang" for one in everywhere))
+    plugins = DevicePlugins(cluster, chosen, features)
+    spanned = any(one.over == "gang" for one in everywhere)
+    gangs = find_gangs(cluster, features, plugins, choices.gang, spanned=spanned)
     across = find_across(cluster, gangs, everywhere)
     compared = _attributes(cluster) | across.attributes
     inventory = take_inventory(cluster.slices, chosen, cluster.claims, compared, features, closed)
@@ -146,7 +148,6 @@ def compile_cluster(
         if choices.nodes and (caps or choices.fair)
         else inventory
     )
-    plugins = DevicePlugins(cluster, chosen, features)
     pods = PodRules(cluster, chosen, plugins.backed, ignoring(choices.ignore))
     demands = Demands(cluster, chosen, table, extended.elsewhere, quotas.defects, gangs, across, plugins, pods.ignored)
     wanted = demands.in_order()

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from dralloc.across import ACROSS
 from dralloc.api import ApiObject, Pod
 from dralloc.cluster import Cluster
+from dralloc.compiler.device_plugins import DevicePlugins
 from dralloc.compiler.group_trees import GroupTrees, Leaf
 from dralloc.compiler.topology import Topology
 from dralloc.errors import Finding
@@ -92,11 +93,15 @@ class _Group:
         return self.has_policy or bool(self.topology) or spanned or self.parent is not None
 
 
-def find_gangs(cluster: Cluster, features: Features, label: str = "", *, spanned: bool = False) -> Gangs:
+def find_gangs(
+    cluster: Cluster, features: Features, plugins: DevicePlugins, label: str = "", *, spanned: bool = False
+) -> Gangs:
     """Find the gangs of a cluster's pods.
 
     Parameters
     ----------
+    plugins
+        What pods ask for by name.
     label
         Pods of a namespace with the same value of this label are a gang, whatever their PodGroup says.
     spanned
@@ -110,7 +115,7 @@ def find_gangs(cluster: Cluster, features: Features, label: str = "", *, spanned
         if group is not None and (group.matters or spanned):
             groups.setdefault(group.name, group)
             members[group.name].append(pod)
-    judged = [(group, _Judgement.of(group, members[name])) for name, group in groups.items()]
+    judged = [(group, _Judgement.of(group, members[name], cluster, plugins)) for name, group in groups.items()]
     gangs = {group.name for group, judgement in judged if judgement.is_gang or group.parent}
     topology = Topology(cluster)
     leaves = [
@@ -177,32 +182,42 @@ def _group_of_workload(pod: Pod, cluster: Cluster) -> _Group | None:
 
 @dataclass(frozen=True)
 class _Judgement:
-    """How many pods of a group there are (``running`` of them bound), and how many are needed."""
+    """How many pods of a group there are, and how many are needed.
+
+    ``served``: how many of them wait for no device: they run, or ask for none, or hold all that they ask for.
+    """
 
     pods: int
-    running: int
+    served: int
     needed: int | None
 
     @classmethod
-    def of(cls, group: _Group, pods: list[Pod]) -> _Judgement:
-        running = sum(bool(pod.spec.node_name) for pod in pods)
-        waiting = sum(not pod.spec.node_name and not pod.spec.scheduling_gates for pod in pods)
-        return cls(running + waiting, running, group.needed)
+    def of(cls, group: _Group, pods: list[Pod], cluster: Cluster, plugins: DevicePlugins) -> _Judgement:
+        there = [pod for pod in pods if pod.spec.node_name or not pod.spec.scheduling_gates]
+        waiting = sum(not pod.spec.node_name and _asks(pod, cluster, plugins) for pod in there)
+        return cls(len(there), len(there) - waiting, group.needed)
 
     @property
     def is_gang(self) -> bool:
-        """Whether the rest is placed together or not at all; not if enough pods run already."""
-        return self.needed is None or self.running < self.needed
+        """Whether the rest is placed together or not at all; not if enough pods are served already."""
+        return self.needed is None or self.served < self.needed
 
     @property
     def quorum(self) -> int | None:
         """How many of those that wait are needed; None for all."""
-        return None if self.needed is None else max(1, self.needed - self.running)
+        return None if self.needed is None else max(1, self.needed - self.served)
 
     @property
     def halted(self) -> bool:
         """Whether there are too few pods for any of them to be placed."""
         return self.needed is not None and self.pods < self.needed
+
+
+def _asks(pod: Pod, cluster: Cluster, plugins: DevicePlugins) -> bool:
+    """Whether a pod asks for devices that it does not hold yet, or that there are nowhere."""
+    claims = [cluster.claim(key) for key in cluster.pod_claims(pod)]
+    pending = any(claim is None or claim.status.allocation is None for claim in claims)
+    return pending or (not claims and bool(plugins.missing(pod)))
 
 
 def _roles(own: OneDomain | None, parent: ParentGroup | None) -> Iterator[Role]:
