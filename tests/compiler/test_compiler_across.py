@@ -147,17 +147,6 @@ def test_an_option_says_what_it_is_about() -> None:
         placed(rails(0), pair(), across=[f"matchAttribute={RAIL}"])
 
 
-def test_validation_reads_the_annotation() -> None:
-    objects = pair(annotations={"dralloc.dev/across": f"matchAttribute={RAIL}:nic"})
-    broken = group({"dralloc.dev/across": "rail"})
-    found = dralloc.validate(cluster(rails(0, 1), objects, broken))
-    path = 'metadata.annotations["dralloc.dev/across"]'
-    assert {(one.rule, one.finding.subject, one.finding.path) for one in found} == {
-        ("across-request", "Pod default/p", path),
-        ("across-form", "PodGroup default/group", path),
-    }
-
-
 def test_the_reason_names_the_constraint() -> None:
     compiled = cluster(rails(0, 1), pair(annotations=SAME))
     text = str(dralloc.explain(compiled, pod="default/p", mode="optimal"))
