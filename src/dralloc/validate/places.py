@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -61,6 +62,11 @@ class Places:
     def of(self, kind: str) -> Iterator[Place]:
         """The paths into objects of one kind."""
         return (_place(path) for one, path in self.paths if one == kind)
+
+    def lead_to(self, path: str) -> bool:
+        """Whether a path as messages have it is one of these, or goes on from one."""
+        plain = re.sub(r"\[[^]]*\]", "[]", path)
+        return any(re.match(rf"{re.escape(each)}(?![^.[])", plain) for _, each in self.paths)
 
     def __truediv__(self, below: str) -> Places:
         return Places(tuple((kind, f"{path}.{below}".removeprefix(".")) for kind, path in self.paths))

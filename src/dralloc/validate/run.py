@@ -149,8 +149,14 @@ def validate(cluster: Cluster, features: Features = ALL_FEATURES, kubernetes: st
 
 def validate_reading(reading: Reading, features: Features = ALL_FEATURES, kubernetes: str | None = None) -> Validation:
     """As `validate`, with what the loader could not use or did not know."""
+    stored = Stored(features, minor_version(kubernetes) if kubernetes else None)
+    dropped = [one for one in reading.refused if stored.has_no(one.path)]
     said = {
-        SCHEMA: reading.refused,
+        SCHEMA: [one for one in reading.refused if one not in dropped],
+        DROPPED: [
+            replace(one, rule=f"the API server drops it, as this version does not have it; here {one.rule}")
+            for one in dropped
+        ],
         UNKNOWN_FIELD: reading.unknown,
         REPEATED: [
             replace(one, rule=f"{one.rule}: the API server would update it; only the first is checked")

@@ -33,17 +33,25 @@ __all__ = ["Stored"]
 
 
 class _Gated(NamedTuple):
-    """Fields and the gate that they need; without one here, the minor version since when they are on by default."""
+    """Fields and the gate that they need; without one here, the minor version since when they are on by default.
+
+    ``named``: the minor version since when they have their names. A server before that does not read what is in them.
+    """
 
     fields: Places
     gate: str = ""
     since: float = float("inf")
+    named: int = 0
 
     def is_kept(self, features: Features, minor: int | None) -> bool:
         """Whether an API server keeps them."""
         if self.gate:
             return bool(getattr(features, self.gate))
         return minor is None or minor >= self.since
+
+    def is_unread(self, path: str, minor: int | None) -> bool:
+        """Whether a path leads to what an API server does not even read."""
+        return minor is not None and minor < self.named and self.fields.lead_to(path)
 
     def __str__(self) -> str:
         return f"the feature {self.gate} is off" if self.gate else "this version does not have it, or not by default"
@@ -66,8 +74,8 @@ _GATED: Final = (
         COUNTER_SETS / "counters[].requestPolicy" | CONSUMPTIONS / "counters[].valueFrom", "SharedConsumableCapacity"
     ),
     _Gated(CONSUMPTIONS / "compatibilityGroups", "DeviceCompatibilityGroups"),
-    _Gated(SLICES / "partitionTypeAttribute", since=37),
-    _Gated(DEVICES / "nodeAllocatableResources", "NodeAllocatableResources"),
+    _Gated(SLICES / "partitionTypeAttribute", since=37, named=37),
+    _Gated(DEVICES / "nodeAllocatableResources", "NodeAllocatableResources", named=37),
     _Gated(DETAILS / "derivedAttributes" | (SLICES | RESULTS) / _OPERATIONS),
 )
 
@@ -95,6 +103,10 @@ class Stored:
             claims=tuple(self._object("claims", one, off) for one in given.claims),
             templates=tuple(self._object("templates", one, off) for one in given.templates),
         )
+
+    def has_no(self, path: str) -> bool:
+        """Whether a path is in a field of a name that this version does not know: dropped, whatever is in it."""
+        return any(gated.is_unread(path, self.minor) for gated in _GATED)
 
     def _object(self, kind: str, one: Any, off: list[_Gated]) -> Any:
         for gated in off:
