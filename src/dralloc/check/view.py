@@ -136,7 +136,8 @@ class View:
         for slot in self.opened:
             uses = (use for use in self.by_slot[slot] if not use.alternative.admin)
             versions = {use.device_index: use.device for use in uses}
-            free = [index for index, device in versions.items() if not (device.consumes or device.compatibility)]
+            # Of its resources, the slot is the one that every device has.
+            free = [index for index, device in versions.items() if len(device.resources) == 1]
             found += free or versions
         return tuple(found)
 
