@@ -18,7 +18,7 @@ from dralloc.apply.journal import JournalStep, WriteJournal
 from dralloc.apply.marks import FENCE
 from dralloc.cluster import Cluster
 from dralloc.names import ClaimKey, PoolID
-from dralloc.snapshot import LISTED_KINDS, Json, ListedKind, LiveObjects, Refused, condition
+from dralloc.snapshot import LISTED_KINDS, Json, ListedKind, LiveObjects, Refused, condition, is_current
 
 __all__ = [
     "RULES",
@@ -34,7 +34,7 @@ __all__ = [
 
 NODES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "Node")
 RULES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "DeviceTaintRule")
-_CONFLICT, _GONE = 409, 404
+_GONE: Final = 404
 _KEPT: Final = ".kept"
 """Follows the run in the label of a node that was cordoned before."""
 
@@ -100,7 +100,7 @@ class TaintRuleFence:
                 "taint": {"key": FENCE, "effect": "NoSchedule"},
             },
         }
-        if _is_current(lambda: self.objects.create(RULES, rule)):
+        if is_current(lambda: self.objects.create(RULES, rule)):
             return True
         there = [_run_of(one) for one in _found(self.objects, RULES, _name(part))]
         return self.run in there if there else self.take(part)
@@ -108,7 +108,7 @@ class TaintRuleFence:
     def lift(self, part: str) -> None:
         """Delete the rule of a pool. Controllers write its status, so that it may have changed meanwhile."""
         for rule in _found(self.objects, RULES, _name(part)):
-            if _run_of(rule) == self.run and not _is_current(partial(self.objects.delete, RULES, rule)):
+            if _run_of(rule) == self.run and not is_current(partial(self.objects.delete, RULES, rule)):
                 self.lift(part)
 
 
@@ -148,7 +148,7 @@ class CordonFence:
         """Whether the node was still as it was seen: kubelets, and other runs, may write it at any time."""
         metadata = {**condition(node), "labels": {FENCE: mark}}
         change = {"metadata": metadata, "spec": {"unschedulable": cordoned or None}}
-        return _is_current(lambda: self.objects.patch(NODES, ClaimKey("", node["metadata"]["name"]), change))
+        return is_current(lambda: self.objects.patch(NODES, ClaimKey("", node["metadata"]["name"]), change))
 
 
 def unfenced(cluster: Cluster) -> list[ClaimKey]:
@@ -171,17 +171,6 @@ def _tolerations(claim: ResourceClaim) -> Iterator[Sequence[DeviceToleration]]:
 
 def _name(pool: str) -> str:
     return f"dralloc-{sha256(pool.encode()).hexdigest()[:20]}"
-
-
-def _is_current(write: Callable[[], object]) -> bool:
-    """Write something; false if what it is about has changed meanwhile."""
-    try:
-        write()
-    except Refused as refusal:
-        if refusal.status != _CONFLICT:
-            raise
-        return False
-    return True
 
 
 def _found(objects: LiveObjects, kind: ListedKind, name: str) -> Iterator[Json]:

@@ -10,12 +10,12 @@ from typing import Final
 
 from dralloc.errors import SnapshotError
 from dralloc.names import ClaimKey
-from dralloc.snapshot import Json, ListedKind, LiveObjects, Refused
+from dralloc.snapshot import Json, ListedKind, LiveObjects, Refused, is_current
 
 __all__ = ["LEASES", "LeaderLease"]
 
 LEASES: Final = ListedKind("leases", "Lease", "coordination.k8s.io", namespaced=True)
-_CONFLICT, _GONE = 409, 404
+_GONE: Final = 404
 _RENEWED: Final = 2 / 3
 """Part of the duration after which its holder stops without renewal: what it began is written when another one begins.
 client-go has 10 of 15 seconds (``RenewDeadline``)."""
@@ -80,12 +80,12 @@ class LeaderLease:
         except Refused as refusal:
             if refusal.status != _GONE:
                 raise
-            return self._written(lambda: self.objects.create(LEASES, self._lease({}, 0)))
+            return is_current(lambda: self.objects.create(LEASES, self._lease({}, 0)))
         holder = lease["spec"].get("holderIdentity")
         if holder not in ("", None, self.identity) and not self._is_stale(lease):
             return False
         changes = int(lease["spec"].get("leaseTransitions") or 0) + (holder != self.identity)
-        return self._written(lambda: self.objects.replace(LEASES, {**lease, **self._lease(lease, changes)}))
+        return is_current(lambda: self.objects.replace(LEASES, {**lease, **self._lease(lease, changes)}))
 
     def _is_stale(self, lease: Json) -> bool:
         """Whether it did not change for as long as it says that it lasts."""
@@ -109,13 +109,3 @@ class LeaderLease:
             "metadata": lease.get("metadata") or {"name": self.key.name, "namespace": self.key.namespace},
             "spec": spec,
         }
-
-    @staticmethod
-    def _written(write: Callable[[], Json]) -> bool:
-        try:
-            write()
-        except Refused as refusal:
-            if refusal.status != _CONFLICT:
-                raise
-            return False
-        return True

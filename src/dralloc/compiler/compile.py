@@ -142,12 +142,6 @@ def compile_cluster(
     rules = cluster.taint_rules if features.DeviceTaintRules else ()
     table = MatchTable(inventory, features, TaintRules(rules, cluster.classes))
     quotas = check_quotas(cluster, features)
-    # What a namespace has on other nodes counts, too.
-    everything = (
-        take_inventory(cluster.slices, cluster.nodes, cluster.claims, frozenset(), features)
-        if choices.nodes and (caps or choices.fair)
-        else inventory
-    )
     pods = PodRules(cluster, chosen, plugins.backed, ignoring(choices.ignore))
     demands = Demands(cluster, chosen, table, extended.elsewhere, quotas.defects, gangs, across, plugins, pods.ignored)
     wanted = demands.in_order()
@@ -159,7 +153,7 @@ def compile_cluster(
         usage=inventory.usage,
         eligibility=table,
         features=features,
-        budgets=find_budgets(cluster, everything, wanted, caps, choices.fair),
+        budgets=find_budgets(cluster, _of_budgets(cluster, choices, inventory), wanted, caps, choices.fair),
     )
     worth = worth_of(problem, Priorities(choices.priorities), choices.objective, annotated_values(cluster, wanted))
     problem = worth.applied(problem)
@@ -179,6 +173,13 @@ def compile_cluster(
     if choices.strict and (refused := compiled.unmodelled(modes)):
         raise InputError(refused)
     return compiled
+
+
+def _of_budgets(cluster: Cluster, choices: Choices, chosen: Inventory) -> Inventory:
+    """Where budgets find what a namespace has: on nodes that are not chosen, too."""
+    if choices.nodes and (choices.caps or choices.fair):
+        return take_inventory(cluster.slices, cluster.nodes, cluster.claims, frozenset(), choices.features)
+    return chosen
 
 
 def _choose(nodes: Sequence[ApiNode], names: Sequence[str]) -> tuple[ApiNode, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dralloc.snapshot.client import ApiServer, connect
 from dralloc.snapshot.kinds import LISTED_KINDS, ListedKind
 from dralloc.snapshot.listing import ClusterSnapshot, kept, served, take_snapshot
-from dralloc.snapshot.objects import LiveObjects, condition, key_of, version_of
+from dralloc.snapshot.objects import LiveObjects, condition, is_current, key_of, version_of
 from dralloc.snapshot.server import Json, Page, ReadLimits, Refused, Server, Unanswered, Wire
 from dralloc.snapshot.strip import is_needed, trimmed
 
@@ -28,6 +28,7 @@ __all__ = [
     "Wire",
     "condition",
     "connect",
+    "is_current",
     "is_needed",
     "kept",
     "key_of",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from dralloc.names import ClaimKey
 from dralloc.snapshot.kinds import ListedKind
-from dralloc.snapshot.server import Json, Wire
+from dralloc.snapshot.server import Json, Refused, Wire
 
-__all__ = ["LiveObjects", "condition", "key_of", "version_of"]
+__all__ = ["LiveObjects", "condition", "is_current", "key_of", "version_of"]
 
+_CONFLICT: Final = 409
 _DRY: Final = {"dryRun": "All"}
 
 
@@ -86,3 +87,14 @@ class LiveObjects:
     @property
     def _query(self) -> Mapping[str, str]:
         return _DRY if self.dry else {}
+
+
+def is_current(write: Callable[[], object]) -> bool:
+    """Write something; false if what it is about has changed meanwhile, as the server says."""
+    try:
+        write()
+    except Refused as refusal:
+        if refusal.status != _CONFLICT:
+            raise
+        return False
+    return True

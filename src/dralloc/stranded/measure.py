@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Unpack
 
@@ -13,7 +13,7 @@ from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
-from dralloc.names import ClaimKey, PoolID
+from dralloc.names import ClaimKey
 from dralloc.problem import PoolState
 from dralloc.problem.holdings import ClaimLedger
 from dralloc.stranded.fragmentation import fragmented
@@ -88,16 +88,30 @@ def stranded(
         causes = splitter.causes(found)
     fragments = fragmented(splitter.quantities, found, counts)
     kinds = NodeTypes(staged.compiled)
-    rows: dict[tuple[PoolID, str], Row] = {}
-    for key, one in splitter.quantities.by_key.items():
-        if not one.total:
-            continue
-        stranding = {cause: nanos for cause, nanos in causes[key].items() if nanos}
-        kind = kinds.of(one.pool)
-        row = Row(*one.pool, kind, one.name, one.total, one.free, stranding, fragments[key])
-        rows[one.pool, one.name] = rows[one.pool, one.name].plus(row) if (one.pool, one.name) in rows else row
+    rows = (
+        Row(
+            *one.pool,
+            kinds.of(one.pool),
+            one.name,
+            one.total,
+            one.free,
+            {cause: nanos for cause, nanos in causes[key].items() if nanos},
+            fragments[key],
+        )
+        for key, one in splitter.quantities.by_key.items()
+        if one.total
+    )
     named = {wish.title: count for wish, count in zip(mix, counts, strict=True)}
-    return Stranding(named, tuple(rows[key] for key in sorted(rows)), tuple(_remarks(staged.compiled)), timings)
+    return Stranding(named, tuple(_summed(rows)), tuple(_remarks(staged.compiled)), timings)
+
+
+def _summed(rows: Iterable[Row]) -> Iterator[Row]:
+    """One row for each quantity of a pool, in order."""
+    found: dict[tuple[str, str, str], Row] = {}
+    for row in rows:
+        key = row.driver, row.pool, row.measure
+        found[key] = found[key].plus(row) if key in found else row
+    yield from (found[key] for key in sorted(found))
 
 
 def _usual(cluster: Cluster, choices: Choices) -> tuple[Cluster, list[MixEntry]]:

@@ -170,17 +170,7 @@ def as_packing_instance(
         sets = tuple(space.node_sets)
         order, classified = tuple(parts for parts, _ in units), tuple(unit for _, unit in units)
         bin_type.instances.extend([BinInstance(bin_, order, classified, sets) for bin_ in space.bin_class.bins])
-    several = {
-        item.type
-        for option in options
-        for item in option.items
-        if len(item.item_groups) == 1 and option.requirement.item_groups[item.item_groups[0]].number > 1
-    }
-    if any(
-        unit_type.shared and unit_type.most(type_) > 1
-        for unit_type in classifier.unit_types
-        for type_ in several.intersection(unit_type.types)
-    ):
+    if _may_repeat_devices(options, classifier.unit_types):
         return None
     return PackingInstance(
         tuple(classes),
@@ -189,6 +179,21 @@ def as_packing_instance(
         tuple(bin_types.values()),
         tuple(areas),
         tuple(each.size for each in classes),
+    )
+
+
+def _may_repeat_devices(options: Sequence[AssignmentOption], unit_types: Sequence[UnitType]) -> bool:
+    """Whether an item group of several devices could get one shared device several times."""
+    several = {
+        item.type
+        for option in options
+        for item in option.items
+        if len(item.item_groups) == 1 and option.requirement.item_groups[item.item_groups[0]].number > 1
+    }
+    return any(
+        unit_type.shared and unit_type.most(type_) > 1
+        for unit_type in unit_types
+        for type_ in several.intersection(unit_type.types)
     )
 
 
