@@ -1,7 +1,7 @@
 """How the API models are configured, and how quantities are read and written."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetPydanticSchema, StrictInt
 from pydantic.alias_generators import to_camel
@@ -9,9 +9,20 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from dralloc.quantity import Quantity, parse_quantity
 
-__all__ = ["EMPTY", "INT32", "INT64", "WIRE", "Int32", "Int64", "PartialModel", "QuantityField", "WireModel"]
+__all__ = [
+    "EMPTY",
+    "INT32",
+    "INT64",
+    "_WIRE",
+    "Int32",
+    "Int64",
+    "PartialModel",
+    "QuantityField",
+    "WireData",
+    "WireModel",
+]
 
-WIRE: Final = ConfigDict(
+_WIRE: Final = ConfigDict(
     frozen=True, alias_generator=to_camel, validate_by_alias=True, validate_by_name=True, extra="forbid"
 )
 """Frozen, camelCase on the wire, constructed by name in Python; a field that is not modelled is an error."""
@@ -41,13 +52,20 @@ EMPTY: Final[Mapping[Any, Any]] = _Empty()
 class WireModel(BaseModel):
     """A part of an object of ``resource.k8s.io``: every field of the API is modelled."""
 
-    model_config = WIRE
+    model_config = _WIRE
+
+
+class WireData:
+    """A part of which a cluster has a million: a slotted dataclass, which pydantic validates like a `WireModel`."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[ConfigDict] = _WIRE
 
 
 class PartialModel(BaseModel):
     """A part of an object of another API group: only the fields that matter here are modelled, others are ignored."""
 
-    model_config = ConfigDict({**WIRE, "extra": "ignore"})
+    model_config = ConfigDict({**_WIRE, "extra": "ignore"})
 
 
 def _read_quantity(value: Any) -> Quantity:

@@ -5,11 +5,11 @@ A cluster has a million of these, so they are slotted dataclasses which pydantic
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field, StrictBool, model_validator
+from pydantic import Field, StrictBool, model_validator
 
-from dralloc.api.base import EMPTY, WIRE, QuantityField, WireModel
+from dralloc.api.base import EMPTY, QuantityField, WireData, WireModel
 from dralloc.api.texts import AttributeName, CounterName
 from dralloc.quantity import Quantity
 
@@ -34,10 +34,8 @@ NOT_CONSUMABLE = "~consumable"
 
 
 @dataclass(frozen=True, slots=True)
-class CapacityRequestPolicyRange:
+class CapacityRequestPolicyRange(WireData):
     """Valid requests: ``min``, ``min + step``, and so on up to ``max``; any amount in between without a step."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
     min: QuantityField
     max: QuantityField | None = None
@@ -45,10 +43,8 @@ class CapacityRequestPolicyRange:
 
 
 @dataclass(frozen=True, slots=True)
-class CapacityRequestPolicy:
+class CapacityRequestPolicy(WireData):
     """How requests consume a capacity or a counter: what none means, and which amounts are valid."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
     default: QuantityField | None = None
     valid_values: tuple[QuantityField, ...] = ()
@@ -56,7 +52,7 @@ class CapacityRequestPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceCapacity:
+class DeviceCapacity(WireData):
     """How much of something a device has.
 
     Parameters
@@ -70,47 +66,37 @@ class DeviceCapacity:
         for it is a ``>=`` filter. It has no v1 wire form and is not written.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = WIRE
-
     value: QuantityField = _ZERO
     request_policy: CapacityRequestPolicy | None = None
     consumable: Annotated[StrictBool, Field(alias=NOT_CONSUMABLE, exclude=True)] = True
 
 
 @dataclass(frozen=True, slots=True)
-class Counter:
+class Counter(WireData):
     """How much of something the devices of a pool share, and how requests consume it (KEP-5941)."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
     value: QuantityField = _ZERO
     request_policy: CapacityRequestPolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class CounterSet:
+class CounterSet(WireData):
     """Counters under a common name that is unique in the pool."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
     name: CounterName
     counters: Mapping[CounterName, Counter] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class CounterSource:
+class CounterSource(WireData):
     """The entry of a request's capacity that says how much of a counter is consumed (KEP-5941)."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
     capacity_key: AttributeName
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumedCounter:
+class ConsumedCounter(WireData):
     """How much of a counter a device consumes: ``value`` always, ``value_from`` as requested (KEP-5941)."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
     value: QuantityField | None = None
     value_from: CounterSource | None = None
@@ -121,10 +107,8 @@ class ConsumedCounter:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceCounterConsumption:
+class DeviceCounterConsumption(WireData):
     """What a device consumes of one counter set; groups that may be in use together (KEP-5963)."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
     counter_set: CounterName
     counters: Mapping[CounterName, ConsumedCounter] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """ResourceClaim and ResourceClaimTemplate: what users ask for."""
 
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, StrictBool, StrictStr, model_validator
 from pydantic_core import PydanticCustomError
@@ -112,12 +112,8 @@ class ResourceClaimSpec(WireModel):
     devices: DeviceClaim = DeviceClaim()
 
 
-class ResourceClaim(ResourceObject):
+class ResourceClaim(ResourceObject, namespaced=True):
     """A request for devices, and what was allocated for it."""
-
-    api_version: ClassVar[str] = "resource.k8s.io/v1"
-    kind: ClassVar[str] = "ResourceClaim"
-    namespaced: ClassVar[bool] = True
 
     metadata: Annotated[ObjectMeta, Refined(name=Name.CLAIM)] = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
@@ -131,12 +127,8 @@ class ResourceClaimTemplateSpec(WireModel):
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
-class ResourceClaimTemplate(ResourceObject):
+class ResourceClaimTemplate(ResourceObject, namespaced=True):
     """A claim to be made for every pod that names it."""
-
-    api_version: ClassVar[str] = "resource.k8s.io/v1"
-    kind: ClassVar[str] = "ResourceClaimTemplate"
-    namespaced: ClassVar[bool] = True
 
     metadata: Annotated[ObjectMeta, Refined(name=Name.TEMPLATE)] = ObjectMeta()
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()

@@ -1,6 +1,6 @@
 """DeviceClass, and what it shares with claims: selectors and configuration."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from dralloc.api.base import WireModel
 from dralloc.api.disclosure import Public, Refined
@@ -56,9 +56,6 @@ class DeviceClassSpec(WireModel):
 
 class DeviceClass(ResourceObject):
     """A kind of device that requests can name."""
-
-    api_version: ClassVar[str] = "resource.k8s.io/v1"
-    kind: ClassVar[str] = "DeviceClass"
 
     metadata: Annotated[ObjectMeta, Refined(name=Public.CLASS)] = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()

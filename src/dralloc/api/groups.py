@@ -4,7 +4,7 @@ Kubernetes 1.35 (``v1alpha1``) has groups inside of a Workload, to which pods re
 on a group is an object of its own, to which they refer with ``spec.schedulingGroup``.
 """
 
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 from pydantic import StrictStr
 
@@ -92,12 +92,8 @@ class CompositePodGroupSpec(PartialModel):
     scheduling_constraints: SchedulingConstraints = SchedulingConstraints()
 
 
-class CompositePodGroup(PartialObject):
+class CompositePodGroup(PartialObject, api_version="scheduling.k8s.io/v1alpha3", namespaced=True):
     """Groups of pods that are scheduled together (KEP-6012)."""
-
-    api_version: ClassVar[str] = "scheduling.k8s.io/v1alpha3"
-    kind: ClassVar[str] = "CompositePodGroup"
-    namespaced: ClassVar[bool] = True
 
     metadata: Annotated[ObjectMeta, Refined(name=Name.GROUP)] = ObjectMeta()
     spec: CompositePodGroupSpec = CompositePodGroupSpec()
@@ -126,12 +122,8 @@ class PodGroupStatus(PartialModel):
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
 
-class PodGroup(PartialObject):
+class PodGroup(PartialObject, api_version="scheduling.k8s.io/v1alpha3", namespaced=True):
     """Pods that are scheduled together."""
-
-    api_version: ClassVar[str] = "scheduling.k8s.io/v1alpha3"
-    kind: ClassVar[str] = "PodGroup"
-    namespaced: ClassVar[bool] = True
 
     metadata: Annotated[ObjectMeta, Refined(name=Name.GROUP)] = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
@@ -151,12 +143,8 @@ class WorkloadSpec(PartialModel):
     pod_groups: tuple[WorkloadGroup, ...] = ()
 
 
-class Workload(PartialObject):
+class Workload(PartialObject, api_version="scheduling.k8s.io/v1alpha1", namespaced=True):
     """Groups of pods that belong together."""
-
-    api_version: ClassVar[str] = "scheduling.k8s.io/v1alpha1"
-    kind: ClassVar[str] = "Workload"
-    namespaced: ClassVar[bool] = True
 
     metadata: Annotated[ObjectMeta, Refined(name=Name.GROUP)] = ObjectMeta()
     spec: WorkloadSpec = WorkloadSpec()

@@ -2,11 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
-from pydantic import ConfigDict
-
-from dralloc.api.base import EMPTY, WIRE, PartialModel, QuantityField
+from dralloc.api.base import EMPTY, PartialModel, QuantityField, WireData
 from dralloc.api.texts import AttributeName, ClaimName, ContainerName, ResourceName
 
 __all__ = [
@@ -20,10 +17,8 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class NodeAllocatableMapping:
+class NodeAllocatableMapping(WireData):
     """How much an allocation takes, whoever uses it: for what it consumes of a capacity, or for the device."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
     capacity_key: AttributeName | None = None
     capacity_multiplier: QuantityField | None = None
@@ -31,20 +26,16 @@ class NodeAllocatableMapping:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeAllocatableOverhead:
+class NodeAllocatableOverhead(WireData):
     """How much each pod takes that uses a device, and each of its containers that does."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
     per_pod: QuantityField | None = None
     per_container: QuantityField | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class NodeAllocatableResource:
+class NodeAllocatableResource(WireData):
     """What a device takes of one resource of its node."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
     mapping: NodeAllocatableMapping | None = None
     overhead: NodeAllocatableOverhead | None = None

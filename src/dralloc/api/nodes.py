@@ -1,7 +1,7 @@
 """Nodes, and the selectors that choose among them (core/v1)."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import StrictBool, StrictStr
 
@@ -45,11 +45,8 @@ class NodeSelector(WireModel):
     node_selector_terms: tuple[NodeSelectorTerm, ...]
 
 
-class Namespace(PartialObject):
+class Namespace(PartialObject, api_version="v1"):
     """A namespace; its labels say what may be done in it."""
-
-    api_version: ClassVar[str] = "v1"
-    kind: ClassVar[str] = "Namespace"
 
     metadata: Annotated[ObjectMeta, Refined(name=Name.NAMESPACE, labels=NAMESPACE_LABELS)] = ObjectMeta()
 
@@ -83,11 +80,8 @@ class NodeStatus(PartialModel):
     images: tuple[ContainerImage, ...] = ()
 
 
-class Node(PartialObject):
+class Node(PartialObject, api_version="v1"):
     """A node of the cluster."""
-
-    api_version: ClassVar[str] = "v1"
-    kind: ClassVar[str] = "Node"
 
     metadata: Annotated[ObjectMeta, Refined(name=Name.NODE, labels=NODE_LABELS)] = ObjectMeta()
     spec: NodeSpec = NodeSpec()

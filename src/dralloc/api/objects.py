@@ -13,12 +13,19 @@ DEFAULT_NAMESPACE = "default"
 
 
 class _Identity:
-    """Kind, name and namespace of an object."""
+    """Kind, name and namespace of an object. A model is called like its kind, and says the rest where it begins."""
 
     api_version: ClassVar[str]
     kind: ClassVar[str]
     namespaced: ClassVar[bool] = False
     metadata: ObjectMeta
+
+    def __init_subclass__(cls, *, api_version: str = "", namespaced: bool = False, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        cls.kind = cls.__name__
+        cls.namespaced = namespaced or cls.namespaced
+        if api_version:
+            cls.api_version = api_version
 
     @property
     def name(self) -> str:
@@ -42,7 +49,7 @@ class _Identity:
         return f"<{self.title}>"
 
 
-class ResourceObject(_Identity, WireModel):
+class ResourceObject(_Identity, WireModel, api_version="resource.k8s.io/v1"):
     """An object of ``resource.k8s.io``; all of its fields are known."""
 
     metadata: ObjectMeta = ObjectMeta()

@@ -48,7 +48,7 @@ class PodSet(PartialModel):
         return prod(max(stop - start, 0) for start, stop in self.ranges)
 
 
-class PodOwner(PartialObject):
+class PodOwner(PartialObject, namespaced=True):
     """An object of which a controller makes pods; each kind is a class of its own, see `OWNERS`.
 
     Parameters
@@ -61,9 +61,6 @@ class PodOwner(PartialObject):
         Whether it has run to its end.
     """
 
-    api_version: ClassVar[str]
-    kind: ClassVar[str]
-    namespaced: ClassVar[bool] = True
     form: ClassVar[OwnerKind]
 
     sets: tuple[PodSet, ...] = ()
@@ -291,8 +288,8 @@ _FORMS: Final[Mapping[tuple[str, str], OwnerKind]] = {
 
 def _model(group: str, kind: str, form: OwnerKind) -> type[PodOwner]:
     version = f"{group}/v1" if group else "v1"
-    fields = {"__module__": __name__, "api_version": version, "kind": kind, "form": form}
-    return cast(type[PodOwner], type(kind, (PodOwner,), fields))
+    fields = {"__module__": __name__, "form": form}
+    return cast(type[PodOwner], type(kind, (PodOwner,), fields, api_version=version))
 
 
 OWNERS: Final[Mapping[tuple[str, str], type[PodOwner]]] = {

@@ -1,7 +1,7 @@
 """ResourceQuota: how much a namespace may ask for (core/v1)."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import StrictStr
 
@@ -55,12 +55,8 @@ class ResourceQuotaSpec(PartialModel):
         return bool(self.scopes or self.scope_selector.match_expressions)
 
 
-class ResourceQuota(PartialObject):
+class ResourceQuota(PartialObject, api_version="v1", namespaced=True):
     """Limits for one namespace."""
-
-    api_version: ClassVar[str] = "v1"
-    kind: ClassVar[str] = "ResourceQuota"
-    namespaced: ClassVar[bool] = True
 
     metadata: Annotated[ObjectMeta, Refined(name=Name.QUOTA)] = ObjectMeta()
     spec: ResourceQuotaSpec = ResourceQuotaSpec()

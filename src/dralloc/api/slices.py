@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from pydantic import ConfigDict, StrictBool
+from pydantic import StrictBool
 
-from dralloc.api.base import EMPTY, WIRE, Int64, WireModel
+from dralloc.api.base import EMPTY, Int64, WireData, WireModel
 from dralloc.api.capacity import CounterSet, DeviceCapacity, DeviceCounterConsumption
 from dralloc.api.disclosure import Name, Refined
 from dralloc.api.meta import ObjectMeta
@@ -34,10 +34,8 @@ __all__ = ["Device", "DeviceTaint", "ResourcePool", "ResourceSlice", "ResourceSl
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceTaint:
+class DeviceTaint(WireData):
     """A mark that keeps claims away which do not tolerate it. An unknown effect counts like ``None``."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
     key: TaintKey
     effect: Effect
@@ -46,13 +44,11 @@ class DeviceTaint:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class Device(WireData):
     """One device of a pool.
 
     ``binding_conditions`` is None when absent: an empty list counts as set (it moves the pool to the end).
     """
-
-    __pydantic_config__: ClassVar[ConfigDict] = WIRE
 
     name: DeviceName
     attributes: Mapping[AttributeName, AttributeField] = field(default_factory=dict)
@@ -94,9 +90,6 @@ class ResourceSliceSpec(WireModel):
 
 class ResourceSlice(ResourceObject):
     """Devices, or counters that devices share, in a pool of one driver."""
-
-    api_version: ClassVar[str] = "resource.k8s.io/v1"
-    kind: ClassVar[str] = "ResourceSlice"
 
     metadata: Annotated[ObjectMeta, Refined(name=Name.SLICE)] = ObjectMeta()
     spec: ResourceSliceSpec

@@ -1,7 +1,7 @@
 """DeviceTaintRule: a taint that an administrator puts on devices (KEP-5055)."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from dralloc.api.base import WireModel
 from dralloc.api.classes import DeviceSelector
@@ -42,9 +42,6 @@ class DeviceTaintRuleStatus(WireModel):
 
 class DeviceTaintRule(ResourceObject):
     """A taint for all devices that a selector selects."""
-
-    api_version: ClassVar[str] = "resource.k8s.io/v1"
-    kind: ClassVar[str] = "DeviceTaintRule"
 
     metadata: Annotated[ObjectMeta, Refined(name=Name.RULE)] = ObjectMeta()
     spec: DeviceTaintRuleSpec

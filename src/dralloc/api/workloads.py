@@ -1,7 +1,7 @@
 """Pods, what templates say about them, and their priorities."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field, StrictBool, StrictStr
 
@@ -207,12 +207,8 @@ class PodStatus(PartialModel):
     node_allocatable_resource_claim_statuses: tuple[NodeAllocatableClaimStatus, ...] = ()
 
 
-class Pod(PartialObject):
+class Pod(PartialObject, api_version="v1", namespaced=True):
     """A pod."""
-
-    api_version: ClassVar[str] = "v1"
-    kind: ClassVar[str] = "Pod"
-    namespaced: ClassVar[bool] = True
 
     metadata: Annotated[ObjectMeta, Refined(name=Name.POD, labels=POD_LABELS)] = ObjectMeta()
     spec: PodSpec = PodSpec()
@@ -247,11 +243,8 @@ class PodTemplate(PartialModel):
     spec: PodSpec = PodSpec()
 
 
-class PriorityClass(PartialObject):
+class PriorityClass(PartialObject, api_version="scheduling.k8s.io/v1"):
     """A name for a priority."""
-
-    api_version: ClassVar[str] = "scheduling.k8s.io/v1"
-    kind: ClassVar[str] = "PriorityClass"
 
     metadata: Annotated[ObjectMeta, Refined(name=Name.PRIORITY)] = ObjectMeta()
     value: Int32

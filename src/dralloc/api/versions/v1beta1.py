@@ -1,4 +1,4 @@
-"""``resource.k8s.io/v1beta1``: devices under ``basic``, exact requests without ``exactly`` (KEP-4381, KEP-4816).
+"""``resource.k8s.io/v1beta1`` and v1alpha3: devices under ``basic``, requests without ``exactly`` (KEP-4381, KEP-4816).
 
 Capacities may be plain quantities (``memory: 16Gi``), as in v1alpha3 and in the text of KEP-4381.
 """
