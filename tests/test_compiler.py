@@ -6,7 +6,20 @@ import pytest
 
 from dralloc.compiler import compile_cluster
 from dralloc.errors import DrallocError
-from wire import Json, allocated, claim, cluster, device_class, gpus, node, pod, request, resource_slice
+from wire import (
+    Json,
+    allocated,
+    claim,
+    cluster,
+    device_class,
+    first_available,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+    sub,
+)
 
 
 def test_pods_and_claims_without_a_pod_are_demands() -> None:
@@ -85,6 +98,27 @@ def test_equal_requests_share_their_verdicts() -> None:
     compiled = compile_cluster(cluster(node(), device_class(), resource_slice(gpus(2)), claims))
     assert compiled.table.selects(0, 1) is False
     assert compiled.table._selected[0] is compiled.table._selected[1]
+
+
+def test_equal_claims_have_alternatives_of_their_own_and_their_names_in_errors() -> None:
+    wanted = [first_available("r", sub("a", "device.attributes['d'].missing == 1"), sub("b", count=2)), request("s")]
+    given = cluster(
+        node(), device_class(), resource_slice(gpus(1)), [claim(name, *wanted) for name in "abc"], claim("d", wanted[1])
+    )
+    problem = compile_cluster(given).problem
+    asked = [list(demand.alternatives()) for demand in problem.demands]
+    assert [one.index for each in asked for one in each] == list(range(10))
+    assert [[(str(one.name), one.rank, one.count) for one in each] for each in asked[1:3]] == [
+        [("r/a", 0, 1), ("r/b", 1, 2), ("s", 0, 1)]
+    ] * 2
+    errors = [str(problem.eligibility.selects(each[0].index, 0)).split(":")[0] for each in asked[:3]]
+    assert errors == ["claim default/a", "claim default/b", "claim default/c"]
+
+
+def test_equal_claims_that_can_never_be_served_say_so_for_themselves() -> None:
+    given = cluster(node(), device_class(), [claim(name, request(device_class="none")) for name in "ab"])
+    defects = [one.defect for demand in compile_cluster(given).problem.demands for one in demand.alternatives()]
+    assert [defect.split(",")[0] for defect in defects] == ["claim default/a", "claim default/b"]
 
 
 @pytest.mark.parametrize(

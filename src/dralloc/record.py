@@ -14,6 +14,6 @@ T = TypeVar("T")
 def record(cls: type[T]) -> type[T]:
     """A dataclass that is frozen for whoever checks types, and made in a quarter of the time of one that is really so.
 
-    Named tuples are made as fast, but reading their fields takes twice as long.
+    As such, it has a hash. Named tuples are made as fast, but reading their fields takes twice as long.
     """
-    return dataclass(slots=True)(cls)
+    return dataclass(slots=True, unsafe_hash=True)(cls)

@@ -5,7 +5,7 @@ Demands are ordered as the scheduler would take pods: higher priority first, the
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,7 +23,7 @@ from dralloc.compiler.gangs import Gangs
 from dralloc.compiler.where import Where
 from dralloc.errors import Finding
 from dralloc.match import MatchTable
-from dralloc.match.requests import compile_claim
+from dralloc.match.requests import compile_claim, compile_equal_claim
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Constraint, Demand
 from dralloc.unasked import Unasked
@@ -32,6 +32,8 @@ __all__ = ["MAX_CONSUMERS", "Demands"]
 
 MAX_CONSUMERS: Final = 256
 """Most pods that can use one claim at a time (``ResourceClaimReservedForMaxSize`` of resource.k8s.io)."""
+
+_NOWHERE: Final[frozenset[str]] = frozenset()
 
 
 @dataclass
@@ -63,6 +65,7 @@ class Demands:
     ignored: frozenset[Ignored] = frozenset()
     unasked: dict[ClaimKey, Unasked] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    _known: dict[tuple[int, tuple[Constraint, ...]], Claim] = field(default_factory=dict)
 
     def in_order(self) -> tuple[Demand, ...]:
         """All demands, as the scheduler would take them."""
@@ -77,12 +80,13 @@ class Demands:
         for pod in self.cluster.pods:
             claims: list[Claim] = []
             allocated: list[ResourceClaim] = []
-            across = self.across.of_pods.get(pod.key, ())
-            for key in self.cluster.pod_claims(pod) if not pod.spec.scheduling_gates else ():
+            name = pod.key
+            across = self.across.of_pods.get(name, ())
+            for key in self.cluster.claims_of_pods[name] if not pod.spec.scheduling_gates else ():
                 claim = self.cluster.claim(key)
                 if claim is None:
-                    reason = "; ".join(self.cluster.unresolved.get(pod.key, ()))
-                    claims.append(Claim(key, "", (), defect=f"pod {pod.key}: {reason}"))
+                    reason = "; ".join(self.cluster.unresolved.get(name, ()))
+                    claims.append(Claim(key, "", (), defect=f"pod {name}: {reason}"))
                 elif claim.status.allocation is not None:
                     allocated.append(claim)
                 else:
@@ -91,12 +95,12 @@ class Demands:
                     claims.append(compiled[key, across])
             if claims or not allocated:
                 claims += self._of_no_node(pod)
-            if claims and pod.key in self.across.defects:
-                claims.append(Claim(claims[0].key, "", (), defect=self.across.defects[pod.key]))
+            if claims and name in self.across.defects:
+                claims.append(Claim(claims[0].key, "", (), defect=self.across.defects[name]))
             if claims:
                 yield pod.metadata.creation_timestamp, self._demand(pod, claims, allocated)
             else:
-                self.unasked[pod.key] = self._why_unasked(pod)
+                self.unasked[name] = self._why_unasked(pod)
 
     def _of_no_node(self, pod: Pod) -> Iterator[Claim]:
         """What stands for extended resources that there are nowhere."""
@@ -126,14 +130,15 @@ class Demands:
         return Where(self.nodes, tainted=Ignored.TAINTS not in self.ignored)
 
     def _demand(self, pod: Pod, claims: Sequence[Claim], allocated: Sequence[ResourceClaim]) -> Demand:
-        obstacles = ((claim, self._obstacle(claim, pod)) for claim in allocated)
-        blocked = [Claim(one.key, "", (), defect=f"pod {pod.key}: {reason}") for one, reason in obstacles if reason]
+        key = pod.key
+        obstacles = [(claim, self._obstacle(claim, pod)) for claim in allocated]
+        blocked = [Claim(one.key, "", (), defect=f"pod {key}: {reason}") for one, reason in obstacles if reason]
         where = [one.status.allocation.node_selector for one in allocated if one.status.allocation is not None]
         selectors = [one for one in where if one is not None]
-        elsewhere = self.elsewhere.get(pod.key, frozenset()) | self.gangs.elsewhere.get(pod.key, frozenset())
+        elsewhere = self.elsewhere.get(key, _NOWHERE) | self.gangs.elsewhere.get(key, _NOWHERE)
         gang = self.gangs.of(pod)
         return Demand(
-            key=pod.key,
+            key=key,
             claims=(*claims, *blocked),
             priority=pod.spec.priority or 0,
             nodes=() if gang in self.gangs.halted else self._where.of(pod, selectors, elsewhere),
@@ -167,8 +172,16 @@ class Demands:
                 nodes = self._where.everywhere()
                 yield claim.metadata.creation_timestamp, Demand(claim.key, (self._compile(claim),), nodes=nodes)
 
-    def _compile(self, claim: ResourceClaim, across: Sequence[Constraint] = ()) -> Claim:
-        compiled = compile_claim(claim, self.cluster.classes, self.table, self.table.features, across)
+    def _compile(self, claim: ResourceClaim, across: tuple[Constraint, ...] = ()) -> Claim:
+        # Claims of one template share their specification.
+        name = id(claim.spec), across
+        known = self._known.get(name)
+        if known is None:
+            compiled = compile_claim(claim, self.cluster.classes, self.table, self.table.features, across)
+            if not compiled.is_defective:
+                self._known[name] = compiled
+        else:
+            compiled = compile_equal_claim(claim, known, self.table)
         defect = self.refused.get(claim.key, "")
         if claim.metadata.deletion_timestamp is not None:
             defect = f'claim {claim.key}: resourceclaim "{claim.name}" is being deleted'
@@ -176,6 +189,9 @@ class Demands:
 
     def _with_few_consumers(self, demands: Sequence[Demand]) -> tuple[Demand, ...]:
         """The demands, where a claim has more users than it may have only the first ones with nodes to go to."""
+        wanted = Counter([claim.key for demand in demands for claim in demand.claims])
+        if max(wanted.values(), default=0) <= MAX_CONSUMERS:
+            return tuple(demands)
         places: dict[ClaimKey, dict[tuple[str, str], int]] = defaultdict(dict)
         kept: list[Demand] = []
         for demand in demands:

@@ -16,6 +16,7 @@ from dralloc.inventory.consumption import Consumption, CounterGroup, CounterLayo
 from dralloc.inventory.groups import grouped_sets, groups_of
 from dralloc.inventory.pools import PoolView
 from dralloc.inventory.reach import NodeIndex
+from dralloc.inventory.slots import Slots
 from dralloc.inventory.values import compared_values
 from dralloc.names import CounterID, DeviceID, PoolID
 from dralloc.problem import Counter, Device, Scalar
@@ -27,7 +28,8 @@ __all__ = ["Catalog", "PublishedDevice"]
 _NOTHING: Mapping[str, frozenset[Scalar]] = {}
 
 _device_id: Callable[[Iterable[str]], DeviceID] = partial(tuple.__new__, DeviceID)
-"""The constructor of a named tuple takes twice as long."""
+_counter_id: Callable[[Iterable[str]], CounterID] = partial(tuple.__new__, CounterID)
+"""The constructors of named tuples take twice as long."""
 
 
 @record
@@ -69,7 +71,7 @@ class Catalog:
     sources: list[PublishedDevice] = field(default_factory=list)
     counters: list[Counter] = field(default_factory=list)
     published: list[ApiCounter] = field(default_factory=list)
-    slots: dict[DeviceID, int] = field(default_factory=dict)
+    slots: Slots = field(default_factory=Slots)
     grouped: int = 0
     reader: ColumnReader = field(default_factory=ColumnReader)
     _groups: dict[tuple[PoolID, tuple[int, ...]], Mapping[int, range]] = field(default_factory=dict)
@@ -104,9 +106,9 @@ class Catalog:
         if not self.features.DeviceCompatibilityGroups:
             return {}
         known = self._without_groups
-        lists = [self.reader.of(self.slices[index].spec.devices).consumers for index in considered]
-        news = {key: device for each in lists for key, device in each.items() if key not in known}
-        sets = grouped_sets(news.values(), self.grouped)
+        read = [self.reader.of(self.slices[index].spec.devices) for index in considered]
+        news = {id(each): each for each in read if id(each) not in known}
+        sets = grouped_sets((device for each in news.values() for device in each.consumers.values()), self.grouped)
         if not sets:
             known.update(news)
         self.grouped += len(sets)
@@ -114,9 +116,8 @@ class Catalog:
 
     def _enter_counters(self, pool: PoolID, layout: CounterLayout, group: int) -> None:
         self.published += layout.counters
-        totals = [counter.value.nanos for counter in layout.counters]
-        ids = [CounterID(*pool, counter_set, name) for counter_set, name in layout.names]
-        self.counters += map(Counter, ids, totals, totals, repeat(group))
+        ids = map(_counter_id, zip(repeat(pool.driver), repeat(pool.pool), layout.sets_of, layout.names))
+        self.counters += map(Counter, ids, layout.totals, layout.totals, repeat(group))
 
     def _enter_devices(
         self, slice_: ResourceSlice, group: int, counters: CounterGroup, grouped: Mapping[str, int]
@@ -124,12 +125,11 @@ class Catalog:
         columns, features = self.reader.of(slice_.spec.devices), self.features
         (driver, pool), per_device = slice_.pool_id, slice_.spec.per_device_node_selection
         devices = slice_.spec.devices
-        ids = list(map(_device_id, zip(repeat(driver), repeat(pool), columns.names)))
         fixed, by_request = counters.taken(columns.consumed)
         self.devices += map(
             Device,
-            ids,
-            [self.slots.setdefault(id_, len(self.slots)) for id_ in ids],
+            map(_device_id, zip(repeat(driver), repeat(pool), columns.names)),
+            self.slots.enter(slice_.pool_id, columns.names),
             repeat(group),
             columns.shareable if features.ConsumableCapacity else repeat(False),
             columns.capacity,

@@ -36,14 +36,18 @@ class CounterLayout:
     """The counter sets of a group of slices, and what devices consume of them.
 
     Equal counter sets, and equal lists of consumed counters, are one object after loading: by that they are known.
+    What is consumed, and how much of it, are the columns ``offsets`` and ``nanos``.
     """
 
     def __init__(self, sets: Sequence[CounterSet]) -> None:
         self.sets = sets
-        self.names = [(one.name, name) for one in sets for name in one.counters]
+        self.sets_of = [one.name for one in sets for _ in one.counters]
+        self.names = [name for one in sets for name in one.counters]
         self.counters = [counter for one in sets for counter in one.counters.values()]
-        self.amounts: list[Amount] = []
-        self._offsets = {name: offset for offset, name in enumerate(self.names)}
+        self.totals = [counter.value.nanos for counter in self.counters]
+        self.offsets: list[int] = []
+        self.nanos: list[int] = []
+        self._offsets = {name: offset for offset, name in enumerate(zip(self.sets_of, self.names, strict=True))}
         self._places: dict[Amount, int] = {}
         self._known: dict[int, _Known] = {}
         self._lists: dict[int, tuple[object, Sequence[_Known]]] = {}
@@ -79,8 +83,10 @@ class CounterLayout:
 
     def _place(self, amount: Amount) -> int:
         place = self._places.setdefault(amount, len(self._places))
-        if place == len(self.amounts):
-            self.amounts.append(amount)
+        if place == len(self.offsets):
+            offset, nanos = amount
+            self.offsets.append(offset)
+            self.nanos.append(nanos)
         return place
 
 
@@ -112,8 +118,8 @@ class CounterGroup:
 
     def _numbered(self) -> Sequence[Amount]:
         """The layout's amounts with the group's counters."""
-        first, news = self.first, self.layout.amounts[len(self._amounts) :]
-        self._amounts.extend((first + offset, nanos) for offset, nanos in news)
+        known, layout = len(self._amounts), self.layout
+        self._amounts.extend(zip(map(self.first.__add__, layout.offsets[known:]), layout.nanos[known:], strict=True))
         return self._amounts
 
     def _by_request(self, known: _Known) -> ByRequest:

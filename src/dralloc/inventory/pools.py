@@ -5,10 +5,11 @@ Source: upstream's ``GatherPools`` and ``buildPool``; KEP-4381 "Resource pools" 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from dralloc.api import CounterSet, ResourceSlice
+from dralloc.api.device_template import common
 from dralloc.features import Features
 from dralloc.inventory.columns import ColumnReader, SliceColumns
 from dralloc.problem import PoolState
@@ -52,6 +53,7 @@ class PoolViews:
         self.features = features
         self.reader = reader
         self._sound: dict[tuple[int, ...], set[int]] = {}
+        self._known: dict[Hashable, str] = {}
 
     def view(self, pool: Sequence[int], relevant: Sequence[int]) -> PoolView | None:
         """What one node sees of a pool.
@@ -81,13 +83,21 @@ class PoolViews:
                 return PoolView(PoolState.INCOMPLETE)
         partitionable = self.features.PartitionableDevices
         offered = [index for index in newest if not (partitionable and self.slices[index].spec.shared_counters)]
-        if reason := self._defect(newest, offered, considered):
+        key = self._said(newest), self._said(considered)
+        if key not in self._known:
+            self._known[key] = self._defect(newest, offered, considered)
+        if reason := self._known[key]:
             return PoolView(PoolState.INVALID, reason=reason)
 
         def by_name(index: int) -> str:
             return self.slices[index].metadata.name
 
         return PoolView(PoolState.USABLE, tuple(sorted(offered, key=by_name)), tuple(sorted(considered, key=by_name)))
+
+    def _said(self, indices: Sequence[int]) -> Hashable:
+        """What slices publish, beside what is special to lists of one template."""
+        specs = [self.slices[index].spec for index in indices]
+        return tuple([(id(common(spec.devices)), id(spec.shared_counters)) for spec in specs])
 
     def _defect(self, newest: Sequence[int], offered: Sequence[int], considered: Sequence[int]) -> str:
         """Why the pool is invalid, or the empty string."""

@@ -22,7 +22,7 @@ from dralloc.match.table import Criteria, MatchTable
 from dralloc.names import ClaimKey, RequestName
 from dralloc.problem import Alternative, Claim, Constraint, ConstraintKind, Request
 
-__all__ = ["compile_claim", "in_claim"]
+__all__ = ["compile_claim", "compile_equal_claim", "in_claim"]
 
 
 def compile_claim(
@@ -55,6 +55,24 @@ def compile_claim(
         if empty is None
         else f"claim {claim.key}, constraint #{empty}: empty constraint (unsupported constraint type?)",
     )
+
+
+def compile_equal_claim(claim: ResourceClaim, known: Claim, table: MatchTable) -> Claim:
+    """As `compile_claim`, for a claim that says the same as one that is known and without defect."""
+    key = claim.key
+    requests = [
+        Request(
+            request.name,
+            tuple(
+                [
+                    Alternative(table.add_again(one.index, key), one.name, one.rank, one.count, one.admin)
+                    for one in request.alternatives
+                ]
+            ),
+        )
+        for request in known.requests
+    ]
+    return Claim(key, claim.metadata.uid, tuple(requests), known.constraints)
 
 
 def _constraints(spec: DeviceClaim) -> Iterator[Constraint]:

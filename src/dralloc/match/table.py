@@ -25,6 +25,7 @@ from dralloc.names import ClaimKey, DeviceID
 from dralloc.problem import Charge
 from dralloc.problem import Device as ProblemDevice
 from dralloc.quantity import Quantity
+from dralloc.record import record
 from kubecel import CelCompileError, CelDevice, CelRuntimeError, compile_selector, explain
 
 __all__ = ["Criteria", "DerivationFailure", "MatchTable", "SelectorFailure"]
@@ -32,7 +33,7 @@ __all__ = ["Criteria", "DerivationFailure", "MatchTable", "SelectorFailure"]
 Amounts = tuple[tuple[str, Quantity], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Criteria:
     """What an alternative demands of a device.
 
@@ -100,6 +101,17 @@ class MatchTable(Brief):
         kind = class_name, criteria.selectors, criteria.tolerations, written, criteria.derived
         self._kind_of.append(self._kinds.setdefault(kind, len(self._kinds)))
         self.criteria.append(criteria)
+        return len(self.criteria) - 1
+
+    def add_again(self, alternative: int, claim: ClaimKey) -> int:
+        """Enter what another claim asks for in the words of a known alternative; returns its index."""
+        known = self.criteria[alternative]
+        self._selected.append(self._selected[alternative])
+        self._charged.append(self._charged[alternative])
+        self._kind_of.append(self._kind_of[alternative])
+        self.criteria.append(
+            Criteria(claim, known.device_class, known.selectors, known.tolerations, known.amounts, known.derived)
+        )
         return len(self.criteria) - 1
 
     def request_key(self, alternative: int) -> Hashable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
@@ -60,22 +60,31 @@ def used(objects: Mapping[str, Sequence[ApiObject]], running: Sequence[ApiObject
     running
         Pods that have a node.
     """
+    parts_of = {kind: _Parts(these) for kind, these in objects.items()}
+    parts_of_running = _Parts(running)
     for row in _IGNORED:
-        these = running if row.of_running else objects.get(row.kind, ())
-        if not _is_there(these, row.steps):
+        parts = parts_of_running if row.of_running else parts_of.get(row.kind, _Parts(()))
+        if not parts.at(row.steps):
             continue
+        these = parts.at(())
         found = [(one, path) for one in these if (path := _place(one, row)) is not None]
         if found:
             yield FieldUse(row, *found[0], len(found))
 
 
-def _is_there(objects: Iterable[Any], steps: Sequence[str]) -> bool:
-    """Whether any object has the field at all: for all at once, as a cluster can have a million devices."""
-    for step in steps:
-        inner = {id(common(part)): part for one in objects if (part := getattr(one, step, None)) is not None}
-        parts = list(inner.values())
-        objects = list(chain.from_iterable(parts)) if parts and isinstance(parts[0], tuple) else parts
-    return any(True for _ in objects)
+class _Parts:
+    """What stands in fields of objects: for all at once, as a cluster can have a million devices."""
+
+    def __init__(self, objects: Sequence[Any]) -> None:
+        self._known: dict[tuple[str, ...], Sequence[Any]] = {(): objects}
+
+    def at(self, steps: tuple[str, ...]) -> Sequence[Any]:
+        """What the objects have in a field, each once; items of lists one by one."""
+        if steps not in self._known:
+            found = [part for one in self.at(steps[:-1]) if (part := getattr(one, steps[-1], None)) is not None]
+            parts = list({id(common(part)): part for part in found}.values())
+            self._known[steps] = list(chain.from_iterable(parts)) if parts and isinstance(parts[0], tuple) else parts
+        return self._known[steps]
 
 
 def _place(one: ApiObject, row: FieldRow) -> str | None:

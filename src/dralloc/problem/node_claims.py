@@ -89,6 +89,7 @@ def with_node_claims(
     wanted = [tuple((name, amount) for name, amount in kind if name in scarce) for kind in kinds]
     if not any(wanted) and not kept:
         return devices_only
+    requests = [_request(kind) if each else () for kind, each in enumerate(wanted)]
     first, slot = len(devices_only.devices), 1 + max((one.slot for one in devices_only.devices), default=-1)
     groups = [device.group for device in devices_only.devices] + [one.group for one in devices_only.counters]
     group = 1 + max(groups, default=-1)
@@ -104,7 +105,7 @@ def with_node_claims(
     return replace(
         devices_only,
         demands=tuple(
-            _asking(demand, kind_of[place], bool(wanted[kind_of[place]])) if place in kind_of else demand
+            _asking(demand, requests[kind_of[place]]) if place in kind_of else demand
             for place, demand in enumerate(devices_only.demands)
         ),
         nodes=tuple(_offering(node, first + place) for place, node in enumerate(devices_only.nodes)),
@@ -118,12 +119,15 @@ def _those(amounts: Amounts, names: frozenset[str]) -> Amounts:
     return {name: amount for name, amount in amounts.items() if name in names}
 
 
-def _asking(demand: Demand, kind: int, asks: bool) -> Demand:
+def _request(kind: int) -> tuple[Request]:
+    return (Request("node", (Alternative(_index(kind), RequestName("node"), 0, 1),)),)
+
+
+def _asking(demand: Demand, requests: tuple[Request, ...]) -> Demand:
     """The demand with its synthetic claim: the first, as one look at it tells whether the node will do."""
-    if not asks:
+    if not requests:
         return demand
-    request = Request("node", (Alternative(_index(kind), RequestName("node"), 0, 1),))
-    claim = Claim(ClaimKey(demand.key.namespace, f"{demand.key.name}/node"), "", (request,), is_synthetic=True)
+    claim = Claim(ClaimKey(demand.key.namespace, f"{demand.key.name}/node"), "", requests, is_synthetic=True)
     return replace(demand, claims=(claim, *demand.claims))
 
 

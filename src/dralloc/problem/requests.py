@@ -12,6 +12,7 @@ from dralloc.problem.inter_pod import Role
 from dralloc.problem.parent_groups import ParentGroup
 from dralloc.problem.supply import Scalar
 from dralloc.quantity import Quantity
+from dralloc.record import record
 
 __all__ = [
     "MAX_RESULTS",
@@ -30,7 +31,7 @@ MAX_RESULTS: Final = 32
 """Most devices that one claim can get (``AllocationResultsMaxSize`` of resource.k8s.io)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Alternative:
     """What one ``exactly`` or one entry of ``firstAvailable`` asks for (KEP-4816).
 
@@ -58,7 +59,7 @@ class Alternative:
     defect: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Request:
     """A request of a claim: exactly one of its alternatives is to be served."""
 
@@ -127,7 +128,7 @@ class Constraint:
         return tuple(dict.fromkeys((self.attribute, *(attribute for _, attribute in self.derived))))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Claim:
     """A claim without allocation.
 
@@ -161,7 +162,7 @@ class Claim:
         return bool(self.defect)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Demand:
     """Claims that must be allocated together on one node: those of a pod, or one that no pod uses.
 
