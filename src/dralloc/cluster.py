@@ -23,11 +23,12 @@ from dralloc.api import (
     ResourceSlice,
     Workload,
 )
+from dralloc.api.objects import changed
 from dralloc.assembly.claims import Claiming
 from dralloc.assembly.classes import missing_classes
 from dralloc.assembly.nodes import SYNTHETIC_NODE, assumed_nodes
 from dralloc.assembly.objects import Located, Objects, identity
-from dralloc.assembly.pods import Population, changed
+from dralloc.assembly.pods import Population
 from dralloc.choices import Include, included
 from dralloc.contents import contents
 from dralloc.errors import Finding, InputError

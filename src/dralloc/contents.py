@@ -32,7 +32,7 @@ def contents(
     allocated, every = Counter[str](), Counter[str]()
     for claim in claims:
         every[claim.key.namespace] += 1
-        allocated[claim.key.namespace] += claim.status.allocation is not None
+        allocated[claim.key.namespace] += claim.is_allocated
     counts = [(name, str(number), str(allocated[name])) for name, number in every.items()]
     yield Table("Claims", ("namespace", ">claims", ">allocated"), counts)
     yield from (Line(f"warning: {finding}", "yellow") for finding in findings)

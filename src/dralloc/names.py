@@ -67,5 +67,10 @@ class RequestName(NamedTuple):
     request: str
     sub: str = ""
 
+    @classmethod
+    def parse(cls, text: str) -> RequestName:
+        """The name as allocations have it."""
+        return cls(*text.split("/"))
+
     def __str__(self) -> str:
         return f"{self.request}/{self.sub}" if self.sub else self.request

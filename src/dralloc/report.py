@@ -21,9 +21,11 @@ __all__ = [
     "Table",
     "amount",
     "as_text",
+    "counted",
     "counts_amounts",
     "duration",
     "folded",
+    "listed",
     "one_line",
     "percent",
     "show",
@@ -106,6 +108,17 @@ def as_text(parts: Iterable[Part], width: int = WIDTH) -> str:
 def percent(share: float | None) -> str:
     """A share as a percentage with one digit; an empty string for None."""
     return "" if share is None else f"{100 * share:.1f}%"
+
+
+def counted(number: int, one: str, several: str = "") -> str:
+    """A number of things: ``1 device``, ``2 devices``."""
+    return f"{number} {one if number == 1 else several or one + 's'}"
+
+
+def listed(words: Sequence[str], most: int) -> str:
+    """At most so many of the words, and how many more there are."""
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more
 
 
 def duration(seconds: float) -> str:

@@ -23,6 +23,7 @@ from dralloc.api import (
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
+from dralloc.api.objects import changed
 from dralloc.compiler import CompiledCluster
 from dralloc.inventory import PublishedDevice
 from dralloc.names import ClaimKey
@@ -53,8 +54,7 @@ def allocated_claims(compiled: CompiledCluster, solution: Solution) -> Iterator[
         claim = compiled.cluster.claim(key)
         if claim is not None:
             reserved = (*claim.status.reserved_for, *users.get(key, ()))
-            status = claim.status.model_copy(update={"allocation": allocation, "reserved_for": reserved})
-            yield claim.model_copy(update={"status": status})
+            yield changed(claim, status=changed(claim.status, allocation=allocation, reserved_for=reserved))
 
 
 def _users(

@@ -1,17 +1,20 @@
 """ResourceClaim and ResourceClaimTemplate: what users ask for."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, StrictBool, StrictStr, model_validator
 from pydantic_core import PydanticCustomError
 
-from dralloc.api.allocation import DeviceToleration, ResourceClaimStatus
+from dralloc.api.allocation import DeviceRequestAllocationResult, DeviceToleration, ResourceClaimStatus
 from dralloc.api.base import Int64, WireModel
 from dralloc.api.capacity import CapacityRequirements
 from dralloc.api.classes import DeviceSelector, OpaqueDeviceConfiguration
 from dralloc.api.disclosure import Name, Refined, Terms
 from dralloc.api.meta import ObjectMeta
-from dralloc.api.objects import ResourceObject
+from dralloc.api.objects import ResourceObject, changed
 from dralloc.api.texts import AttributeName, CelExpression, ClassName, RequestId
 
 __all__ = [
@@ -82,6 +85,14 @@ class DeviceRequest(WireModel):
             raise PydanticCustomError("one_of", "needs exactly or firstAvailable")
         return self
 
+    @property
+    def alternatives(self) -> Iterator[tuple[str, ExactDeviceRequest | DeviceSubRequest]]:
+        """What it can be served by, with the name that allocations have for it: ``request`` or ``request/sub``."""
+        if self.exactly is not None:
+            yield self.name, self.exactly
+        for one in self.first_available:
+            yield f"{self.name}/{one.name}", one
+
 
 class DeviceConstraint(WireModel):
     """A condition on the devices of several requests together; on all requests when none is named."""
@@ -105,6 +116,11 @@ class DeviceClaim(WireModel):
     constraints: tuple[DeviceConstraint, ...] = ()
     config: tuple[DeviceClaimConfiguration, ...] = ()
 
+    @property
+    def alternatives(self) -> Iterator[tuple[str, ExactDeviceRequest | DeviceSubRequest]]:
+        """The alternatives of all requests, by name."""
+        return (one for request in self.requests for one in request.alternatives)
+
 
 class ResourceClaimSpec(WireModel):
     """What is claimed."""
@@ -118,6 +134,20 @@ class ResourceClaim(ResourceObject, namespaced=True):
     metadata: Annotated[ObjectMeta, Refined(name=Name.CLAIM)] = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
+
+    @property
+    def is_allocated(self) -> bool:
+        """Whether it has devices."""
+        return self.status.allocation is not None
+
+    @property
+    def results(self) -> tuple[DeviceRequestAllocationResult, ...]:
+        """The devices that it has."""
+        return () if self.status.allocation is None else self.status.allocation.devices.results
+
+    def unallocated(self) -> ResourceClaim:
+        """The claim without its devices."""
+        return changed(self, status=changed(self.status, allocation=None))
 
 
 class ResourceClaimTemplateSpec(WireModel):

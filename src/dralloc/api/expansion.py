@@ -11,7 +11,7 @@ from dralloc.api.groups import PodGroup
 from dralloc.api.meta import ObjectMeta, OwnerReference
 from dralloc.api.node_selectors import selector_matches
 from dralloc.api.nodes import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from dralloc.api.objects import ApiObject
+from dralloc.api.objects import ApiObject, changed
 from dralloc.api.owners import PodOwner
 from dralloc.api.placement import Affinity, NodeAffinity
 from dralloc.api.tolerating import CORDON_TOLERATION, all_tolerated
@@ -56,13 +56,12 @@ def pods_of(owner: PodOwner, nodes: Sequence[Node]) -> Iterator[Pod]:
 
 
 def _metadata(owner: PodOwner, template: ObjectMeta, name: str) -> ObjectMeta:
-    return template.model_copy(
-        update={
-            "name": name,
-            "namespace": owner.metadata.namespace,
-            "creation_timestamp": owner.metadata.creation_timestamp,
-            "owner_references": (_reference(owner),),
-        }
+    return changed(
+        template,
+        name=name,
+        namespace=owner.metadata.namespace,
+        creation_timestamp=owner.metadata.creation_timestamp,
+        owner_references=(_reference(owner),),
     )
 
 
@@ -81,7 +80,7 @@ def _pinned(daemon: PodSpec, node: Node) -> PodSpec:
     here = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node.name,))
     required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),))
     affinity = Affinity(node_affinity=NodeAffinity(required=required))
-    return daemon.model_copy(update={"affinity": affinity, "tolerations": (*daemon.tolerations, CORDON_TOLERATION)})
+    return changed(daemon, affinity=affinity, tolerations=(*daemon.tolerations, CORDON_TOLERATION))
 
 
 def claim_name(owner: Pod | PodGroup, entry: str) -> str:

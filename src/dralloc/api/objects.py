@@ -1,12 +1,16 @@
 """What top-level API objects share: identity, and the way back to the wire form."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import BaseModel
 
 from dralloc.api.base import PartialModel, WireModel
 from dralloc.api.meta import ObjectMeta
 from dralloc.names import ClaimKey
 
-__all__ = ["DEFAULT_NAMESPACE", "ApiObject", "PartialObject", "ResourceObject", "to_wire"]
+__all__ = ["DEFAULT_NAMESPACE", "ApiObject", "PartialObject", "ResourceObject", "changed", "to_wire"]
+
+M = TypeVar("M", bound=BaseModel)
 
 DEFAULT_NAMESPACE = "default"
 """Where a namespaced object lives that does not say so."""
@@ -63,6 +67,11 @@ class PartialObject(_Identity, PartialModel):
 
 ApiObject = ResourceObject | PartialObject
 """Any top-level object."""
+
+
+def changed(model: M, **update: object) -> M:
+    """A copy with other values."""
+    return model.model_copy(update=update)
 
 
 def to_wire(obj: ApiObject) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from dralloc.allocate import OnProgress, allocate
 from dralloc.api import AllocationResult
@@ -54,7 +53,7 @@ class Question:
         lost = list(_lost(cluster, claims))
         if lost:
             return lost
-        bare = replace(cluster, claims=tuple(_unallocated(one) if one.key in claims else one for one in cluster.claims))
+        bare = replace(cluster, claims=tuple(one.unallocated() if one.key in claims else one for one in cluster.claims))
         try:
             problem, solution = _Reading(self.compiled(bare), claims).solution(every)
         except LookupError as error:
@@ -73,10 +72,6 @@ def _lost(cluster: Cluster, claims: Mapping[ClaimKey, WrittenClaim]) -> Iterator
             held = claim.status.allocation.model_dump(mode="json", by_alias=True, exclude_defaults=True)
             if not same_allocation({"devices": {}, **held}, written.allocation):
                 yield f"claim {key}: is allocated otherwise"
-
-
-def _unallocated(claim: Any) -> Any:
-    return claim.model_copy(update={"status": claim.status.model_copy(update={"allocation": None})})
 
 
 class _Reading:

@@ -12,7 +12,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Final, Protocol
 
-from dralloc.api import DeviceTaint, DeviceToleration, ResourceClaim
+from dralloc.api import DeviceTaint, DeviceToleration, ExactDeviceRequest, ResourceClaim
 from dralloc.api.tolerating import CORDON_TAINT, all_tolerated
 from dralloc.apply.journal import JournalStep, WriteJournal
 from dralloc.apply.marks import FENCE
@@ -157,16 +157,15 @@ def unfenced(cluster: Cluster) -> list[ClaimKey]:
     return [
         claim.key
         for claim in cluster.claims
-        if claim.status.allocation is None and any(all_tolerated(taint, one) for one in _tolerations(claim))
+        if not claim.is_allocated and any(all_tolerated(taint, one) for one in _tolerations(claim))
     ]
 
 
 def _tolerations(claim: ResourceClaim) -> Iterator[Sequence[DeviceToleration]]:
     """Those of each request and alternative that takes devices for itself."""
-    for request in claim.spec.devices.requests:
-        yield from (one.tolerations for one in request.first_available)
-        if request.exactly is not None and not request.exactly.admin_access:
-            yield request.exactly.tolerations
+    for _, one in claim.spec.devices.alternatives:
+        if not (isinstance(one, ExactDeviceRequest) and one.admin_access):
+            yield one.tolerations
 
 
 def _name(pool: str) -> str:

@@ -10,7 +10,7 @@ from dralloc.apply.document import ApplyDocument
 from dralloc.apply.units import Aside, WriteUnit
 from dralloc.names import ClaimKey
 from dralloc.plan import Plan
-from dralloc.report import Line, Part, Table
+from dralloc.report import Line, Part, Table, counted
 
 __all__ = ["ApplyOutcome", "planned_parts"]
 
@@ -75,13 +75,13 @@ class ApplyOutcome(Documented):
     def headline(self) -> str:
         """How much was written, in one line."""
         if self.taken_back is not None:
-            return f"taken back: {_number(self.taken_back, 'claim')}"
+            return f"taken back: {counted(len(self.taken_back), 'claim')}"
         done = "would be written (asked the server)" if self.dry else "written and read back"
-        numbers = [_number(self.claims, "claim"), "of", _number(self.placed, "pod or claim", "pods and claims")]
+        placed = counted(len(self.placed), "pod or claim", "pods and claims")
         more = [f"{len(self.released)} released"] if self.released else []
         more += [f"{len(self.asides)} left alone"] if self.asides else []
         more += [f"{len(self.unplaced)} without a place"] if self.unplaced else []
-        return ", ".join([f"{' '.join(numbers)} {done}", *more])
+        return ", ".join([f"{counted(len(self.claims), 'claim')} of {placed} {done}", *more])
 
     def parts(self) -> list[Part]:
         """The outcome as tables and lines."""
@@ -102,7 +102,3 @@ def planned_parts(plan: Plan, units: list[WriteUnit], asides: list[Aside]) -> It
     )
     yield Line(f"\nto write: {claims} claims for {pods} pods and claims that no pod uses", "bold")
     yield Table("Not to write", ("pod or claim", "why"), [(str(one.key), one.reason) for one in asides])
-
-
-def _number(things: tuple[ClaimKey, ...] | list[ClaimKey], one: str, several: str = "") -> str:
-    return f"{len(things)} {one if len(things) == 1 else several or one + 's'}"

@@ -28,7 +28,7 @@ def ready_units(view: LiveView, gate: str) -> Iterator[WriteUnit]:
 def _is_allocated(view: LiveView, key: ClaimKey) -> bool:
     pod = view.pods.get(key)
     claims = [view.cluster.claim(one) for one in view.cluster.pod_claims(pod)] if pod is not None else []
-    return bool(claims) and all(one is not None and one.status.allocation is not None for one in claims)
+    return bool(claims) and all(one is not None and one.is_allocated for one in claims)
 
 
 def _group_of(pod: Pod) -> ClaimKey | None:

@@ -164,7 +164,7 @@ class ApplyRun:
         intended = {claim.uid for claim in self.journal.intended}
         if not intended:
             return
-        held = {one.metadata.uid for one in self._whole().claims if one.status.allocation is not None}
+        held = {one.metadata.uid for one in self._whole().claims if one.is_allocated}
         for unit in units:
             written = [claim for claim in unit.claims if claim.uid in held & intended]
             if len(written) < len(unit.claims):

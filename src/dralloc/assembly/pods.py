@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeVar
-
-from pydantic import BaseModel
+from typing import Final, NamedTuple
 
 from dralloc.api import ApiObject, Node, Pod, PodOwner, PriorityClass
 from dralloc.api.expansion import generated_name, pods_of
+from dralloc.api.objects import changed
 from dralloc.api.owners import OWNERS, WORKLOAD_ANNOTATION
 from dralloc.assembly.objects import Objects, identity
 from dralloc.names import ClaimKey
 from dralloc.unasked import Unasked
 
-__all__ = ["Population", "changed"]
+__all__ = ["Population"]
 
-M = TypeVar("M", bound=BaseModel)
 
 _BUILTIN_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _KUEUE_WORKLOAD: Final = OWNERS["kueue.x-k8s.io", "Workload"]
@@ -144,11 +142,6 @@ class _SpokenFor:
 def _owners(one: ApiObject) -> Iterator[_Owner]:
     for owner in one.metadata.owner_references:
         yield _Owner(owner.kind, one.key.namespace, owner.name)
-
-
-def changed(model: M, **update: object) -> M:
-    """A copy with other values."""
-    return model.model_copy(update=update)
 
 
 def _renamed(pod: Pod, kind: str) -> Pod:

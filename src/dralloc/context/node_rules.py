@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from dralloc.api import Node, NodeSelector, NodeSelectorTerm, Pod
 from dralloc.api.node_selectors import selector_matches
+from dralloc.api.objects import changed
 from dralloc.api.tolerating import CORDON_TAINT, all_tolerated, goes_to_cordoned
 from dralloc.choices import Ignored
 from dralloc.cluster import Cluster
@@ -53,7 +54,7 @@ class Exclusions:
         pod = self._pod(demand)
         if self.compiled is None or pod is None:
             return ()
-        again = pod.model_copy(update={"spec": pod.spec.model_copy(update={"node_name": None})})
+        again = changed(pod, spec=changed(pod.spec, node_name=None))
         return tuple(_of_pod(self.compiled, again, node, allocated=False))
 
     def _rules(self, demand: Demand, node: int) -> Iterator[str]:

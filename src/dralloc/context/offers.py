@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from dralloc.api import CELDeviceSelector, DeviceClass, DeviceSelector, DeviceTaint, DeviceToleration
+from dralloc.api.objects import changed
 from dralloc.api.tolerating import all_tolerated
 from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster
@@ -199,10 +200,8 @@ def _expressions(compiled: CompiledCluster) -> list[str]:
     """Every selector that a variation can be made of: those of all claims and of all classes."""
     found = [expression for criteria in compiled.table.criteria for expression in criteria.selectors]
     for claim in compiled.cluster.claims:
-        for request in claim.spec.devices.requests:
-            for one in (request.exactly, *request.first_available):
-                selectors = one.selectors if one is not None else ()
-                found += [selector.cel.expression for selector in selectors if selector.cel is not None]
+        for _, one in claim.spec.devices.alternatives:
+            found += [selector.cel.expression for selector in one.selectors if selector.cel is not None]
     for device_class in compiled.cluster.classes.values():
         found += [selector.cel.expression for selector in device_class.spec.selectors if selector.cel is not None]
     return found
@@ -211,9 +210,8 @@ def _expressions(compiled: CompiledCluster) -> list[str]:
 def _derived(cluster: Cluster) -> Iterator[tuple[str, str]]:
     """Every attribute that a claim derives, with its expression."""
     for claim in cluster.claims:
-        for request in claim.spec.devices.requests:
-            for one in (request.exactly, *request.first_available):
-                yield from ((each.name, each.expression) for each in (one.derived_attributes if one else ()))
+        for _, one in claim.spec.devices.alternatives:
+            yield from ((each.name, each.expression) for each in one.derived_attributes)
 
 
 def _class_of(device_class: DeviceClass | None, kept: list[Clause]) -> DeviceClass | None:
@@ -225,9 +223,8 @@ def _class_of(device_class: DeviceClass | None, kept: list[Clause]) -> DeviceCla
     if expressions == given:
         return device_class
     selectors = tuple(DeviceSelector(cel=CELDeviceSelector(expression=text)) for text in expressions)
-    metadata = device_class.metadata.model_copy(update={"name": f"{device_class.metadata.name} {expressions}"})
-    spec = device_class.spec.model_copy(update={"selectors": selectors})
-    return device_class.model_copy(update={"metadata": metadata, "spec": spec})
+    metadata = changed(device_class.metadata, name=f"{device_class.metadata.name} {expressions}")
+    return changed(device_class, metadata=metadata, spec=changed(device_class.spec, selectors=selectors))
 
 
 def _joined(kept: list[Clause], of_class: str) -> tuple[str, ...]:

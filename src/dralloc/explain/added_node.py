@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from dralloc.api import Node
 from dralloc.api.node_names import HOSTNAME_LABEL
+from dralloc.api.objects import changed
 from dralloc.context.context import alternatives_in
 from dralloc.context.node_rules import CORDONED
 from dralloc.explain.change import Change
@@ -88,4 +89,4 @@ class _AddedNode:
         node = next(node for node in nodes if node.metadata.name == self.node.name)
         name = f"{self.node.name}-new"
         labels = {key: name if key == HOSTNAME_LABEL else value for key, value in node.metadata.labels.items()}
-        return node.model_copy(update={"metadata": node.metadata.model_copy(update={"name": name, "labels": labels})})
+        return changed(node, metadata=changed(node.metadata, name=name, labels=labels))

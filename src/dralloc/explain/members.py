@@ -17,7 +17,7 @@ from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Claim
 from dralloc.problem.ledger import Scarcity
 from dralloc.problem.limits import Limit, limits_of, used_by_limit
-from dralloc.report import amount
+from dralloc.report import amount, counted, listed
 
 __all__ = ["Member", "MemberKind", "alternatives_of", "members_of"]
 
@@ -136,8 +136,8 @@ class _Members:
         """The rules that leave nodes out."""
         counts = Counter(rule for node in self.problem.all_nodes for rule in self.snapshot.rules(node))
         for rule, number in counts.items():
-            nodes = "1 node" if number == 1 else f"{number} nodes"
-            yield Member(MemberKind.NODES, rule, Change(rules=frozenset({rule})), f"leaves out {nodes}")
+            detail = f"leaves out {counted(number, 'node')}"
+            yield Member(MemberKind.NODES, rule, Change(rules=frozenset({rule})), detail)
 
     def limits(self) -> Iterator[Member]:
         """The limits on what devices share or have each, with who uses them."""
@@ -185,9 +185,8 @@ class _Members:
     def _held(self, group: list[ClaimKey]) -> str:
         """What some claims hold."""
         slots = list(dict.fromkeys(holding.slot for key in group for holding in self.ledger.by_claim[key]))
-        named = [str(self.problem.devices[self.problem.versions[slot][-1]].id) for slot in slots[:_DEVICES_NAMED]]
-        more = f" and {len(slots) - _DEVICES_NAMED} more" if len(slots) > _DEVICES_NAMED else ""
-        return f"holds {', '.join(named)}{more}"
+        devices = [str(self.problem.devices[self.problem.versions[slot][-1]].id) for slot in slots]
+        return f"holds {listed(devices, _DEVICES_NAMED)}"
 
     def _request_class(self, key: ClaimKey) -> Hashable:
         claim = self.cluster.claim(key)

@@ -16,6 +16,7 @@ from dralloc.problem.inter_pod import Affinity, AntiAffinity, DomainLedger, Inte
 from dralloc.problem.ledger import Shortage
 from dralloc.problem.node_claims import resource_of
 from dralloc.quantity import Quantity
+from dralloc.report import counted, listed
 from dralloc.solution import Placement, holdings_of, with_node_grants
 
 __all__ = ["Bar", "NodeBars"]
@@ -81,10 +82,9 @@ class NodeBars:
             return Bar(_PORTS)
         pods = list(self._holders(node, device, name) if index is None else self._chargers(node, index))
         left = f"{Quantity(shortage.wanted)} requested, {Quantity(max(0, shortage.left))} left"
-        held = ", ".join(f"{who} ({Quantity(amount)})" for who, amount in pods[:_NAMED])
-        more = f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else ""
+        held = listed([f"{who} ({Quantity(amount)})" for who, amount in pods], _NAMED)
         text = _TOO_MANY if resource == "pods" else f"Insufficient {resource}"
-        return Bar(text, f"{left}; held by {held}{more}" if held else left)
+        return Bar(text, f"{left}; held by {held}" if held else left)
 
     def _holders(self, node: int, device: Device, name: str) -> Iterator[tuple[str, int]]:
         """Who takes how much: pods that have the node, as one, then those that are placed there, the largest first."""
@@ -94,8 +94,7 @@ class NodeBars:
 
     def _bound(self, node: int, amount: int) -> Iterator[tuple[str, int]]:
         if amount:
-            number = len(self._running[self._whole.nodes[node].name])
-            yield f"{number} bound pod{'s' if number > 1 else ''}", amount
+            yield counted(len(self._running[self._whole.nodes[node].name]), "bound pod"), amount
 
     def _chargers(self, node: int, counter: int) -> Iterator[tuple[str, int]]:
         """The same of a resource that devices take something of, too (KEP-5517)."""

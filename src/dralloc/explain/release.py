@@ -13,6 +13,7 @@ from dralloc.explain.move import Mover
 from dralloc.explain.oracle import FeasibilityOracle
 from dralloc.explain.suggestion import Cost, Suggestion
 from dralloc.names import ClaimKey
+from dralloc.report import listed
 
 __all__ = ["releases"]
 
@@ -34,9 +35,8 @@ class _Candidate(NamedTuple):
         return Change(released=frozenset(self.claims))
 
     def __str__(self) -> str:
-        named = ", ".join(map(str, self.claims[:_NAMED]))
-        more = f" and {len(self.claims) - _NAMED} more" if len(self.claims) > _NAMED else ""
-        return f"claim {named}" if len(self.claims) == 1 else f"{len(self.claims)} claims: {named}{more}"
+        named = listed([*map(str, self.claims)], _NAMED)
+        return f"claim {named}" if len(self.claims) == 1 else f"{len(self.claims)} claims: {named}"
 
 
 def releases(oracle: FeasibilityOracle) -> Iterator[Suggestion]:

@@ -46,8 +46,8 @@ def _about_claim(compiled: CompiledCluster, key: ClaimKey) -> str:
     claim = cluster.claim(key)
     if claim is None:
         return f"ResourceClaim {key}: not found"
-    if claim.status.allocation is not None:
-        devices = ", ".join(str(result.device_id) for result in claim.status.allocation.devices.results)
+    if claim.is_allocated:
+        devices = ", ".join(str(result.device_id) for result in claim.results)
         return f"ResourceClaim {key}: status.allocation: is allocated already ({devices or 'no devices'})"
     users = [pod.key for pod in cluster.pods if pod.key in compiled.unasked and key in cluster.pod_claims(pod)]
     reason = f": {_about_pod(compiled, users[0])}" if users else ""

@@ -10,7 +10,7 @@ from dralloc.inventory.groups import set_name
 from dralloc.names import ClaimKey
 from dralloc.problem import NO_GROUPS, Constraint, PoolAccess, PoolState
 from dralloc.quantity import Quantity
-from dralloc.report import amount
+from dralloc.report import amount, counted, listed
 
 __all__ = ["Wording", "constraint_text", "devices_text", "groups_text", "taint_text", "toleration_text"]
 
@@ -31,7 +31,7 @@ def toleration_text(toleration: DeviceToleration) -> str:
 
 def devices_text(count: int | None) -> str:
     """So many devices, all of them if it is None."""
-    return "all devices" if count is None else f"{count} device{'s' if count != 1 else ''}"
+    return "all devices" if count is None else counted(count, "device")
 
 
 def groups_text(groups: frozenset[str]) -> str:
@@ -70,9 +70,8 @@ class Wording:
         if not held:
             return "held by nobody known" if self._compiled is None else "held by nobody"
         order = sorted(held, key=lambda key: -held[key])
-        named = [self.holder(key) + (f" {amount(held[key])}" if amounts else "") for key in order[:_NAMED]]
-        more = f" and {len(order) - _NAMED} more" if len(order) > _NAMED else ""
-        return f"held by {', '.join(named)}{more}"
+        named = [self.holder(key) + (f" {amount(held[key])}" if amounts else "") for key in order]
+        return f"held by {listed(named, _NAMED)}"
 
     def holder(self, key: ClaimKey) -> str:
         """A claim that holds something."""

@@ -41,8 +41,7 @@ def find_drift(slices: Sequence[ResourceSlice], claims: Iterable[ResourceClaim],
     held = [
         (claim, f"status.allocation.devices.results[{number}]", result)
         for claim in claims
-        if claim.status.allocation is not None
-        for number, result in enumerate(claim.status.allocation.devices.results)
+        for number, result in enumerate(claim.results)
         if not result.admin_access
     ]
     published = _Published.of(slices, {result.device_id for _, _, result in held}, features)

@@ -75,10 +75,7 @@ class HoldingReader:
 
 def _results(claims: Iterable[ResourceClaim]) -> Iterator[tuple[ClaimKey, DeviceRequestAllocationResult]]:
     for claim in claims:
-        if claim.status.allocation is not None:
-            for result in claim.status.allocation.devices.results:
-                if not result.admin_access:
-                    yield claim.key, result
+        yield from ((claim.key, result) for result in claim.results if not result.admin_access)
 
 
 def held_results(claims: Iterable[ResourceClaim]) -> Iterator[DeviceRequestAllocationResult]:

@@ -85,19 +85,11 @@ def in_claim(constraint: Constraint, spec: DeviceClaim, features: Features) -> C
     """A constraint with the attributes that requests of a claim derive under its name (KEP-6080)."""
     derived = tuple(
         (name, derived_name(one.expression))
-        for name, details in _alternatives(spec)
+        for name, details in ((RequestName.parse(text), details) for text, details in spec.alternatives)
         for one in details.derived_attributes
         if features.DerivedAttributes and one.name == constraint.attribute and constraint.covers(name)
     )
     return replace(constraint, derived=derived)
-
-
-def _alternatives(spec: DeviceClaim) -> Iterator[tuple[RequestName, ExactDeviceRequest | DeviceSubRequest]]:
-    for request in spec.requests:
-        if request.exactly is not None:
-            yield RequestName(request.name), request.exactly
-        for sub in request.first_available:
-            yield RequestName(request.name, sub.name), sub
 
 
 class _ClaimCompiler:

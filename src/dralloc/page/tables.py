@@ -43,8 +43,7 @@ def placements(plan: Plan, title: str) -> Table:
     before = [
         (str(claim.key), "", claim.key.name, result.request, str(result.device_id), "before")
         for claim in plan.compiled.cluster.claims
-        if claim.status.allocation is not None
-        for result in claim.status.allocation.devices.results
+        for result in claim.results
     ]
     return Table(title, (WHO, "node", "claim", "request", "device", "allocated"), [*now, *before])
 

@@ -28,7 +28,7 @@ _MOST: Final = 8
 def of_map(plan: Plan, only_here: Sequence[object]) -> str:
     """What a device map shows."""
     nodes = Counter(plan.node_of(placement) for placement in plan.solution.placements)
-    before = sum(claim.status.allocation is not None for claim in plan.compiled.cluster.claims)
+    before = sum(claim.is_allocated for claim in plan.compiled.cluster.claims)
     parts = [f"{plan.metrics.placed} of {asked(plan.compiled)} are placed"]
     if nodes:
         parts.append("by node: " + _listed(f"{name} {count}" for name, count in nodes.items()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from dralloc.api import DeviceRequestAllocationResult, ResourceClaim
+from dralloc.api import ResourceClaim
 from dralloc.names import ClaimKey, DeviceID
 from dralloc.plan import Plan
 from dralloc.plot.request_profiles import RequestProfile, RequestProfiles
@@ -52,10 +52,7 @@ def held_devices(plan: Plan, profiles: RequestProfiles) -> tuple[HeldDevice, ...
     problem = plan.compiled.problem
     devices = {device.id: index for index, device in enumerate(problem.devices)}
     before = (
-        holding
-        for claim in plan.compiled.cluster.claims
-        if claim.status.allocation is not None
-        for holding in _before(claim, problem, devices, profiles)
+        holding for claim in plan.compiled.cluster.claims for holding in _before(claim, problem, devices, profiles)
     )
     return (*before, *(_new(plan, *grant, profiles) for grant in plan.grants()))
 
@@ -63,10 +60,7 @@ def held_devices(plan: Plan, profiles: RequestProfiles) -> tuple[HeldDevice, ...
 def _before(
     claim: ResourceClaim, problem: Problem, devices: Mapping[DeviceID, int], profiles: RequestProfiles
 ) -> Iterator[HeldDevice]:
-    results: tuple[DeviceRequestAllocationResult, ...] = ()
-    if claim.status.allocation is not None:
-        results = claim.status.allocation.devices.results
-    for result in results:
+    for result in claim.results:
         device = devices.get(result.device_id)
         if device is not None:
             amounts = tuple((name, amount.nanos) for name, amount in result.consumed_capacity.items())

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from dralloc.api import ResourceClaim
-from dralloc.api.claims import DeviceRequest, DeviceSubRequest, ExactDeviceRequest
+from dralloc.api import DeviceSubRequest, ExactDeviceRequest
 from dralloc.cluster import Cluster
 from dralloc.names import ClaimKey
 
@@ -61,25 +60,15 @@ class RequestProfiles:
 
     def __init__(self, cluster: Cluster) -> None:
         self._of: Mapping[tuple[ClaimKey, str], RequestProfile] = {
-            (claim.key, name): profile for claim in cluster.claims for name, profile in _profiles_in(claim)
+            (claim.key, name): _profile_of(asked)
+            for claim in cluster.claims
+            for name, asked in claim.spec.devices.alternatives
         }
         self.all: tuple[RequestProfile, ...] = tuple(dict.fromkeys(self._of.values()))
 
     def of(self, claim: ClaimKey, request: str) -> RequestProfile:
         """The request profile of a request, or of the alternative ``request/sub``, of a claim."""
         return self._of.get((claim, request), UNKNOWN)
-
-
-def _profiles_in(claim: ResourceClaim) -> Iterator[tuple[str, RequestProfile]]:
-    for request in claim.spec.devices.requests:
-        yield from _alternatives(request)
-
-
-def _alternatives(request: DeviceRequest) -> Iterator[tuple[str, RequestProfile]]:
-    if request.exactly:
-        yield request.name, _profile_of(request.exactly)
-    for one in request.first_available:
-        yield f"{request.name}/{one.name}", _profile_of(one)
 
 
 def _profile_of(request: ExactDeviceRequest | DeviceSubRequest) -> RequestProfile:

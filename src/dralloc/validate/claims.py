@@ -19,8 +19,7 @@ MAX_RESULTS: Final = 32
 
 def request_names(spec: DeviceClaim) -> frozenset[str]:
     """What can be referred to: ``request`` and ``request/subrequest``."""
-    subs = (f"{request.name}/{sub.name}" for request in spec.requests for sub in request.first_available)
-    return frozenset((*(request.name for request in spec.requests), *subs))
+    return frozenset((*(request.name for request in spec.requests), *(name for name, _ in spec.alternatives)))
 
 
 def refers(names: Iterable[str], spec: DeviceClaim, path: str) -> Iterator[Issue]:

@@ -21,8 +21,7 @@ MAX_DERIVED: Final = 32
 def _claims(context: ValidationContext) -> Iterator[Part[list[Expression]]]:
     """All derivations of a claim: their cost counts together."""
     for owner, path, spec in SPECS(context):
-        alternatives = (one for request in spec.requests for one in (request.exactly, *request.first_available) if one)
-        texts = [one.expression for alternative in alternatives for one in alternative.derived_attributes]
+        texts = [one.expression for _, alternative in spec.alternatives for one in alternative.derived_attributes]
         yield Part(owner, path, [Expression(text, context.features) for text in texts])
 
 

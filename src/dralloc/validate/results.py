@@ -30,7 +30,7 @@ def _config_lists(config: DeviceAllocationConfiguration, at: str) -> Iterator[Is
 
 def _request(claim: ResourceClaim, _at: str) -> Iterator[Issue]:
     known = request_names(claim.spec.devices)
-    for index, result in enumerate(claim.status.allocation.devices.results if claim.status.allocation else ()):
+    for index, result in enumerate(claim.results):
         if result.request not in known:
             text = f"is no request of the claim, and no request and subrequest: {', '.join(sorted(known)) or 'none'}"
             yield Issue(f"{_AT}.results[{index}].request", f'"{result.request}" {text}')
@@ -43,7 +43,7 @@ def _reserved_unique(claim: ResourceClaim, _at: str) -> Iterator[Issue]:
 
 
 def _reserved_allocated(claim: ResourceClaim, _at: str) -> Iterator[Issue]:
-    if claim.status.reserved_for and claim.status.allocation is None:
+    if claim.status.reserved_for and not claim.is_allocated:
         yield Issue("status.reservedFor", "is only allowed for a claim with an allocation")
 
 

@@ -37,7 +37,7 @@ def _key(one: Any) -> tuple[str, str, str, str | None]:
 
 
 def _allocated(claim: ResourceClaim, _at: str) -> Iterator[Issue]:
-    allocated = set(map(_key, claim.status.allocation.devices.results if claim.status.allocation else ()))
+    allocated = set(map(_key, claim.results))
     for index, report in enumerate(claim.status.devices):
         at = f"status.devices[{index}]"
         if _key(report) not in allocated and not any(issue for check in _NAMES.values() for issue in check(report, at)):

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from dralloc.api import ApiObject, DeviceClaim, ResourceClaim
+from dralloc.report import counted
 from dralloc.validate.candidates import Candidates, Offer, find_candidates
 from dralloc.validate.places import SPECS, Details
 from dralloc.validate.rule import Issue, Part, ValidationContext, remarks, warnings
@@ -90,7 +91,7 @@ def _compiles(expression: str) -> bool:
 def _stop(request: Details, candidates: Candidates) -> _Stop | None:
     name, everything = request.device_class_name, len(candidates.offers)
     if not candidates.of_class(name):
-        return _Stop(_Step.CLASS, ".deviceClassName", f'none of {_devices(everything)} is in class "{name}"')
+        return _Stop(_Step.CLASS, ".deviceClassName", f'none of {counted(everything, "device")} is in class "{name}"')
     return _selection(request, candidates) or _use(request, candidates)
 
 
@@ -100,23 +101,24 @@ def _selection(request: Details, candidates: Candidates) -> _Stop | None:
     left = [len(candidates.of_selectors(request, length)) for length in range(len(request.selectors) + 1)]
     first = left.index(0) - 1
     before = "that the selectors before leave" if first else "of the class"
-    text = f"accepts none of {_devices(left[first])} {before}"
+    text = f"accepts none of {counted(left[first], 'device')} {before}"
     return _Stop(_Step.SELECTOR, f".selectors[{first}].cel.expression", text)
 
 
 def _use(request: Details, candidates: Candidates) -> _Stop | None:
     tolerated = candidates.tolerated(request)
     if not tolerated:
-        text = f"tolerates the taints of none of {_devices(len(candidates.of_request(request)))} that it could get"
+        devices = counted(len(candidates.of_request(request)), "device")
+        text = f"tolerates the taints of none of {devices} that it could get"
         return _Stop(_Step.TAINT, ".tolerations", text)
     capable = candidates.capable(request)
     if not capable:
-        text = f"none of {_devices(len(tolerated))} that it could get has this capacity, even unused"
+        text = f"none of {counted(len(tolerated), 'device')} that it could get has this capacity, even unused"
         return _Stop(_Step.CAPACITY, ".capacity.requests", text)
     most = candidates.most_on_a_node(capable)
     wanted = 1 if request.allocation_mode == "All" else request.count
     if most < wanted:
-        text = f"asks for {_devices(wanted)}, but no node has more than {most} that it could get"
+        text = f"asks for {counted(wanted, 'device')}, but no node has more than {most} that it could get"
         return _Stop(_Step.COUNT, ".count" if most else "", text)
     return None
 
@@ -128,16 +130,12 @@ class _Choice(NamedTuple):
     has_other: bool
 
 
-def _devices(count: int) -> str:
-    return f"{count} device{'s' if count != 1 else ''}"
-
-
 def find_alternatives(context: ValidationContext) -> list[tuple[DeviceClaim, str, list[list[RequestAlternative]]]]:
     """For every claim and template without allocation: what it asks for, by request and alternative."""
     return [
         (spec, path, [list(_alternatives(owner, path, spec, number, context)) for number in range(len(spec.requests))])
         for owner, path, spec in SPECS(context)
-        if not (isinstance(owner, ResourceClaim) and owner.status.allocation is not None)
+        if not (isinstance(owner, ResourceClaim) and owner.is_allocated)
     ]
 
 
@@ -221,7 +219,7 @@ def _attribute_exists(compared: _ComparedAttribute, at: str) -> Iterator[Issue]:
     for one in compared.covered:
         derived = any(each.name == compared.name for each in one.request.derived_attributes)
         if not derived and all(offer.attribute(compared.name) is None for offer in one.offers):
-            text = f'none of {_devices(len(one.offers))} for request "{one.name}" has the attribute'
+            text = f'none of {counted(len(one.offers), "device")} for request "{one.name}" has the attribute'
             yield Issue(f"{at}.{compared.field}", f'{text} "{compared.name}": the constraint never holds')
 
 

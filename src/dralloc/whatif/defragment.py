@@ -13,7 +13,7 @@ from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
-from dralloc.report import Line, Part, Table, timing_line
+from dralloc.report import Line, Part, Table, counted, timing_line
 from dralloc.solution import Solution, Status, Tier
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
@@ -79,7 +79,7 @@ class Defragmentation(Documented):
     @property
     def headline(self) -> str:
         """How much is admitted with how many moves."""
-        moves = f"{self.moves} moves" if self.moves != 1 else "1 move"
+        moves = counted(self.moves, "move")
         proof = "proven optimal" if self.itinerary.outcome.status is Status.OPTIMAL else "not proven"
         return f"{len(self.admitted)} of {self.pending} admitted with {moves} of at most {self.most}, {proof}"
 

@@ -151,7 +151,7 @@ def headroom(
         alone, joint = find(once=True)
     except NotRepresentativeError:
         alone, joint = find(once=False)
-    left_out = sum(claim.status.allocation is None for claim in cluster.claims)
+    left_out = sum(not claim.is_allocated for claim in cluster.claims)
     return Headroom(asked, alone, joint, left_out, timings)
 
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Unpack
 
 from dralloc.api import ObjectMeta, Pod, ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
+from dralloc.api.objects import changed
 from dralloc.choices import Choices, ChoiceWords
 from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster, compile_cluster
@@ -130,7 +131,7 @@ def only_allocated(cluster: Cluster) -> Cluster:
     """The cluster without what is pending, and without quotas and groups."""
     return replace(
         cluster,
-        claims=tuple(claim for claim in cluster.claims if claim.status.allocation is not None),
+        claims=tuple(claim for claim in cluster.claims if claim.is_allocated),
         pods=(),
         claims_of_pods={},
         unresolved={},
@@ -214,6 +215,5 @@ def _copied(key: ClaimKey) -> ClaimKey:
 
 def _anew(pod: Pod, key: ClaimKey) -> Pod:
     """The pod as it would be before it was scheduled."""
-    spec = pod.spec.model_copy(update={"node_name": None, "scheduling_gates": ()})
-    metadata = pod.metadata.model_copy(update={"name": key.name, "owner_references": ()})
-    return pod.model_copy(update={"metadata": metadata, "spec": spec})
+    metadata = changed(pod.metadata, name=key.name, owner_references=())
+    return changed(pod, metadata=metadata, spec=changed(pod.spec, node_name=None, scheduling_gates=()))

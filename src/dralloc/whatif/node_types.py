@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import lcm
 
 from dralloc.api import Node
+from dralloc.api.objects import changed
 from dralloc.api.tolerating import CORDON_TAINT
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
@@ -61,8 +62,8 @@ def in_service(cluster: Cluster) -> Cluster:
     """The cluster with nodes as new ones are: none is cordoned."""
 
     def fresh(node: Node) -> Node:
-        spec = {"unschedulable": False, "taints": tuple(one for one in node.spec.taints if one != CORDON_TAINT)}
-        return node.model_copy(update={"spec": node.spec.model_copy(update=spec)})
+        taints = tuple(one for one in node.spec.taints if one != CORDON_TAINT)
+        return changed(node, spec=changed(node.spec, unschedulable=False, taints=taints))
 
     return replace(cluster, nodes=tuple(map(fresh, cluster.nodes)))
 

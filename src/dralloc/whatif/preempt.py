@@ -16,7 +16,7 @@ from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand
-from dralloc.report import Line, Part, Table, timing_line
+from dralloc.report import Line, Part, Table, counted, timing_line
 from dralloc.solution import Solution, Tier
 from dralloc.solvers.cpsat import solve
 from dralloc.timing import phase
@@ -97,7 +97,7 @@ class Preemption(Documented):
         if not number:
             return f"{who}: fits without evicting anybody"
         proof = "proven to be the cheapest" if self.exact else "perhaps others are cheaper"
-        return f"{who}: admitted by evicting {number} {'pods' if number > 1 else 'pod'}, {proof}"
+        return f"{who}: admitted by evicting {counted(number, 'pod')}, {proof}"
 
     def parts(self) -> list[Part]:
         """The answer as tables and lines."""

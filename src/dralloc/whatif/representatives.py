@@ -58,7 +58,7 @@ def find_representatives(cluster: Cluster, choices: Choices) -> Representatives:
     choices
         As for `dralloc.compiler.compile_cluster`.
     """
-    pending = tuple(claim for claim in cluster.claims if claim.status.allocation is None)
+    pending = tuple(claim for claim in cluster.claims if not claim.is_allocated)
     wanted = compile_cluster(replace(cluster, slices=(), claims=pending), choices)
     by_name = {node.name: node for node in cluster.nodes}
     chosen = [by_name[node.name] for node in wanted.problem.nodes]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dralloc.api import Pod
+from dralloc.api.objects import changed
 from dralloc.check import violations
 from dralloc.choices import Choices
 from dralloc.cluster import Cluster
@@ -54,7 +55,7 @@ class Incumbents:
 
     def _is_theirs(self, key: ClaimKey) -> bool:
         claim = self.users.cluster.claim(key)
-        if claim is None or claim.status.allocation is None:
+        if claim is None or not claim.is_allocated:
             return False
         consumers = (ClaimKey(key.namespace, one.name) for one in claim.status.reserved_for if one.resource == "pods")
         strangers = any(one.resource != "pods" for one in claim.status.reserved_for)
@@ -171,6 +172,6 @@ class Incumbents:
 def _anew(pod: Pod) -> Pod:
     """The pod as if it were about to be placed: others must keep its distance, but nothing else binds it any more."""
     affinity = pod.spec.affinity
-    kept = affinity and affinity.model_copy(update={"pod_affinity": None})
-    update = {"node_name": None, "scheduling_gates": (), "affinity": kept, "topology_spread_constraints": ()}
-    return pod.model_copy(update={"spec": pod.spec.model_copy(update=update)})
+    kept = affinity and changed(affinity, pod_affinity=None)
+    free = changed(pod.spec, node_name=None, scheduling_gates=(), affinity=kept, topology_spread_constraints=())
+    return changed(pod, spec=free)

@@ -54,7 +54,7 @@ class ClaimUsers:
         """The allocated claims by what they have in common, in order."""
         graph: nx.Graph[tuple[str, ClaimKey]] = nx.Graph()
         for claim in self.cluster.claims:
-            if claim.status.allocation is not None:
+            if claim.is_allocated:
                 graph.add_node(("claim", claim.key))
                 graph.add_edges_from((("claim", claim.key), ("pod", pod.key)) for pod in self.users[claim.key])
         pods = {pod.key: pod for pod in self.cluster.pods}
@@ -67,7 +67,7 @@ class ClaimUsers:
     def is_settled(self, group: ClaimGroup) -> bool:
         """Whether nobody of the group still waits for a claim or to be scheduled, or is about to go."""
         claims = (self.cluster.claim(key) for pod in group.pods for key in self.claims_of[pod.key])
-        allocated = all(claim is not None and claim.status.allocation is not None for claim in claims)
+        allocated = all(claim is not None and claim.is_allocated for claim in claims)
         leaving = any(
             key in self.cluster.abandoned or self.claim(key).metadata.deletion_timestamp for key in group.claims
         )

@@ -15,6 +15,7 @@ from typing import Final
 
 from dralloc.api import Node as ApiNode
 from dralloc.api import Pod, ResourceClaim
+from dralloc.api.objects import changed
 from dralloc.choices import Choices
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.compiler.where import Where
@@ -164,13 +165,11 @@ class ClusterMigration:
 
 def released(claim: ResourceClaim) -> ResourceClaim:
     """The claim as it was before it was allocated; one for extended resources as any other."""
-    status = claim.status.model_copy(update={"allocation": None})
-    metadata = claim.metadata.model_copy(update={"annotations": {}})
-    return claim.model_copy(update={"status": status, "metadata": metadata})
+    return changed(claim.unallocated(), metadata=changed(claim.metadata, annotations={}))
 
 
 def _cordoned(node: ApiNode) -> ApiNode:
-    return node.model_copy(update={"spec": node.spec.model_copy(update={"unschedulable": True})})
+    return changed(node, spec=changed(node.spec, unschedulable=True))
 
 
 def unbound(pod: Pod) -> Pod:
@@ -178,5 +177,4 @@ def unbound(pod: Pod) -> Pod:
 
     To a cordoned node it does not move, even if it may be placed there.
     """
-    start = {"node_name": None, "containers": (), "init_containers": (), "tolerations": ()}
-    return pod.model_copy(update={"spec": pod.spec.model_copy(update=start)})
+    return changed(pod, spec=changed(pod.spec, node_name=None, containers=(), init_containers=(), tolerations=()))

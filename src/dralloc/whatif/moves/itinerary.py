@@ -53,8 +53,7 @@ class Itinerary:
 
     def held(self, key: ClaimKey) -> Iterator[str]:
         """The devices that an allocated claim has now."""
-        allocation = self.movable.users.claim(key).status.allocation
-        return (str(result.device_id) for result in (allocation.devices.results if allocation else ()))
+        return (str(result.device_id) for result in self.movable.users.claim(key).results)
 
     def _node(self, node: int) -> str:
         return self.movable.compiled.problem.nodes[node].name
