@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dralloc.conformance.words import comparable
+from dralloc.conformance.difference import comparable
 
 
 @pytest.mark.parametrize(

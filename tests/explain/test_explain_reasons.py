@@ -7,8 +7,7 @@ import pytest
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.explain import Explanation, explain
-from dralloc.explain.advice import ADVICE
-from dralloc.explain.reasons import Code, FilterReason
+from dralloc.explain.reasons import ADVICE, Code, FilterReason
 from dralloc.features import ALL_FEATURES
 from wire import (
     DRIVER,

@@ -13,7 +13,6 @@ from dralloc.apply.executor import Executor, LeftAlone
 from dralloc.apply.fence import Fence
 from dralloc.apply.journal import JournalStep, MemoryJournal, WriteJournal
 from dralloc.apply.outcome import ApplyOutcome
-from dralloc.apply.ready import ready_units
 from dralloc.apply.selection import Selection
 from dralloc.apply.units import Aside, WriteUnit, units_of
 from dralloc.apply.view import LiveView, Source
@@ -102,7 +101,7 @@ class ApplyRun:
             view = self._view(self._look(), self.selection)
         self._plan = self.question.plan(view.cluster)
         units, asides = units_of(self._plan)
-        return self._plan, [*units, *ready_units(view, self.selection.gate)], asides
+        return self._plan, [*units, *view.ready(self.selection.gate)], asides
 
     def write(self, units: Sequence[WriteUnit]) -> ApplyOutcome:
         """Write units, and what is planned in their place where they no longer fit.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +10,7 @@ from dralloc.api import Pod
 from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.apply.fence import without_fence
 from dralloc.apply.selection import Selection, gates_of
+from dralloc.apply.units import WriteUnit, WrittenDemand
 from dralloc.cluster import Cluster
 from dralloc.load import load_documents
 from dralloc.names import ClaimKey
@@ -53,3 +54,24 @@ class LiveView:
     def pods(self) -> Mapping[ClaimKey, Pod]:
         """The pods that are pending and selected, or not pending."""
         return {pod.key: pod for pod in self.cluster.pods}
+
+    def ready(self, gate: str) -> Iterator[WriteUnit]:
+        """The gated pods whose claims are all allocated already: nothing is to be written but the gate taken.
+
+        A run that was ended may have left them, or somebody who allocates by hand. Pods of a group wait for each other.
+        """
+        ready = {key for key, names in self.gates.items() if names == [gate] and self._is_allocated(key)}
+        waiting = {_group_of(self.pods[key]) for key in self.gates.keys() - ready if key in self.pods}
+        for key in sorted(ready):
+            pod = self.pods[key]
+            if _group_of(pod) is None or _group_of(pod) not in waiting:
+                yield WriteUnit((WrittenDemand(key, "", pod.metadata.uid),), ())
+
+    def _is_allocated(self, key: ClaimKey) -> bool:
+        pod = self.pods.get(key)
+        claims = [self.cluster.claim(one) for one in self.cluster.pod_claims(pod)] if pod is not None else []
+        return bool(claims) and all(one is not None and one.is_allocated for one in claims)
+
+
+def _group_of(pod: Pod) -> ClaimKey | None:
+    return ClaimKey(pod.key.namespace, pod.pod_group) if pod.pod_group else None

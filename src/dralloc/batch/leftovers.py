@@ -13,7 +13,6 @@ from dralloc.apply import Executor, MemoryJournal
 from dralloc.apply.executor import LeftAlone
 from dralloc.apply.fence import lift_all
 from dralloc.apply.marks import RUN
-from dralloc.apply.ready import ready_units
 from dralloc.apply.units import WrittenClaim, allocation_to_wire
 from dralloc.apply.view import LiveView
 from dralloc.names import ClaimKey
@@ -54,7 +53,7 @@ def _half_written(view: LiveView, gate: str, runs: str) -> Iterator[WrittenClaim
 
     A pod that waits for nothing more is released as it is.
     """
-    ready = {one.key for unit in ready_units(view, gate) for one in unit.demands}
+    ready = {one.key for unit in view.ready(gate) for one in unit.demands}
     halves = {key for key, names in view.gates.items() if names == [gate]} - ready
     users: dict[ClaimKey, set[ClaimKey]] = defaultdict(set)
     for key, pod in view.pods.items():

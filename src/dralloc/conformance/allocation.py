@@ -10,9 +10,8 @@ from dralloc.api import AllocationResult
 from dralloc.check import check
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.conformance.cases import AllocationCase, Json
-from dralloc.conformance.difference import first_difference
+from dralloc.conformance.difference import comparable, first_difference
 from dralloc.conformance.document import OutcomeDocument
-from dralloc.conformance.words import comparable
 from dralloc.errors import AllocationError, FatalError
 from dralloc.solution import Solution
 from dralloc.solvers.cpsat import Options, solve

@@ -8,7 +8,7 @@ from typing import Any
 
 from dralloc.conformance.allocation import CaseOutcome
 from dralloc.conformance.cases import Json
-from dralloc.conformance.words import comparable
+from dralloc.conformance.difference import comparable
 from dralloc.features import ALL_FEATURES
 from kubecel import (
     ALL_GATES,

@@ -8,12 +8,11 @@ from functools import cached_property
 
 from dralloc.answer import Documented
 from dralloc.choices import Mode
-from dralloc.explain.advice import ADVICE
 from dralloc.explain.competition import Competition
 from dralloc.explain.conflict import Conflict
 from dralloc.explain.document import ExplanationDocument
 from dralloc.explain.gang import Gathering
-from dralloc.explain.reasons import NodeGroup, NodeReason, grouped
+from dralloc.explain.reasons import ADVICE, NodeGroup, NodeReason, grouped
 from dralloc.explain.suggestion import Suggestion
 from dralloc.names import ClaimKey
 from dralloc.report import Line, Part, Table, timing_line

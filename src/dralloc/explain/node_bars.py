@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from dralloc.compiler import CompiledCluster
-from dralloc.explain.footprint_bars import footprint_shortages
 from dralloc.names import ClaimKey
-from dralloc.problem import Charge, Device
+from dralloc.problem import Charge, Demand, Device, Problem
 from dralloc.problem.holdings import ClaimLedger
 from dralloc.problem.inter_pod import Affinity, AntiAffinity, DomainLedger, InterPodRule, Spread
 from dralloc.problem.ledger import Shortage
 from dralloc.problem.node_claims import resource_of
+from dralloc.problem.node_footprint import before_footprints
+from dralloc.problem.subproblem import cut
 from dralloc.quantity import Quantity
 from dralloc.report import counted, listed
 from dralloc.solution import Placement, holdings_of, with_node_grants
+from dralloc.solvers.cpsat import solve
+from dralloc.solvers.first_fit import first_fit
 
 __all__ = ["Bar", "NodeBars"]
 
@@ -56,7 +60,7 @@ class NodeBars:
         return (*self._short(node), *self._unmet(node)) or tuple(self._short_for_devices(node))
 
     def _short_for_devices(self, node: int) -> Iterator[Bar]:
-        found = footprint_shortages(self._whole, self._ledger, self._demand, node, exact=self._exact)
+        found = _footprint_shortages(self._whole, self._ledger, self._demand, node, exact=self._exact)
         for resource, wanted, left, of_pod in found:
             text = _UNCOVERED.format(resource) if of_pod else f"Insufficient {resource}"
             yield Bar(text, f"{Quantity(wanted)} requested with the devices, {Quantity(max(0, left))} left")
@@ -125,3 +129,40 @@ class NodeBars:
             roles = self._whole.demands[placement.demand].roles
             domains.enter(roles, self._whole.nodes[placement.node].name)
         return domains
+
+
+def _footprint_shortages(
+    whole: Problem, ledger: ClaimLedger, demand: Demand, node: int, *, exact: bool
+) -> Iterator[tuple[str, int, int, bool]]:
+    """What upstream's allocator would find is too much for the node, or for the pod's own requests.
+
+    Parameters
+    ----------
+    exact
+        Whether other devices count, too, which upstream does not look for.
+
+    Yields
+    ------
+    The resource, what is asked of it with the devices and what there is, in nanos, and whether the pod's requests as a
+    whole are too small, and not the node.
+    """
+    if not whole.footprint_counters:
+        return
+    alone = demand.by_itself(nodes=None, roles=())
+    part = cut(whole, [node], demands=[alone], ledger=ledger, counters=range(len(whole.counters))).problem
+    found = first_fit(before_footprints(part))
+    if not found.placements or first_fit(part).placements or (exact and solve(part).placements):
+        return
+    for counter, amount in _charged(part, found.placements[0]).items():
+        known = part.counters[counter]
+        if amount > known.free:
+            yield resource_of(known.id.counter), amount, known.free, not known.id.pool
+
+
+def _charged(problem: Problem, placement: Placement) -> Counter[int]:
+    amounts: Counter[int] = Counter()
+    for claim, grants in zip(problem.demands[placement.demand].claims, placement.grants, strict=True):
+        for request, choice, number in grants:
+            charge = problem.eligibility.charge(claim.requests[request].alternatives[choice].index, number) or Charge()
+            amounts.update({each: amount for each, amount in charge.counters if each in problem.footprint_counters})
+    return amounts

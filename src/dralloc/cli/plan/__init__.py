@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from dralloc.cli.plan.defragment import defragment_command
-from dralloc.cli.plan.drain import drain_command
-from dralloc.cli.plan.fewest import fewest_command
-from dralloc.cli.plan.headroom import headroom_command
-from dralloc.cli.plan.layout import layout_command
-from dralloc.cli.plan.preempt import preempt_command
+from dralloc.cli.plan.mixes import fewest_command, headroom_command, layout_command
+from dralloc.cli.plan.moves import defragment_command, drain_command, preempt_command
 
 __all__ = ["PLANS"]
 
