@@ -1,9 +1,9 @@
-"""The command line: ``list``, ``run``, ``explain``, ``headroom``, ``reading`` and ``export``."""
+"""The command line: ``list``, ``run``, ``limits``, ``explain``, ``headroom``, ``reading`` and ``export``."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +13,7 @@ from benchmarks import workloads
 from benchmarks.explaining import Explained, measure_explain
 from benchmarks.export import export
 from benchmarks.headroom import measure_headroom
+from benchmarks.limits import LIMITED, Limited, measure_limits, usual_sizes
 from benchmarks.measure import Measurement, measure, middle
 from benchmarks.openb.command import openb_command
 from benchmarks.reading import Format, measure_reading
@@ -119,6 +120,30 @@ def headroom_command(
     Session(quiet=True).show([title, _seconds(found.phases), *found.parts(), memory])
 
 
+@app.command("limits")
+def limits_command(
+    name: Annotated[list[str] | None, typer.Argument(help="Workloads, see list; by default one of each kind.")] = None,
+    size: Annotated[
+        list[int] | None, typer.Option(min=1, help="Nodes, or what else counts; by default 500 and 5,000 nodes.")
+    ] = None,
+    limit: Annotated[
+        list[float] | None, typer.Option(min=0.001, help="Seconds for the optimum; by default 1, 5 and 20.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the generator, and of the search for the optimum.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+) -> None:
+    """Search for the optimum of workloads under time limits, and report whether these hold."""
+    found: list[Limited] = []
+    for workload in [_workload(each) for each in name or LIMITED]:
+        for count in size or usual_sizes(workload):
+            for row in measure_limits(workload, count, limit or (1, 5, 20), seed):
+                found.append(row)
+                if as_json:
+                    typer.echo(json.dumps(row.to_dict()))
+    if not as_json:
+        Session(quiet=True).show([_limited(found)])
+
+
 @app.command("reading")
 def reading_command(
     name: Annotated[str, typer.Argument(help="A workload, see list.")] = "cluster-mig-mixed",
@@ -150,6 +175,25 @@ def _workload(name: str) -> Workload:
     if name not in WORKLOADS:
         raise typer.BadParameter(f"there is no workload {name!r}; see list")
     return WORKLOADS[name]
+
+
+def _limited(found: Sequence[Limited]) -> Table:
+    columns = ("workload", ">size", ">limit", ">s", ">processor", ">placed", ">first fit", "kept", "status")
+    rows = [
+        (
+            row.workload,
+            str(row.size),
+            f"{row.limit:g}",
+            f"{row.seconds:.2f}",
+            f"{row.processor:.2f}",
+            str(row.placed),
+            str(row.first_fit),
+            "yes" if row.kept else "no",
+            row.status,
+        )
+        for row in found
+    ]
+    return Table(f"Limits kept in {sum(row.kept for row in found)} of {len(found)} searches", columns, rows)
 
 
 def _explained(found: Explained) -> list[Part]:

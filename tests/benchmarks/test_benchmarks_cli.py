@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.cli import app
+from benchmarks.limits import LIMITED, usual_sizes
 from benchmarks.measure import PHASES
 from benchmarks.openb.run import POLICIES, Outcome, Scene, published_outcomes
 from benchmarks.openb.sample import sample
@@ -55,6 +56,25 @@ def test_reading_is_compared_with_parsing(format: str) -> None:
     assert min(found[phase] for phase in ("load", "compile", "items", "whole")) > 0
     table = run("reading", "fill", "--size", "2", "--format", format)
     assert table.count("\n orjson, ") == 2
+
+
+@pytest.mark.parametrize("name", ["bundles", "caps-mig", "fair-plain", "goal-spread", "racks"])
+def test_limits_are_told_with_what_they_cost(name: str) -> None:
+    lines = run("limits", name, "--size", "2", "--limit", "0.001", "--limit", "60", "--json").splitlines()
+    found = [json.loads(line) for line in lines]
+    assert [(row["workload"], row["size"], row["limit"]) for row in found] == [(name, 2, 0.001), (name, 2, 60)]
+    assert [row["status"] for row in found] == ["FEASIBLE: the time was over", "OPTIMAL"]
+    assert all(row["first_fit"] <= row["placed"] and row["no_worse"] and row["kept"] == row["in_time"] for row in found)
+    assert "in 1 of 1 " in run("limits", name, "--size", "2", "--limit", "600")
+
+
+def test_who_names_no_sizes_gets_as_many_nodes_everywhere() -> None:
+    assert set(LIMITED) <= WORKLOADS.keys()
+    assert [usual_sizes(WORKLOADS[name]) for name in ("racks", "bundles", "match")] == [
+        (33, 300),
+        (500, 5000),
+        (500, 5000),
+    ]
 
 
 def test_a_list_of_pods_without_a_column_for_models(tmp_path: Path) -> None:
