@@ -5,8 +5,10 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -14,11 +16,13 @@ from benchmarks.export import export
 from benchmarks.registry import WORKLOADS
 from benchmarks.workloads import bundles
 from dralloc.check import check
+from dralloc.choices import Choices
 from dralloc.compiler import compile_cluster
 from dralloc.load import load
 from dralloc.problem import Problem
 from dralloc.solution import Status
-from dralloc.solvers.cpsat import Options, Progress, solve
+from dralloc.solvers.cpsat import Options, Progress, search, solve, within_caps
+from dralloc.solvers.cpsat.stopping import Deadline
 from dralloc.solvers.first_fit import first_fit
 from solvers.cpsat.test_cpsat_solve import hard, in_order, weight
 
@@ -59,6 +63,42 @@ def test_bundles_end_with_the_best_so_far(tmp_path: Path) -> None:
     check(problem, solution)
     assert solution.status is Status.FEASIBLE
     assert weight(problem, hint) <= solution.tiers[0].value < solution.tiers[0].bound
+
+
+@pytest.mark.parametrize("looks", [0, 30, 1_000])
+@pytest.mark.parametrize("name", ["bundles", "fair-plain", "goal-least-fragmentation", "racks"])
+def test_at_any_moment_it_is_an_answer(name: str, looks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C as often as the clock has been looked at so often: after that, nothing is looked for any more."""
+    workload, later, seconds = WORKLOADS[name], [None] * looks, Deadline.seconds
+    export(workload.objects(3, 1), tmp_path)
+    choices = Choices.of(None, workload.words(3))
+    problem = compile_cluster(load(tmp_path), choices).whole
+    first = first_fit(problem)
+    hint = replace(first, placements=tuple(within_caps(problem, first.placements)))
+
+    def look(self: Deadline) -> float:
+        if later:
+            later.pop()
+        elif not pressed:
+            pressed.append(True)
+            signal.raise_signal(signal.SIGINT)
+        return seconds(self)
+
+    def begin(self: search._SolverRun, *arguments: Any) -> None:
+        runs.append(bool(pressed))
+        run(self, *arguments)
+
+    pressed: list[bool] = []
+    runs: list[bool] = []
+    run = search._SolverRun.__init__
+    monkeypatch.setattr(search._SolverRun, "__init__", begin)
+    monkeypatch.setattr(Deadline, "seconds", look)
+    solution = solve(problem, choices, hint)
+    monkeypatch.undo()
+    check(problem, solution)
+    assert weight(problem, hint) <= weight(problem, solution)
+    assert {tier.why for tier in solution.tiers} <= {"", "it was interrupted"}
+    assert not any(runs)
 
 
 def test_before_anything_is_found_it_is_the_hint(monkeypatch: pytest.MonkeyPatch) -> None:

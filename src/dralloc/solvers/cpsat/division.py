@@ -98,7 +98,8 @@ def divide(
     classifier = BinClassifier(problem, demand_classes, usable)
     class_of = [classifier.enter(bin_) for bin_ in stop.each(bins.bins)]
     spaces = {
-        id(each): StateSpace(each, usable.profiles, tuple(classifier.regions)) for each in classifier.classes.values()
+        id(each): StateSpace(each, usable.profiles, tuple(classifier.regions))
+        for each in stop.each(classifier.classes.values())
     }
     unfit = {id(class_of[bin_]) for bin_ in _unfit(problem, usable, bins, survey(demand_classes.unclassified))}
     amounts = budgeted_amounts(problem, demand_classes, usable) if problem.budgets else {}
@@ -106,10 +107,10 @@ def divide(
     counted: list[Counted] = []
     packed: list[PackingInstance] = []
     left = [*demand_classes.unclassified]
-    for component in stop.each(_components(demand_classes, list(spaces.values()))):
+    for component in stop.each(_components(demand_classes, list(spaces.values()), stop)):
         found = None
         if not (component.has_any(scattered) or any(id(space.bin_class) in unfit for space in component.spaces)):
-            found = component.formulate(problem, demand_classes, options.thresholds, amounts)
+            found = component.formulate(problem, demand_classes, options.thresholds, amounts, stop)
         if found is None:
             left += [member for each in component.classes for member in each.members]
         elif isinstance(found, Counted):
@@ -170,21 +171,26 @@ class _ClassComponent:
         return bool(modes) and any(mode in modes for each in self.classes for mode in each.modes)
 
     def formulate(
-        self, problem: Problem, demand_classes: DemandClasses, thresholds: Thresholds, amounts: BudgetedAmounts
+        self,
+        problem: Problem,
+        demand_classes: DemandClasses,
+        thresholds: Thresholds,
+        amounts: BudgetedAmounts,
+        stop: Stop,
     ) -> Counted | PackingInstance | None:
         """The smallest formulation; None if there is none."""
         budgeted = {mode.requirement for each in self.classes if each.namespace for mode in each.modes}
         if not all(known.keys() >= budgeted for known in amounts.values()):
             return None
         if any(each.topology for each in self.classes):
-            by_domain = self._by_domain(problem, demand_classes, thresholds)
+            by_domain = self._by_domain(problem, demand_classes, thresholds, stop)
             supplied_by = None if by_domain is None else (by_domain,)
             return supplied_by and Counted(self.classes, supplied_by, demand_classes.requirements, amounts)
         supplied = self._supplied()
         supplies: list[Supply] = []
         sources = []
         # The largest bins first: they are the first to have too many patterns.
-        for space in sorted(self.spaces, key=lambda space: -space.size):
+        for space in stop.each(sorted(self.spaces, key=lambda space: -space.size)):
             source = as_flow_source(space, demand_classes.requirements, supplied)
             if source and len(set(source.sizes.values())) > _MOST_SIZES:
                 sources.append(source)
@@ -196,7 +202,7 @@ class _ClassComponent:
                 sources.append(source)
             else:
                 few = thresholds.listed_amounts
-                return as_packing_instance(self.classes, self.spaces, demand_classes.requirements, few)
+                return as_packing_instance(self.classes, self.spaces, demand_classes.requirements, few, stop)
         return Counted(self.classes, (*supplies, *flow_supplies(sources)), demand_classes.requirements, amounts)
 
     def _supplied(self) -> Mapping[int, int]:
@@ -208,7 +214,7 @@ class _ClassComponent:
         return found
 
     def _by_domain(
-        self, problem: Problem, demand_classes: DemandClasses, thresholds: Thresholds
+        self, problem: Problem, demand_classes: DemandClasses, thresholds: Thresholds, stop: Stop
     ) -> DomainSupply | None:
         numbers = sorted({each.topology for each in self.classes if each.topology})
         parts = bins_by_domain(problem, [demand_classes.topologies[number] for number in numbers], self.spaces)
@@ -219,7 +225,7 @@ class _ClassComponent:
         if flow is not None:
             return flow
         patterns = []
-        for space in self.spaces:
+        for space in stop.each(self.spaces):
             found = maximal_patterns(space, requirements, supplied, thresholds.pattern_effort)
             if found is None:
                 return None
@@ -227,7 +233,7 @@ class _ClassComponent:
         return DomainCounts(numbers, parts, self.spaces, patterns)
 
 
-def _components(demand_classes: DemandClasses, spaces: Sequence[StateSpace]) -> list[_ClassComponent]:
+def _components(demand_classes: DemandClasses, spaces: Sequence[StateSpace], stop: Stop) -> list[_ClassComponent]:
     """Demand classes with the bins that can serve them; gangs, and all that budgets are about, with each other.
 
     Modes and classes that nothing can serve are left out, and gangs that need members of such classes.
@@ -235,7 +241,7 @@ def _components(demand_classes: DemandClasses, spaces: Sequence[StateSpace]) -> 
     bins = len(demand_classes.requirements)
     sets = DisjointSets(bins + len(spaces))
     served = set()
-    for number, space in enumerate(spaces):
+    for number, space in enumerate(stop.each(spaces)):
         for requirement, spec in enumerate(demand_classes.requirements):
             if space.serves(spec):
                 served.add(requirement)

@@ -32,6 +32,8 @@ class LinearSolution(NamedTuple):
 
 def solve_linear(cp: cp_model.CpModel, cost: Sequence[Term], stop: Stop) -> LinearSolution | None:
     """Minimise a cost over a model of linear rows, with fractions allowed. None if it has to stop before the end."""
+    if stop.reached():
+        return None
     model = model_builder.Model()  # type: ignore[no-untyped-call]
     variables = [model.new_num_var(*_range(each), "") for each in cp.proto.variables]
     rows = []

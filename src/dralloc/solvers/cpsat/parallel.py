@@ -41,8 +41,8 @@ _BATCHES: Final = 4
 _LISTEN: Final = 0.1
 """Seconds until it is asked again whether to stop."""
 
-_PATIENCE: Final = 10.0
-"""Seconds that workers have to come to an end when they are asked to stop."""
+_PATIENCE: Final = 1.5
+"""Seconds that workers have to come to an end when they are asked to stop: with less than 2 the limit is kept."""
 
 
 class _WorkerResult(NamedTuple):
@@ -194,7 +194,7 @@ def _listen(
     feeder.start()
     patience = _PATIENCE
     try:
-        yield from _until_done(events, stop, sign)
+        patience = yield from _until_done(events, stop, sign)
     except KeyboardInterrupt:
         patience = 0.0
         raise
@@ -207,7 +207,8 @@ def _listen(
 
 def _until_done(
     events: SimpleQueue[tuple[int, list[_WorkerResult]] | BaseException | None], stop: Stop, sign: Path
-) -> Iterator[tuple[int, list[_WorkerResult]]]:
+) -> Generator[tuple[int, list[_WorkerResult]], None, float]:
+    """Returns the seconds for which the workers are still to be waited for."""
     end: float | None = None
     while end is None or perf_counter() < end:
         if end is None and stop.reached():
@@ -216,9 +217,10 @@ def _until_done(
         with suppress(Empty):
             event = events.get(timeout=_LISTEN)
             if event is None:
-                return
+                return _PATIENCE
             if isinstance(event, BaseException):
                 if end is not None:
-                    return  # who was asked to stop may do so in an unpleasant way
+                    return _PATIENCE  # who was asked to stop may do so in an unpleasant way
                 raise event
             yield event
+    return 0.0

@@ -214,7 +214,7 @@ class _Solve:
         components = division.counted
         if stage.goal is not Goal.NONE:
             whole = division.left or division.packed
-            joint = None if whole else with_goal(stage.goal, problem, division.counted)
+            joint = None if whole else with_goal(stage.goal, problem, division.counted, self.stop)
             if joint is None:
                 return sorted(demand for answer in self.answers for demand in answer.subset.demands)
             components = (joint,)

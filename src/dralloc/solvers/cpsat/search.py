@@ -56,7 +56,7 @@ def minimise(
     Parameters
     ----------
     stop
-        When to stop, with what there is by then.
+        When to stop, with what there is by then; nothing if it is reached already.
 
     Raises
     ------
@@ -68,6 +68,8 @@ def minimise(
         raise ModelError("weights of the demands: their sum after removing common factors is beyond 2**53")
     literals = [literal for literal, _ in terms]
     cp.minimize(cp_model.LinearExpr.weighted_sum(literals, [coefficient // unit for _, coefficient in terms]))
+    if stop.reached():
+        return SolverOutcome(None, 0)
     outcome = _run(cp, options, stop, unit, watch)
     if not outcome.proven and stop.effort == inf and not stop.reached():
         # Several strategies in turn come to an end where a single one gives up.

@@ -32,6 +32,7 @@ from dralloc.solvers.cpsat.classes.patterns import Pattern
 from dralloc.solvers.cpsat.classes.supply import Costing, PatternSupply
 from dralloc.solvers.cpsat.fragmentation import touched_before, units
 from dralloc.solvers.cpsat.rows import Term
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["goal_terms", "with_goal"]
 
@@ -39,15 +40,21 @@ _MOST_REQUIREMENTS: Final = 5
 """Of more, not every subset has a row."""
 
 
-def with_goal(goal: Goal, problem: Problem, components: Sequence[Counted]) -> Counted | None:
-    """All components as one, with supplies that know what the goal counts; None if they cannot."""
+def with_goal(goal: Goal, problem: Problem, components: Sequence[Counted], stop: Stop) -> Counted | None:
+    """All components as one, with supplies that know what the goal counts; None if they cannot.
+
+    Raises
+    ------
+    Stopped
+        It is time to stop.
+    """
     supplies = [supply for each in components for supply in each.supplies]
     patterns = [supply for supply in supplies if isinstance(supply, PatternSupply)]
     if not components or len(patterns) < len(supplies) or problem.several_versions:
         return None
     if goal is Goal.SPREAD and any(len(one.weights) > 1 for each in components for one in each.classes):
         return None
-    costed = _COSTED[goal](problem, patterns)
+    costed = _COSTED[goal](problem, patterns, stop)
     if None in costed:
         return None
     classes = [one for each in components for one in each.classes]
@@ -75,10 +82,10 @@ def _opening(problem: Problem, supply: PatternSupply) -> PatternSupply | None:
     return _each_bin(supply, [slot in problem.usage.shares for slot in slots])
 
 
-def _touching(problem: Problem, supplies: Sequence[PatternSupply]) -> Iterator[PatternSupply | None]:
+def _touching(problem: Problem, supplies: Sequence[PatternSupply], stop: Stop) -> Iterator[PatternSupply | None]:
     """With what ``least-fragmentation`` counts; a bin must be one unit, and no part of another one."""
     before = touched_before(problem)
-    touched = [[_units(problem, supply, bin_) for bin_ in supply.bins] for supply in supplies]
+    touched = [[_units(problem, supply, bin_) for bin_ in stop.each(supply.bins)] for supply in supplies]
     bins_of = Tally(unit for each in touched for found in each for unit in found)
     for supply, each in zip(supplies, touched, strict=True):
         devices = (problem.devices[device] for bin_ in supply.bins for device in _devices(bin_))
@@ -140,11 +147,11 @@ def _by_node(supplies: Sequence[PatternSupply], *, evenly: bool) -> Iterator[Pat
             yield PatternSupply(supply.space, supply.patterns, [bin_ for row in rows for bin_ in row], costing)
 
 
-_COSTED: Final[Mapping[Goal, Callable[[Problem, Sequence[PatternSupply]], list[PatternSupply | None]]]] = {
-    Goal.FEWEST_DEVICES: lambda problem, supplies: [_opening(problem, supply) for supply in supplies],
-    Goal.LEAST_FRAGMENTATION: lambda problem, supplies: list(_touching(problem, supplies)),
-    Goal.FEWEST_NODES: lambda _, supplies: list(_by_node(supplies, evenly=False)),
-    Goal.SPREAD: lambda _, supplies: list(_by_node(supplies, evenly=True)),
+_COSTED: Final[Mapping[Goal, Callable[[Problem, Sequence[PatternSupply], Stop], list[PatternSupply | None]]]] = {
+    Goal.FEWEST_DEVICES: lambda problem, supplies, _: [_opening(problem, supply) for supply in supplies],
+    Goal.LEAST_FRAGMENTATION: lambda problem, supplies, stop: list(_touching(problem, supplies, stop)),
+    Goal.FEWEST_NODES: lambda _, supplies, __: list(_by_node(supplies, evenly=False)),
+    Goal.SPREAD: lambda _, supplies, __: list(_by_node(supplies, evenly=True)),
 }
 
 

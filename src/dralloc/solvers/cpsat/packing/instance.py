@@ -13,6 +13,7 @@ from dralloc.solvers.cpsat.classes.state_space import StateSpace
 from dralloc.solvers.cpsat.packing.bundles import Bundles
 from dralloc.solvers.cpsat.packing.unit_classes import ClassifiedUnit, UnitClassifier
 from dralloc.solvers.cpsat.packing.unit_types import UnitType
+from dralloc.solvers.cpsat.stopping import Stop
 from dralloc.solvers.cpsat.weight_tiers import ALL_WEIGHTS, WeightTier
 
 __all__ = ["AssignmentOption", "BinInstance", "BinType", "Item", "PackingInstance", "as_packing_instance"]
@@ -122,6 +123,7 @@ def as_packing_instance(
     spaces: Sequence[StateSpace],
     requirements: Sequence[Requirement],
     listed_amounts: int,
+    stop: Stop,
 ) -> PackingInstance | None:
     """The bin packing problem of a component.
 
@@ -141,6 +143,11 @@ def as_packing_instance(
     None if there are budgets, gangs with a quorum or in a domain, a rule compares several attributes (KEP-6080), a node
     of a bin does not reach all of it, a unit has too many states, or an item group of several devices could get one
     shared device several times.
+
+    Raises
+    ------
+    Stopped
+        It is time to stop.
     """
     modes = [requirements[mode.requirement] for each in classes for mode in each.modes]
     derive = any(len({name for _, name in rule.attributes}) > 1 for each in modes for rule in each.rules)
@@ -159,7 +166,7 @@ def as_packing_instance(
     classifier = UnitClassifier(spaces[0].profiles, bundles, wanted, listed_amounts)
     areas: dict[frozenset[int], int] = {}
     bin_types: dict[tuple[tuple[int, ...], int], BinType] = {}
-    for space in spaces:
+    for space in stop.each(spaces):
         units = classifier.units(space.bin_class)
         devices = sum(len(view.devices) for view in space.bin_class.units)
         if units is None or any(len(node.reach) < devices for node in space.bin_class.nodes):
