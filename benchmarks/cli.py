@@ -18,7 +18,7 @@ from benchmarks.measure import Measurement, measure, middle
 from benchmarks.openb.command import openb_command
 from benchmarks.reading import Format, measure_reading
 from benchmarks.registry import WORKLOADS, Workload
-from dralloc.choices import Choices, Mode
+from dralloc.choices import Backend, Choices, Mode
 from dralloc.cli.console import Session
 from dralloc.cli.guard import Commands
 from dralloc.report import Line, Part, Table
@@ -56,6 +56,8 @@ def run_command(  # noqa: PLR0913 - one parameter per option
     repeat: Annotated[int, typer.Option(min=1, help="How many runs to take the median of.")] = 1,
     time_limit: Annotated[float, typer.Option(min=0.001, help="Seconds for the optimum.")] = 60,
     workers: Annotated[int, typer.Option(min=1, help="Threads of the search for the optimum.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes, or threads on one large component.")] = 1,
+    backend: Annotated[Backend, typer.Option(help="Where other processes are.")] = Backend.LOKY,
     optimal: Annotated[bool, typer.Option("--optimal/--no-optimal", help="Whether to look for the optimum.")] = True,
     directory: Annotated[
         Path | None, typer.Option("--export", metavar="DIR", help="Write the generated objects here, as JSON.")
@@ -64,8 +66,8 @@ def run_command(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Generate a workload, place it in both modes, and report seconds by phase."""
     workload = _workload(name)
-    choices = Choices(time_limit=time_limit, seed=seed, workers=workers) if optimal else None
-    count = workload.size if size is None else size
+    made = Choices(time_limit=time_limit, seed=seed, workers=workers, jobs=jobs, backend=backend)
+    count, choices = workload.size if size is None else size, made if optimal else None
     found = middle(measure(workload, count, seed, directory=directory, choices=choices) for _ in range(repeat))
     if as_json:
         typer.echo(json.dumps(found.to_dict()))

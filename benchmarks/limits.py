@@ -92,15 +92,10 @@ def usual_sizes(workload: Workload) -> Sequence[int]:
     return _SIZES.get(workload.unit, (workload.size,))
 
 
-@without_garbage_collection()
 def measure_limits(workload: Workload, size: int, limits: Sequence[float], seed: int) -> Iterator[Limited]:
     """Load and compile a workload once, and search for the optimum under each limit."""
     choices = Choices.of(None, {**workload.words(size), "seed": seed})
-    with TemporaryDirectory() as room:
-        export(workload.objects(size, seed), Path(room))
-        problem = compile_cluster(load(room), choices).whole
-    first = first_fit(problem)
-    hint = replace(first, placements=tuple(within_caps(problem, first.placements)))
+    problem, hint = _placed(workload, size, choices)
     for limit in limits:
         limited = replace(choices, time_limit=limit)
         started, at_work = perf_counter(), process_time()
@@ -120,6 +115,16 @@ def measure_limits(workload: Workload, size: int, limits: Sequence[float], seed:
             no_worse=_weight(problem, found) >= _weight(problem, hint)
             and _keeps(found, _plain(problem, limited, hint)),
         )
+
+
+@without_garbage_collection()
+def _placed(workload: Workload, size: int, choices: Choices) -> tuple[Problem, Solution]:
+    """The problem, and what of first fit's answer the caps allow."""
+    with TemporaryDirectory() as room:
+        export(workload.objects(size, choices.seed), Path(room))
+        problem = compile_cluster(load(room), choices).whole
+    first = first_fit(problem)
+    return problem, replace(first, placements=tuple(within_caps(problem, first.placements)))
 
 
 def _solved(problem: Problem, choices: Choices, hint: Solution) -> Solution:
