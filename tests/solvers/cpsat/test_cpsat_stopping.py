@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from math import inf
 
 import pytest
@@ -38,6 +39,14 @@ def test_without_a_reason_nothing_stops() -> None:
     stop = Stop()
     assert stop.seconds() == inf
     assert list(stop.each("abc")) == ["a", "b", "c"]
+
+
+def test_where_things_are_quick_the_clock_is_looked_at_now_and_then() -> None:
+    looks = iter([False, False, True])
+    numbers = Stop(cancelled=Cancelled(lambda: next(looks))).hundreds(range(1000))
+    assert list(islice(numbers, 200)) == list(range(200))
+    with pytest.raises(Stopped):
+        next(numbers)
 
 
 def test_a_deadline_that_is_over_stops() -> None:

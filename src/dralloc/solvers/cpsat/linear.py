@@ -31,13 +31,17 @@ class LinearSolution(NamedTuple):
 
 
 def solve_linear(cp: cp_model.CpModel, cost: Sequence[Term], stop: Stop) -> LinearSolution | None:
-    """Minimise a cost over a model of linear rows, with fractions allowed. None if it has to stop before the end."""
-    if stop.reached():
-        return None
+    """Minimise a cost over a model of linear rows, with fractions allowed. None if the solver gives up.
+
+    Raises
+    ------
+    Stopped
+        It is time to stop before the solver has begun.
+    """
     model = model_builder.Model()  # type: ignore[no-untyped-call]
     variables = [model.new_num_var(*_range(each), "") for each in cp.proto.variables]
     rows = []
-    for each in cp.proto.constraints:
+    for each in stop.each(cp.proto.constraints):
         linear = each.linear
         terms = model_builder.LinearExpr.weighted_sum([variables[place] for place in linear.vars], list(linear.coeffs))
         rows.append(model.add_linear_constraint(terms, *_range(linear)))

@@ -43,13 +43,11 @@ class Bins:
 
 def find_bins(problem: Problem, demand_classes: DemandClasses, usable: UsableDevices, stop: Stop) -> Bins:
     """Divide the usable devices into bins."""
-    units = _units(problem, usable)
+    units = _units(problem, usable, stop)
     whole = units.copy()
-    joint = [requirement for requirement in demand_classes.requirements if requirement.devices > 1]
-    if joint:
-        _join(problem, demand_classes, usable, joint, whole)
+    _join(problem, demand_classes, usable, whole, stop)
     grouped: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for device in stop.each(usable.order):
+    for device in stop.hundreds(usable.order):
         grouped[whole.find(device)][units.find(device)].append(device)
     bins: list[Bin] = []
     bin_of = [-1] * len(problem.devices)
@@ -63,14 +61,14 @@ def find_bins(problem: Problem, demand_classes: DemandClasses, usable: UsableDev
     return Bins(bins, bin_of)
 
 
-def _units(problem: Problem, usable: UsableDevices) -> DisjointSets:
+def _units(problem: Problem, usable: UsableDevices, stop: Stop) -> DisjointSets:
     sets = DisjointSets(len(problem.devices))
     first: dict[int, int] = {}
     charged = [
         tuple(entry for _, charge in profile for entry in charge.counters) if profile else ()
         for profile in usable.profiles
     ]
-    for device in usable.order:
+    for device in stop.hundreds(usable.order):
         root = device
         for counter, _ in problem.devices[device].consumes + charged[usable.profile_of[device]]:
             other = first.setdefault(counter, root)
@@ -80,16 +78,19 @@ def _units(problem: Problem, usable: UsableDevices) -> DisjointSets:
 
 
 def _join(
-    problem: Problem, demand_classes: DemandClasses, usable: UsableDevices, joint: list[Requirement], sets: DisjointSets
+    problem: Problem, demand_classes: DemandClasses, usable: UsableDevices, sets: DisjointSets, stop: Stop
 ) -> None:
+    joint = [requirement for requirement in demand_classes.requirements if requirement.devices > 1]
+    if not joint:
+        return
     types = {group.type for requirement in joint for group in requirement.item_groups}
     offered = [[type_ for type_, _ in profile if type_ in types] for profile in usable.profiles]
     by_node: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for device in usable.order:
+    for device in stop.hundreds(usable.order):
         for type_ in offered[usable.profile_of[device]]:
             for node in usable.nodes_of[device]:
                 by_node[node][type_].append(device)
-    for node, by_type in by_node.items():
+    for node, by_type in stop.each(by_node.items()):
         done: set[object] = set()
         for requirement in joint:
             allowed = demand_classes.node_sets[requirement.nodes]

@@ -70,7 +70,7 @@ class _UsabilityCheck:
         self.numbers: dict[Profile, int] = {}
         self.charges: list[bool] = []
         self.usable = UsableDevices(profile_of=[-1] * len(problem.devices), nodes_of=[()] * len(problem.devices))
-        for device in stop.each(self._seen()):
+        for device in stop.hundreds(self._seen()):
             profile = self._profile(device)
             if profile >= 0:
                 self.usable.profile_of[device] = profile

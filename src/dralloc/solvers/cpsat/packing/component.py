@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import inf
 from typing import Final
@@ -22,7 +23,7 @@ from dralloc.solvers.cpsat.packing.pricing import Pricer
 from dralloc.solvers.cpsat.packing.relaxation import Prices, Relaxation, guide
 from dralloc.solvers.cpsat.packing.search import PackingSearch
 from dralloc.solvers.cpsat.search import Watch, minimise
-from dralloc.solvers.cpsat.stopping import Stop
+from dralloc.solvers.cpsat.stopping import Stop, Stopped
 
 __all__ = ["PackedComponent"]
 
@@ -83,10 +84,10 @@ class PackedComponent(BestOfClasses):
 
     def begin(self, stop: Stop) -> None:
         """Find the answer that is there in no time: the best of few heuristic packings."""
-        for _ in self._beginnings(stop):
-            self._learn_best()
-            if stop.reached():
-                return
+        with suppress(Stopped):
+            for _ in self._beginnings(stop):
+                self._learn_best()
+                stop.check()
 
     def _beginnings(self, stop: Stop) -> Iterator[bool]:
         self._relax(0, self.options, stop.limited(_BEGIN))
@@ -100,6 +101,11 @@ class PackedComponent(BestOfClasses):
 
     def improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
         """Solve a tier with the tiers before it, which must be proven, fixed."""
+        with suppress(Stopped):
+            self._improve(level, options, stop, watch)
+        self._learn_best()
+
+    def _improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
         self._relax(level, options, stop)
         if watch:
             watch(self.cost(level), self.bounds[level])
@@ -109,7 +115,6 @@ class PackedComponent(BestOfClasses):
             if is_proven(self, level) or stop.reached():
                 return
         self._prove(level, options, stop, watch)
-        self._learn_best()
 
     def _relax(self, level: int, options: Options, stop: Stop) -> None:
         """Bound the tier, and find out how often each option should be served."""

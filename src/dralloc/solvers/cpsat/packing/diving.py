@@ -93,7 +93,7 @@ class DivingHeuristic:
                 bin_type: ColumnChoice(list(self.columns.of_bin_type[bin_type].values()), number)
                 for bin_type, number in bins.items()
             }
-            master = RestrictedMaster(self.instance, choices, left_of(self.instance, self.answer))
+            master = RestrictedMaster(self.instance, choices, left_of(self.instance, self.answer), stop)
             found, cost = self._fractional(master, stop)
             if found is None:
                 return None

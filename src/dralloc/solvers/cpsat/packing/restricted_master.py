@@ -47,9 +47,16 @@ class RestrictedMaster(TieredModel):
         By bin type, the columns to choose from.
     demand
         By demand class, how many are to be placed.
+
+    Raises
+    ------
+    Stopped
+        It is time to stop.
     """
 
-    def __init__(self, instance: PackingInstance, choices: Mapping[int, ColumnChoice], demand: Sequence[int]) -> None:
+    def __init__(
+        self, instance: PackingInstance, choices: Mapping[int, ColumnChoice], demand: Sequence[int], stop: Stop
+    ) -> None:
         super().__init__(instance, demand)
         self.choices = choices
         self.served = [self.cp.new_int_var(0, demand[one.cls], f"served {n}") for n, one in enumerate(instance.options)]
@@ -57,16 +64,16 @@ class RestrictedMaster(TieredModel):
             bin_type: [
                 self.cp.new_int_var(0, choice.bins, f"copies {bin_type} {n}") for n in range(len(choice.columns))
             ]
-            for bin_type, choice in choices.items()
+            for bin_type, choice in stop.each(choices.items())
         }
         for bin_type, copies in self.copies.items():
             self.cp.add(cp_model.LinearExpr.sum(copies) <= choices[bin_type].bins)
-        self.rows_of_options = list(self._serve())
+        self.rows_of_options = list(self._serve(stop))
         self._demand(demand)
 
-    def _serve(self) -> Iterator[int]:
+    def _serve(self, stop: Stop) -> Iterator[int]:
         terms: list[list[Term]] = [[(served, -1)] for served in self.served]
-        for bin_type, copies in self.copies.items():
+        for bin_type, copies in stop.each(self.copies.items()):
             for variable, column in zip(copies, self.choices[bin_type].columns, strict=True):
                 for option, count in enumerate(column.counts):
                     if count:

@@ -86,6 +86,11 @@ class PackingSearch:
         """Solve the restricted master problem: with fractions, then in integers where there are any.
 
         What counts is the tier after those whose costs are fixed.
+
+        Raises
+        ------
+        Stopped
+            It is time to stop.
         """
         sizes = [len(bin_type.instances) for bin_type in self.instance.bin_types]
         choices = {
@@ -93,18 +98,18 @@ class PackingSearch:
             for bin_type, columns in enumerate(self.columns.of_bin_type)
             if columns
         }
-        master = RestrictedMaster(self.instance, choices, left_of(self.instance, []))
+        master = RestrictedMaster(self.instance, choices, left_of(self.instance, []), stop)
         found = master.fractional(master.cost_after(fixed), stop)
         if found is None:
             return False
         whole: PackingSolution = [[] for _ in self.instance.bin_types]
         for bin_type, columns in master.read(found.values).items():
             whole[bin_type] = [(column, number) for column, value in columns if (number := floor(value + _WHOLE))]
-        self._rank_columns(master, found)
+        self._rank_columns(master, found, stop)
         return self._complete(whole, stop)
 
     def polish(self, stop: Stop) -> bool:
-        """A step of large-neighbourhood search: some bins of the best answer get new columns."""
+        """A step of large-neighbourhood search: some bins of the best answer get new columns. Raises as `combine`."""
         used = [
             (bin_type, place) for bin_type, chosen in enumerate(self.best) for place in range(sum(n for _, n in chosen))
         ]
@@ -130,7 +135,7 @@ class PackingSearch:
         }
         if not choices:
             return self.consider(whole)
-        master = RestrictedMaster(self.instance, choices, left_of(self.instance, whole))
+        master = RestrictedMaster(self.instance, choices, left_of(self.instance, whole), stop)
         outcome = minimise(master.cp, master.all_costs(), self.options, stop.limited(1.0 + sum(left) / 100))
         answer = list(whole)
         if outcome.values is not None:
@@ -146,10 +151,10 @@ class PackingSearch:
         ]
         return list({column.counts: column for column in columns}.values())
 
-    def _rank_columns(self, master: RestrictedMaster, found: LinearSolution) -> None:
+    def _rank_columns(self, master: RestrictedMaster, found: LinearSolution, stop: Stop) -> None:
         """Sort the columns of each bin type by reduced cost in the restricted master problem."""
         prices = np.abs([found.duals[row] for row in master.rows_of_options])
-        for columns in self.columns.of_bin_type:
+        for columns in stop.each(self.columns.of_bin_type):
             items = list(columns.items())
             counts = np.array([column.counts for _, column in items], dtype=np.float64).reshape(len(items), len(prices))
             order = np.argsort(-(counts @ prices), kind="stable").tolist()
