@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from dralloc.compiler import CompiledCluster
 from dralloc.errors import FatalError
 from dralloc.names import ClaimKey
-from dralloc.problem import Claim
 from dralloc.scheduling import Attempt, Profile, Scheduler
 from dralloc.scheduling.attempt import checks_of, first_rejection
 from dralloc.scheduling.cycle import Cycle
-from dralloc.scheduling.devices import Devices, Found
+from dralloc.scheduling.devices import Devices, Found, Wanted
 from dralloc.scheduling.memory import Rejected, Verdicts
 from dralloc.scheduling.message import fit_error, refused
 from dralloc.scheduling.nodes import NodeInfo
@@ -31,8 +30,10 @@ __all__ = ["PlainScheduler"]
 class PlainDevices(Devices):
     """Devices that are searched for as upstream does, without anything that shortens the search."""
 
-    def _search_for(self, claims: Sequence[Claim], node: NodeInfo) -> Found | None:
+    def find(self, wanted: Wanted, node: NodeInfo) -> Found | None:
+        claims = wanted.claims
         found = LeakySearch(self._problem, self._ledger, claims, node.number).run()
+        self._ledger.revert()
         return None if found is None else {claim.key: grants for claim, grants in zip(claims, found, strict=True)}
 
 

@@ -110,7 +110,7 @@ def checks_of(cycle: Cycle) -> Iterator[tuple[Plugin, Check | Rejection]]:
     """What the filters have to say about the pod; a rejection is the last of them."""
     for plugin in PLUGINS:
         if plugin.filter is not None and plugin.name not in cycle.profile.no_filters:
-            found = plugin.filter(cycle)
+            found = cycle.of_kind.filter(plugin, cycle) if cycle.of_kind else plugin.filter(cycle)
             if found is not None:
                 yield plugin, found
             if isinstance(found, Rejection):
@@ -188,6 +188,7 @@ def scored(cycle: Cycle, places: Places, feasible: Sequence[NodeInfo]) -> dict[s
 def _scorings(cycle: Cycle, feasible: Sequence[NodeInfo]) -> Iterator[tuple[Plugin, Scoring]]:
     for plugin in PLUGINS:
         if plugin.score is not None and plugin.name not in cycle.profile.no_scores:
-            scoring = plugin.score(cycle, feasible)
+            of_kind = cycle.of_kind
+            scoring = of_kind.scoring(plugin, cycle, feasible) if of_kind else plugin.score(cycle, feasible)
             if scoring is not None:
                 yield plugin, scoring

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -23,16 +23,24 @@ from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit.candidates import NodeCandidates, places
 from dralloc.solvers.first_fit.claim_classes import ClaimClass
 from dralloc.solvers.first_fit.leaky import LeakySearch
+from dralloc.solvers.first_fit.plain import Found as Taken
 from dralloc.solvers.first_fit.quick import QuickRun
 from dralloc.solvers.first_fit.search import DepthFirstSearch
 
-__all__ = ["MOST_ALTERNATIVES", "Devices", "Found"]
+__all__ = ["MOST_ALTERNATIVES", "Devices", "Found", "Wanted"]
 
 MOST_ALTERNATIVES: Final = 8
 """Most entries of ``firstAvailable`` (``FirstAvailableDeviceRequestMaxSize`` of resource.k8s.io)."""
 
 Found = Mapping[ClaimKey, tuple[Grant, ...]]
 """What each open claim of a pod gets on a node."""
+
+
+class Wanted(NamedTuple):
+    """Claims that are to be allocated together on a node, and their class, if they have one."""
+
+    claims: Sequence[Claim]
+    claim_class: ClaimClass | None
 
 
 class _Bound(NamedTuple):
@@ -60,8 +68,9 @@ class Devices(QuickRun):
         self._demands = {demand.key: number for number, demand in enumerate(compiled.problem.demands)}
         self._untold: dict[ClaimKey, tuple[Grant, ...]] = {}
         self._bound: dict[ClaimKey, _Bound] = {}
-        self._class_of_pod: dict[ClaimKey, ClaimClass | None] = {}
+        self._class_of_demand: dict[int, ClaimClass | None] = {}
         self._known_candidates: dict[int, dict[ClaimClass, NodeCandidates | None]] = defaultdict(dict)
+        self._known_answers: dict[int, dict[ClaimClass, Taken | None]] = defaultdict(dict)
         self._users: dict[ClaimKey, set[tuple[str, str]]] = defaultdict(set)
         self.footprints = PodFootprints(compiled)
         self._uses = Counter(key for keys in self._cluster.claims_of_pods.values() for key in keys)
@@ -96,9 +105,13 @@ class Devices(QuickRun):
         """What claims have got in the run so far, or would get."""
         return lambda key: found.get(key) or self._allocated.get(key, (0, ()))[1]
 
+    def is_allocated(self, claim: ResourceClaim) -> bool:
+        """Whether the claim has its devices, from before or from this run."""
+        return claim.status.allocation is not None or claim.key in self._allocated
+
     def is_taken(self, claim: ResourceClaim, pod: PodInfo) -> bool:
         """Whether another pod uses an allocated claim that only one can use (KEP-5517)."""
-        if not self.footprints or (claim.status.allocation is None and claim.key not in self._allocated):
+        if not self.footprints or not self.is_allocated(claim):
             return False
         users = {*self._users[claim.key], *((user.resource, user.name) for user in claim.status.reserved_for)}
         others = users - {self._cluster.consumer(pod.key, claim.key)}
@@ -106,7 +119,7 @@ class Devices(QuickRun):
 
     def is_full(self, claim: ResourceClaim, pod: PodInfo) -> bool:
         """Whether so many pods use an allocated claim that one more cannot."""
-        if claim.status.allocation is None and claim.key not in self._allocated:
+        if not self.is_allocated(claim):
             return False
         users = {*self._users[claim.key], *((user.resource, user.name) for user in claim.status.reserved_for)}
         return len(users) >= MAX_CONSUMERS and self._cluster.consumer(pod.key, claim.key) not in users
@@ -119,24 +132,31 @@ class Devices(QuickRun):
         home, grants = self._allocated.get(claim.key, (node.number, ()))
         return all(self._problem.usable_from(grant.device, home, node.number) for grant in grants)
 
-    def open_claims(self, pod: PodInfo, node: NodeInfo) -> list[Claim]:
-        """The claims of a pod that are still to be allocated if it goes to the node."""
+    def wanted(self, pod: PodInfo) -> Callable[[NodeInfo], Wanted]:
+        """Tells which claims of a pod are still to be allocated if it goes to a node.
+
+        A claim that is not in the cluster stands for resources that nobody offers, which NodeResourcesFit looks at; one
+        for extended resources is not needed where a device plugin serves them.
+        """
         number = self._demands.get(pod.key)
-        if number is None:
-            return []
-        return [claim for claim in self._open_claims(self._problem.demands[number]) if self._applies(claim, pod, node)]
+        opened = [] if number is None else self._open_claims(self._problem.demands[number])
+        claims = [claim for claim in opened if self._cluster.claim(claim.key) is not None]
+        extended = {claim.key for claim in claims} & self._extended
+        everywhere = Wanted(claims, self._class_of(pod, claims))
+        if not extended:
+            return lambda _: everywhere
+        others = [claim for claim in claims if claim.key not in extended]
+        elsewhere = Wanted(others, self._class_of(pod, others))
+        asked = [name for name, amount in pod.kind.requests.items() if amount]
+        return lambda node: everywhere if any(self.serves(name, node) for name in asked) else elsewhere
 
-    def _applies(self, claim: Claim, pod: PodInfo, node: NodeInfo) -> bool:
-        """Whether the claim is needed on the node; one for extended resources is not if a device plugin serves them."""
-        known = self._cluster.claim(claim.key)
-        if known is None:
-            # It stands for resources that nobody offers, which NodeResourcesFit looks at.
-            return False
-        if known.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) != "true":
-            return True
-        return any(self.serves(name, node) for name, amount in pod.kind.requests.items() if amount)
+    @cached_property
+    def _extended(self) -> frozenset[ClaimKey]:
+        """The claims that stand for extended resources."""
+        claims = self._cluster.claims
+        return frozenset(one.key for one in claims if one.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) == "true")
 
-    def find(self, claims: Sequence[Claim], node: NodeInfo) -> Found | None:
+    def find(self, wanted: Wanted, node: NodeInfo) -> Found | None:
         """What the claims would get on the node; None if they do not fit.
 
         Raises
@@ -144,9 +164,16 @@ class Devices(QuickRun):
         AllocationError
             The attempt ends with an error: for every node, or for this one.
         """
-        found = self._search_for(claims, node)
-        self._ledger.revert()
-        return found
+        claims, claim_class = wanted
+        known = self._known_answers[node.number]
+        if claim_class is None or claim_class not in known:
+            found = self._search_for(claims, claim_class, node)
+            self._ledger.revert()
+            if claim_class is not None:
+                known[claim_class] = found
+        else:
+            found = known[claim_class]
+        return None if found is None else {claim.key: grants for claim, grants in zip(claims, found, strict=True)}
 
     def kind_of(self, pod: PodInfo) -> Hashable:
         """Equal for pods whose claims get the same answers everywhere; None if those of others matter, too."""
@@ -157,13 +184,20 @@ class Devices(QuickRun):
             return None
         if demand and demand.group_scopes:
             return None
-        if pod.key not in self._class_of_pod:
-            self._class_of_pod[pod.key] = self._claim_classes.of(claims)
-        known = self._class_of_pod[pod.key]
+        known = self._class_of(pod, claims)
         if known is None or not self.footprints:
             return known
         containers = self.footprints.containers(pod)
         return known, tuple(containers.get(claim.key, 0) for claim in claims)
+
+    def _class_of(self, pod: PodInfo, claims: Sequence[Claim]) -> ClaimClass | None:
+        """The class of some of the pod's claims; that of all of them is worked out once."""
+        number = self._demands.get(pod.key)
+        if number is None or self._problem.has_scopes or len(claims) < len(self._problem.demands[number].claims):
+            return self._claim_classes.of(claims)
+        if number not in self._class_of_demand:
+            self._class_of_demand[number] = self._claim_classes.of(claims)
+        return self._class_of_demand[number]
 
     def bind(self, pod: PodInfo, node: NodeInfo) -> tuple[PodInfo, Set[int]]:
         """Give the pod's open claims what `find` finds; they fit. It is placed if all that it asks for are devices.
@@ -178,15 +212,27 @@ class Devices(QuickRun):
         if number is None:
             self._bound[pod.key] = _Bound(new, None, len(self.placements), self._untold)
             return self.footprints.entered(pod, self.granted({})), set()
-        claims = self.open_claims(pod, node)
-        found = self._search_for(claims, node) if claims else {}
+        wanted = self.wanted(pod)(node)
+        found = self.find(wanted, node) if wanted.claims else {}
         assert found is not None
         pod = self.footprints.entered(pod, self.granted(found))
-        self._settle(number, node.number, claims, tuple(found[claim.key] for claim in claims))
+        self._take(wanted.claims, found)
+        self._settle(number, node.number, wanted.claims, tuple(found.values()))
         placement = self.placements.pop()
         self._bound[pod.key] = _Bound(new, placement, len(self.placements), dict(self._untold))
         self.placements += self._told(placement)
-        return pod, self._seeing(placement)
+        seeing = self._seeing(placement)
+        for each in seeing:
+            self._known_answers.pop(each, None)
+        return pod, seeing
+
+    def _take(self, claims: Sequence[Claim], found: Found) -> None:
+        for place, claim in enumerate(claims):
+            for request, choice, device in found[claim.key]:
+                alternative = claim.requests[request].alternatives[choice]
+                charge = self._problem.eligibility.charge(alternative.index, device)
+                assert charge is not None
+                self._ledger.take(device, alternative, place, charge)
 
     def release(self, pod: PodInfo) -> Set[int]:
         """Take back what the last pod that was bound got; returns the nodes that `bind` did."""
@@ -202,6 +248,7 @@ class Devices(QuickRun):
         # What the node offers begins with the first device that may be free.
         for node in seeing:
             self._known_candidates.pop(node, None)
+            self._known_answers.pop(node, None)
         return seeing
 
     def _seeing(self, placement: Placement) -> Set[int]:
@@ -219,15 +266,12 @@ class Devices(QuickRun):
         else:
             self._untold.update((key, grants) for key, grants in granted.items() if grants)
 
-    def _search_for(self, claims: Sequence[Claim], node: NodeInfo) -> Found | None:
-        claim_class = self._claim_classes.of(claims)
+    def _search_for(self, claims: Sequence[Claim], claim_class: ClaimClass | None, node: NodeInfo) -> Taken | None:
         candidates = None if claim_class is None else self._candidates_on(claim_class, claims, node.number)
         if claim_class is None or candidates is None:
             search = LeakySearch if self._leaks_counters else DepthFirstSearch
-            found = search(self._problem, self._ledger, claims, node.number).run()
-        else:
-            found = self._attempt_at(candidates, claims, claim_class)
-        return None if found is None else {claim.key: grants for claim, grants in zip(claims, found, strict=True)}
+            return search(self._problem, self._ledger, claims, node.number).run()
+        return self._attempt_at(candidates, claims, claim_class)
 
     def _candidates_on(self, claim_class: ClaimClass, claims: Sequence[Claim], node: int) -> NodeCandidates | None:
         """What the node offers to claims of a class; None if the search there may leak."""

@@ -9,20 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugins.plugin import Check, Rejection
+from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection, Scoring
 
-__all__ = ["PASSES", "Memory", "Places", "Rejected", "Verdicts"]
+if TYPE_CHECKING:
+    from dralloc.scheduling.cycle import Cycle
+
+__all__ = ["PASSES", "KindMemory", "Memory", "Places", "Rejected", "Verdicts"]
 
 Places = NDArray[np.intp]
 """Nodes by their places in the scheduler's order."""
 
 Score = Callable[[NodeInfo], int]
+T = TypeVar("T")
 
 _UNKNOWN: Final = 0
 PASSES: Final = 1
@@ -110,8 +114,50 @@ class Rejected(Mapping[NodeInfo, Rejection]):
 
 
 @dataclass(eq=False)
+class KindMemory:
+    """What plugins say for one kind of pods, and of nodes that look the same to them."""
+
+    _filters: dict[str, Check | Rejection | None] = field(default_factory=dict)
+    _scorings: dict[str, Scoring | None] = field(default_factory=dict)
+
+    def filter(self, plugin: Plugin, cycle: Cycle) -> Check | Rejection | None:
+        """What the plugin's filter says."""
+        assert plugin.filter is not None
+        if plugin.view is None:
+            return plugin.filter(cycle)
+        if plugin.name not in self._filters:
+            found = plugin.filter(cycle)
+            known = found is None or isinstance(found, Rejection)
+            self._filters[plugin.name] = found if known else _remembering(found, plugin.view)
+        return self._filters[plugin.name]
+
+    def scoring(self, plugin: Plugin, cycle: Cycle, feasible: Sequence[NodeInfo]) -> Scoring | None:
+        """How the plugin scores."""
+        assert plugin.score is not None
+        if plugin.view is None:
+            return plugin.score(cycle, feasible)
+        if plugin.name not in self._scorings:
+            found = plugin.score(cycle, feasible)
+            self._scorings[plugin.name] = found and found._replace(score=_remembering(found.score, plugin.view))
+        return self._scorings[plugin.name]
+
+
+def _remembering(ask: Callable[[NodeInfo], T], view: Callable[[NodeInfo], Hashable]) -> Callable[[NodeInfo], T]:
+    """The same answers, asked for once for nodes that look the same."""
+    known: dict[Hashable, T] = {}
+
+    def asked(node: NodeInfo) -> T:
+        seen = view(node)
+        if seen not in known:
+            known[seen] = ask(node)
+        return known[seen]
+
+    return asked
+
+
+@dataclass(eq=False)
 class Memory:
-    """Verdicts and scores for one kind of pods.
+    """Verdicts and scores for pods of one kind with equal claims.
 
     ``ranks``: what DynamicResources found out about a node on the way to its verdict.
     """

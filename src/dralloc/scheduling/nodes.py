@@ -5,7 +5,7 @@ Source: ``framework/types.go`` (NodeInfo), ``backend/cache/node_tree.go`` of ``k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 from dralloc.api import Node
@@ -27,11 +27,26 @@ class NodeInfo:
         Its index in the problem.
     place
         Its index in the order of the scheduler.
+    usages
+        Numbers of what nodes have and of what is requested of them (see `usage`).
     """
 
-    __slots__ = ("allocatable", "labels", "name", "node", "number", "occupied", "place", "pods", "ports", "requested")
+    __slots__ = (
+        "_usage",
+        "_usages",
+        "allocatable",
+        "labels",
+        "name",
+        "node",
+        "number",
+        "occupied",
+        "place",
+        "pods",
+        "ports",
+        "requested",
+    )
 
-    def __init__(self, node: Node, number: int, place: int) -> None:
+    def __init__(self, node: Node, number: int, place: int, usages: dict[Hashable, int]) -> None:
         self.node = node
         self.number = number
         self.place = place
@@ -42,6 +57,8 @@ class NodeInfo:
         self.requested: dict[str, int] = {}
         self.occupied: dict[str, int] = {CPU: 0, MEMORY: 0}
         self.ports: list[HostPort] = []
+        self._usages = usages
+        self._usage: int | None = None
 
     @property
     def is_limited(self) -> bool:
@@ -52,6 +69,14 @@ class NodeInfo:
     def pod_room(self) -> int:
         """How many more pods may be on it."""
         return self.allocatable.get(PODS, 0) - len(self.pods)
+
+    @property
+    def usage(self) -> int:
+        """A number for what it has and what is requested of it by how many pods: equal nodes have the same."""
+        if self._usage is None:
+            amounts = (frozenset(each.items()) for each in (self.allocatable, self.requested, self.occupied))
+            self._usage = self._usages.setdefault((*amounts, len(self.pods)), len(self._usages))
+        return self._usage
 
     def add(self, pod: PodInfo) -> None:
         """Put a pod on the node."""
@@ -67,6 +92,7 @@ class NodeInfo:
         self._count(pod, -1)
 
     def _count(self, pod: PodInfo, sign: int) -> None:
+        self._usage = None
         for name, amount in pod.requests.items():
             self.requested[name] = self.requested.get(name, 0) + sign * amount
         for name in (CPU, MEMORY):

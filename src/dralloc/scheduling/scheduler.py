@@ -15,11 +15,11 @@ import numpy as np
 from dralloc.compiler import CompiledCluster
 from dralloc.errors import FatalError
 from dralloc.names import ClaimKey
-from dralloc.pods.kinds import PodInfo, PodKinds
+from dralloc.pods.kinds import PodInfo, PodKind, PodKinds
 from dralloc.scheduling.attempt import Attempt, checks_of, filtered, scored
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.devices import Devices
-from dralloc.scheduling.memory import Memory, Places, Rejected
+from dralloc.scheduling.memory import KindMemory, Memory, Places, Rejected
 from dralloc.scheduling.message import fit_error, refused
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.dynamic_resources import DYNAMIC_RESOURCES
@@ -72,6 +72,7 @@ class Scheduler:
         self._next = 0
         self._remembers = remembers
         self._memories: dict[Hashable, Memory] = {}
+        self._of_kinds: dict[PodKind, KindMemory] = {}
         kinds = PodKinds(self._cluster.namespaces)
         self.pods = {info.key: info for info in kinds.infos(self._cluster.pods)}
         for pod in self._cluster.pods:
@@ -146,7 +147,11 @@ class Scheduler:
     def _cycle(self, key: ClaimKey, in_flight: Set[ClaimKey] = frozenset(), *, in_placement: bool = False) -> Cycle:
         pod, profile = self.pods[key], self.profile_of(key)
         memory = self._memory_of(pod)
-        return Cycle(pod, profile, self.snapshot, self._devices, self._cluster.classes, memory, in_flight, in_placement)
+        of_kind = self._of_kinds.setdefault(pod.kind, KindMemory()) if self._remembers else None
+        classes = self._cluster.classes
+        return Cycle(
+            pod, profile, self.snapshot, self._devices, classes, memory, in_flight, in_placement, of_kind
+        )
 
     def _memory_of(self, pod: PodInfo) -> Memory:
         """What is known for pods like this one; nothing for one with claims that are more than its own."""
@@ -176,14 +181,14 @@ class Scheduler:
             after = after_filters(cycle, against)
             message = fit_error(size, against.tally, _ABSENT, after)
             return Attempt(key, evaluated=evaluated, rejected=against, message=message, has_victims=not after)
-        found = [nodes[place] for place in feasible.tolist()]
+        found = list(map(nodes.__getitem__, feasible.tolist()))
         return Attempt(key, found, evaluated, scored(cycle, feasible, found) if len(found) > 1 else {}, against)
 
     def _window(self, cycle: Cycle, order: Places) -> Places:
         """The nodes from where the last search ended, but for those that a plugin rules out before it looks at them."""
         places = order
         for plugin in PLUGINS:
-            names = plugin.named(cycle)
+            names = plugin.named and plugin.named(cycle)
             if names is not None and plugin.name not in cycle.profile.no_filters:
                 places = np.array([place for place in places if self.snapshot.nodes[place].name in names], np.intp)
         start = self._next % len(places) if len(places) else 0

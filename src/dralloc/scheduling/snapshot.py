@@ -78,7 +78,8 @@ class Snapshot:
 
     def __init__(self, nodes: Sequence[Node], heard_of: Sequence[int]) -> None:
         order = by_zones(nodes, heard_of)
-        self.nodes = tuple(NodeInfo(nodes[number], number, place) for place, number in enumerate(order))
+        usages: dict[Hashable, int] = {}
+        self.nodes = tuple(NodeInfo(nodes[number], number, place, usages) for place, number in enumerate(order))
         self._heard_of = [nodes[number] for number in heard_of]
         self.by_name = {node.name: node for node in self.nodes}
         self.changes: list[int] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import sqrt
+from operator import attrgetter
 from typing import Final
 
 from dralloc.pods.requests import is_scalar
@@ -57,4 +58,4 @@ def _deviation(shares: Sequence[float]) -> float:
     return sqrt(squares / len(shares))
 
 
-BALANCED_ALLOCATION: Final = Plugin("NodeResourcesBalancedAllocation", score=_score)
+BALANCED_ALLOCATION: Final = Plugin("NodeResourcesBalancedAllocation", score=_score, view=attrgetter("usage"))

@@ -45,6 +45,9 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
 
     unbacked = devices.unbacked(pod)
     cannot = _CANNOT_YET if devices.has_shared_claims(pod) else _CANNOT
+    allocated = [claim for claim in claims if devices.is_allocated(claim)]
+    wanted = devices.wanted(pod)
+    ranks = cycle.memory.ranks
 
     def footprint_rejection(node: NodeInfo, found: Found) -> Rejection | None:
         footprints = devices.footprints
@@ -53,13 +56,13 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
     def check(node: NodeInfo) -> Rejection | None:
         if any(name not in node.allocatable for name in unbacked):
             return _CANNOT_FIT
-        reachable = all(devices.is_reachable(claim, node) for claim in claims)
-        wanted = devices.open_claims(pod, node)
-        cycle.memory.ranks.pop(node, None)
-        if not wanted:
+        reachable = all([devices.is_reachable(claim, node) for claim in allocated])
+        here = wanted(node)
+        ranks.pop(node, None)
+        if not here.claims:
             return footprint_rejection(node, {}) if reachable else _ELSEWHERE
         try:
-            found = devices.find(wanted, node)
+            found = devices.find(here, node)
         except NodeError as error:
             return Rejection((str(error),))
         except FatalError as error:
@@ -70,8 +73,7 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
             return rejection
         if not reachable:
             return _ELSEWHERE
-        ranks = devices.alternatives(pod, found)
-        cycle.memory.ranks[node] = sum(MOST_ALTERNATIVES - rank for rank in ranks)
+        ranks[node] = sum([MOST_ALTERNATIVES - rank for rank in devices.alternatives(pod, found)])
         return None
 
     return check

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final
 
 from dralloc.pods.kinds import PodKind
@@ -43,4 +44,4 @@ def _tagged(image: str) -> str:
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
 
 
-IMAGE_LOCALITY: Final = Plugin("ImageLocality", score=_score)
+IMAGE_LOCALITY: Final = Plugin("ImageLocality", score=_score, view=attrgetter("place"))

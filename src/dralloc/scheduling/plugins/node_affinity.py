@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from operator import attrgetter
 from typing import Final
 
 from dralloc.api.node_selectors import selector_matches, term_matches
@@ -54,4 +55,4 @@ def _score(cycle: Cycle, _: Sequence[NodeInfo]) -> Scoring | None:
     return Scoring(lambda node: sum(one.weight for one in terms if term_matches(one.preference, node.node)), relative)
 
 
-NODE_AFFINITY: Final = Plugin("NodeAffinity", _filter, _score, weight=2, named=_named)
+NODE_AFFINITY: Final = Plugin("NodeAffinity", _filter, _score, weight=2, view=attrgetter("place"), named=_named)

@@ -19,4 +19,4 @@ def _filter(cycle: Cycle) -> Check | None:
     return lambda node: _TAKEN if any(port.collides(other) for port in wanted for other in node.ports) else None
 
 
-NODE_PORTS: Final = Plugin("NodePorts", _filter)
+NODE_PORTS: Final = Plugin("NodePorts", _filter, view=lambda node: tuple(node.ports))

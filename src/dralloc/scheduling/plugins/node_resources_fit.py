@@ -7,6 +7,7 @@ Source: ``framework/plugins/noderesources/fit.go``, ``least_allocated.go``, ``mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
 from dralloc.pods.kinds import PodInfo
@@ -127,4 +128,4 @@ _STRATEGIES: Final[Mapping[Strategy, Callable[[Profile], Callable[[Amounts], int
     Strategy.MOST: lambda _: _weighted(_most),
     Strategy.RATIO: _ratio,
 }
-NODE_RESOURCES_FIT: Final = Plugin("NodeResourcesFit", _filter, _score)
+NODE_RESOURCES_FIT: Final = Plugin("NodeResourcesFit", _filter, _score, view=attrgetter("usage"))

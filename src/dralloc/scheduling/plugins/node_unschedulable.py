@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final
 
 from dralloc.api.tolerating import CORDON_TAINT, all_tolerated
@@ -24,4 +25,4 @@ def _check(node: NodeInfo) -> Rejection | None:
     return _CORDONED if node.node.spec.unschedulable else None
 
 
-NODE_UNSCHEDULABLE: Final = Plugin("NodeUnschedulable", _filter)
+NODE_UNSCHEDULABLE: Final = Plugin("NodeUnschedulable", _filter, view=attrgetter("place"))

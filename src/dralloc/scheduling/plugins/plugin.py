@@ -5,7 +5,7 @@ Source: ``k8s.io/kube-scheduler/framework/interface.go``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Hashable, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -69,8 +69,10 @@ class Plugin:
         Looks at the pod: a check of nodes, a rejection of the pod as a whole, or None if it has nothing to say.
     looks_around
         Whether what it says about a node depends on the pods of other nodes.
+    view
+        All of a node that makes a difference for pods of one kind; None if these differ, or if it looks around.
     named
-        Names of the only nodes that can be for the pod, if it is the plugin's to know; None for all.
+        Names of the only nodes that can be for the pod, or None for all; left out by a plugin that never knows.
     score
         Looks at the pod and the feasible nodes: a scoring, or None if it has nothing to say.
     """
@@ -80,7 +82,8 @@ class Plugin:
     score: Callable[[Cycle, Sequence[NodeInfo]], Scoring | None] | None = None
     weight: int = 1
     looks_around: bool = False
-    named: Callable[[Cycle], Set[str] | None] = lambda _: None
+    view: Callable[[NodeInfo], Hashable] | None = None
+    named: Callable[[Cycle], Set[str] | None] | None = None
 
 
 def relative(scores: Scores) -> Scores:

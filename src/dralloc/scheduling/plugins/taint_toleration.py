@@ -6,6 +6,7 @@ Source: ``framework/plugins/tainttoleration/taint_toleration.go``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final
 
 from dralloc.api.tolerating import all_tolerated, tolerates
@@ -34,4 +35,4 @@ def _score(cycle: Cycle, _: Sequence[NodeInfo]) -> Scoring:
     return Scoring(intolerable, lambda counts: MAX_SCORE - relative(counts))
 
 
-TAINT_TOLERATION: Final = Plugin("TaintToleration", _filter, _score, weight=3)
+TAINT_TOLERATION: Final = Plugin("TaintToleration", _filter, _score, weight=3, view=attrgetter("place"))
