@@ -15,13 +15,13 @@ from dralloc.scheduling import Attempt, Profile, Scheduler
 from dralloc.scheduling.attempt import checks_of, first_rejection
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.devices import Devices, Found, Wanted
-from dralloc.scheduling.memory import Rejected, Verdicts
 from dralloc.scheduling.message import fit_error, refused
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import Check, Rejection
 from dralloc.scheduling.plugins.table import PLUGINS
 from dralloc.scheduling.preemption import after_filters
 from dralloc.scheduling.sampling import feasible_nodes_to_find
+from dralloc.scheduling.verdicts import Rejected, Verdicts
 from dralloc.solvers.first_fit.leaky import LeakySearch
 
 __all__ = ["PlainScheduler"]

@@ -137,6 +137,21 @@ def test_claims_that_pods_share_bind_them_to_a_node() -> None:
     assert len(placed(plan)) == 2
 
 
+def test_an_error_names_the_claim_of_its_own_pod() -> None:
+    every = wire.request(allocationMode="All")
+    pods = [
+        item for name in "xy" for item in (wire.claim(f"claim-of-{name}", every), wire.pod(name, f"claim-of-{name}"))
+    ]
+    plan = dralloc.allocate(
+        wire.cluster(node("a"), wire.device_class(), wire.resource_slice(wire.gpus(2), nodeName="a", count=2), pods),
+        "scheduler",
+    )
+    reasons = {one.key.name: one.reason for one in plan.unplaced}
+    assert sorted(reasons) == ["x", "y"]
+    for name, reason in reasons.items():
+        assert f"claim default/claim-of-{name}, request gpu: asks for all devices" in reason
+
+
 def test_a_device_plugin_serves_extended_resources_where_there_is_one() -> None:
     backed = wire.device_class()
     backed["spec"]["extendedResourceName"] = "x.com/gpu"

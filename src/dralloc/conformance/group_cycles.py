@@ -20,8 +20,8 @@ from dralloc.names import ClaimKey
 from dralloc.scheduling import Attempt, Scheduler
 from dralloc.scheduling.group_cycle import GroupTrial, best_trials, placement_scores
 from dralloc.scheduling.groups import PlacementError, find_groups, placements_of
-from dralloc.scheduling.memory import Places
 from dralloc.scheduling.nodes import NodeInfo
+from dralloc.scheduling.verdicts import Places
 
 __all__ = ["RecordedCycle"]
 

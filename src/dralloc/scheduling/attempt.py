@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from dralloc.names import ClaimKey
 from dralloc.scheduling.cycle import Cycle
-from dralloc.scheduling.memory import Places, Rejected, Verdicts
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection, Scoring
+from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection, Scores
 from dralloc.scheduling.plugins.table import PLUGINS
+from dralloc.scheduling.verdicts import Places, Rejected, Verdicts
 
 __all__ = ["Attempt", "checks_of", "filtered", "first_rejection", "scored"]
 
@@ -110,7 +110,7 @@ def checks_of(cycle: Cycle) -> Iterator[tuple[Plugin, Check | Rejection]]:
     """What the filters have to say about the pod; a rejection is the last of them."""
     for plugin in PLUGINS:
         if plugin.filter is not None and plugin.name not in cycle.profile.no_filters:
-            found = cycle.of_kind.filter(plugin, cycle) if cycle.of_kind else plugin.filter(cycle)
+            found = cycle.memory.filter(plugin, cycle)
             if found is not None:
                 yield plugin, found
             if isinstance(found, Rejection):
@@ -171,24 +171,13 @@ def _remembering(cycle: Cycle, part: Checks) -> Check:
     return lambda node: verdicts.ask(ask, node)
 
 
-def scored(cycle: Cycle, places: Places, feasible: Sequence[NodeInfo]) -> dict[str, NDArray[np.int64]]:
+def scored(cycle: Cycle, places: Places, feasible: Sequence[NodeInfo]) -> Mapping[str, Scores]:
     """The weighted scores of feasible nodes, by plugin."""
-    scorings = dict(_scorings(cycle, feasible))
-    local = [plugin for plugin in scorings if not plugin.looks_around]
-    names, ways = tuple(plugin.name for plugin in local), [scorings[plugin].score for plugin in local]
-    known = dict(zip(names, cycle.memory.scores(names, ways, places, cycle.snapshot.nodes), strict=True))
-    found: dict[str, NDArray[np.int64]] = {}
-    for plugin, scoring in scorings.items():
-        raw = known.get(plugin.name)
-        scores = np.array([scoring.score(node) for node in feasible], np.int64) if raw is None else raw
-        found[plugin.name] = cycle.profile.weights.get(plugin.name, plugin.weight) * scoring.normalise(scores)
+    plugins = [plugin for plugin in PLUGINS if plugin.score and plugin.name not in cycle.profile.no_scores]
+    found = cycle.memory.scores(cycle, plugins).at(places, cycle.snapshot.nodes)
+    for plugin in plugins:
+        scoring = plugin.score(cycle, feasible) if plugin.looks_around and plugin.score else None
+        if scoring is not None:
+            raw = np.array([scoring.score(node) for node in feasible], np.int64)
+            found[plugin.name] = cycle.profile.weights.get(plugin.name, plugin.weight) * scoring.normalise(raw)
     return found
-
-
-def _scorings(cycle: Cycle, feasible: Sequence[NodeInfo]) -> Iterator[tuple[Plugin, Scoring]]:
-    for plugin in PLUGINS:
-        if plugin.score is not None and plugin.name not in cycle.profile.no_scores:
-            of_kind = cycle.of_kind
-            scoring = of_kind.scoring(plugin, cycle, feasible) if of_kind else plugin.score(cycle, feasible)
-            if scoring is not None:
-                yield plugin, scoring

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Container, Set
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dralloc.names import ClaimKey
 from dralloc.pods.kinds import PodInfo
 from dralloc.scheduling.devices import Devices
-from dralloc.scheduling.memory import KindMemory, Memory
+from dralloc.scheduling.memory import Memory
 from dralloc.scheduling.profile import Profile
 from dralloc.scheduling.snapshot import Snapshot
 
 __all__ = ["Cycle"]
 
 
-@dataclass(frozen=True)
-class Cycle:
+class Cycle(NamedTuple):
     """One attempt.
 
     Parameters
@@ -25,8 +24,6 @@ class Cycle:
         Names of the device classes.
     memory
         What is known about nodes for pods of this kind with these claims.
-    of_kind
-        What plugins said for pods of this kind; None if they are to be asked again.
     in_flight
         Claims whose allocation is decided but not yet known to the API server: their next user has to wait.
     in_placement
@@ -41,4 +38,3 @@ class Cycle:
     memory: Memory
     in_flight: Set[ClaimKey] = frozenset()
     in_placement: bool = False
-    of_kind: KindMemory | None = None

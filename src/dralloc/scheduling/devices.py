@@ -105,6 +105,10 @@ class Devices(QuickRun):
         """What claims have got in the run so far, or would get."""
         return lambda key: found.get(key) or self._allocated.get(key, (0, ()))[1]
 
+    def held(self, claims: Iterable[ResourceClaim]) -> Found:
+        """What each of the claims has got in the run so far, of those that have."""
+        return {claim.key: self._allocated[claim.key][1] for claim in claims if claim.key in self._allocated}
+
     def is_allocated(self, claim: ResourceClaim) -> bool:
         """Whether the claim has its devices, from before or from this run."""
         return claim.status.allocation is not None or claim.key in self._allocated
@@ -153,8 +157,8 @@ class Devices(QuickRun):
     @cached_property
     def _extended(self) -> frozenset[ClaimKey]:
         """The claims that stand for extended resources."""
-        claims = self._cluster.claims
-        return frozenset(one.key for one in claims if one.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) == "true")
+        annotated = ((claim.key, claim.metadata.annotations) for claim in self._cluster.claims)
+        return frozenset(key for key, notes in annotated if notes.get(EXTENDED_RESOURCE_ANNOTATION) == "true")
 
     def find(self, wanted: Wanted, node: NodeInfo) -> Found | None:
         """What the claims would get on the node; None if they do not fit.
@@ -295,15 +299,14 @@ class Devices(QuickRun):
         )
 
     def alternatives(self, pod: PodInfo, found: Found) -> Iterator[int]:
-        """The rank of each alternative that serves a request of the pod, each alternative once."""
+        """The rank of each alternative that serves a request of the pod with what its claims get, each once."""
         number = self._demands.get(pod.key)
         pending = {} if number is None else {one.key: one for one in self._problem.demands[number].claims}
         for claim in self.claims_of(pod):
             if claim.status.allocation is not None:
                 yield from _ranks_allocated(claim)
             elif claim.key in pending:
-                grants = found.get(claim.key) or self._allocated.get(claim.key, (0, ()))[1]
-                yield from _ranks(pending[claim.key], grants)
+                yield from _ranks(pending[claim.key], found.get(claim.key, ()))
 
 
 def _ranks(claim: Claim, grants: Iterable[Grant]) -> Iterator[int]:

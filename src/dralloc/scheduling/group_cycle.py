@@ -18,11 +18,11 @@ import numpy as np
 from dralloc.names import ClaimKey
 from dralloc.scheduling.attempt import Attempt
 from dralloc.scheduling.groups import Group, PlacementError, placements_of
-from dralloc.scheduling.memory import Places
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.node_resources_fit import NODE_RESOURCES_FIT, use_of
 from dralloc.scheduling.plugins.plugin import Scores, relative
 from dralloc.scheduling.scheduler import Scheduler
+from dralloc.scheduling.verdicts import Places
 
 __all__ = ["GroupCycle", "GroupTrial", "best_trials", "placement_scores"]
 

@@ -15,8 +15,8 @@ from dralloc.api import Pod, PodGroup
 from dralloc.cluster import Cluster
 from dralloc.features import Features
 from dralloc.names import ClaimKey
-from dralloc.scheduling.memory import Places
 from dralloc.scheduling.snapshot import Snapshot
+from dralloc.scheduling.verdicts import Places
 
 __all__ = ["Group", "PlacementError", "find_groups", "placements_of"]
 

@@ -6,6 +6,7 @@ asked for.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Sequence, Set
 from dataclasses import replace
 from typing import Final
@@ -19,7 +20,7 @@ from dralloc.pods.kinds import PodInfo, PodKind, PodKinds
 from dralloc.scheduling.attempt import Attempt, checks_of, filtered, scored
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.devices import Devices
-from dralloc.scheduling.memory import KindMemory, Memory, Places, Rejected
+from dralloc.scheduling.memory import KindMemory, Memory
 from dralloc.scheduling.message import fit_error, refused
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.dynamic_resources import DYNAMIC_RESOURCES
@@ -30,6 +31,7 @@ from dralloc.scheduling.profile import Profile
 from dralloc.scheduling.release import USUAL, Release
 from dralloc.scheduling.sampling import feasible_nodes_to_find
 from dralloc.scheduling.snapshot import Snapshot
+from dralloc.scheduling.verdicts import Places, Rejected
 from dralloc.solution import Solution
 
 __all__ = ["Scheduler"]
@@ -72,7 +74,7 @@ class Scheduler:
         self._next = 0
         self._remembers = remembers
         self._memories: dict[Hashable, Memory] = {}
-        self._of_kinds: dict[PodKind, KindMemory] = {}
+        self._of_kinds: dict[PodKind, KindMemory] = defaultdict(KindMemory)
         kinds = PodKinds(self._cluster.namespaces)
         self.pods = {info.key: info for info in kinds.infos(self._cluster.pods)}
         for pod in self._cluster.pods:
@@ -109,9 +111,15 @@ class Scheduler:
             The places of the nodes that there are, for this attempt; all, if not given.
         """
         cycle = self._cycle(key, in_flight, in_placement=within is not None)
+        nodes = self._order if within is None else within
+        places = [self.snapshot.by_name[name].place for name in sample]
         try:
-            nodes = self._order if within is None else within
-            return self._attempt(cycle, nodes, [self.snapshot.by_name[name].place for name in sample])
+            return self._attempt(cycle, nodes, places)
+        except FatalError:
+            # Equal pods share what names the claims of one of them.
+            alone = cycle._replace(memory=Memory(len(self.snapshot.nodes)))
+        try:
+            return self._attempt(alone, nodes, places)
         except FatalError as error:
             return Attempt(key, message=str(error), is_error=True)
 
@@ -146,19 +154,20 @@ class Scheduler:
 
     def _cycle(self, key: ClaimKey, in_flight: Set[ClaimKey] = frozenset(), *, in_placement: bool = False) -> Cycle:
         pod, profile = self.pods[key], self.profile_of(key)
-        memory = self._memory_of(pod)
-        of_kind = self._of_kinds.setdefault(pod.kind, KindMemory()) if self._remembers else None
-        classes = self._cluster.classes
-        return Cycle(
-            pod, profile, self.snapshot, self._devices, classes, memory, in_flight, in_placement, of_kind
-        )
+        memory = self._memory_of(pod, in_flight)
+        return Cycle(pod, profile, self.snapshot, self._devices, self._cluster.classes, memory, in_flight, in_placement)
 
-    def _memory_of(self, pod: PodInfo) -> Memory:
-        """What is known for pods like this one; nothing for one with claims that are more than its own."""
-        claims = self._devices.kind_of(pod) if self._remembers else None
-        if claims is None:
+    def _memory_of(self, pod: PodInfo, in_flight: Set[ClaimKey]) -> Memory:
+        """What is known for pods like this one; less for one with claims that are more than its own."""
+        if not self._remembers:
             return Memory(len(self.snapshot.nodes))
-        memory = self._memories.setdefault((pod.kind, claims), Memory(len(self.snapshot.nodes)))
+        of_kind = self._of_kinds[pod.kind]
+        claims = None if in_flight else self._devices.kind_of(pod)
+        if claims is None:
+            return Memory(len(self.snapshot.nodes), of_kind)
+        memory = self._memories.get((pod.kind, claims))
+        if memory is None:
+            memory = self._memories[pod.kind, claims] = Memory(len(self.snapshot.nodes), of_kind)
         memory.forget(self.snapshot.changes)
         return memory
 

@@ -46,21 +46,24 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
     unbacked = devices.unbacked(pod)
     cannot = _CANNOT_YET if devices.has_shared_claims(pod) else _CANNOT
     allocated = [claim for claim in claims if devices.is_allocated(claim)]
-    wanted = devices.wanted(pod)
-    ranks = cycle.memory.ranks
+    # Equal pods share the check, so that it looks at nothing that changes when one of them is bound.
+    held, wanted, ranks = devices.held(claims), devices.wanted(pod), cycle.memory.ranks
+    footprints = devices.footprints or None
+    has_choice = any(request.first_available for claim in claims for request in claim.spec.devices.requests)
 
     def footprint_rejection(node: NodeInfo, found: Found) -> Rejection | None:
-        footprints = devices.footprints
-        return footprints.rejection(pod, node, footprints.of(pod, devices.granted(found))) if footprints else None
+        if footprints is None:
+            return None
+        return footprints.rejection(pod, node, footprints.of(pod, lambda key: found.get(key, ())))
 
     def check(node: NodeInfo) -> Rejection | None:
-        if any(name not in node.allocatable for name in unbacked):
+        if unbacked and any(name not in node.allocatable for name in unbacked):
             return _CANNOT_FIT
-        reachable = all([devices.is_reachable(claim, node) for claim in allocated])
+        reachable = not allocated or all(devices.is_reachable(claim, node) for claim in allocated)
         here = wanted(node)
         ranks.pop(node, None)
         if not here.claims:
-            return footprint_rejection(node, {}) if reachable else _ELSEWHERE
+            return footprint_rejection(node, held) if reachable else _ELSEWHERE
         try:
             found = devices.find(here, node)
         except NodeError as error:
@@ -69,11 +72,13 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
             raise FatalError(f'running "{DYNAMIC_RESOURCES.name}" filter plugin: {error}') from error
         if found is None:
             return cannot
+        found = {**held, **found} if held else found
         if rejection := footprint_rejection(node, found):
             return rejection
         if not reachable:
             return _ELSEWHERE
-        ranks[node] = sum([MOST_ALTERNATIVES - rank for rank in devices.alternatives(pod, found)])
+        if has_choice:
+            ranks[node] = sum(MOST_ALTERNATIVES - rank for rank in devices.alternatives(pod, found))
         return None
 
     return check

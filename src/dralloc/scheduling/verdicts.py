@@ -1,0 +1,106 @@
+"""What is against nodes, by their places in the scheduler's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dralloc.scheduling.nodes import NodeInfo
+from dralloc.scheduling.plugins.plugin import Check, Rejection
+
+__all__ = ["Places", "Rejected", "Verdicts"]
+
+Places = NDArray[np.intp]
+"""Nodes by their places in the scheduler's order."""
+
+_UNKNOWN: Final = 0
+_PASSES: Final = 1
+"""Verdicts; higher ones stand for a rejection each."""
+
+
+class Verdicts:
+    """What filters say about each node, as far as they were asked."""
+
+    def __init__(self, size: int) -> None:
+        self.codes = np.zeros(size, np.int64)
+        self.rejections: list[Rejection] = []
+        self._known: dict[Rejection, int] = {}
+
+    def find(self, ask: Check, window: Places, nodes: Sequence[NodeInfo], enough: int) -> tuple[Places, Places]:
+        """The first feasible places of a window, and all others up to the first feasible one that is not needed."""
+        while True:
+            found = self.codes[window]
+            (feasible,) = (found == _PASSES).nonzero()
+            end = int(feasible[enough]) if len(feasible) > enough else len(window)
+            (unknown,) = (found[:end] == _UNKNOWN).nonzero()
+            if not len(unknown):
+                (rejected,) = (found[:end] > _PASSES).nonzero()
+                return window[feasible[:enough]], window[rejected]
+            for place in window[unknown[: enough + 1]].tolist():
+                self.enter(place, ask(nodes[place]))
+
+    def forget(self, places: Places) -> None:
+        """Forget what is against these places."""
+        self.codes[places] = _UNKNOWN
+
+    def ask(self, ask: Check, node: NodeInfo) -> Rejection | None:
+        """What is against one node."""
+        code = int(self.codes[node.place])
+        if code == _UNKNOWN:
+            code = self.codes[node.place] = self._code(ask(node))
+        return None if code == _PASSES else self.rejections[code - _PASSES - 1]
+
+    def enter(self, place: int, rejection: Rejection | None) -> None:
+        """Know what is against one node."""
+        self.codes[place] = self._code(rejection)
+
+    def _code(self, rejection: Rejection | None) -> int:
+        if rejection is None:
+            return _PASSES
+        if rejection not in self._known:
+            self.rejections.append(rejection)
+            self._known[rejection] = _PASSES + len(self.rejections)
+        return self._known[rejection]
+
+
+_NOWHERE: Final = np.array([], np.intp)
+_NONE: Final = Verdicts(0)
+
+
+class Rejected(Mapping[NodeInfo, Rejection]):
+    """What is against nodes, worked out when somebody asks; against none by default."""
+
+    def __init__(self, nodes: Sequence[NodeInfo] = (), places: Places = _NOWHERE, verdicts: Verdicts = _NONE) -> None:
+        self._nodes, self._places = nodes, places
+        self._codes = verdicts.codes[places]
+        self._rejections = verdicts.rejections
+
+    @cached_property
+    def _found(self) -> dict[NodeInfo, Rejection]:
+        pairs = zip(self._places.tolist(), self._codes.tolist(), strict=True)
+        return {self._nodes[place]: self._rejections[code - _PASSES - 1] for place, code in pairs}
+
+    def __getitem__(self, node: NodeInfo) -> Rejection:
+        return self._found[node]
+
+    def __iter__(self) -> Iterator[NodeInfo]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @cached_property
+    def tally(self) -> Mapping[Rejection, int]:
+        """How many nodes each rejection is against."""
+        codes, numbers = np.unique(self._codes, return_counts=True)
+        rejections = (self._rejections[code - _PASSES - 1] for code in codes.tolist())
+        return dict(zip(rejections, numbers.tolist(), strict=True))
+
+    def resolvable(self) -> Iterator[NodeInfo]:
+        """The nodes for which fewer pods there could make a difference."""
+        if any(rejection.resolvable for rejection in self.tally):
+            yield from (node for node, rejection in self._found.items() if rejection.resolvable)
