@@ -46,7 +46,7 @@ class Wanted(NamedTuple):
 class _Bound(NamedTuple):
     """What was entered for a pod that was bound, and what had been placed and was untold before."""
 
-    users: Set[tuple[ClaimKey, tuple[str, str]]]
+    users: Sequence[tuple[ClaimKey, tuple[str, str]]]
     placement: Placement | None
     before: int
     untold: dict[ClaimKey, tuple[Grant, ...]]
@@ -73,7 +73,9 @@ class Devices(QuickRun):
         self._known_answers: dict[int, dict[ClaimClass, Taken | None]] = defaultdict(dict)
         self._users: dict[ClaimKey, set[tuple[str, str]]] = defaultdict(set)
         self.footprints = PodFootprints(compiled)
-        self._uses = Counter(key for keys in self._cluster.claims_of_pods.values() for key in keys)
+        uses = Counter(key for keys in self._cluster.claims_of_pods.values() for key in keys)
+        self._shared = frozenset(key for key, number in uses.items() if number > 1)
+        self._seen_from: dict[int, frozenset[int]] = {}
 
     @cached_property
     def _backed(self) -> frozenset[str]:
@@ -98,8 +100,7 @@ class Devices(QuickRun):
 
     def has_shared_claims(self, pod: PodInfo) -> bool:
         """Whether another pod uses a claim of the pod, too."""
-        uses = self._uses
-        return any(uses[key] > 1 for key in self._cluster.claims_of_pods[pod.key])
+        return not self._shared.isdisjoint(self._cluster.claims_of_pods[pod.key])
 
     def granted(self, found: Found) -> Granted:
         """What claims have got in the run so far, or would get."""
@@ -208,8 +209,8 @@ class Devices(QuickRun):
 
         Returns the pod with what its devices take of the node, and the indices of the nodes that can see these.
         """
-        using = {(key, self._cluster.consumer(pod.key, key)) for key in self._cluster.claims_of_pods[pod.key]}
-        new = {(key, user) for key, user in using if user not in self._users[key]}
+        using = [(key, self._cluster.consumer(pod.key, key)) for key in self._cluster.claims_of_pods[pod.key]]
+        new = [(key, user) for key, user in using if user not in self._users[key]]
         for key, user in new:
             self._users[key].add(user)
         number = self._demands.get(pod.key)
@@ -257,11 +258,18 @@ class Devices(QuickRun):
 
     def _seeing(self, placement: Placement) -> Set[int]:
         """The nodes that can see the devices of a placement."""
-        pools = {self._problem.devices[grant.device].id.pool_id for grants in placement.grants for grant in grants}
-        return {other for pool in pools for other in self._problem.seeing(pool)}
+        return frozenset().union(*[self._nodes_of(grant.device) for grants in placement.grants for grant in grants])
+
+    def _nodes_of(self, device: int) -> frozenset[int]:
+        if device not in self._seen_from:
+            self._seen_from[device] = frozenset(self._problem.seeing(self._problem.devices[device].id.pool_id))
+        return self._seen_from[device]
 
     def _told(self, placement: Placement) -> Iterator[Placement]:
         """The placement, unless a device plugin serves some of it: then who shares its claims next tells of them."""
+        if all(placement.grants):
+            yield placement
+            return
         keys = [claim.key for claim in self._problem.demands[placement.demand].claims]
         granted = dict(zip(keys, placement.grants, strict=True))
         if self._allocated.keys() >= granted.keys():

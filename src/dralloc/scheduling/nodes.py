@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dralloc.api import Node
 from dralloc.pods.kinds import HostPort, PodInfo
 from dralloc.pods.requests import CPU, MEMORY, PODS, amounts_of
 
-__all__ = ["NodeInfo", "by_zones"]
+__all__ = ["NodeInfo", "NodesAt", "by_zones"]
 
 _ZONES = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
 _REGIONS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
@@ -97,6 +101,22 @@ class NodeInfo:
             self.requested[name] = self.requested.get(name, 0) + sign * amount
         for name in (CPU, MEMORY):
             self.occupied[name] += sign * pod.occupied.get(name, 0)
+
+
+class NodesAt(Sequence[NodeInfo]):
+    """Nodes by their places; most often nobody asks for more than one of them."""
+
+    def __init__(self, nodes: Sequence[NodeInfo], places: NDArray[np.intp]) -> None:
+        self._nodes, self._places = nodes, places
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._nodes[self._places[index]]
+
+    def __iter__(self) -> Iterator[NodeInfo]:
+        return map(self._nodes.__getitem__, self._places.tolist())
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
 def by_zones(nodes: Sequence[Node], heard_of: Sequence[int]) -> list[int]:

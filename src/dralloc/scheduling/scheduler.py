@@ -22,7 +22,7 @@ from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.devices import Devices
 from dralloc.scheduling.memory import KindMemory, Memory
 from dralloc.scheduling.message import fit_error, refused
-from dralloc.scheduling.nodes import NodeInfo
+from dralloc.scheduling.nodes import NodeInfo, NodesAt
 from dralloc.scheduling.plugins.dynamic_resources import DYNAMIC_RESOURCES
 from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection
 from dralloc.scheduling.plugins.table import PLUGINS
@@ -190,7 +190,7 @@ class Scheduler:
             after = after_filters(cycle, against)
             message = fit_error(size, against.tally, _ABSENT, after)
             return Attempt(key, evaluated=evaluated, rejected=against, message=message, has_victims=not after)
-        found = list(map(nodes.__getitem__, feasible.tolist()))
+        found = NodesAt(nodes, feasible)
         return Attempt(key, found, evaluated, scored(cycle, feasible, found) if len(found) > 1 else {}, against)
 
     def _window(self, cycle: Cycle, order: Places) -> Places:
