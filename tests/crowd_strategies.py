@@ -29,6 +29,7 @@ from dralloc.problem import (
     Usage,
 )
 from dralloc.problem.inter_pod import Domains, OneDomain, Role
+from dralloc.problem.node_claims import NodeStock, node_resource, with_node_claims
 from inventory_strategies import rarely
 
 __all__ = ["CHARGES", "Builder", "KeyedEligibility", "as_problem", "crowds", "in_domains", "pod_of"]
@@ -203,6 +204,33 @@ def _sharing(draw: st.DrawFn, groups: list[list[Demand]], kinds: list[str]) -> l
 
 
 @st.composite
+def _daemons(draw: st.DrawFn, group: list[Demand], nodes: int, kinds: list[str]) -> list[Demand]:
+    """The pods in turn bound to one node after the other, or with admin access beside their claim or in its place."""
+    bound, looks, only = (draw(st.booleans()) for _ in range(3))
+    kind, number = draw(st.sampled_from(["any", "part", "small"])), draw(st.sampled_from([1, 2, None]))
+    found = []
+    for place, pod in enumerate(group):
+        claims = pod.claims
+        if looks:
+            [claim] = pod_of([[(kind, number)]], (), 1, None, kinds).claims
+            [request] = claim.requests
+            alternatives = tuple(replace(each, admin=True) for each in request.alternatives)
+            watching = replace(claim, requests=(replace(request, alternatives=alternatives),))
+            claims = (watching,) if only else (*claims, watching)
+        found.append(replace(pod, claims=claims, nodes=(place % nodes,) if bound else pod.nodes))
+    return found
+
+
+@st.composite
+def _with_limits(draw: st.DrawFn, problem: Problem) -> Problem:
+    """The problem in which most pods take a place on their node, of which there are few."""
+    name = node_resource("pods")
+    stocks = [NodeStock({name: draw(st.integers(0, 3))}, {}) for _ in problem.nodes]
+    asking = [number for number in range(len(problem.demands)) if not draw(rarely())]
+    return with_node_claims(problem, stocks, {number: {name: 1} for number in asking})
+
+
+@st.composite
 def _in_gangs(draw: st.DrawFn, groups: list[list[Demand]]) -> list[list[Demand]]:
     """Of each group of equal pods, so many for each gang as long as there are any; the rest stays alone."""
     shares = [draw(st.integers(0, 2)) for _ in groups]
@@ -250,6 +278,7 @@ def crowds(
     sharing: bool = False,
     domains: bool = False,
     every: bool = False,
+    daemons: bool = False,
 ) -> Problem:
     """Draw few kinds of pods and nodes, each several times.
 
@@ -265,6 +294,8 @@ def crowds(
         Whether gangs are in one domain of a topology each.
     every
         Whether some ask for all devices.
+    daemons
+        Whether some are bound to one node each or have admin access, and nodes have places for few pods.
     """
     builder, pools = Builder(), []
     node_kinds = draw(st.lists(_node_kinds(), min_size=1, max_size=2))
@@ -283,11 +314,13 @@ def crowds(
     numbers = (1, 1, 2, None) if every else NUMBERS
     groups = [draw(_pods(len(pools), kinds, numbers)) for _ in range(draw(st.integers(1, 3)))]
     groups = draw(_sharing(groups, kinds)) if sharing else groups
+    groups = [draw(_daemons(group, len(pools), kinds)) for group in groups] if daemons else groups
     groups = draw(_in_gangs(groups)) if gangs else groups
     groups = draw(_in_namespaces(groups)) if budgets else groups
     demands = [pod for group in groups for pod in group]
     demands = draw(in_domains(demands, len(pools))) if domains else demands
     problem = as_problem(draw(st.permutations(demands)), pools, builder, kinds)
+    problem = draw(_with_limits(problem)) if daemons else problem
     return replace(problem, budgets=draw(_budgets())) if budgets else problem
 
 

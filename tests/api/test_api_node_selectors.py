@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dralloc.api import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
-from dralloc.api.node_selectors import selector_matches
+from dralloc.api.node_selectors import names_of, selector_matches
 
 NODE = Node(metadata=ObjectMeta(name="node-1", labels={"zone": "a", "gpus": "8"}))
 
@@ -65,3 +65,16 @@ def test_terms_are_alternatives_and_requirements_are_not() -> None:
 
 def test_an_empty_term_matches_nothing() -> None:
     assert not matches(NodeSelectorTerm())
+
+
+def test_names_are_those_that_every_term_gives() -> None:
+    def named(*names: str) -> NodeSelectorRequirement:
+        return NodeSelectorRequirement(key="metadata.name", operator="In", values=names)
+
+    both = NodeSelectorTerm(match_fields=(named("a", "b"), named("b", "c")))
+    assert names_of(NodeSelector(node_selector_terms=(both, field("d")))) == {"b", "d"}
+
+
+def test_a_selector_with_a_term_that_names_none_names_none() -> None:
+    assert names_of(NodeSelector(node_selector_terms=(field("a"), where("zone", "Exists")))) is None
+    assert names_of(NodeSelector(node_selector_terms=())) is None

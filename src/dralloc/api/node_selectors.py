@@ -6,11 +6,11 @@ requirement must hold; a term without requirements selects nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 from dralloc.api.nodes import Node, NodeSelector, NodeSelectorTerm
 
-__all__ = ["holds", "selector_matches", "term_matches"]
+__all__ = ["holds", "names_of", "selector_matches", "term_matches"]
 
 
 def _integer(text: str) -> int | None:
@@ -57,3 +57,14 @@ def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
 def selector_matches(selector: NodeSelector, node: Node) -> bool:
     """Whether at least one term of the selector selects the node."""
     return any(term_matches(term, node) for term in selector.node_selector_terms)
+
+
+def names_of(selector: NodeSelector) -> Set[str] | None:
+    """The only names that nodes which it selects can have; None if a term names none, or if there is no term."""
+    names: set[str] = set()
+    for term in selector.node_selector_terms:
+        named = [set(one.values) for one in term.match_fields if (one.key, one.operator) == ("metadata.name", "In")]
+        if not named:
+            return None
+        names |= set.intersection(*named)
+    return names if selector.node_selector_terms else None

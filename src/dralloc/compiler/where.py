@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
 
 from dralloc.api import Node as ApiNode
 from dralloc.api import NodeSelector, Pod
-from dralloc.api.node_selectors import selector_matches
+from dralloc.api.node_names import HOSTNAME_LABEL
+from dralloc.api.node_selectors import names_of, selector_matches
 from dralloc.api.tolerating import all_tolerated, goes_to_cordoned
 
 __all__ = ["Where"]
@@ -49,14 +52,33 @@ class Where:
         if key not in self._known:
             homes = (
                 index
-                for index, node in enumerate(self._nodes)
-                if wanted.items() <= node.metadata.labels.items()
+                for index in self._named(wanted, every)
+                if wanted.items() <= (node := self._nodes[index]).metadata.labels.items()
                 and node.metadata.name not in elsewhere
                 and all(selector_matches(selector, node) for selector in every)
                 and (not self._tainted or all_tolerated(node.spec.taints, tolerations))
             )
             self._known[key] = self._all_or(homes) if hardy else self._schedulable(homes)
         return self._known[key]
+
+    def _named(self, labels: Mapping[str, str], selectors: Iterable[NodeSelector]) -> Sequence[int]:
+        """The nodes that rules name, lest all be looked at for each pod of a DaemonSet; all if rules name none."""
+        found: set[int] | None = None
+        for names in map(names_of, selectors):
+            if names is not None:
+                named = {self._by_name[name] for name in names if name in self._by_name}
+                found = named if found is None else found & named
+        if HOSTNAME_LABEL in labels:
+            named = set(self._by_hostname.get(labels[HOSTNAME_LABEL], ()))
+            found = named if found is None else found & named
+        return range(len(self._nodes)) if found is None else sorted(found)
+
+    @cached_property
+    def _by_hostname(self) -> Mapping[str, Sequence[int]]:
+        found: dict[str, list[int]] = defaultdict(list)
+        for index, node in enumerate(self._nodes):
+            found[node.metadata.labels.get(HOSTNAME_LABEL, "")].append(index)
+        return found
 
     def everywhere(self) -> tuple[int, ...] | None:
         """The nodes for a pod without rules."""

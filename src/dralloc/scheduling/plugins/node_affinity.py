@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from operator import attrgetter
 from typing import Final
 
-from dralloc.api.node_selectors import selector_matches, term_matches
+from dralloc.api.node_selectors import names_of, selector_matches, term_matches
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection, Scoring, relative
@@ -21,15 +21,7 @@ _NOT_ENFORCED: Final = Rejection(("node(s) didn't match scheduler-enforced node 
 def _named(cycle: Cycle) -> Set[str] | None:
     """The nodes that the terms of required affinity name; None if one of them names none."""
     required = cycle.pod.kind.spec.required_nodes
-    if required is None or not required.node_selector_terms:
-        return None
-    names: set[str] = set()
-    for term in required.node_selector_terms:
-        named = [set(one.values) for one in term.match_fields if (one.key, one.operator) == ("metadata.name", "In")]
-        if not named:
-            return None
-        names |= set.intersection(*named)
-    return names
+    return None if required is None else names_of(required)
 
 
 def _filter(cycle: Cycle) -> Check | Rejection | None:

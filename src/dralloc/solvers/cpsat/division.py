@@ -33,6 +33,7 @@ from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
 from dralloc.solvers.cpsat.classes.divisible_flow import as_divisible_flow
 from dralloc.solvers.cpsat.classes.domain_counts import DomainCounts
 from dralloc.solvers.cpsat.classes.domains import bins_by_domain
+from dralloc.solvers.cpsat.classes.node_bound import with_tickets
 from dralloc.solvers.cpsat.classes.patterns import maximal_patterns
 from dralloc.solvers.cpsat.classes.state_space import StateSpace
 from dralloc.solvers.cpsat.classes.supply import DomainSupply, PatternSupply, Supply
@@ -89,7 +90,7 @@ def divide(
     Stopped
         It is time to stop.
     """
-    options, stop = options or Options(), stop or Stop()
+    options, stop, problem = options or Options(), stop or Stop(), with_tickets(problem)
     demand_classes = classify_demands(problem, stop)
     if not demand_classes.classes:
         return Division((), (), tuple(demand_classes.unclassified), ())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import attrgetter
@@ -15,6 +15,7 @@ from dralloc.errors import ModelError
 from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.solution import Placement, Solution, Status, Tier
+from dralloc.solvers.cpsat.admin_claims import AdminClaims, admin_claims
 from dralloc.solvers.cpsat.budgets import fairness
 from dralloc.solvers.cpsat.candidates import CandidateSurvey, survey
 from dralloc.solvers.cpsat.classes.component import CountedComponent
@@ -73,7 +74,20 @@ def solve(
     AllocationError
         A selector failed on a device, and the option ``strict_cel`` is set.
     """
-    return _Solve(problem, options or Options(), progress).run(hint)
+    options = options or Options()
+    with heeding_interrupts() as cancelled:
+        stop = replace(Stop.after(options.time_limit), cancelled=cancelled)
+        aside = _set_aside(problem, options, stop)
+        start = aside.without(hint.placements) if hint else ()
+        return aside.granted(_Solve(aside.problem, options, stop, progress).run(start))
+
+
+def _set_aside(problem: Problem, options: Options, stop: Stop) -> AdminClaims:
+    """What classes need not know of. The per-device model decides it itself, as a referee."""
+    if not options.per_device:
+        with suppress(Stopped):
+            return admin_claims(problem, stop, strict_cel=options.strict_cel)
+    return AdminClaims(problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +111,14 @@ class _Stage:
 
 
 class _Solve:
-    def __init__(self, problem: Problem, options: Options, progress: Callable[[Progress], None] | None) -> None:
+    def __init__(
+        self, problem: Problem, options: Options, stop: Stop, progress: Callable[[Progress], None] | None
+    ) -> None:
         self.problem = problem
         self.options = options
         self.progress = progress
         self.started = perf_counter()
-        self.stop = Stop.after(options.time_limit)
+        self.stop = stop
         self.goal = Goal(options.goal)
         self.weight = placed_weight(problem)
         self.tiers = (*self.weight, *fairness(problem), *after_weight(self.goal))
@@ -119,22 +135,20 @@ class _Solve:
         return DemandSubset(self.problem, range(len(self.problem.demands)))
 
     @without_garbage_collection()
-    def run(self, hint: Solution | None) -> Solution:
-        with heeding_interrupts() as cancelled:
-            self.stop = replace(self.stop, cancelled=cancelled)
-            if hint:
-                self.answers = [Component(self._everything, self.tiers, hint.placements)]
-            try:
-                for stage in self._stages():
-                    if self.stage.levels and self.stop.reached():
-                        break
-                    if all(is_proven(answer, level) for answer in self.answers for level in range(self.stage.levels)):
-                        self._begin(stage)
-                        self._work()
-            except KeyboardInterrupt:
-                if cancelled:
-                    raise
-            return self._solution()
+    def run(self, start: Sequence[Placement]) -> Solution:
+        if start:
+            self.answers = [Component(self._everything, self.tiers, start)]
+        try:
+            for stage in self._stages():
+                if self.stage.levels and self.stop.reached():
+                    break
+                if all(is_proven(answer, level) for answer in self.answers for level in range(self.stage.levels)):
+                    self._begin(stage)
+                    self._work()
+        except KeyboardInterrupt:
+            if self.stop.cancelled:
+                raise
+        return self._solution()
 
     def _stages(self) -> Iterator[_Stage]:
         """Tiers that need the per-device model come after those before them are solved without, and fixed."""

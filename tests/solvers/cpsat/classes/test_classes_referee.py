@@ -60,6 +60,14 @@ def test_requests_for_all_devices_are_counted_as_well(problem: Problem) -> None:
     assert [tier.value for tier in counted.tiers] == [tier.value for tier in one_by_one.tiers]
 
 
+@settings(THOROUGH, max_examples=200)
+@given(crowds(daemons=True) | crowds(daemons=True, gangs=True) | crowds(daemons=True, budgets=True))
+def test_pods_that_are_bound_to_nodes_or_look_after_devices_are_counted_as_well(problem: Problem) -> None:
+    counted = answer(problem, per_device=False)
+    one_by_one = answer(problem, per_device=True)
+    assert [tier.value for tier in counted.tiers] == [tier.value for tier in one_by_one.tiers]
+
+
 def test_all_devices_are_as_many_as_match_on_the_node() -> None:
     """Nodes with one, two and three devices, and three of which one is in use: three whole nodes, and two devices."""
     builder = ProblemBuilder(4)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass
+from dralloc.solvers.cpsat.classes.node_bound import at_home
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective
 
 __all__ = ["BestOfClasses"]
@@ -33,7 +34,7 @@ class BestOfClasses:
         self,
         subset: DemandSubset,
         tiers: Sequence[Objective],
-        classes: Iterable[DemandClass],
+        classes: Sequence[DemandClass],
         placements: Sequence[Placement],
     ) -> None:
         self.subset = subset
@@ -42,6 +43,7 @@ class BestOfClasses:
         self.bounds = [0] * len(tiers)
         self._costs = [tier.cost(subset, placements) for tier in tiers]
         self._least_rank = sum(each.least_rank * each.size for each in classes)
+        self._classes = classes
         self._names: Names | None = None
         self.placements = tuple(placements)
         self._ranks = next(place for place, tier in enumerate(tiers) if tier.name == "alternatives")
@@ -51,7 +53,7 @@ class BestOfClasses:
     def placements(self) -> tuple[Placement, ...]:
         """The best answer."""
         if self._names:
-            self.placements = tuple(self._names())
+            self.placements = tuple(at_home(self.subset.problem, self._classes, self._names()))
         return self._placements
 
     @placements.setter

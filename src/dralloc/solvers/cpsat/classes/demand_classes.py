@@ -5,6 +5,9 @@ request: alternatives of the same request class (`dralloc.problem.Eligibility.ki
 rank and count, and constraints of the same kind over the same attributes and positions. Exchanging two such demands in
 any answer gives an answer of the same worth, so only how many of a class are placed has to be decided.
 
+Demands that are bound to a node each are in one class, too, if they are equal but for their nodes; see
+`dralloc.solvers.cpsat.classes.node_bound`.
+
 Demands of a gang are in one class only with those of equal gangs: gangs that have as many demands of each class, and
 need as many. Of equal gangs, too, only the number of admitted ones has to be decided. Gangs that must be in one domain
 of a topology (KEP-5732) are equal only to those that choose among the same domains.
@@ -153,10 +156,10 @@ class DemandClasses:
     with_budgets
         The namespaces that have a budget.
     unclassified
-        Demands that the classes cannot express: admin access, ``All`` of shared devices, demands for no device, or one
-        that a share of another version can open, rules between pods but for gangs in one domain, constraints over
-        claims of several pods or beside what is allocated, and gangs and joint demands with such members, or that fail
-        their conditions.
+        Demands that the classes cannot express: admin access that depends on others (see
+        `dralloc.solvers.cpsat.admin_claims`), ``All`` of shared devices, demands for no device, or one that a share of
+        another version can open, rules between pods but for gangs in one domain, constraints over claims of several
+        pods or beside what is allocated, and gangs and joint demands with such members, or that fail their conditions.
     """
 
     classes: list[DemandClass] = field(default_factory=list)
