@@ -29,7 +29,7 @@ from dralloc.assembly.classes import missing_classes
 from dralloc.assembly.nodes import SYNTHETIC_NODE, assumed_nodes
 from dralloc.assembly.objects import Located, Objects, identity
 from dralloc.assembly.pods import Population
-from dralloc.choices import Include, included
+from dralloc.choices import Include, several
 from dralloc.contents import contents
 from dralloc.errors import Finding, InputError
 from dralloc.limits import LIMITS, Limits
@@ -183,7 +183,7 @@ class Cluster(Answer):
         ChoiceError
             Something else is to be included.
         """
-        wanted = included(include)
+        wanted = several(Include, "inclusion", include)
         if not wanted:
             return self
         pods = [_ungated(pod) if Include.GATED in wanted else pod for pod in self.pods]

@@ -70,22 +70,17 @@ class Comparison(Documented):
     @cached_property
     def only_optimal(self) -> tuple[ClaimKey, ...]:
         """What only the optimum places, in order."""
-        missing = {one.key for one in self.optimal.unplaced}
-        return tuple(one.key for one in self.first_fit.unplaced if one.key not in missing)
+        return _only_in(self.optimal, self.first_fit)
 
     @cached_property
     def only_first_fit(self) -> tuple[ClaimKey, ...]:
         """What only first fit places, in order: given up for something worth more."""
-        missing = {one.key for one in self.first_fit.unplaced}
-        return tuple(one.key for one in self.optimal.unplaced if one.key not in missing)
+        return _only_in(self.first_fit, self.optimal)
 
     @cached_property
     def only_scheduler(self) -> tuple[ClaimKey, ...]:
         """What kube-scheduler places and the optimum does not, in order; nothing if it was not asked."""
-        if self.scheduler is None:
-            return ()
-        missing = {one.key for one in self.scheduler.median.unplaced}
-        return tuple(one.key for one in self.optimal.unplaced if one.key not in missing)
+        return () if self.scheduler is None else _only_in(self.scheduler.median, self.optimal)
 
     @cached_property
     def neither(self) -> tuple[ClaimKey, ...]:
@@ -180,6 +175,12 @@ class Comparison(Documented):
             yield str(key), f"{first[key]}{beside}"
         if len(self.neither) > _SHOWN:
             yield f"and {len(self.neither) - _SHOWN} more", ""
+
+
+def _only_in(plan: Plan, other: Plan) -> tuple[ClaimKey, ...]:
+    """What one plan places and another does not, in order."""
+    missing = {one.key for one in plan.unplaced}
+    return tuple(one.key for one in other.unplaced if one.key not in missing)
 
 
 def _figures(plans: Sequence[Plan]) -> list[tuple[str, ...]]:

@@ -35,15 +35,12 @@ def save(objects: Iterable[Any], path: Path) -> int:
     DrallocError
         The file cannot be written.
     """
-    try:
-        with _atomic(path) as file:
-            if path.suffix != ".gz":
-                return write_objects(objects, file, json=path.name.endswith(_JSON))
-            # No name and no time: the same objects are the same bytes.
-            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-                return write_objects(objects, packed, json=path.name.endswith(_JSON))
-    except OSError as error:
-        raise DrallocError(f"{path}: cannot be written: {error.strerror or error}") from None
+    with _whole_file(path) as file:
+        if path.suffix != ".gz":
+            return write_objects(objects, file, json=path.name.endswith(_JSON))
+        # No name and no time: the same objects are the same bytes.
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+            return write_objects(objects, packed, json=path.name.endswith(_JSON))
 
 
 def write_objects(objects: Iterable[Any], file: IO[bytes] | gzip.GzipFile, *, json: bool = False) -> int:
@@ -67,9 +64,16 @@ def write_text(text: str, path: Path) -> None:
     DrallocError
         The file cannot be written.
     """
+    with _whole_file(path) as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def _whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` at the end, unless something goes wrong; then it says what."""
     try:
         with _atomic(path) as file:
-            file.write(text.encode())
+            yield file
     except OSError as error:
         raise DrallocError(f"{path}: cannot be written: {error.strerror or error}") from None
 

@@ -22,8 +22,7 @@ from dralloc.choices.words import (
     PrioritiesName,
     chosen,
     compared,
-    ignoring,
-    included,
+    several,
 )
 
 __all__ = [
@@ -49,6 +48,5 @@ __all__ = [
     "Thresholds",
     "chosen",
     "compared",
-    "ignoring",
-    "included",
+    "several",
 ]

@@ -18,14 +18,15 @@ from dralloc.choices.options import Options, Thresholds
 from dralloc.choices.words import (
     Goal,
     GoalName,
+    Ignored,
+    Include,
     Keep,
     KeepName,
     ObjectiveWord,
     Priorities,
     PrioritiesName,
     chosen,
-    ignoring,
-    included,
+    several,
 )
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
@@ -123,8 +124,8 @@ class Choices(Options):
             ("nodes", tuple(self.nodes)),
             ("across", parsed_across(self.across)),
             ("caps", parsed(self.caps)),
-            ("include", tuple(sorted(included(self.include)))),
-            ("ignore", tuple(sorted(ignoring(self.ignore)))),
+            ("include", tuple(sorted(several(Include, "inclusion", self.include)))),
+            ("ignore", tuple(sorted(several(Ignored, "rule to ignore", self.ignore)))),
             ("priorities", chosen(Priorities, "priorities", self.priorities)),
             ("keep", chosen(Keep, "keep", self.keep)),
         ):

@@ -26,8 +26,7 @@ __all__ = [
     "PrioritiesName",
     "chosen",
     "compared",
-    "ignoring",
-    "included",
+    "several",
 ]
 
 E = TypeVar("E", bound=StrEnum)
@@ -195,7 +194,7 @@ def chosen(choices: type[E], what: str, word: str) -> E:
 
 
 def compared(given: str | Iterable[str]) -> frozenset[Mode]:
-    """The modes that one or several words stand for; one of them may be several, with commas.
+    """The modes that words stand for (see `several`).
 
     Raises
     ------
@@ -204,35 +203,20 @@ def compared(given: str | Iterable[str]) -> frozenset[Mode]:
     DrallocError
         First fit or the optimum is missing.
     """
-    modes = _several(Mode, "mode", given)
+    modes = several(Mode, "mode", given)
     missing = {Mode.FIRST_FIT, Mode.OPTIMAL} - modes
     if missing:
         raise DrallocError(f"modes to compare: {', '.join(sorted(missing))} cannot be left out")
     return modes
 
 
-def included(given: str | Iterable[str]) -> frozenset[Include]:
-    """What one or several words stand for; one of them may be several, with commas.
+def several(choices: type[E], what: str, given: str | Iterable[str]) -> frozenset[E]:
+    """The members that one or several words stand for; one of them may be several, with commas.
 
     Raises
     ------
     ChoiceError
         A word stands for nothing.
     """
-    return _several(Include, "inclusion", given)
-
-
-def ignoring(given: str | Iterable[str]) -> frozenset[Ignored]:
-    """The rules that one or several words stand for; one of them may be several, with commas.
-
-    Raises
-    ------
-    ChoiceError
-        A word stands for nothing.
-    """
-    return _several(Ignored, "rule to ignore", given)
-
-
-def _several(choices: type[E], what: str, given: str | Iterable[str]) -> frozenset[E]:
     words = (word.strip() for text in ([given] if isinstance(given, str) else given) for word in text.split(","))
     return frozenset(chosen(choices, what, word) for word in words if word)

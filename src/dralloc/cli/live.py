@@ -23,15 +23,33 @@ if TYPE_CHECKING:
     from dralloc.snapshot import LiveObjects
     from dralloc.snapshot.client import ApiServer
 
-__all__ = ["Live", "new_run", "progress_bar", "question_of"]
+__all__ = ["Live", "ServerOptions", "new_run", "progress_bar", "question_of"]
 
 
 @dataclass(frozen=True)
-class Live:
-    """Which cluster, which of its pods and claims, and what keeps others away meanwhile."""
+class ServerOptions:
+    """Which cluster, and how long it may take."""
 
     context: Annotated[str | None, typer.Option(metavar="NAME", help="Context of the kubeconfig.")] = None
     kubeconfig: Annotated[Path | None, typer.Option(metavar="FILE", help="Instead of the usual kubeconfig.")] = None
+    timeout: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=1, max=86_400, help="Give up after this time, whatever the server does."),
+    ] = 1800
+
+    @contextmanager
+    def server(self) -> Iterator[ApiServer]:
+        """The cluster of the kubeconfig; or, in a pod without one, that of the pod."""
+        from dralloc.snapshot import ReadLimits, connect
+
+        with connect(self.kubeconfig, self.context, ReadLimits(seconds=self.timeout)) as server:
+            yield server
+
+
+@dataclass(frozen=True)
+class Live(ServerOptions):
+    """Which of its pods and claims, and what keeps others away meanwhile."""
+
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,10 +73,6 @@ class Live:
         float,
         typer.Option(min=0, metavar="SECONDS", help="How long a scheduler may take to hear of something."),
     ] = 1.0
-    timeout: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=1, max=86_400, help="Give up after this time, whatever the server does."),
-    ] = 1800
 
     def selection(self, *, gated: bool = False) -> Selection:
         """The pods and claims that are meant."""
@@ -67,14 +81,6 @@ class Live:
 
         labels = parse_selector(self.selector) if self.selector else None
         return Selection(frozenset(self.only or ()), labels, gated, self.gate)
-
-    @contextmanager
-    def server(self) -> Iterator[ApiServer]:
-        """The cluster of the kubeconfig; or, in a pod without one, that of the pod."""
-        from dralloc.snapshot import ReadLimits, connect
-
-        with connect(self.kubeconfig, self.context, ReadLimits(seconds=self.timeout)) as server:
-            yield server
 
     def fence(self, objects: LiveObjects, run: str) -> Fence:
         """What keeps others away."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dralloc.cli.console import Reader, Session
+from dralloc.cli.live import ServerOptions
 from dralloc.cli.options import STDOUT, Paths
 
 if TYPE_CHECKING:
@@ -28,26 +29,21 @@ Output = Annotated[
 ]
 
 
-def snapshot_command(  # noqa: PLR0913 - one parameter per option
+def snapshot_command(
     output: Output = STDOUT,
-    context: Annotated[str | None, typer.Option(metavar="NAME", help="Context of the kubeconfig.")] = None,
-    kubeconfig: Annotated[Path | None, typer.Option(metavar="FILE", help="Instead of the usual kubeconfig.")] = None,
     namespace: Annotated[
         list[str] | None,
         typer.Option("--namespace", "-n", metavar="NAME", help="Only this namespace; may be given several times."),
     ] = None,
     redacted: Annotated[bool, typer.Option("--redact", help="Replace names, so that it can be shared.")] = False,
-    timeout: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=1, max=86_400, help="Give up after this time, whatever the server does."),
-    ] = 1800,
     *,
+    live: ServerOptions,
     session: Session,
 ) -> None:
     """Read what dralloc uses from a live cluster into a file."""
-    from dralloc.snapshot import ReadLimits, connect, take_snapshot
+    from dralloc.snapshot import take_snapshot
 
-    with session.busy("connecting"), connect(kubeconfig, context, ReadLimits(seconds=timeout)) as server:
+    with session.busy("connecting"), live.server() as server:
         found = take_snapshot(
             server,
             namespaces=namespace or (),

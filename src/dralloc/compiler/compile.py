@@ -11,7 +11,7 @@ from dralloc.across import parsed as parsed_across
 from dralloc.api import Node as ApiNode
 from dralloc.brief import Brief
 from dralloc.budget import parsed
-from dralloc.choices import Choices, ChoiceWords, Mode, Priorities, ignoring
+from dralloc.choices import Choices, ChoiceWords, Ignored, Mode, Priorities, several
 from dralloc.cluster import Cluster
 from dralloc.compiler.across import find_across
 from dralloc.compiler.budgets import find_budgets
@@ -142,7 +142,7 @@ def compile_cluster(
     rules = cluster.taint_rules if features.DeviceTaintRules else ()
     table = MatchTable(inventory, features, TaintRules(rules, cluster.classes))
     quotas = check_quotas(cluster, features)
-    pods = PodRules(cluster, chosen, plugins.backed, ignoring(choices.ignore))
+    pods = PodRules(cluster, chosen, plugins.backed, several(Ignored, "rule to ignore", choices.ignore))
     demands = Demands(cluster, chosen, table, extended.elsewhere, quotas.defects, gangs, across, plugins, pods.ignored)
     wanted = demands.in_order()
     problem = Problem(
