@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, Final
@@ -19,6 +20,7 @@ from dralloc.load.documents import documents_of, starts_like_json
 from dralloc.load.json_text import json_value
 from dralloc.load.lists import SPLIT_FROM, ItemAt, is_list, item_of, split_list
 from dralloc.load.text import TextError, content, unpacked
+from dralloc.load.yaml_pieces import YamlPieces
 
 __all__ = ["STDIN", "Loading", "Paths", "Reading"]
 
@@ -123,7 +125,7 @@ class Loading:
             data = unpacked(data, self.limits.unpacked)
             if self._add_list(data, source):
                 return
-            documents, failure = documents_of(data, source, self.limits.aliases)
+            documents, failure = self._documents(data, source)
         except TextError as error:
             failure = str(error)
         several = len(documents) + (failure is not None) > 1
@@ -141,6 +143,17 @@ class Loading:
             self._note(self.reader.errors, place, failure)
         elif all(document is None for document in documents):
             self._note(self.empty, source, "holds no objects")
+
+    def _documents(self, data: bytes, source: str) -> tuple[list[Any], str | None]:
+        if len(data) >= SPLIT_FROM and not starts_like_json(data):
+            found = self._yaml.documents(data)
+            if found is not None:
+                return found, None
+        return documents_of(data, source, self.limits.aliases)
+
+    @cached_property
+    def _yaml(self) -> YamlPieces:
+        return YamlPieces(self.item_at)
 
     def _add_list(self, data: bytes, source: str) -> bool:
         """Add a long list in JSON item by item, if its text looks as expected."""
