@@ -12,6 +12,7 @@ from dralloc.cluster import Cluster
 from dralloc.dump import dump_yaml
 from dralloc.errors import InputError
 from dralloc.load import load_objects, load_text, loading, yaml_pieces
+from dralloc.load.yaml_text import yaml_documents
 from load.test_slice_texts import both, slice_of
 
 NODES = 6
@@ -46,7 +47,6 @@ def test_what_differs_in_names_is_parsed_three_times(layout: str, monkeypatch: p
         parsed.append(text)
         return yaml_documents(text, limit)
 
-    yaml_documents = yaml_pieces.yaml_documents
     monkeypatch.setattr(yaml_pieces, "yaml_documents", counted)
     quick, plain = both(LAYOUTS[layout], monkeypatch)
     assert isinstance(quick, Cluster)

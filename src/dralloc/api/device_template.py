@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import fields
 from itertools import repeat
 from typing import Any, Final
@@ -11,7 +11,7 @@ from typing import Any, Final
 from dralloc.api.slices import Device
 from dralloc.api.values import AttributeValue
 
-__all__ = ["DeviceTemplate", "TemplateDevices", "common"]
+__all__ = ["DeviceTemplate", "TemplateDevices", "common", "named"]
 
 _SETTERS: Final[Mapping[str, Callable[[Device, Any], None]]] = {
     one.name: getattr(Device, one.name).__set__ for one in fields(Device)
@@ -51,6 +51,8 @@ class DeviceTemplate:
         if sorted(number for _, places in self._attributes for _, number in places) != list(numbers.values()):
             raise ValueError("texts differ elsewhere than in attributes")
         self._columns = [(setter, [getattr(each, name) for each in devices]) for name, setter in _OTHERS]
+        self.places = {each.name: place for place, each in enumerate(devices)}
+        """Where the devices are, by name."""
         self.open = frozenset(name for _, places in self._attributes for name, _ in places)
         """The attributes that differ."""
         self.by_request = any(
@@ -74,6 +76,13 @@ class DeviceTemplate:
 def common(devices: Sequence[Device]) -> object:
     """What a list of devices has in common with others: its template, or the list itself, as objects."""
     return devices.template if isinstance(devices, TemplateDevices) else devices
+
+
+def named(devices: Sequence[Device], names: Set[str]) -> list[Device]:
+    """The devices with some names; of several with one name, the last."""
+    known = devices.template.places if isinstance(devices, TemplateDevices) else None
+    places = known or {each.name: place for place, each in enumerate(devices)}
+    return [devices[place] for name in names if (place := places.get(name)) is not None]
 
 
 def _places(attributes: Attributes, numbers: Mapping[str, int]) -> list[tuple[str, int]]:

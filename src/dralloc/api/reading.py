@@ -186,6 +186,7 @@ class ObjectReader:
                 self._reject(raw, source, field_path(written(error["loc"])), rule(error))
             if wrong:
                 return None
+            body = _copied_without_nulls(body)
             for error in unknown:
                 _delete(body, error["loc"])
         if not found.metadata.name:
@@ -236,13 +237,30 @@ def _body(raw: Json) -> Json:
     return body
 
 
-def _without_nulls(value: Any) -> Any:
-    """A copy without fields that are null, which the API treats as absent."""
+def _without_nulls(body: Json) -> Json:
+    """The same without fields that are null, which the API treats as absent."""
+    try:
+        if b"null" not in orjson.dumps(body, default=_validated_part):
+            return body
+    except orjson.JSONEncodeError:
+        pass  # It is nested too deeply.
+    copied: Json = _copied_without_nulls(body)
+    return copied
+
+
+def _validated_part(_: object) -> str:
+    """What stands for a part that was read before, and has no fields that are null."""
+    return ""
+
+
+def _copied_without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            key: part if key in _OPAQUE else _without_nulls(part) for key, part in value.items() if part is not None
+            key: part if key in _OPAQUE else _copied_without_nulls(part)
+            for key, part in value.items()
+            if part is not None
         }
-    return [_without_nulls(part) for part in value] if isinstance(value, list) else value
+    return [_copied_without_nulls(part) for part in value] if isinstance(value, list) else value
 
 
 def _spec_key(model: type[ApiObject], version: str, raw: Json) -> _SpecKey | None:

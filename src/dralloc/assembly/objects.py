@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from dralloc.api import ApiObject, PodOwner
 from dralloc.errors import Finding
@@ -46,6 +47,7 @@ class Objects:
         self.errors: list[Finding] = []
         self.sources: dict[Identity, str] = {}
         self._by_identity: dict[Identity, ApiObject] = {}
+        self._by_type: dict[type, list[Any]] = defaultdict(list)
         for item in objects:
             self._add(*(item if isinstance(item, Located) else Located(item)))
 
@@ -54,13 +56,14 @@ class Objects:
 
     def of(self, kind: type[T]) -> Iterator[T]:
         """Those of one kind, in order."""
-        return (one for one in self if isinstance(one, kind))
+        return iter(self._by_type.get(kind, ()))
 
     def _add(self, one: ApiObject, source: str) -> None:
         key = identity(one)
         first = self._by_identity.setdefault(key, one)
         if first is one:
             self.sources[key] = source
+            self._by_type[type(one)].append(one)
             return
         where = f" in {self.sources[key]}" if self.sources[key] else ""
         if first == one:

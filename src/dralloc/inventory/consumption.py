@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from operator import itemgetter
 
 from dralloc.api import CounterSet, DeviceCounterConsumption
@@ -47,6 +48,7 @@ class CounterLayout:
         self.totals = [counter.value.nanos for counter in self.counters]
         self.offsets: list[int] = []
         self.nanos: list[int] = []
+        self.by_request = False
         self._offsets = {name: offset for offset, name in enumerate(zip(self.sets_of, self.names, strict=True))}
         self._places: dict[Amount, int] = {}
         self._known: dict[int, _Known] = {}
@@ -78,6 +80,7 @@ class CounterLayout:
                     fixed[offset] = fixed.get(offset, 0) + consumed.value.nanos
                 if consumed.value_from is not None:
                     by_request.append((offset, consumed.value_from.capacity_key))
+        self.by_request |= bool(by_request)
         kept = [amount for amount in fixed.items() if amount[1]] or list(fixed.items())[:1]
         return _Known(consumptions, _pick([self._place(amount) for amount in kept]), tuple(by_request))
 
@@ -105,7 +108,7 @@ class CounterGroup:
     layout: CounterLayout
     _amounts: list[Amount] = field(default_factory=list)
 
-    def taken(self, consumers: Sequence[Sequence[DeviceCounterConsumption]]) -> tuple[list[Fixed], list[ByRequest]]:
+    def taken(self, consumers: Sequence[Sequence[DeviceCounterConsumption]]) -> tuple[list[Fixed], Iterable[ByRequest]]:
         """What devices take, given what each of them says that it consumes: two columns.
 
         The first has the index of each counter that a device always consumes, with nanos (KEP-4815). Counters of which
@@ -114,7 +117,8 @@ class CounterGroup:
         """
         known = self.layout.known_lists(consumers)
         amounts = self._numbered()
-        return [one.fixed(amounts) for one in known], [one.by_request and self._by_request(one) for one in known]
+        by_request = [self._by_request(one) for one in known] if self.layout.by_request else repeat(())
+        return [one.fixed(amounts) for one in known], by_request
 
     def _numbered(self) -> Sequence[Amount]:
         """The layout's amounts with the group's counters."""

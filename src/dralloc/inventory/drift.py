@@ -20,6 +20,7 @@ from dralloc.api import (
     ResourceClaim,
     ResourceSlice,
 )
+from dralloc.api.device_template import named
 from dralloc.features import Features
 from dralloc.names import DeviceID, PoolID
 from dralloc.quantity import Quantity
@@ -78,9 +79,7 @@ class _Published:
     def _enter(self, slice_: ResourceSlice, names: Set[str]) -> None:
         pool, generation = slice_.pool_id, slice_.spec.pool.generation
         newest = generation == self.newest[pool]
-        for device in slice_.spec.devices:
-            if device.name not in names:
-                continue
+        for device in named(slice_.spec.devices, names):
             if newest:
                 self.devices[DeviceID(*pool, device.name)] = device
             else:

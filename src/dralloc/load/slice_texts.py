@@ -79,7 +79,8 @@ class SliceTexts:
                 return None
             self._templates[name] = self._template(key, parts[::2])
         template = self._templates[name]
-        return template([text.decode() for text in parts[1::2]]) if template else None
+        # Texts are decoded together, as there are a million of them.
+        return template(_BLANK.join(parts[1::2]).decode().split("\x7f") if len(parts) > 1 else ()) if template else None
 
     def _template(self, key: str, parts: Sequence[bytes]) -> Template | None:
         blanks = [f"\x7f{number}" for number in range(len(parts) - 1)]
