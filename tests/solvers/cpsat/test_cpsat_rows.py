@@ -5,7 +5,7 @@ from ortools.sat.python import cp_model
 
 from dralloc.errors import ModelError
 from dralloc.solvers.cpsat import Options, build, solve
-from dralloc.solvers.cpsat.rows import reduced
+from dralloc.solvers.cpsat.rows import fix_cost, reduced
 from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder
 
 
@@ -39,6 +39,16 @@ def test_a_variable_that_is_listed_twice_counts_twice() -> None:
     terms, impossible, _ = reduced([(x, 2), (y, 3), (x, 2)], 3)
     assert terms == []
     assert impossible == [x]
+
+
+def test_a_tier_about_which_nothing_here_is_binds_nothing() -> None:
+    model = cp_model.CpModel()
+    count = model.new_int_var(0, 3, "count")
+    fix_cost(model, [(count, 0)], 0, "tier weight")
+    model.maximize(count)
+    solver = cp_model.CpSolver()
+    assert solver.solve(model) == cp_model.OPTIMAL
+    assert solver.value(count) == 3
 
 
 def test_amounts_beyond_int64_are_an_error_that_names_the_counter() -> None:

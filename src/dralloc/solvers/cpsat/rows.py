@@ -97,7 +97,7 @@ def fix_cost(model: cp_model.CpModel, terms: Sequence[Term], most: int, what: st
         add_at_most(model, terms, most, what)
         return
     variables, costs = zip(*terms, strict=True)
-    unit = gcd(*costs)
+    unit = gcd(*costs) or 1
     if sum(cost // unit * variable.domain.max() for variable, cost in terms) > SAFE_SUM:
         raise ModelError(f"{what}: what it may cost is beyond the solver's int64")
     model.add(cp_model.LinearExpr.weighted_sum(variables, [cost // unit for cost in costs]) <= most // unit)
