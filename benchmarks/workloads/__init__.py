@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.workloads import (
+    allocatable,
     budgets,
     bundles,
     gangs,
@@ -18,6 +19,7 @@ from benchmarks.workloads import (
 )
 
 __all__ = [
+    "allocatable",
     "budgets",
     "bundles",
     "gangs",

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from dralloc.choices import Options, Thresholds
@@ -135,9 +136,8 @@ def _unfit(problem: Problem, usable: UsableDevices, bins: Bins, others: Candidat
         if bin_ >= 0:
             if others.sites:
                 owners["slot", view.slot] = bin_
-                charges = (charge for _, charge in usable.profiles[usable.profile_of[device]])
-                drawn = (view.consumes, *(charge.counters for charge in charges))
-                owners.update((("counter", counter), bin_) for each in drawn for counter, _ in each)
+                drawn = chain((counter for counter, _ in view.consumes), usable.charged[device])
+                owners.update((("counter", counter), bin_) for counter in drawn)
             if view.slot in problem.several_versions or not view.is_additive:
                 yield bin_
     for resource in touched(problem, others):

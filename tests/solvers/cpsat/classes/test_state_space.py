@@ -35,7 +35,7 @@ def shareable(memory: int, *consumes: tuple[int, int]) -> DeviceView:
 
 
 def unit(*devices: DeviceView, free: tuple[int, ...] = ()) -> UnitView:
-    return UnitView(devices, free, ())
+    return UnitView(devices, free)
 
 
 def space(

@@ -36,7 +36,8 @@ class DeviceView(NamedTuple):
     """A device in the numbers of its unit.
 
     ``capacity`` is what is left of each capacity that some profile charges, by name, in nanos; ``shared`` whether it is
-    in use by sharers already; ``consumes`` what the first use of it takes of which counter.
+    in use by sharers already; ``consumes`` what the first use of it takes of which counter; ``charged`` the counters
+    that each use charges, by their place in the profile.
     """
 
     profile: int
@@ -44,17 +45,14 @@ class DeviceView(NamedTuple):
     capacity: tuple[tuple[str, int], ...]
     shared: bool
     consumes: tuple[tuple[int, int], ...]
+    charged: tuple[int, ...] = ()
 
 
 class UnitView(NamedTuple):
-    """A unit: its devices in search order, and what is left of its counters.
-
-    ``named`` lists counters that are charged by request: their index in the problem, and their number in the unit.
-    """
+    """A unit: its devices in search order, and what is left of its counters."""
 
     devices: tuple[DeviceView, ...]
     free: tuple[int, ...]
-    named: tuple[tuple[int, int], ...]
 
 
 class NodeView(NamedTuple):
@@ -135,9 +133,9 @@ class BinClassifier:
         first = unit[0]
         view = self.problem.devices[first]
         profile = self.usable.profile_of[first]
-        if len(unit) == 1 and not view.shareable and not view.consumes and not self.summaries[profile].counters:
+        if len(unit) == 1 and not (view.shareable or view.consumes or self.usable.charged[first]):
             if profile not in self.plain:
-                plain = UnitView((DeviceView(profile, False, (), False, ()),), (), ())
+                plain = UnitView((DeviceView(profile, False, (), False, ()),), ())
                 self.plain[profile] = self._number(plain)
             return self.plain[profile]
         key = self._as_published(unit)
@@ -167,24 +165,24 @@ class BinClassifier:
 
     def _view(self, unit: Sequence[int]) -> UnitView:
         devices, shares = self.problem.devices, self.problem.usage.shares
-        needed: dict[int, list[int]] = {}
+        needed: dict[int, list[int]] = defaultdict(list)
+        steps: dict[int, int] = {}
         for device in unit:
             if devices[device].slot not in shares:
                 for counter, amount in devices[device].consumes:
-                    if counter in needed:
-                        needed[counter].append(amount)
-                    else:
-                        needed[counter] = [amount]
-        named = {counter for device in unit for counter in self.summaries[self.usable.profile_of[device]].counters}
-        free = {counter: self.problem.counters[counter].free for counter in needed}
-        free = {counter: left for counter, left in free.items() if counter in named or sum(needed[counter]) > left}
-        units = {counter: 1 if counter in named else gcd(*needed[counter]) for counter in free}
-        free |= {counter: self.problem.counters[counter].free for counter in named}
+                    needed[counter].append(amount)
+            if charged := self.usable.charged[device]:
+                for counter, step in zip(charged, self.summaries[self.usable.profile_of[device]].counters, strict=True):
+                    steps[counter] = gcd(steps.get(counter, 0), step)
+        free = {counter: self.free[counter] for counter in dict.fromkeys((*needed, *steps))}
+        free = {each: left for each, left in free.items() if each in steps or sum(needed[each]) > left}
+        # What a use charges is known by profile: only what is left is rounded, and nothing divided.
+        units = {counter: 1 if counter in steps else gcd(*needed[counter]) for counter in free}
+        wholes = {counter: gcd(step, *needed.get(counter, ())) or 1 for counter, step in steps.items()}
         numbers = {counter: number for number, counter in enumerate(free)}
         return UnitView(
             tuple(self._device(device, numbers, units) for device in unit),
-            tuple(left // units.get(counter, 1) for counter, left in free.items()),
-            tuple((counter, numbers[counter]) for counter in sorted(named)),
+            tuple(left // units[each] // (whole := wholes.get(each, 1)) * whole for each, left in free.items()),
         )
 
     def _device(self, device: int, numbers: Mapping[int, int], units: Mapping[int, int]) -> DeviceView:
@@ -195,14 +193,15 @@ class BinClassifier:
             consumes = tuple(
                 (numbers[counter], amount // units[counter]) for counter, amount in view.consumes if counter in units
             )
+        charged = tuple([numbers[counter] for counter in self.usable.charged[device]])
         if not view.shareable:
-            return DeviceView(profile, False, (), shared, consumes)
+            return DeviceView(profile, False, (), shared, consumes, charged)
         consumed = self.problem.usage.consumed.get(view.slot, {})
         left = tuple(
             (name, (view.capacity[name].total - consumed.get(name, 0)) // step * step)
             for name, step in self.summaries[profile].capacity
         )
-        return DeviceView(profile, True, left, shared, consumes)
+        return DeviceView(profile, True, left, shared, consumes, charged)
 
     def _values(self, devices: Sequence[int]) -> Iterator[tuple[str, tuple[frozenset[int] | None, ...]]]:
         """The constrained attributes of devices in canonical order, with values numbered as they appear."""
@@ -243,11 +242,11 @@ class BinClassifier:
 
 
 class _ProfileSummary(NamedTuple):
-    """Of a profile: its types, per charged capacity the greatest common factor of all amounts, charged counters."""
+    """Of a profile: its types, and the greatest common factor of all amounts per charged capacity and counter."""
 
     types: frozenset[int]
     capacity: tuple[tuple[str, int], ...]
-    counters: frozenset[int]
+    counters: tuple[int, ...]
 
     @property
     def charges(self) -> bool:
@@ -257,13 +256,16 @@ class _ProfileSummary(NamedTuple):
 
 def _summary(profile: Profile) -> _ProfileSummary:
     amounts: dict[str, int] = {}
+    counters: dict[int, int] = {}
     for _, charge in profile:
         for name, amount in charge.capacity:
             amounts[name] = gcd(amounts.get(name, 0), amount)
+        for place, amount in charge.counters:
+            counters[place] = gcd(counters.get(place, 0), amount)
     return _ProfileSummary(
         frozenset(type_ for type_, _ in profile),
         tuple((name, step or 1) for name, step in amounts.items()),
-        frozenset(counter for _, charge in profile for counter, _ in charge.counters),
+        tuple(counters[place] for place in range(len(counters))),
     )
 
 

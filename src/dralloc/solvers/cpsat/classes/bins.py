@@ -2,7 +2,7 @@
 
 Two usable devices are in one bin if
 
-- both draw on a counter (a GPU with its partitions): they are in one *unit*;
+- both draw on a counter (a GPU with its partitions, or devices that charge a node): they are in one *unit*;
 - or one requirement could take both at once: it is for several devices, and a node reaches both. If a
   ``matchAttribute`` constraint covers all of it, it can only take both if they carry a common value.
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from dralloc.problem import ConstraintKind, Problem
@@ -64,13 +65,9 @@ def find_bins(problem: Problem, demand_classes: DemandClasses, usable: UsableDev
 def _units(problem: Problem, usable: UsableDevices, stop: Stop) -> DisjointSets:
     sets = DisjointSets(len(problem.devices))
     first: dict[int, int] = {}
-    charged = [
-        tuple(entry for _, charge in profile for entry in charge.counters) if profile else ()
-        for profile in usable.profiles
-    ]
     for device in stop.hundreds(usable.order):
         root = device
-        for counter, _ in problem.devices[device].consumes + charged[usable.profile_of[device]]:
+        for counter in chain((counter for counter, _ in problem.devices[device].consumes), usable.charged[device]):
             other = first.setdefault(counter, root)
             if other != root:
                 root = sets.unite(other, root)

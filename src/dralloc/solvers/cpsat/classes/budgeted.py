@@ -33,10 +33,11 @@ def _by_type(problem: Problem, usable: UsableDevices, resource: str) -> Mapping[
         view, profile = problem.devices[device], usable.profile_of[device]
         consumed = tuple([(names[counter], amount) for counter, amount in view.consumes])
         capacity = view.capacity.get(resource)
-        key = profile, view.shareable, capacity and capacity.total, consumed
+        charged = tuple([names[counter] for counter in usable.charged[device]])
+        key = profile, view.shareable, capacity and capacity.total, consumed, charged
         if key not in seen:
             seen.add(key)
-            for type_, charge in usable.profiles[profile]:
+            for type_, charge in usable.charges(device):
                 found[type_].add(amount_used(resource, view, charge, problem.counters))
     return found
 

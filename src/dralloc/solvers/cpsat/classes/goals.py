@@ -25,7 +25,7 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from dralloc.choices import Goal
-from dralloc.problem import Problem
+from dralloc.problem import Charge, Problem
 from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.classes.count_model import Counted, CountModel
 from dralloc.solvers.cpsat.classes.patterns import Pattern
@@ -84,8 +84,12 @@ def _opening(problem: Problem, supply: PatternSupply) -> PatternSupply | None:
 
 def _touching(problem: Problem, supplies: Sequence[PatternSupply], stop: Stop) -> Iterator[PatternSupply | None]:
     """With what ``least-fragmentation`` counts; a bin must be one unit, and no part of another one."""
+    if any(view.charged for supply in supplies for unit in supply.space.bin_class.units for view in unit.devices):
+        # What is charged by request is a unit, too, and classes know no names of counters.
+        yield None
+        return
     before = touched_before(problem)
-    touched = [[_units(problem, supply, bin_) for bin_ in stop.each(supply.bins)] for supply in supplies]
+    touched = [[_units(problem, bin_) for bin_ in stop.each(supply.bins)] for supply in supplies]
     bins_of = Tally(unit for each in touched for found in each for unit in found)
     for supply, each in zip(supplies, touched, strict=True):
         devices = (problem.devices[device] for bin_ in supply.bins for device in _devices(bin_))
@@ -103,15 +107,9 @@ def _slots(problem: Problem, supply: PatternSupply) -> Iterator[list[int]]:
     return ([problem.devices[device].slot for device in _devices(bin_)] for bin_ in supply.bins)
 
 
-def _units(problem: Problem, supply: PatternSupply, bin_: Bin) -> set[Hashable]:
+def _units(problem: Problem, bin_: Bin) -> set[Hashable]:
     """All that servings in the bin may touch."""
-    views = (view for unit in supply.space.bin_class.units for view in unit.devices)
-    return {
-        unit
-        for device, view in zip(_devices(bin_), views, strict=True)
-        for _, charge in supply.space.profiles[view.profile]
-        for unit in units(problem, device, charge)
-    }
+    return {unit for device in _devices(bin_) for unit in units(problem, device, Charge())}
 
 
 def _each_serving(supply: PatternSupply) -> PatternSupply:

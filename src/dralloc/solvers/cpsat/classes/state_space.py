@@ -129,7 +129,6 @@ class StateSpace:
             alone = position if device.shareable else -1
             grouped[device, values, nodes, alone].append(position)
         left = [len(members) for members in grouped.values()]
-        named = dict(unit.named)
         counters = range(len(left), len(left) + len(unit.free))
         left += unit.free
         groups = []
@@ -144,7 +143,7 @@ class StateSpace:
                 type_: _summed(
                     (
                         *((at[name], amount) for name, amount in charge.capacity),
-                        *((counters[named[counter]], amount) for counter, amount in charge.counters),
+                        *((counters[device.charged[place]], amount) for place, amount in charge.counters),
                     )
                 )
                 for type_, charge in self.profiles[device.profile]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from dralloc.errors import AllocationError
 from dralloc.problem import Charge, Problem
+from dralloc.problem.eligibility import renumbered
 from dralloc.problem.ledger import Ledger
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses, Requirement
 from dralloc.solvers.cpsat.stopping import Stop
@@ -15,8 +17,17 @@ __all__ = ["Profile", "UsableDevices", "usable_devices"]
 
 _NOTHING = Charge()
 
+_Numbered = tuple[int, tuple[int, ...]]
+"""The number of a profile, and the counters that a device charges by it."""
+
+_NONE: Final[_Numbered] = (-1, ())
+
 Profile = tuple[tuple[int, Charge], ...]
-"""The item types that a device can serve, with what each takes of it."""
+"""The item types that a device can serve, with what each takes of it; counters by their place in `charged`.
+
+So devices have one profile if they differ in nothing but which counters they charge by request: those of their own
+nodes (KEP-5517), or of their own GPUs (KEP-5941).
+"""
 
 
 @dataclass(slots=True)
@@ -29,6 +40,8 @@ class UsableDevices:
         What devices can serve, each answer once.
     profile_of
         By device: the index of its profile; -1 if it can serve nothing.
+    charged
+        By device: the counters that its profile charges by request.
     nodes_of
         By device: the nodes that reach it.
     order
@@ -39,9 +52,14 @@ class UsableDevices:
 
     profiles: list[Profile] = field(default_factory=list)
     profile_of: list[int] = field(default_factory=list)
+    charged: list[tuple[int, ...]] = field(default_factory=list)
     nodes_of: list[tuple[int, ...]] = field(default_factory=list)
     order: list[int] = field(default_factory=list)
     warnings: dict[str, None] = field(default_factory=dict)
+
+    def charges(self, device: int) -> Profile:
+        """The item types that a device can serve, with what each takes of the problem's counters."""
+        return _named(self.profiles[self.profile_of[device]], self.charged[device])
 
 
 def usable_devices(
@@ -65,15 +83,17 @@ class _UsabilityCheck:
         self.strict_cel = strict_cel
         self.ledger = Ledger(problem)
         self.narrows = any(each.attributes for each in demand_classes.types)
-        self.by_key: dict[Hashable, int | None] = {}
-        self.narrowed: dict[tuple[int, tuple[str, ...]], int] = {}
+        self.by_key: dict[Hashable, _Numbered] = {}
+        self.narrowed: dict[tuple[int, tuple[str, ...]], _Numbered] = {}
         self.numbers: dict[Profile, int] = {}
         self.charges: list[bool] = []
-        self.usable = UsableDevices(profile_of=[-1] * len(problem.devices), nodes_of=[()] * len(problem.devices))
+        devices = len(problem.devices)
+        self.usable = UsableDevices(profile_of=[-1] * devices, charged=[()] * devices, nodes_of=[()] * devices)
         for device in stop.hundreds(self._seen()):
-            profile = self._profile(device)
+            profile, charged = self._profile(device)
             if profile >= 0:
                 self.usable.profile_of[device] = profile
+                self.usable.charged[device] = charged
                 self.usable.order.append(device)
 
     def _seen(self) -> list[int]:
@@ -90,26 +110,29 @@ class _UsabilityCheck:
                         seen.append(device)
         return seen
 
-    def _profile(self, device: int) -> int:
+    def _profile(self, device: int) -> _Numbered:
         view = self.problem.devices[device]
         if not self.ledger.is_free(view):
-            return -1
-        number = self._matching(device)
-        if number >= 0 and self.narrows:
-            number = self._with_attributes(number, device)
+            return _NONE
+        found = self._matching(device)
+        if found[0] >= 0 and self.narrows:
+            found = self._with_attributes(found, device)
+        number = found[0]
         if number < 0 or not self.charges[number]:
-            return number if number < 0 or not view.consumes or self.ledger.has_counters(view, _NOTHING) else -1
-        return self._with_room(number, device)
+            return found if number < 0 or not view.consumes or self.ledger.has_counters(view, _NOTHING) else _NONE
+        return self._with_room(found, device)
 
-    def _matching(self, device: int) -> int:
+    def _matching(self, device: int) -> _Numbered:
         """The profile, found once for devices that are equal to every selector; errors are those of each device."""
         key = self.problem.eligibility.device_key(device)
-        number = self.by_key.get(key, -2)
-        if number == -2:
-            profile, failed = self._answers(device)
-            self.by_key[key] = None if failed else self._number(profile)
-            return self._number(profile)
-        return self._number(self._answers(device)[0]) if number is None else number
+        known = self.by_key.get(key)
+        if known is not None:
+            return known
+        offers, failed = self._answers(device)
+        found = self._number(offers)
+        if not failed:
+            self.by_key[key] = found
+        return found
 
     def _answers(self, device: int) -> tuple[Profile, bool]:
         eligibility, profile, failed = self.problem.eligibility, [], False
@@ -139,28 +162,49 @@ class _UsabilityCheck:
             }
         )
 
-    def _number(self, profile: Profile) -> int:
+    def _number(self, offers: Iterable[tuple[int, Charge]]) -> _Numbered:
+        """The number of a profile, of whichever counters, and these in the order in which it charges them."""
+        places: dict[int, int] = {}
+        profile = tuple([(type_, _with_places(charge, places)) for type_, charge in offers])
         if not profile:
-            return -1
+            return _NONE
         if profile not in self.numbers:
             self.numbers[profile] = len(self.numbers)
             self.usable.profiles.append(profile)
             self.charges.append(any(charge.capacity or charge.counters for _, charge in profile))
-        return self.numbers[profile]
+        return self.numbers[profile], tuple(places)
 
-    def _with_attributes(self, number: int, device: int) -> int:
+    def _with_attributes(self, found: _Numbered, device: int) -> _Numbered:
+        number, charged = found
         attributes = self.problem.devices[device].attributes
         key = number, tuple(attributes)
         if key not in self.narrowed:
             profile = self.usable.profiles[number]
-            kept = tuple(offer for offer in profile if self.types[offer[0]].attributes <= attributes.keys())
+            kept = [each for each in profile if self.types[each[0]].attributes <= attributes.keys()]
             self.narrowed[key] = self._number(kept)
-        return self.narrowed[key]
+        narrowed, places = self.narrowed[key]
+        return narrowed, tuple([charged[place] for place in places])
 
-    def _with_room(self, number: int, device: int) -> int:
-        profile, view = self.usable.profiles[number], self.problem.devices[device]
-        kept = tuple(offer for offer in profile if self.ledger.fits(view, offer[1]))
-        return number if len(kept) == len(profile) else self._number(kept)
+    def _with_room(self, found: _Numbered, device: int) -> _Numbered:
+        (number, charged), view = found, self.problem.devices[device]
+        profile = self.usable.profiles[number]
+        kept = [each for each in _named(profile, charged) if self.ledger.fits(view, each[1])]
+        return found if len(kept) == len(profile) else self._number(kept)
+
+
+def _named(profile: Profile, charged: Sequence[int]) -> Profile:
+    """The profile with the counters themselves."""
+    if not charged:
+        return profile
+    named = dict(enumerate(charged))
+    return tuple([(type_, replace(one, counters=renumbered(one.counters, named))) for type_, one in profile])
+
+
+def _with_places(charge: Charge, places: dict[int, int]) -> Charge:
+    """The charge with the places of its counters, where new ones come last."""
+    if not charge.counters:
+        return charge
+    return replace(charge, counters=tuple([(places.setdefault(each, len(places)), n) for each, n in charge.counters]))
 
 
 def _requires(requirement: Requirement, type_: int) -> bool:

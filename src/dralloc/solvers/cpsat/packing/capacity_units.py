@@ -17,7 +17,7 @@ from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.packing.unit_types import Supplied
 from dralloc.solvers.cpsat.rows import SAFE_SUM, Term
 
-__all__ = ["CapacityUnitType"]
+__all__ = ["CapacityUnitType", "capacity_units"]
 
 _MOST_ARCS: Final = 20_000
 """With more arcs a capacity is only added up."""
@@ -28,7 +28,7 @@ _ANY: Final = Bin((), ())
 
 @dataclass(frozen=True)
 class CapacityUnitType:
-    """Shared devices with equal capacities.
+    """Shared devices with equal capacities, or whatever else is used up by adding amounts.
 
     Parameters
     ----------
@@ -86,9 +86,12 @@ class CapacityUnitType:
         if not fits.any():
             return 0.0
         paid = np.array([prices[type_] for type_ in self.types])[fits, None]
+        amounts = self._amounts[fits]
         with np.errstate(divide="ignore", invalid="ignore"):
-            values = np.nanmax(paid / self._amounts[fits], axis=0) * left
-        return float(values.min())
+            values = np.nanmax(paid / amounts, axis=0) * left
+            scarcest = values[np.isfinite(values)]
+            # Where no capacity is asked for by all, each item may get as many as there are of it alone.
+            return float(scarcest.min() if len(scarcest) else (paid[:, 0] * np.nanmin(left / amounts, axis=1)).sum())
 
     def supply(self, cp: cp_model.CpModel, number: int) -> Supplied:
         """One device gives what its capacities hold; several give no more than a flow, or their sum, allows."""
@@ -104,6 +107,14 @@ class CapacityUnitType:
 
     def _unit(self) -> int:
         return gcd(*(size for (size,) in self.uses))
+
+
+def capacity_units(uses: Mapping[int, tuple[int, ...]], left: tuple[int, ...], wanted: int) -> CapacityUnitType:
+    """What gives items that take so much of each capacity; of those that take nothing, as many as are wanted."""
+    fit = {type_: amounts for type_, amounts in uses.items() if all(map(int.__le__, amounts, left))}
+    if not all(map(any, fit.values())):
+        fit, left = {type_: (*amounts, 1) for type_, amounts in fit.items()}, (*left, wanted)
+    return CapacityUnitType(tuple(fit), tuple(fit.values()), left)
 
 
 @dataclass(frozen=True, slots=True)

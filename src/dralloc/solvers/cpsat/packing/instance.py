@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from dralloc.solvers.cpsat.classes.bin_keys import BinClass
 from dralloc.solvers.cpsat.classes.bins import Bin
-from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, Requirement, ServingMode
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, ItemGroup, Requirement, ServingMode
 from dralloc.solvers.cpsat.classes.state_space import StateSpace
+from dralloc.solvers.cpsat.classes.usable import Profile
 from dralloc.solvers.cpsat.packing.bundles import Bundles
+from dralloc.solvers.cpsat.packing.charged_counters import ChargedCounters, apart, uncharged
 from dralloc.solvers.cpsat.packing.unit_classes import ClassifiedUnit, UnitClassifier
 from dralloc.solvers.cpsat.packing.unit_types import UnitType
 from dralloc.solvers.cpsat.stopping import Stop
@@ -18,11 +21,14 @@ from dralloc.solvers.cpsat.weight_tiers import ALL_WEIGHTS, WeightTier
 
 __all__ = ["AssignmentOption", "BinInstance", "BinType", "Item", "PackingInstance", "as_packing_instance"]
 
+ItemGroups = tuple[ItemGroup, ...]
+
 
 class Item(NamedTuple):
     """What one unit gives: the devices for these item groups (by place in the requirement).
 
-    ``type``: that of the one device; or beyond those, a *bundle* of devices that attribute rules bind together.
+    ``type``: that of the one device; or beyond those, a *bundle* of devices that attribute rules bind together, or what
+    the counters give that are charged by request, which is no device.
     """
 
     type: int
@@ -154,29 +160,34 @@ def as_packing_instance(
     if derive or any(each.namespace or each.topology or (each.gang and each.gang.quorum) for each in classes):
         return None
     bundles = Bundles(modes)
+    inventory = _Inventory.of(spaces)
+    charging = inventory.charging(modes, len(bundles.items))
     options = [
-        AssignmentOption(number, mode, requirements[mode.requirement], _items(requirements[mode.requirement], bundles))
+        AssignmentOption(number, mode, needed, _items(needed, bundles, charging))
         for number, each in enumerate(classes)
         for mode in each.modes
+        for needed in [requirements[mode.requirement]]
     ]
     wanted: Tally[int] = Tally()
     for option in options:
         for item in option.items:
-            wanted[item.type] += classes[option.cls].size
-    classifier = UnitClassifier(spaces[0].profiles, bundles, wanted, listed_amounts)
+            if item.item_groups:
+                wanted[item.type] += classes[option.cls].size
+    classifier = UnitClassifier(inventory.profiles, bundles, wanted, listed_amounts)
     areas: dict[frozenset[int], int] = {}
     bin_types: dict[tuple[tuple[int, ...], int], BinType] = {}
-    for space in stop.each(spaces):
-        units = classifier.units(space.bin_class)
-        devices = sum(len(view.devices) for view in space.bin_class.units)
-        if units is None or any(len(node.reach) < devices for node in space.bin_class.nodes):
+    parts = zip(spaces, inventory.bin_classes, inventory.counters, strict=True)
+    for space, bin_class, counters in stop.each(parts):
+        units = classifier.units(bin_class)
+        if units is None or any(len(node.reach) < space.size for node in bin_class.nodes):
             return None
+        units += [((), classifier.counters(counters, charging))] if charging else []
         area = areas.setdefault(frozenset().union(*space.node_sets), len(areas))
         key = tuple(unit.unit_type for _, unit in units), area
         bin_type = bin_types.setdefault(key, BinType(*key))
         sets = tuple(space.node_sets)
         order, classified = tuple(parts for parts, _ in units), tuple(unit for _, unit in units)
-        bin_type.instances.extend([BinInstance(bin_, order, classified, sets) for bin_ in space.bin_class.bins])
+        bin_type.instances.extend([BinInstance(bin_, order, classified, sets) for bin_ in bin_class.bins])
     if _may_repeat_devices(options, classifier.unit_types):
         return None
     return PackingInstance(
@@ -187,6 +198,29 @@ def as_packing_instance(
         tuple(areas),
         tuple(each.size for each in classes),
     )
+
+
+class _Inventory(NamedTuple):
+    """Classes of bins, what the profiles of their devices stand for, and counters that are charged by request."""
+
+    bin_classes: Sequence[BinClass]
+    profiles: Sequence[Profile]
+    counters: Sequence[ChargedCounters]
+
+    @staticmethod
+    def of(spaces: Sequence[StateSpace]) -> _Inventory:
+        """The bins of some spaces, without these counters if they can be told apart everywhere."""
+        bin_classes, profiles = [space.bin_class for space in spaces], spaces[0].profiles
+        found = [each for bin_class in bin_classes if (each := apart(bin_class, profiles))]
+        counters = [each for _, each in found]
+        if len(found) < len(spaces) or not any(each.left for each in counters):
+            return _Inventory(bin_classes, profiles, [ChargedCounters((), {})] * len(spaces))
+        return _Inventory([each for each, _ in found], uncharged(profiles), counters)
+
+    def charging(self, modes: Iterable[Requirement], first: int) -> Mapping[ItemGroups, int]:
+        """By item groups, the type of the item that counters give to them: numbers from the first on."""
+        asked = dict.fromkeys(each.item_groups for each in modes) if any(each.left for each in self.counters) else ()
+        return {item_groups: number for number, item_groups in enumerate(asked, first)}
 
 
 def _may_repeat_devices(options: Sequence[AssignmentOption], unit_types: Sequence[UnitType]) -> bool:
@@ -204,7 +238,7 @@ def _may_repeat_devices(options: Sequence[AssignmentOption], unit_types: Sequenc
     )
 
 
-def _items(requirement: Requirement, bundles: Bundles) -> tuple[Item, ...]:
+def _items(requirement: Requirement, bundles: Bundles, charging: Mapping[ItemGroups, int]) -> tuple[Item, ...]:
     bound = bundles.of(requirement)
     bundled = {place for places, _ in bound for place in places}
     return (
@@ -215,4 +249,5 @@ def _items(requirement: Requirement, bundles: Bundles) -> tuple[Item, ...]:
             for _ in range(group.number)
             if number not in bundled
         ),
+        *(Item(type_, ()) for type_ in [charging.get(requirement.item_groups)] if type_ is not None),
     )

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, Protocol
 
 from dralloc.solvers.cpsat.classes.bin_keys import BinClass, NodeView, UnitView
 from dralloc.solvers.cpsat.classes.bins import Bin
+from dralloc.solvers.cpsat.classes.demand_classes import ItemGroup
 from dralloc.solvers.cpsat.classes.patterns import Pattern, maximal_patterns
 from dralloc.solvers.cpsat.classes.state_space import StateSpace
 from dralloc.solvers.cpsat.classes.supply import follow
 from dralloc.solvers.cpsat.classes.usable import Profile
 from dralloc.solvers.cpsat.packing.bundles import Bundles
-from dralloc.solvers.cpsat.packing.capacity_units import CapacityUnitType
+from dralloc.solvers.cpsat.packing.capacity_units import CapacityUnitType, capacity_units
+from dralloc.solvers.cpsat.packing.charged_counters import ChargedCounters
 from dralloc.solvers.cpsat.packing.unit_types import PatternUnitType, UnitType
 
 __all__ = ["ClassifiedUnit", "UnitClassifier"]
@@ -44,6 +46,14 @@ class SharedDevicePicker:
     def devices(self, types: Sequence[int]) -> list[Devices]:
         """The device, for every item."""
         return [((0,),)] * len(types)
+
+
+class NoDevicePicker:
+    """A unit without devices."""
+
+    def devices(self, types: Sequence[int]) -> list[Devices]:
+        """Nothing, for every item."""
+        return [()] * len(types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +133,14 @@ class UnitClassifier:
             found.append((parts, unit))
         return sorted(found, key=lambda each: each[1].unit_type)
 
+    def counters(self, counters: ChargedCounters, types: Mapping[tuple[ItemGroup, ...], int]) -> ClassifiedUnit:
+        """The unit of counters that are charged by request, which gives an item of a type to each of item groups."""
+        charged = {type_: counters.of(item_groups) for item_groups, type_ in types.items()}
+        uses = {type_: amounts for type_, amounts in charged.items() if amounts is not None}
+        return ClassifiedUnit(
+            self._number(capacity_units(uses, counters.left, sum(self.supply.values()))), NoDevicePicker()
+        )
+
     def _read(self, views: tuple[UnitView, ...], values: Values) -> ClassifiedUnit | None:
         key = views, values if len(views) > 1 else ()
         if key not in self._units:
@@ -158,7 +176,7 @@ class UnitClassifier:
         return self._numbers[unit_type]
 
 
-def _as_capacity_units(space: StateSpace, wanted: Collection[int], few: int) -> CapacityUnitType | None:
+def _as_capacity_units(space: StateSpace, wanted: Mapping[int, int], few: int) -> CapacityUnitType | None:
     """See a unit as one shared device with many amounts; None if it is not."""
     layout, *more = space.layouts
     group, *others = layout.groups
@@ -170,11 +188,9 @@ def _as_capacity_units(space: StateSpace, wanted: Collection[int], few: int) -> 
         amounts = [0] * len(left)
         for at, amount in group.uses[type_]:
             amounts[at - 1] += amount
-        if all(map(int.__le__, amounts, left)):
-            uses[type_] = tuple(amounts)
-    if len(set(uses.values())) <= few or not all(map(any, uses.values())):
-        return None
-    return CapacityUnitType(tuple(uses), tuple(uses.values()), left)
+        uses[type_] = tuple(amounts)
+    fit = capacity_units(uses, left, sum(wanted.values()))
+    return None if len(fit.left) == len(left) and len(set(fit.uses)) <= few else fit
 
 
 def _values(bin_class: BinClass, parts: Sequence[int]) -> Iterator[tuple[str, tuple[frozenset[int] | None, ...]]]:
