@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dralloc.check import check
 from dralloc.choices import Options, Thresholds
 from dralloc.problem import Problem
-from dralloc.solution import Solution
 from dralloc.solvers.cpsat import solve
+from dralloc.solvers.first_fit import first_fit
 from pod_strategies import BoundPods, bound_pods
 
 TAKING = bound_pods(max_pods=5, max_rules=0, footprints=st.just(True))
@@ -31,3 +29,9 @@ def test_counts_and_packings_are_worth_what_devices_are(pods: BoundPods) -> None
     expected = worth(pods.whole, Options(per_device=True))
     assert worth(pods.whole, Options()) == expected
     assert worth(pods.whole, PACKED) == expected
+
+
+@settings(max_examples=100)
+@given(TAKING)
+def test_first_fit_does_not_try_again_where_all_devices_take_the_same(pods: BoundPods) -> None:
+    assert first_fit(pods.whole).placements == first_fit(pods.whole, pruning=False).placements

@@ -76,8 +76,9 @@ class QuickRun(PlainRun):
         """Place a demand on the first node that can hold it, or note why that ended with an error."""
         demand = self._demand(number)
         claims = self._open_claims(demand)
+        alone = not (demand.roles or demand.parent) and len(claims) == len(demand.claims)
         # Where a node had too little for what devices take of it, other devices may take less.
-        alone = not (demand.roles or demand.parent or self._has_footprints) and len(claims) == len(demand.claims)
+        alone = alone and self._footprints.are_uniform(claims)
         claim_class = self._claim_classes.of(claims) if alone else None
         if claim_class is None:
             super().place(number)
@@ -91,6 +92,8 @@ class QuickRun(PlainRun):
                 cursor.candidates = self._index.on(claims, node)
             try:
                 found = self._attempt_at(cursor.candidates, claims, claim_class)
+                if self._has_footprints:
+                    found = self._checked(claims, found)
             except FatalError as error:
                 self.errors[number] = error
                 return

@@ -65,7 +65,7 @@ class CapacityUnitType:
 
     @cached_property
     def _amounts(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-        return np.array(self.uses, dtype=np.float64)
+        return np.array(self.uses, dtype=np.float64).reshape(len(self.uses), len(self.left))
 
     def most(self, type_: int) -> int:
         """The most items of a type, if nothing else is taken."""
