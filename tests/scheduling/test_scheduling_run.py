@@ -59,21 +59,31 @@ def test_the_scheduler_says_why_in_its_words() -> None:
     assert plan.to_dict()["unplaced"][0]["error"] == one.reason
 
 
-def test_higher_priorities_and_older_pods_come_first() -> None:
-    def made(name: str, second: int, **spec: Any) -> list[Json]:
-        claim, one = asking(name, **spec)
-        return [claim, {**one, "metadata": {**one["metadata"], "creationTimestamp": f"2026-01-01T00:00:0{second}Z"}}]
+def _made(name: str, second: int, reason: str, **spec: Any) -> list[Json]:
+    claim, one = asking(name, **spec)
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason}
+    made = {**one["metadata"], "creationTimestamp": f"2026-01-01T00:00:0{second}Z"}
+    return [claim, {**one, "metadata": made, "status": {"conditions": [condition]}}]
 
+
+def _winners(reason: str, **options: Any) -> list[list[str]]:
+    """Who gets one of two GPUs, seed by seed; the condition of the youngest pod has a reason."""
     slices = [wire.device_class(), wire.resource_slice(wire.gpus(2), nodeName="a")]
-    objects: list[Json | list[Json]] = [
-        node("a"),
-        slices,
-        made("young", 2),
-        made("old", 1),
-        made("urgent", 3, priority=1),
-    ]
-    plans = [dralloc.allocate(wire.cluster(*objects), "scheduler", seed=seed) for seed in range(5)]
-    assert [sorted(placed(plan)) for plan in plans] == [["old", "urgent"]] * 5
+    ungated = "SchedulingGated"
+    pods = [_made("a-young", 2, reason), _made("b-old", 1, ungated), _made("urgent", 3, ungated, priority=1)]
+    plans = [dralloc.allocate(wire.cluster(node("a"), slices, *pods), "scheduler", seed=n, **options) for n in range(8)]
+    return [sorted(placed(plan)) for plan in plans]
+
+
+def test_higher_priorities_and_older_pods_come_first() -> None:
+    """As long as the scheduler runs: it has tried a pod before."""
+    assert _winners("Unschedulable") == [["b-old", "urgent"]] * 8
+
+
+def test_a_scheduler_that_starts_does_not_know_who_is_older() -> None:
+    """It has tried nobody. It hears of pods in no order; up to 1.35 by name."""
+    assert {tuple(names) for names in _winners("SchedulingGated")} == {("a-young", "urgent"), ("b-old", "urgent")}
+    assert _winners("SchedulingGated", kubernetes="1.35") == [["a-young", "urgent"]] * 8
 
 
 def test_a_seed_stands_for_one_order_of_nodes_and_pods() -> None:

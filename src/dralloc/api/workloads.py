@@ -191,9 +191,10 @@ class PodResourceClaimStatus(PartialModel):
 
 
 class PodCondition(PartialModel):
-    """Something that is said of a pod, true or not: that it is being resized, for one."""
+    """Something that is said of a pod, true or not: that it is being resized, or why it has no node."""
 
-    type: Annotated[StrictStr, Terms("PodResizePending", "PodResizeInProgress")]
+    type: Annotated[StrictStr, Terms("PodResizePending", "PodResizeInProgress", "PodScheduled")]
+    reason: Annotated[StrictStr, Terms("Unschedulable", "SchedulerError", "SchedulingGated")] = ""
 
 
 class PodStatus(PartialModel):
@@ -213,6 +214,11 @@ class Pod(PartialObject, api_version="v1", namespaced=True):
     metadata: Annotated[ObjectMeta, Refined(name=Name.POD, labels=POD_LABELS)] = ObjectMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+    @property
+    def tried_before(self) -> bool:
+        """Whether a scheduler has looked for a node already, and says why it has none."""
+        return any(one.reason in {"Unschedulable", "SchedulerError"} for one in self.status.conditions)
 
     @property
     def terminated(self) -> bool:

@@ -118,6 +118,7 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
     ),
     *preferred("images that nodes have already", f"{_CONTAINERS}.image", "Pod spec.volumes.image.reference"),
     *preferred("which profile schedules the pod", "Pod spec.schedulerName"),
+    *preferred("a scheduler that has tried pods runs: the older ones come first", "Pod status.conditions.reason"),
     *preferred("preemption is off; its message says whether it could help", "Pod spec.preemptionPolicy"),
     *ignored(
         "volumes, which bind pods to nodes that can have them",

@@ -36,10 +36,11 @@ def schedule(
 ) -> Solution:
     """What kube-scheduler does with the pods that wait.
 
-    Pods come by priority, then by when they came into the queue (``queuesort/priority_sort.go``). A scheduler that
-    starts hears of nodes, and of pods of one second, in no order: here they come at random. A pod without a feasible
-    node is tried again after all others if the pods bound since then may help it (upstream's queueing hints).
-    Preemption is off.
+    Pods come by priority, then by when they came into the queue (``queuesort/priority_sort.go``), which no object
+    tells. A scheduler that starts hears of nodes and pods in no order: they come at random. One that runs hears of pods
+    as they are made, those of one second in no order; that it runs is seen by pods that it has tried (their condition
+    ``PodScheduled``). A pod without a feasible node is tried again after all others if the pods bound since then may
+    help it (upstream's queueing hints). Preemption is off.
 
     Parameters
     ----------
@@ -48,8 +49,8 @@ def schedule(
     release
         In what the version differs from 1.36, beside its feature gates.
     seed
-        Decides in which order the scheduler hears of the nodes, which of equally old pods comes first, and which of
-        equally good nodes is taken, as many nodes are looked at at a time.
+        Decides in which order the scheduler hears of nodes and pods, and which of equally good nodes is taken, as many
+        nodes are looked at at a time.
 
     Returns
     -------
@@ -117,12 +118,16 @@ class _Run:
         return self._scheduler.solution
 
     def _queue(self) -> list[Pod]:
+        """The pods that wait, by priority, those of one priority as the scheduler hears of them."""
         pods = [pod for pod in self._pods.values() if self._held_back(pod) is None]
-        if self._in_order:
+        runs = any(pod.tried_before for pod in pods)
+        if self._in_order and not runs:
             pods.sort(key=lambda pod: pod.key)
         else:
             self._random.shuffle(pods)
-        return sorted(pods, key=_turn)
+        if runs:
+            pods.sort(key=_made)
+        return sorted(pods, key=lambda pod: -(pod.spec.priority or 0))
 
     def _held_back(self, pod: Pod) -> str | None:
         """Why a pod is not in the queue."""
@@ -138,7 +143,6 @@ class _Run:
         if group is not None and group.held_back:
             return group.held_back
         claims = (self._cluster.claim(key) for key in self._cluster.pod_claims(pod))
-        leaving = (claim for claim in claims if claim is not None and claim.metadata.deletion_timestamp is not None)
         leaving = (claim for claim in claims if claim is not None and claim.metadata.deletion_timestamp is not None)
         return next((f'resourceclaim "{claim.name}" is being deleted' for claim in leaving), None)
 
@@ -195,9 +199,10 @@ class _Run:
         )
 
 
-def _turn(pod: Pod) -> tuple[int, bool, str]:
+def _made(pod: Pod) -> tuple[bool, str]:
+    """When a pod was made, as far as that is known."""
     created = pod.metadata.creation_timestamp
-    return -(pod.spec.priority or 0), created is None, created or ""
+    return created is None, created or ""
 
 
 def _some(title: str, attempts: Mapping[ClaimKey, Attempt]) -> Iterator[str]:
