@@ -11,8 +11,9 @@ from dralloc.answer import Documented
 from dralloc.choices import ObjectiveWord
 from dralloc.errors import Finding
 from dralloc.names import ClaimKey
-from dralloc.plan import Plan, unmodelled_table, unread
+from dralloc.plan import Plan
 from dralloc.plan_document import ComparisonDocument
+from dralloc.provisional import unmodelled_table, unread
 from dralloc.question import WHO, asked, empty_remark, kinds_asked, unasked_table
 from dralloc.report import Line, Part, Table, amount, percent, timing_line
 

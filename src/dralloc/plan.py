@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,11 +11,12 @@ from dralloc.answer import Documented
 from dralloc.api import AllocationResult, ResourceClaim
 from dralloc.choices import Mode
 from dralloc.compiler import CompiledCluster
-from dralloc.errors import Finding, UnknownField
+from dralloc.errors import Finding
 from dralloc.metrics import Metrics, Spending, Utilisation, measure
 from dralloc.names import ClaimKey
 from dralloc.plan_document import PlanDocument
 from dralloc.problem import Claim, Demand
+from dralloc.provisional import reach, unmodelled_table, unread
 from dralloc.question import WHO, NotAsked, empty_remark, unasked, unasked_table
 from dralloc.report import Line, Part, Table, amount, folded, percent, timing_line
 from dralloc.solution import Grant, Placement, Solution, Status, Tier
@@ -24,7 +25,7 @@ from dralloc.write import allocated_claims, allocations
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Placed", "Plan", "Unplaced", "unmodelled_table", "unread"]
+__all__ = ["Placed", "Plan", "Unplaced"]
 
 
 class Placed(NamedTuple):
@@ -207,7 +208,7 @@ class Plan(Documented):
 
     @property
     def _reach(self) -> str:
-        return " for the rules modelled" if self.tiers and self.unmodelled else ""
+        return reach(self.unmodelled) if self.tiers else ""
 
     @property
     def headline(self) -> str:
@@ -268,17 +269,6 @@ class Plan(Documented):
         found += (Line(f"warning: {warning}", "yellow") for warning in self.warnings)
         found.append(timing_line(self.timings))
         return found
-
-
-def unread(unmodelled: Iterable[Finding]) -> Iterator[Finding]:
-    """What was not said already when the input was read."""
-    return (one for one in unmodelled if not isinstance(one, UnknownField))
-
-
-def unmodelled_table(findings: Iterable[Finding]) -> Table:
-    """What is not modelled, by object and field."""
-    rows = [(one.subject, one.path, one.rule.removeprefix("is not modelled: ")) for one in findings]
-    return Table("Not modelled", ("object", "field", "what"), rows)
 
 
 def spending_parts(rows: Sequence[Spending]) -> Iterator[Part]:

@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, PlainSerializer, Tag, WithJsonSchema
 
 from dralloc.api import AllocationResult
 from dralloc.choices import Mode
+from dralloc.provisional import UnmodelledFields
 from dralloc.report import counts_amounts
 from dralloc.schema import Amount, Count, Document, Fields, Key, Timings, Word
 from dralloc.solution import Status
@@ -128,15 +129,6 @@ class NotAskedFields(Fields):
     pods: int
     names: list[Key]
     """Which they are, unless the reason says it all (bound to a node, run to its end, ...)."""
-
-
-class UnmodelledFields(Fields):
-    """Something in the input that could change the answer, and does not."""
-
-    object: str = Field(validation_alias="subject")
-    """The first object that says so, by kind and name."""
-    field: str = Field(validation_alias="path")
-    what: str = Field(validation_alias="rule")
 
 
 class PlanFields(Fields):

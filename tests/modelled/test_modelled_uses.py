@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
 
 import dralloc
 import wire
 from dralloc import Mode
+from dralloc.answer import Documented
+from dralloc.errors import InputError
 from dralloc.page.render import render
+from dralloc.whatif.mix_entries import MixEntry, Source
 from scheduling_wire import node, pod
 from wire import Json
 
@@ -80,3 +86,80 @@ def test_what_admission_has_added_needs_no_notice() -> None:
     admitted = {**waiting, "metadata": {**waiting["metadata"], "uid": "1"}}
     plans = [dralloc.allocate(wire.cluster(*PLAIN[:-1], one)) for one in (waiting, admitted)]
     assert [len(plan.unmodelled) for plan in plans] == [1, 0]
+
+
+ON_A: Final = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+HELD: Final = wire.allocated("held", {"device": "gpu-0"})
+HELD["status"]["allocation"]["nodeSelector"] = {"nodeSelectorTerms": [ON_A]}
+CLUSTER: Final = [
+    *WITH_VOLUME,
+    node("b"),
+    wire.resource_slice(wire.gpus(2), name="b", pool="b", nodeName="b"),
+    HELD,
+    wire.pod("r", "held", **DATA, nodeName="a"),
+]
+ASKED: Final = MixEntry.parse("pc", Source.POD)
+QUESTIONS: Final[dict[str, Callable[..., Documented]]] = {
+    "headroom": lambda cluster, **words: dralloc.headroom(cluster, ASKED, **words),
+    "fewest nodes": dralloc.fewest_nodes,
+    "drain": lambda cluster, **words: dralloc.drain(cluster, "a", **words),
+    "defragment": lambda cluster, **words: dralloc.defragment(cluster, 1, **words),
+    "partition layout": dralloc.partition_layout,
+    "preempt": lambda cluster, **words: dralloc.preempt(cluster, pod="default/pc", **words),
+    "explain": lambda cluster, **words: dralloc.explain(cluster, pod="default/pc", **words),
+    "explain the optimum": lambda cluster, **words: dralloc.explain(cluster, pod="default/pc", mode="optimal", **words),
+    "stranded": lambda cluster, **words: dralloc.stranded(cluster, [ASKED], **words),
+}
+
+
+@pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
+def test_every_other_question_says_so_too(ask: Callable[..., Documented]) -> None:
+    answer = ask(wire.cluster(*CLUSTER))
+    assert {one["field"] for one in answer.to_dict()["unmodelled"]} == {FIELD}
+    assert answer.headline.endswith(", for the rules modelled")
+    assert FIELD in str(answer)
+    assert "Not modelled" in answer._repr_html_()
+    with pytest.raises(InputError, match=r"persistentVolumeClaim: is not modelled"):
+        ask(wire.cluster(*CLUSTER), strict=True)
+
+
+@pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
+def test_no_other_question_says_so_where_everything_is_modelled(ask: Callable[..., Documented]) -> None:
+    cluster = wire.cluster(*(_without_volumes(one) for one in CLUSTER))
+    answer = ask(cluster)
+    assert answer.to_dict()["unmodelled"] == []
+    assert "for the rules modelled" not in answer.headline
+    assert ask(cluster, strict=True).headline == answer.headline
+
+
+def _without_volumes(one: Json) -> Json:
+    return {**one, "spec": {key: value for key, value in one["spec"].items() if key != "volumes"}}
+
+
+SPREAD: Final = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+
+
+@pytest.mark.parametrize("name", ["headroom", "fewest nodes", "drain", "defragment", "partition layout", "stranded"])
+@pytest.mark.parametrize(
+    ("says", "ignore"),
+    [
+        ({"containers": [{"resources": {"requests": {"cpu": "1"}}}]}, "cpu"),
+        ({"containers": [{"ports": [{"hostPort": 80, "containerPort": 80}]}]}, "ports"),
+        (
+            {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}]},
+            "spread",
+        ),
+    ],
+)
+def test_answers_about_devices_alone_say_that_pods_ask_for_more(name: str, says: Json, ignore: str) -> None:
+    cluster = wire.cluster(*(_saying(one, says) for one in CLUSTER))
+    found = [one["what"] for one in QUESTIONS[name](cluster).to_dict()["unmodelled"]]
+    assert [what.startswith("only devices count here") for what in found] == [True]
+    with pytest.raises(InputError, match="only devices count here"):
+        QUESTIONS[name](cluster, strict=True)
+    assert QUESTIONS[name](cluster, strict=True, ignore=[ignore]).to_dict()["unmodelled"] == []
+
+
+def _saying(one: Json, says: Any) -> Json:
+    plain = _without_volumes(one)
+    return {**plain, "spec": {**plain["spec"], **says}} if one["kind"] == "Pod" else plain

@@ -5,6 +5,7 @@
 - `dralloc.compiler.extended`: claims for the extended resources that pods ask for;
 - `dralloc.compiler.device_plugins`: extended resources that no class offers;
 - `dralloc.compiler.pod_rules`: what binds pods to nodes and to each other, beside devices;
+- `dralloc.compiler.beside_devices`: what an answer leaves out that looks at devices alone;
 - `dralloc.compiler.gangs`: which pods are placed together;
 - `dralloc.compiler.budgets`: what namespaces use of something that is capped or to be shared fairly;
 - `dralloc.compiler.quota`: which claims a namespace may not have;
@@ -13,6 +14,7 @@
 
 from __future__ import annotations
 
+from dralloc.compiler.beside_devices import beside_devices
 from dralloc.compiler.compile import CompiledCluster, compile_cluster
 
-__all__ = ["CompiledCluster", "compile_cluster"]
+__all__ = ["CompiledCluster", "beside_devices", "compile_cluster"]

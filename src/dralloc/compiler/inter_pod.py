@@ -164,9 +164,8 @@ class _Rules:
         known: dict[Hashable, tuple[PodKind, TopologySpreadConstraint, Mapping[str, str]]] = {}
         carrying: dict[Hashable, set[PodKind]] = defaultdict(set)
         for kind in self._wanting:
-            hard = [one for one in kind.spec.topology_spread_constraints if one.when_unsatisfiable == "DoNotSchedule"]
-            for one in hard:
-                domains = self._eligible(kind, one, hard)
+            for one in kind.hard_spread:
+                domains = self._eligible(kind, one, kind.hard_spread)
                 key: Hashable = (
                     kind.namespace,
                     spread_selector(one, kind.labels),

@@ -83,6 +83,21 @@ class PodRules:
                 found[pod.spec.node_name].append(self.infos[pod.key])
         return found
 
+    def bound(self, pods: Iterable[Pod]) -> Iterator[Pod]:
+        """Those of some pods that ask for more of nodes, or of other pods, than devices."""
+        listed = any(node.status.allocatable for node in self._nodes)
+        infos = PodKinds(self._cluster.namespaces).infos(pods)
+        said = {info.key: self._said(info.kind, listed=listed) for info in infos}
+        return (pod for pod in pods if not said[pod.key] <= self.ignored)
+
+    def _said(self, kind: PodKind, *, listed: bool) -> set[Ignored]:
+        """What binds such pods; their requests do if nodes list what they have."""
+        asked = (name for name, amount in kind.requests.items() if amount and listed and name not in self._backed)
+        said = {Ignored.of_resource(name) for name in asked}
+        said |= {Ignored.PORTS for _ in kind.host_ports}
+        said |= {Ignored.AFFINITY for _ in (*kind.required_affinity, *kind.required_anti_affinity)}
+        return said | {Ignored.SPREAD for _ in kind.hard_spread}
+
     def applied(self, problem: Problem) -> Problem:
         """A problem of devices with all that binds its pods to nodes and to each other."""
         if not any(node.status.allocatable for node in self._nodes) and not any(map(_has_rules, self._cluster.pods)):

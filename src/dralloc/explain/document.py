@@ -9,7 +9,8 @@ from pydantic import AliasPath, BeforeValidator, Field
 from dralloc.choices import Mode
 from dralloc.explain.members import MemberKind
 from dralloc.explain.reasons import Code
-from dralloc.schema import Document, Fields, Key, Timings, Word
+from dralloc.provisional import ProvisionalDocument
+from dralloc.schema import Fields, Key, Timings, Word
 
 __all__ = ["ConflictFields", "ExplanationDocument"]
 
@@ -91,7 +92,7 @@ class SuggestionFields(Fields):
     """Rank of the kind of change; the cheapest is 1."""
 
 
-class ExplanationDocument(Document):
+class ExplanationDocument(ProvisionalDocument):
     """What ``dralloc explain --json`` prints."""
 
     mode: Mode

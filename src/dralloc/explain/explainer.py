@@ -89,7 +89,7 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
         question = _Explainer(plan.compiled, _number(plan.compiled, claim, pod), Mode.OPTIMAL, choices)
         return question.of_optimum(plan.solution, timings, suggest=suggest)
     with phase(timings, "compile"):
-        compiled = compile_cluster(cluster, choices)
+        compiled = compile_cluster(cluster, choices, modes={mode})
         disregarded = compiled.problem.budgets
         compiled = replace(compiled, problem=replace(compiled.problem, budgets=()))
         number = _number(compiled, claim, pod)
@@ -174,7 +174,8 @@ class _Explainer:
             gang = (*gang, "All of its group are in one domain of the group's topology constraint.")
         remarks = (*gang, _DISREGARDED) if self.disregarded else gang
         keys = tuple(claim.key for claim in demand.claims)
-        return Explanation(self.mode, demand.key, keys, remarks=remarks, timings=timings)
+        unmodelled = self.compiled.unmodelled({self.mode})
+        return Explanation(self.mode, demand.key, keys, remarks=remarks, unmodelled=unmodelled, timings=timings)
 
     def _with_changes(self, base: Explanation, snapshot: DemandSnapshot, timings: dict[str, float]) -> Explanation:
         exact = FeasibilityOracle(snapshot, self.compiled, Mode.OPTIMAL)

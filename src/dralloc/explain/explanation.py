@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dralloc.answer import Documented
 from dralloc.choices import Mode
 from dralloc.explain.competition import Competition
 from dralloc.explain.conflict import Conflict
@@ -15,7 +14,8 @@ from dralloc.explain.gang import Gathering
 from dralloc.explain.reasons import ADVICE, NodeGroup, NodeReason, grouped
 from dralloc.explain.suggestion import Suggestion
 from dralloc.names import ClaimKey
-from dralloc.report import Line, Part, Table, timing_line
+from dralloc.provisional import Provisional
+from dralloc.report import Line, Part, Table
 
 __all__ = ["Explanation"]
 
@@ -24,7 +24,7 @@ _LONG = 100
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation(Documented):
+class Explanation(Provisional):
     """Why a demand is pending, or where it goes. ``print(explanation)`` is a readable report.
 
     Parameters
@@ -49,8 +49,6 @@ class Explanation(Documented):
         The cheapest single changes that would admit the demand, cheapest first.
     remarks
         What else is to be known, e.g. about the demand's gang.
-    timings
-        Seconds by phase.
 
     Examples
     --------
@@ -72,7 +70,6 @@ class Explanation(Documented):
     competition: Competition | None = None
     suggestions: tuple[Suggestion, ...] = ()
     remarks: tuple[str, ...] = ()
-    timings: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def placed(self) -> bool:
@@ -84,7 +81,7 @@ class Explanation(Documented):
         """The nodes that are ruled out, by cause."""
         return grouped(self.reasons)
 
-    def parts(self) -> list[Part]:
+    def body(self) -> list[Part]:
         """The explanation as tables and lines."""
         found: list[Part] = [Line(self.headline, "bold")]
         found += (Line(remark) for remark in self.remarks)
@@ -102,7 +99,6 @@ class Explanation(Documented):
         found.append(Table("What would admit it, as tried, cheapest first", (">", "change, and what then"), changes))
         if self.conflict is not None and not changes:
             found.append(Line("No single change that was tried would admit it."))
-        found.append(timing_line(self.timings))
         return [self._brief(part) for part in found]
 
     def _brief(self, part: Part) -> Part:
@@ -114,7 +110,7 @@ class Explanation(Documented):
         return replace(part, rows=rows)
 
     @property
-    def headline(self) -> str:
+    def conclusion(self) -> str:
         """Whether and where it is placed."""
         others = [str(key) for key in self.claims if key != self.demand]
         claims = f" (claim{'s' if len(others) > 1 else ''} {', '.join(others)})" if others else ""

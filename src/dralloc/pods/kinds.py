@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from dralloc.api import Container, Namespace, Node, Pod, PodAffinity, PodSpec
+from dralloc.api import Container, Namespace, Node, Pod, PodAffinity, PodSpec, TopologySpreadConstraint
 from dralloc.api.node_selectors import selector_matches
 from dralloc.names import ClaimKey
 from dralloc.pods.requests import DEFAULT_REQUESTS, requests_of, taken_by_devices
@@ -120,6 +120,11 @@ class PodKind:
     def preferred(self) -> tuple[Term, ...]:
         """Terms of preferred pod affinity, and those of anti-affinity with negative weights."""
         return (*self._preferred(self._affinity, 1), *self._preferred(self._anti_affinity, -1))
+
+    @property
+    def hard_spread(self) -> tuple[TopologySpreadConstraint, ...]:
+        """The constraints of topology spread that must hold."""
+        return tuple(one for one in self.spec.topology_spread_constraints if one.when_unsatisfiable == "DoNotSchedule")
 
     def may_run_on(self, node: Node) -> bool:
         """Whether node selector and required node affinity let such a pod run on the node."""

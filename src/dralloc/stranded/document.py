@@ -7,7 +7,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
-from dralloc.schema import Amount, Document, Fields, Key, Timings, Word, described
+from dralloc.provisional import ProvisionalDocument
+from dralloc.schema import Amount, Fields, Key, Timings, Word, described
 from dralloc.stranded.lifting import Cause
 
 __all__ = ["StrandingDocument"]
@@ -52,7 +53,7 @@ class RowFields(Fields):
     fragmented: Annotated[FragmentationFields, BeforeValidator(_fragmentation)]
 
 
-class StrandingDocument(Document):
+class StrandingDocument(ProvisionalDocument):
     """What ``dralloc stranded --json`` prints."""
 
     mix: Annotated[list[RequestClassFields], BeforeValidator(_classes)]

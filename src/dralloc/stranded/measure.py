@@ -102,7 +102,8 @@ def stranded(
         if one.total
     )
     named = {wish.title: count for wish, count in zip(mix, counts, strict=True)}
-    return Stranding(named, tuple(_summed(rows)), tuple(_remarks(staged.compiled)), timings)
+    remarks = tuple(_remarks(staged.compiled))
+    return Stranding(named, tuple(_summed(rows)), remarks, unmodelled=staged.unmodelled, timings=timings)
 
 
 def _summed(rows: Iterable[Row]) -> Iterator[Row]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dralloc.answer import Documented
-from dralloc.report import Line, Part, Table, amount, percent, timing_line
+from dralloc.provisional import Provisional
+from dralloc.report import Line, Part, Table, amount, percent
 from dralloc.stranded.document import StrandingDocument
 from dralloc.stranded.lifting import Cause
 
@@ -67,7 +67,7 @@ class Row:
 
 
 @dataclass(frozen=True, repr=False)
-class Stranding(Documented):
+class Stranding(Provisional):
     """What is free but of no use. ``print(stranding)`` is a readable report.
 
     Parameters
@@ -78,8 +78,6 @@ class Stranding(Documented):
         One row for each thing that is counted in each pool.
     remarks
         What was left out, and why.
-    timings
-        Seconds by phase.
 
     Examples
     --------
@@ -96,7 +94,6 @@ class Stranding(Documented):
     mix: Mapping[str, int]
     pools: tuple[Row, ...]
     remarks: tuple[str, ...] = ()
-    timings: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def claims(self) -> int:
@@ -112,7 +109,7 @@ class Stranding(Documented):
             found[key] = found[key].plus(row) if key in found else replace(row, pool="")
         return tuple(found.values())
 
-    def parts(self) -> list[Part]:
+    def body(self) -> list[Part]:
         """The report as tables and lines."""
         found: list[Part] = [Line(self.headline, "bold"), *map(Line, self.remarks)]
         found.append(Table("The mix", (">claims", "like"), [(str(count), name) for name, count in self.mix.items()]))
@@ -120,11 +117,10 @@ class Stranding(Documented):
         worst = sorted((row for row in self.pools if row.stranded), key=lambda row: -row.stranded * 10**6 // row.total)
         more = f" ({_MOST_POOLS} of {len(worst)}, the worst first)" if len(worst) > _MOST_POOLS else ""
         found.append(self._table(f"By pool{more}", "pool", worst[:_MOST_POOLS]))
-        found.append(timing_line(self.timings))
         return found
 
     @property
-    def headline(self) -> str:
+    def conclusion(self) -> str:
         """How many pools have free capacity that is of no use."""
         pools = {(row.driver, row.pool) for row in self.pools}
         hit = {(row.driver, row.pool) for row in self.pools if row.stranded}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Unpack
 
-from dralloc.answer import Documented
 from dralloc.check import check
 from dralloc.choices import Choices, ChoiceWords, Options
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
-from dralloc.report import Line, Part, Table, counted, timing_line
+from dralloc.provisional import Provisional
+from dralloc.report import Line, Part, Table, counted
 from dralloc.solution import Solution, Status, Tier
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
@@ -29,7 +29,7 @@ __all__ = ["Defragmentation", "defragment"]
 
 
 @dataclass(frozen=True, repr=False)
-class Defragmentation(Documented):
+class Defragmentation(Provisional):
     """What moves admit. ``print(defragmentation)`` is a readable report.
 
     Parameters
@@ -50,7 +50,6 @@ class Defragmentation(Documented):
     itinerary: Itinerary
     pending: int
     before: Solution
-    timings: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def admitted(self) -> tuple[ClaimKey, ...]:
@@ -68,16 +67,15 @@ class Defragmentation(Documented):
         """How many claims move."""
         return len(self.itinerary.outcome.moved)
 
-    def parts(self) -> list[Part]:
+    def body(self) -> list[Part]:
         """The answer as tables and lines."""
         found: list[Part] = [Line(self.headline, "bold"), Table("Admitted", *self._figures())]
         found.append(self.itinerary.table())
         found += self.itinerary.remarks()
-        found.append(timing_line(self.timings))
         return found
 
     @property
-    def headline(self) -> str:
+    def conclusion(self) -> str:
         """How much is admitted with how many moves."""
         moves = counted(self.moves, "move")
         proof = "proven optimal" if self.itinerary.outcome.status is Status.OPTIMAL else "not proven"
@@ -138,7 +136,9 @@ def defragment(
         before = _without_moves(migration, options)
     with phase(timings, "moves"):
         outcome = rearrange(_helpful(migration, before, moves), moves, options, before.placements)
-    return Defragmentation(moves, Itinerary(movable, outcome), len(migration.problem.demands), before, timings)
+    pending = len(migration.problem.demands)
+    itinerary = Itinerary(movable, outcome)
+    return Defragmentation(moves, itinerary, pending, before, unmodelled=movable.unmodelled, timings=timings)
 
 
 def _may_move(users: ClaimUsers, claims: Sequence[ClaimKey]) -> bool:

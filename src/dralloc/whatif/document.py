@@ -11,7 +11,8 @@ from pydantic import AliasPath, BeforeValidator, Field, ValidationInfo
 
 from dralloc.explain.document import ConflictFields
 from dralloc.names import DeviceID
-from dralloc.schema import Count, Document, Fields, Key, Timings, Word, described
+from dralloc.provisional import ProvisionalDocument
+from dralloc.schema import Count, Fields, Key, Timings, Word, described
 from dralloc.solution import Status
 from dralloc.whatif.copy_count import CopyCount
 from dralloc.whatif.evictions.victims import EvictionUnit
@@ -91,7 +92,7 @@ class Together(Fields):
     exact: bool = Field(validation_alias="proven")
 
 
-class HeadroomDocument(Document):
+class HeadroomDocument(ProvisionalDocument):
     """What ``dralloc plan headroom --json`` prints."""
 
     alone: Annotated[list[Alone], BeforeValidator(_alone)]
@@ -117,7 +118,7 @@ def _needed(kinds: Iterable[NodeType], info: ValidationInfo) -> list[Needed]:
     return [Needed(kind=one.name, number=number, **asdict(one)) for one, number in zip(kinds, numbers, strict=True)]
 
 
-class FewestNodesDocument(Document):
+class FewestNodesDocument(ProvisionalDocument):
     """What ``dralloc plan fewest-nodes --json`` prints."""
 
     mix: Mix
@@ -150,7 +151,7 @@ class StepFields(Fields):
     claims: list[ClaimMove]
 
 
-class DrainDocument(Document):
+class DrainDocument(ProvisionalDocument):
     """What ``dralloc plan drain --json`` prints."""
 
     nodes: list[str]
@@ -177,7 +178,7 @@ class DrainDocument(Document):
     timings: Timings
 
 
-class DefragmentationDocument(Document):
+class DefragmentationDocument(ProvisionalDocument):
     """What ``dralloc plan defragment --json`` prints."""
 
     status: Status = Field(validation_alias=AliasPath("itinerary", "outcome", "status"))
@@ -254,7 +255,7 @@ def _on_demand(served: Iterable[int], info: ValidationInfo) -> OnDemand:
     return OnDemand(served=numbers, total=sum(numbers), bound=described(info).bound)
 
 
-class PartitionLayoutDocument(Document):
+class PartitionLayoutDocument(ProvisionalDocument):
     """What ``dralloc plan partition-layout --json`` prints."""
 
     mix: Mix
@@ -327,7 +328,7 @@ class UpstreamFields(Fields):
     """Why it does not help."""
 
 
-class PreemptionDocument(Document):
+class PreemptionDocument(ProvisionalDocument):
     """What ``dralloc plan preempt --json`` prints."""
 
     asked: list[Key]

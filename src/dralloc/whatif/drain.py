@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Unpack
 
-from dralloc.answer import Documented
 from dralloc.choices import Choices, NodelessWords
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.explain.conflict import Conflict
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
-from dralloc.report import Line, Part, Table, timing_line
+from dralloc.provisional import Provisional
+from dralloc.report import Line, Part, Table
 from dralloc.timing import phase
 from dralloc.whatif.document import DrainDocument
 from dralloc.whatif.moves import rearrange
@@ -28,7 +28,7 @@ _DAEMON = "DaemonSet"
 
 
 @dataclass(frozen=True, repr=False)
-class Drain(Documented):
+class Drain(Provisional):
     """Where claims go. ``print(drain)`` is a readable report.
 
     Parameters
@@ -61,7 +61,6 @@ class Drain(Documented):
     together: tuple[ClaimKey, ...] = ()
     conflict: Conflict | None = None
     left_out: tuple[ClaimKey, ...] = ()
-    timings: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def possible(self) -> bool:
@@ -74,11 +73,11 @@ class Drain(Documented):
         return len(self.claims) - len(self.stuck)
 
     @property
-    def headline(self) -> str:
+    def conclusion(self) -> str:
         """How many of the claims can go."""
         return f"{', '.join(self.nodes)}: {self._verdict()}"
 
-    def parts(self) -> list[Part]:
+    def body(self) -> list[Part]:
         """The answer as tables and lines."""
         found: list[Part] = [Line(self.headline, "bold"), self.itinerary.table()]
         found += self.itinerary.remarks()
@@ -88,7 +87,6 @@ class Drain(Documented):
             found.append(
                 Line(f"\nNot counted, because a DaemonSet's pod or one that is not settled uses it: {listed}.")
             )
-        found.append(timing_line(self.timings))
         return found
 
     def _verdict(self) -> str:
@@ -171,6 +169,7 @@ def drain(
         together=together,
         conflict=conflict,
         left_out=tuple(key for group in leaving.groups if group not in groups for key in leaving.must(group)),
+        unmodelled=movable.unmodelled,
         timings=timings,
     )
 

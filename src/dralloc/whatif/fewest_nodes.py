@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Unpack
 
-from dralloc.answer import Documented
 from dralloc.choices import Choices, NodelessWords
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
-from dralloc.report import Line, Part, Table, timing_line
+from dralloc.provisional import Provisional
+from dralloc.report import Line, Part, Table
 from dralloc.timing import phase
 from dralloc.whatif.document import FewestNodesDocument, written
 from dralloc.whatif.mix_entries import MixEntry
@@ -24,7 +24,7 @@ __all__ = ["FewestNodes", "fewest_nodes"]
 
 
 @dataclass(frozen=True, repr=False)
-class FewestNodes(Documented):
+class FewestNodes(Provisional):
     """Which nodes hold everything. ``print(fewest_nodes)`` is a readable report.
 
     Parameters
@@ -41,8 +41,6 @@ class FewestNodes(Documented):
         Nothing cheaper holds everything.
     left_out
         What is pending and does not count, with the reason.
-    timings
-        Seconds by phase.
     """
 
     document = FewestNodesDocument
@@ -53,7 +51,6 @@ class FewestNodes(Documented):
     cost: Fraction
     bound: Fraction
     left_out: tuple[str, ...] = ()
-    timings: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def exact(self) -> bool:
@@ -61,12 +58,12 @@ class FewestNodes(Documented):
         return self.cost == self.bound
 
     @property
-    def headline(self) -> str:
+    def conclusion(self) -> str:
         """What the nodes cost, and what is proven."""
         proof = "proven to be the lowest" if self.exact else f"no answer costs less than {written(self.bound)}"
         return f"Cost {written(self.cost)}: {proof}"
 
-    def parts(self) -> list[Part]:
+    def body(self) -> list[Part]:
         """The answer as tables and lines."""
         rows = [
             (kind.name, kind.example, str(kind.existing), written(kind.price), str(number))
@@ -76,7 +73,6 @@ class FewestNodes(Documented):
             Table("To be held", ("claim", ">number"), [(title, str(number)) for title, number in self.mix]),
             Table("Nodes that hold it", ("kind", "as node", ">there are", ">price", ">needed"), rows),
             *self._remarks(),
-            timing_line(self.timings),
         ]
 
     def _remarks(self) -> Iterator[Line]:
@@ -151,5 +147,6 @@ def fewest_nodes(
         cost=Fraction(best.cost, unit),
         bound=Fraction(best.bound, unit),
         left_out=mix.left_out,
+        unmodelled=mix.unmodelled,
         timings=timings,
     )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, Unpack
 
-from dralloc.answer import Documented
 from dralloc.choices import Choices, ChoiceWords, Options
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
-from dralloc.report import Line, Part, Table, timing_line
+from dralloc.provisional import Provisional
+from dralloc.report import Line, Part, Table
 from dralloc.timing import phase
 from dralloc.whatif.copy_count import CopyCount, count_copies
 from dralloc.whatif.document import HeadroomDocument
@@ -30,7 +30,7 @@ MOST_ENTRIES: Final = 3
 
 
 @dataclass(frozen=True, repr=False)
-class Headroom(Documented):
+class Headroom(Provisional):
     """How many more fit. ``print(headroom)`` is a readable report.
 
     Parameters
@@ -43,8 +43,6 @@ class Headroom(Documented):
         How many of each fit together; None if there is one entry only, or one that nothing limits.
     left_out
         How many pending claims do not count.
-    timings
-        Seconds by phase.
     """
 
     document = HeadroomDocument
@@ -53,15 +51,14 @@ class Headroom(Documented):
     alone: tuple[CopyCount, ...]
     joint: ParetoFront | None = None
     left_out: int = 0
-    timings: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def headline(self) -> str:
+    def conclusion(self) -> str:
         """How many more of each fit alone."""
         fitting = zip(self.entries, self.alone, strict=True)
         return "how many more fit: " + ", ".join(f"{_exactly(found)} of {entry.title}" for entry, found in fitting)
 
-    def parts(self) -> list[Part]:
+    def body(self) -> list[Part]:
         """The answer as tables and lines."""
         columns = ("claim", ">exactly", ">first fit", ">device by device")
         rows = [
@@ -71,7 +68,6 @@ class Headroom(Documented):
         found: list[Part] = [Table("How many more fit, each alone", columns, rows)]
         found += self._together()
         found += self._remarks()
-        found.append(timing_line(self.timings))
         return found
 
     def _together(self) -> Iterator[Part]:
@@ -138,21 +134,22 @@ def headroom(
     cluster = cluster.including(options.include)
     timings: dict[str, float] = {}
 
-    def find(*, once: bool) -> tuple[tuple[CopyCount, ...], ParetoFront | None]:
+    left_out = sum(not claim.is_allocated for claim in cluster.claims)
+
+    def find(*, once: bool) -> Headroom:
         with phase(timings, "compile"):
             mix = compile_mix(cluster, asked, options, once=once)
         with phase(timings, "headroom"):
             problem, times = mix.compiled.problem, Counter(mix.order)
             alone = tuple(count_copies(problem, demand, options, times) for demand in mix.demands)
         with phase(timings, "together"):
-            return alone, _joint(mix, alone, points, options)
+            joint = _joint(mix, alone, points, options)
+        return Headroom(asked, alone, joint, left_out, unmodelled=mix.unmodelled, timings=timings)
 
     try:
-        alone, joint = find(once=True)
+        return find(once=True)
     except NotRepresentativeError:
-        alone, joint = find(once=False)
-    left_out = sum(not claim.is_allocated for claim in cluster.claims)
-    return Headroom(asked, alone, joint, left_out, timings)
+        return find(once=False)
 
 
 def _joint(

@@ -17,8 +17,8 @@ from dralloc.api import ObjectMeta, Pod, ResourceClaim, ResourceClaimSpec, Resou
 from dralloc.api.objects import changed
 from dralloc.choices import Choices, ChoiceWords
 from dralloc.cluster import Cluster
-from dralloc.compiler import CompiledCluster, compile_cluster
-from dralloc.errors import DrallocError
+from dralloc.compiler import CompiledCluster, beside_devices, compile_cluster
+from dralloc.errors import DrallocError, Finding
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand
 from dralloc.whatif.representatives import find_representatives
@@ -76,12 +76,14 @@ class MixEntry:
 class CompiledMix:
     """A compiled cluster in which nothing is pending but one copy of each entry: ``demands`` in the order of these.
 
-    ``order``: for each node in search order the index of the node that is compiled for it.
+    ``order``: for each node in search order the index of the node that is compiled for it. ``unmodelled``: what an
+    answer about devices alone leaves out.
     """
 
     compiled: CompiledCluster
     demands: tuple[Demand, ...]
     order: Sequence[int]
+    unmodelled: tuple[Finding, ...]
 
 
 def compile_mix(
@@ -123,7 +125,10 @@ def compile_mix(
         if key not in by_key:
             raise DrallocError(f"{entry.title}: uses no claims")
     return CompiledMix(
-        compiled, tuple(by_key[key] for key in keys), represented.order if represented else compiled.problem.all_nodes
+        compiled,
+        tuple(by_key[key] for key in keys),
+        represented.order if represented else compiled.problem.all_nodes,
+        beside_devices(compiled, changed.pods, strict=choices.strict),
     )
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final, Unpack
 
-from dralloc.answer import Documented
 from dralloc.choices import Choices, NodelessWords
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import DeviceID
-from dralloc.report import Line, Part, Table, folded, timing_line
+from dralloc.provisional import Provisional
+from dralloc.report import Line, Part, Table, folded
 from dralloc.timing import phase
 from dralloc.whatif.document import PartitionLayoutDocument
 from dralloc.whatif.layouts import LayoutComparison, LayoutPlan, UnitClass, compare
@@ -26,7 +26,7 @@ _RULE: Final = "layouts are found for claims of one device each, without admin a
 
 
 @dataclass(frozen=True, repr=False)
-class PartitionLayout(Documented, LayoutComparison):
+class PartitionLayout(Provisional, LayoutComparison):
     """Fixed layouts beside partitions on demand. ``print(partition_layout)`` is a readable report.
 
     Parameters
@@ -35,23 +35,20 @@ class PartitionLayout(Documented, LayoutComparison):
         What is wanted, and how many of each.
     left_out
         What is pending and does not count, with the reason.
-    timings
-        Seconds by phase.
     """
 
     document = PartitionLayoutDocument
 
     mix: tuple[tuple[str, int], ...] = ()
     left_out: tuple[str, ...] = ()
-    timings: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def headline(self) -> str:
+    def conclusion(self) -> str:
         """How many claims the best layouts serve, beside partitions on demand."""
         best = max((plan.total for plan in self.plans), default=0)
         return f"fixed layouts serve {best}, partitions on demand {sum(self.on_demand)}"
 
-    def parts(self) -> list[Part]:
+    def body(self) -> list[Part]:
         """The answer as tables and lines."""
         total = sum(self.on_demand)
         columns = ("partitions", *(f">{title}" for title, _ in self.mix), ">served", ">at most", ">lost")
@@ -67,7 +64,6 @@ class PartitionLayout(Documented, LayoutComparison):
             Table("Served", columns, rows),
             Table("Layouts", ("layouts", ">units", "partitions, as on"), folded(list(self._layouts()), 1)),
             *(Line(f"warning: does not count: {reason}", "yellow") for reason in self.left_out),
-            timing_line(self.timings),
         ]
 
     def _layouts(self) -> Iterator[tuple[str, ...]]:
@@ -114,7 +110,14 @@ def partition_layout(
         found = compare(mix.problem, mix.demands, mix.numbers, options)
     wanted = tuple(zip(mix.titles, mix.numbers, strict=True))
     return PartitionLayout(
-        found.units, found.on_demand, found.bound, found.plans, mix=wanted, left_out=mix.left_out, timings=timings
+        found.units,
+        found.on_demand,
+        found.bound,
+        found.plans,
+        mix=wanted,
+        left_out=mix.left_out,
+        unmodelled=mix.unmodelled,
+        timings=timings,
     )
 
 

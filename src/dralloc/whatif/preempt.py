@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Unpack
 
-from dralloc.answer import Documented
 from dralloc.check import check
-from dralloc.choices import Choices, ChoiceWords
+from dralloc.choices import Choices, ChoiceWords, Mode
 from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.context.node_rules import pod_of
@@ -16,7 +15,8 @@ from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand
-from dralloc.report import Line, Part, Table, counted, timing_line
+from dralloc.provisional import Provisional
+from dralloc.report import Line, Part, Table, counted
 from dralloc.solution import Solution, Tier
 from dralloc.solvers.cpsat import solve
 from dralloc.timing import phase
@@ -30,7 +30,7 @@ __all__ = ["Preemption", "preempt"]
 
 
 @dataclass(frozen=True, repr=False)
-class Preemption(Documented):
+class Preemption(Provisional):
     """Who is evicted for whom. ``print(preemption)`` is a readable report.
 
     Parameters
@@ -69,7 +69,6 @@ class Preemption(Documented):
     freed: Mapping[ClaimKey, tuple[ClaimKey, ...]] = field(default_factory=dict)
     left_out: tuple[ClaimKey, ...] = ()
     warnings: tuple[str, ...] = ()
-    timings: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def possible(self) -> bool:
@@ -87,7 +86,7 @@ class Preemption(Documented):
         return tuple(pod.key for unit in self.victims for pod in unit.pods)
 
     @property
-    def headline(self) -> str:
+    def conclusion(self) -> str:
         """How many pods are evicted for whom, and what is proven."""
         who = ", ".join(map(str, self.asked))
         if not self.possible:
@@ -99,7 +98,7 @@ class Preemption(Documented):
         proof = "proven to be the cheapest" if self.exact else "perhaps others are cheaper"
         return f"{who}: admitted by evicting {counted(number, 'pod')}, {proof}"
 
-    def parts(self) -> list[Part]:
+    def body(self) -> list[Part]:
         """The answer as tables and lines."""
         return [
             Line(self.headline, "bold"),
@@ -108,7 +107,6 @@ class Preemption(Documented):
             Table("Admitted", ("pod", "claim", "node", "devices"), list(self._admitted_rows())),
             *self.upstream.parts(len(self.evicted) if self.possible else None),
             *self._remarks(),
-            timing_line(self.timings),
         ]
 
     def _victim_rows(self) -> Iterator[tuple[str, ...]]:
@@ -190,7 +188,8 @@ def preempt(
         solution = solve(staging.problem, options, hint=staging.start)
     with phase(timings, "check"):
         check(staging.problem, solution)
-    return _answer(staging, solution, upstream, timings)
+    answer = _answer(staging, solution, upstream)
+    return replace(answer, unmodelled=compiled.unmodelled({Mode.OPTIMAL}), timings=timings)
 
 
 def _priority(compiled: CompiledCluster, wanted: Sequence[Demand]) -> int:
@@ -201,9 +200,7 @@ def _priority(compiled: CompiledCluster, wanted: Sequence[Demand]) -> int:
     return min(own or [demand.priority for demand in wanted])
 
 
-def _answer(
-    staging: Staging, solution: Solution, upstream: UpstreamPreemption, timings: Mapping[str, float]
-) -> Preemption:
+def _answer(staging: Staging, solution: Solution, upstream: UpstreamPreemption) -> Preemption:
     admitted, *stayed = staging.worth.tiers(solution.tiers)
     victims = tuple(staging.victims(solution)) if admitted.value else ()
     pairs = zip(staging.worth.levels[1:], stayed, strict=False)
@@ -219,5 +216,4 @@ def _answer(
         freed=staging.freed({pod.key for unit in victims for pod in unit.pods}),
         left_out=tuple(sorted(staging.left_out)),
         warnings=solution.warnings,
-        timings=timings,
     )

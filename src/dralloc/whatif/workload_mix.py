@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dralloc.choices import Choices
 from dralloc.cluster import Cluster
 from dralloc.compiler import compile_cluster
-from dralloc.errors import DrallocError
+from dralloc.errors import DrallocError, Finding
 from dralloc.problem import Demand, Problem
 from dralloc.problem.equivalence import claim_key
 from dralloc.whatif.mix_entries import MixEntry, Source, compile_mix
@@ -33,6 +33,8 @@ class WorkloadMix:
         How many there are of each.
     left_out
         What is pending and does not count, with the reason.
+    unmodelled
+        See `dralloc.whatif.mix_entries.CompiledMix`.
     """
 
     problem: Problem
@@ -40,6 +42,7 @@ class WorkloadMix:
     titles: tuple[str, ...]
     numbers: tuple[int, ...]
     left_out: tuple[str, ...] = ()
+    unmodelled: tuple[Finding, ...] = ()
 
     def without(self, place: int, reason: str) -> WorkloadMix:
         """The same without one of the classes."""
@@ -50,6 +53,7 @@ class WorkloadMix:
             tuple(self.titles[one] for one in kept),
             tuple(self.numbers[one] for one in kept),
             (*self.left_out, f"{self.titles[place]}: {reason}"),
+            self.unmodelled,
         )
 
 
@@ -77,6 +81,7 @@ def workload_mix(cluster: Cluster, entries: Sequence[MixEntry], choices: Choices
         tuple(_title([asked[place] for place in group]) for group in groups),
         tuple(sum(asked[place].number or 1 for place in group) for group in groups),
         tuple(left_out),
+        mix.unmodelled,
     )
 
 

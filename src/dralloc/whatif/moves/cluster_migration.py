@@ -17,8 +17,9 @@ from dralloc.api import Node as ApiNode
 from dralloc.api import Pod, ResourceClaim
 from dralloc.api.objects import changed
 from dralloc.choices import Choices
-from dralloc.compiler import CompiledCluster, compile_cluster
+from dralloc.compiler import CompiledCluster, beside_devices, compile_cluster
 from dralloc.compiler.where import Where
+from dralloc.errors import Finding
 from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand
@@ -67,6 +68,14 @@ class ClusterMigration:
         staged = replace(whole, claims=claims, nodes=nodes)
         names = [node.metadata.name for node in self.users.nodes]
         return compile_cluster(staged, self.choices, nodes=names)
+
+    @cached_property
+    def unmodelled(self) -> tuple[Finding, ...]:
+        """What an answer about devices alone leaves out."""
+        waiting = {demand.key for demand in self.migration.problem.demands}
+        moving = {pod.key for group in self.groups for pod in group.pods}
+        pods = [pod for pod in self.users.cluster.pods if pod.key in waiting | moving]
+        return beside_devices(self.compiled, pods, strict=self.choices.strict)
 
     @cached_property
     def migration(self) -> Migration:
