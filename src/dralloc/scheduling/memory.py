@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
 from dralloc.scheduling.local_scores import LocalScores
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection, Scoring
-from dralloc.scheduling.verdicts import Verdicts
+from dralloc.scheduling.verdicts import Places, Verdicts
 
 if TYPE_CHECKING:
+    from dralloc.scheduling.attempt import Attempt
     from dralloc.scheduling.cycle import Cycle
 
-__all__ = ["KindMemory", "Memory"]
+__all__ = ["Failure", "KindMemory", "Memory"]
 
 T = TypeVar("T")
 
@@ -64,6 +65,14 @@ def _remembering(ask: Callable[[NodeInfo], T], view: Callable[[NodeInfo], Hashab
     return asked
 
 
+class Failure(NamedTuple):
+    """An attempt that found no node, after how many changes of the snapshot and among which nodes."""
+
+    changes: int
+    within: Places | None
+    attempt: Attempt
+
+
 @dataclass(eq=False)
 class Memory:
     """Verdicts and scores for pods of one kind with equal claims.
@@ -78,16 +87,22 @@ class Memory:
     Notes
     -----
     ``ranks``: what DynamicResources found out about a node on the way to its verdict. ``seen``: how many changes of
-    the snapshot it knows of.
+    the snapshot it knows of. ``failure``: the last one.
     """
 
     size: int
     of_kind: KindMemory | None = None
     seen: int = 0
     ranks: dict[NodeInfo, int] = field(default_factory=dict)
+    failure: Failure | None = None
     _filters: dict[str, Check | Rejection | None] = field(default_factory=dict)
     _verdicts: dict[Hashable, Verdicts] = field(default_factory=dict)
     _scores: LocalScores | None = None
+
+    def fails_again(self, within: Places | None) -> bool:
+        """Whether the last failure was among the same nodes, and nothing has changed since."""
+        failure = self.failure
+        return failure is not None and failure.changes == self.seen and failure.within is within
 
     def forget(self, changes: Sequence[int]) -> None:
         """Forget what is known about the places that have changed since the last time."""

@@ -20,7 +20,7 @@ from dralloc.pods.kinds import PodInfo, PodKind, PodKinds
 from dralloc.scheduling.attempt import Attempt, checks_of, filtered, scored
 from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.devices import Devices
-from dralloc.scheduling.memory import KindMemory, Memory
+from dralloc.scheduling.memory import Failure, KindMemory, Memory
 from dralloc.scheduling.message import fit_error, refused
 from dralloc.scheduling.nodes import NodeInfo, NodesAt
 from dralloc.scheduling.plugins.dynamic_resources import DYNAMIC_RESOURCES
@@ -113,8 +113,15 @@ class Scheduler:
         cycle = self._cycle(key, in_flight, in_placement=within is not None)
         nodes = self._order if within is None else within
         places = [self.snapshot.by_name[name].place for name in sample]
+        if cycle.memory.fails_again(within) and not places:
+            assert cycle.memory.failure is not None
+            return replace(cycle.memory.failure.attempt, pod=key)
         try:
-            return self._attempt(cycle, nodes, places)
+            found = self._attempt(cycle, nodes, places)
+            # Only if every node was looked at does the next search start at the same one.
+            if found.evaluated == len(nodes) and not found.feasible:
+                cycle.memory.failure = Failure(len(self.snapshot.changes), within, found)
+            return found
         except FatalError:
             # Equal pods share what names the claims of one of them.
             alone = cycle._replace(memory=Memory(len(self.snapshot.nodes)))

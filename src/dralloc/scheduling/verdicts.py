@@ -96,9 +96,8 @@ class Rejected(Mapping[NodeInfo, Rejection]):
     @cached_property
     def tally(self) -> Mapping[Rejection, int]:
         """How many nodes each rejection is against."""
-        codes, numbers = np.unique(self._codes, return_counts=True)
-        rejections = (self._rejections[code - _PASSES - 1] for code in codes.tolist())
-        return dict(zip(rejections, numbers.tolist(), strict=True))
+        numbers = np.bincount(self._codes)[_PASSES + 1 :].tolist()
+        return {rejection: number for rejection, number in zip(self._rejections, numbers, strict=False) if number}
 
     def resolvable(self) -> Iterator[NodeInfo]:
         """The nodes for which fewer pods there could make a difference."""
