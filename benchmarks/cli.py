@@ -1,4 +1,4 @@
-"""The command line: ``list``, ``run``, ``limits``, ``explain``, ``headroom``, ``reading`` and ``export``."""
+"""The command line: ``list``, ``run``, ``limits``, ``explain``, ``headroom``, ``reading``, ``scheduler`` and ``export``."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from benchmarks.measure import Measurement, measure, middle
 from benchmarks.openb.command import openb_command
 from benchmarks.reading import Format, measure_reading
 from benchmarks.registry import WORKLOADS, Workload
+from benchmarks.scheduling import measure_scheduler
 from dralloc.choices import Backend, Choices, Mode
 from dralloc.cli.console import Session
 from dralloc.cli.guard import Commands
@@ -171,6 +172,24 @@ def reading_command(
     columns = ("phase", ">s", *(f">times {parser}" for parser in found.parsing))
     memory = Line(f"\npeak memory {found.peak_rss_mib:,.0f} MiB", "dim")
     Session(quiet=True).show([title, Table("Processor seconds", columns, rows), memory])
+
+
+@app.command("scheduler")
+def scheduler_command(  # noqa: PLR0913 - one parameter per option
+    name: Annotated[str, typer.Argument(help="A workload, see list.")] = "fill-8",
+    size: Annotated[int, typer.Option(min=1, help="Nodes, or what else counts.")] = 500,
+    seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 0,
+    repeat: Annotated[int, typer.Option(min=1, help="How many runs to take the median of.")] = 1,
+    limits: Annotated[bool, typer.Option("--limits/--no-limits", help="Whether nodes say what they have.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Schedule the pods of a workload as kube-scheduler does, and report pods per second of a processor."""
+    found = measure_scheduler(_workload(name), size, seed, repeat, limits=limits)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict()))
+    else:
+        placed = f"mode scheduler places {found.placed:,} of {found.pods:,} pods"
+        typer.echo(f"{name}, size {size}: {placed} in {found.seconds:.2f} s, {found.per_second:,.0f} per second")
 
 
 def _workload(name: str) -> Workload:

@@ -58,6 +58,15 @@ def test_reading_is_compared_with_parsing(format: str) -> None:
     assert table.count("\n orjson, ") == 2
 
 
+@pytest.mark.parametrize("limits", ["--limits", "--no-limits"])
+def test_the_scheduler_goes_through_every_pod(limits: str) -> None:
+    found = json.loads(run("scheduler", "cluster-plain", "--size", "2", "--repeat", "2", limits, "--json"))
+    assert (found["pods"], found["size"]) == (20, 2)
+    assert 0 < found["placed"] <= 20
+    assert found["per_second"] > 0
+    assert "mode scheduler places 16 of 16 pods in " in run("scheduler", "fill-8", "--size", "2", limits)
+
+
 @pytest.mark.parametrize("name", ["bundles", "caps-mig", "fair-plain", "goal-spread", "racks"])
 def test_limits_are_told_with_what_they_cost(name: str) -> None:
     lines = run("limits", name, "--size", "2", "--limit", "0.001", "--limit", "60", "--json").splitlines()
