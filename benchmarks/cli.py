@@ -1,4 +1,4 @@
-"""The command line: ``list``, ``run``, ``limits``, ``explain``, ``headroom``, ``reading``, ``scheduler`` and ``export``."""
+"""The command line: a command for each thing to measure, `list` and `export`."""
 
 from __future__ import annotations
 
