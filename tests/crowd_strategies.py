@@ -223,11 +223,11 @@ def _daemons(draw: st.DrawFn, group: list[Demand], nodes: int, kinds: list[str])
 
 @st.composite
 def _with_limits(draw: st.DrawFn, problem: Problem) -> Problem:
-    """The problem in which most pods take a place on their node, of which there are few."""
+    """The problem in which most pods take one or two places on their node, of which there are few."""
     name = node_resource("pods")
-    stocks = [NodeStock({name: draw(st.integers(0, 3))}, {}) for _ in problem.nodes]
+    stocks = [NodeStock({name: draw(st.integers(0, 4))}, {}) for _ in problem.nodes]
     asking = [number for number in range(len(problem.demands)) if not draw(rarely())]
-    return with_node_claims(problem, stocks, {number: {name: 1} for number in asking})
+    return with_node_claims(problem, stocks, {number: {name: draw(st.integers(1, 2))} for number in asking})
 
 
 @st.composite

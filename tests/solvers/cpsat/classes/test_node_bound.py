@@ -49,3 +49,19 @@ def test_who_is_worth_more_is_of_another_class() -> None:
 def test_on_one_node_tickets_make_no_difference() -> None:
     problem = daemons((3,))
     assert with_tickets(problem) is problem
+
+
+def test_who_takes_more_of_a_node_is_told_from_who_is_bound_to_it() -> None:
+    """Pods that take one place and are bound to their nodes, beside pods that take two: there is room for all."""
+    builder = ProblemBuilder(2)
+    for node in range(2):
+        builder.device(node)
+        builder.device(node)
+        builder.pod(builder.claim(AlternativeSpec()), nodes=(node,))
+        builder.pod(builder.claim(AlternativeSpec()))
+    asked = {number: {PODS: 2 if demand.nodes is None else 1} for number, demand in enumerate(builder.demands)}
+    problem = with_node_claims(builder.problem(), [NodeStock({PODS: 3}, {})] * 2, asked)
+    freed = with_tickets(problem)
+    indices = {next(demand.alternatives()).index for demand in freed.demands}
+    assert len({freed.eligibility.request_key(index) for index in indices}) == 2
+    assert placed(solve(problem)) == [0, 1, 2, 3]

@@ -43,7 +43,7 @@ def with_tickets(problem: Problem) -> Problem:
     asks: dict[int, _TicketRequest] = {}
     held: dict[int, Tally[str]] = defaultdict(Tally)
     demands, devices = list(problem.demands), list(problem.devices)
-    lowest = min(_node_request(demand).index for demand in bound.values())
+    lowest = min(_node_request(demand).index for demand in problem.demands if _asks_its_node(demand))
     for number, demand in bound.items():
         kind = kinds.setdefault(_kind(problem, demand), len(kinds))
         asked = _node_request(demand)
@@ -81,8 +81,7 @@ def _bound(problem: Problem) -> Mapping[int, Demand]:
     return {
         number: demand
         for number, demand in found.items()
-        if demand.claims
-        and demand.claims[0].is_synthetic
+        if _asks_its_node(demand)
         and not (demand.gang or demand.parent or demand.roles)
         and all(listed[claim.key] == 1 for claim in demand.claims)
     }
@@ -92,6 +91,10 @@ def _kind(problem: Problem, demand: Demand) -> Hashable:
     """A key of all that a demand asks for and is worth, but for its node."""
     claims = tuple(claim_key(problem.eligibility, claim) for claim in demand.claims)
     return claims, demand.weight, demand.key.namespace
+
+
+def _asks_its_node(demand: Demand) -> bool:
+    return bool(demand.claims) and demand.claims[0].is_synthetic
 
 
 def _node_request(demand: Demand) -> Alternative:
