@@ -10,7 +10,7 @@ import dralloc
 from dralloc import Mode
 from dralloc.compiler import compile_cluster
 from dralloc.features import ALL_FEATURES
-from wire import Json, claim, cluster, device_class, gpus, node, pod, request, resource_slice
+from wire import DRIVER, Json, claim, cluster, device_class, gpus, node, pod, request, resource_slice
 
 BOTH = [Mode.FIRST_FIT, Mode.OPTIMAL]
 
@@ -138,5 +138,28 @@ def test_explanations_tell_that_the_tree_does_not_fit() -> None:
     objects = cluster(nodes(aa=2), groups, members("p", 1), members("q", 2))
     told = dralloc.explain(objects, pod="default/p-0")
     assert told.node == ""
-    assert "too few of the groups of CompositePodGroup default/job fit together" in str(told)
+    said = "too few of the groups of CompositePodGroup default/job fit together: gang default/q does not"
+    assert f"{said} (explain default/q-0)" in " ".join(str(told).split())
+    blocked = str(dralloc.explain(objects, pod="default/q-0"))
+    assert "default/q-1 of the gang fits on no node at its turn" in blocked
     assert dralloc.explain(objects, pod="default/p-0", mode="optimal").node == ""
+
+
+@pytest.mark.parametrize(("least", "victims"), [(2, 3), (1, 1)])
+def test_victims_make_room_for_a_tree_of_groups(least: int, victims: int) -> None:
+    groups = [composite("job", least=least), group("p", "job"), group("q", "job", least=2)]
+    names = [f"old-{number}" for number in range(4)]
+    old = [pod(name, name, nodeName="aa", priority=1) for name in names]
+    held = [claim(name, request(), status=held_by(name, f"gpu-{n}")) for n, name in enumerate(names)]
+    objects = cluster(nodes(aa=4), groups, members("p", 1, priority=9), members("q", 2, priority=9), old, held)
+    found = dralloc.preempt(objects, pod="default/p-0")
+    assert found.exact
+    assert len(found.victims) == victims
+    assert len(found.asked) == victims
+    assert not found.upstream.admits
+
+
+def held_by(user: str, device: str) -> Json:
+    results = [{"request": "gpu", "driver": DRIVER, "pool": "aa", "device": device}]
+    reserved = [{"resource": "pods", "name": user, "uid": user}]
+    return {"allocation": {"devices": {"results": results}}, "reservedFor": reserved}

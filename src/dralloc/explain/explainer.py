@@ -19,7 +19,14 @@ from dralloc.explain.members import members_of
 from dralloc.explain.nodes import Diagnosis
 from dralloc.explain.oracle import FeasibilityOracle
 from dralloc.explain.reasons import NodeReason
-from dralloc.explain.snapshot import DemandSnapshot, gang_blocker, is_tree_admitted, placed_before, snapshot_of
+from dralloc.explain.snapshot import (
+    DemandSnapshot,
+    failing_gangs,
+    gang_blocker,
+    is_tree_admitted,
+    placed_before,
+    snapshot_of,
+)
 from dralloc.explain.subject import find_demand
 from dralloc.explain.suggestions import find_suggestions
 from dralloc.explain.wording import Wording
@@ -137,7 +144,12 @@ class _Explainer:
         if not demand.gang:
             return ""
         if demand.parent and not is_tree_admitted(problem, self.number):
-            return f"It fits alone: too few of the groups of {demand.parent.root.name} fit together."
+            failing = failing_gangs(problem, self.number)
+            if demand.gang not in failing:
+                keys = {gang: problem.demands[index].key for gang, index in failing.items()}
+                named = ", ".join(f"gang {gang} does not (explain {key})" for gang, key in keys.items())
+                said = f"too few of the groups of {demand.parent.root.name} fit together"
+                return f"It fits alone: {said}{f': {named}' if named else ''}."
         blocker = gang_blocker(problem, self.number)
         return (
             ""

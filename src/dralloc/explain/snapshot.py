@@ -13,13 +13,13 @@ from dralloc.context.offers import Offers, TableOffers
 from dralloc.explain.caps import Caps
 from dralloc.explain.node_bars import Bar, NodeBars
 from dralloc.names import ClaimKey
-from dralloc.problem import Demand, Problem, Scope
+from dralloc.problem import Demand, Problem, Scope, quorum_of
 from dralloc.problem.holdings import ClaimLedger, Holding
 from dralloc.problem.open_claims import open_claims
 from dralloc.solution import Grant, Placement, holdings_of
 from dralloc.solvers.first_fit import first_fit
 
-__all__ = ["DemandSnapshot", "gang_blocker", "is_tree_admitted", "placed_before", "snapshot_of"]
+__all__ = ["DemandSnapshot", "failing_gangs", "gang_blocker", "is_tree_admitted", "placed_before", "snapshot_of"]
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,22 @@ def gang_blocker(problem: Problem, number: int) -> int | None:
     """The first member of a demand's gang that first fit cannot place; None if it places as many as the gang needs."""
     before, members = _order(problem, number)
     placed = {placement.demand for placement in _place(problem, before, members)}
-    quorum = problem.demands[number].quorum
-    if quorum is not None and len(placed.intersection(members)) >= quorum:
+    own = [member for member in members if problem.demands[member].gang == problem.demands[number].gang]
+    if len(placed.intersection(own)) >= quorum_of([problem.demands[member] for member in own]):
         return None
-    return next((member for member in members if member not in placed), None)
+    return next((member for member in own if member not in placed), None)
+
+
+def failing_gangs(problem: Problem, number: int) -> dict[str, int]:
+    """Gangs of a demand's tree that first fit cannot place after the others, each with the first of its demands."""
+    before, members = _order(problem, number)
+    order = [*before, *members]
+    demands = [problem.demands[index] for index in before]
+    demands += [replace(problem.demands[index], parent=None) for index in members]
+    found = first_fit(replace(problem, demands=tuple(demands)))
+    placed = {problem.demands[order[one.demand]].gang for one in found.placements}
+    failing = [index for index in members if problem.demands[index].gang not in placed]
+    return {problem.demands[index].gang: index for index in reversed(failing)}
 
 
 def is_tree_admitted(problem: Problem, number: int) -> bool:

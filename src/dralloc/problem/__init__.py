@@ -24,6 +24,7 @@ from dralloc.problem.requests import (
     Demand,
     Request,
     Scope,
+    are_admitted,
     quorum_of,
 )
 from dralloc.problem.supply import (
@@ -64,5 +65,6 @@ __all__ = [
     "Scalar",
     "Scope",
     "Usage",
+    "are_admitted",
     "quorum_of",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final, NamedTuple
@@ -24,6 +25,7 @@ __all__ = [
     "Demand",
     "Request",
     "Scope",
+    "are_admitted",
     "quorum_of",
 ]
 
@@ -229,6 +231,22 @@ def quorum_of(members: Sequence[Demand]) -> int:
     """How many demands of a gang must be placed for any to be, given all of them; a demand without gang is one."""
     first = members[0]
     return len(members) if first.quorum is None or not first.gang else first.quorum
+
+
+def are_admitted(members: Sequence[Demand], placed: Collection[ClaimKey]) -> bool:
+    """Whether enough of all demands of a gang, or of a tree of gangs (KEP-6012), are placed for any of them to be."""
+    gangs: dict[str, list[Demand]] = defaultdict(list)
+    for one in members:
+        gangs[one.gang].append(one)
+    children: dict[ParentGroup | None, dict[str, bool]] = defaultdict(dict)
+    for gang, own in gangs.items():
+        children[own[0].parent][gang] = sum(one.key in placed for one in own) >= max(1, quorum_of(own))
+    groups = {group for one in members if one.parent for group in one.parent.upwards()}
+    for group in sorted(groups, key=lambda group: -len(list(group.upwards()))):
+        admitted = {name for name, enough in children[group].items() if enough}
+        enough = bool(admitted) and len(admitted - group.settled) >= group.quorum
+        children[group.parent][group.name] = enough
+    return any(children[None].values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,10 +37,11 @@ class Admission(NamedTuple):
 
 
 def wanted_demands(compiled: CompiledCluster, newcomer: Newcomer) -> tuple[Demand, ...]:
-    """The demand that is asked for, and then the others of its gang."""
+    """The demand that is asked for, and then the others of its gang, or of its tree of gangs (KEP-6012)."""
     demands = compiled.problem.demands
     asked = demands[find_demand(compiled, *newcomer)]
-    return asked, *(one for one in demands if asked.gang and one.gang == asked.gang and one is not asked)
+    together = asked.placed_with
+    return asked, *(one for one in demands if together and one.placed_with == together and one is not asked)
 
 
 def _below(priority: int, users: ClaimUsers) -> Iterator[EvictionUnit]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from dralloc.choices import Choices
 from dralloc.compiler import CompiledCluster
 from dralloc.names import ClaimKey
-from dralloc.problem import Demand, quorum_of
+from dralloc.problem import Demand, are_admitted
 from dralloc.report import Line, Part, Table
 from dralloc.scheduling import Profile, read_profiles
 from dralloc.scheduling.release import Release
@@ -35,7 +35,7 @@ class UpstreamPreemption:
     Parameters
     ----------
     admits
-        Whether all pods, or as many of them as their gang needs, have a node in the end.
+        Whether all pods, or as many of them as their gang, or tree of gangs, needs, have a node in the end.
     message
         The scheduler's words about the first pod that has none, or why it is not asked.
     """
@@ -67,6 +67,7 @@ def upstream_preemption(compiled: CompiledCluster, wanted: Sequence[Demand], cho
         return UpstreamPreemption(False, message="no pod uses the claim: kube-scheduler allocates claims for pods")
     victims: list[UpstreamVictim] = []
     refusals: list[str] = []
+    placed: set[ClaimKey] = set()
     for key in (demand.key for demand in wanted):
         if scheduler.pods[key].kind.spec.scheduler_name not in scheduler.profiles:
             refusals.append(f"{key}: no profile is for its scheduler")
@@ -79,7 +80,8 @@ def upstream_preemption(compiled: CompiledCluster, wanted: Sequence[Demand], cho
             attempt = scheduler.attempt(key, [node.name])
         if attempt.feasible:
             scheduler.bind(key, attempt.chosen)
+            placed.add(key)
         else:
             refusals.append(f"{key}: {attempt.message}")
-    admits = len(wanted) - len(refusals) >= quorum_of(wanted)
+    admits = are_admitted(wanted, placed)
     return UpstreamPreemption(admits, tuple(victims), "" if admits else refusals[0])
