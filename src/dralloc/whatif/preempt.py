@@ -140,7 +140,7 @@ def preempt(
     choices: Choices | None = None,
     **words: Unpack[ChoiceWords],
 ) -> Preemption:
-    """Find the cheapest victims whose eviction admits a pending claim or pod, with its gang or tree of gangs if it has one.
+    """Find the cheapest victims whose eviction admits a pending claim or pod, with its gang or tree of gangs.
 
     Victims have a lower priority and a node. Their claims are free once all pods that use them are evicted, and with
     them devices, CPU, memory and ports. PodGroups whose ``disruptionMode`` says so are evicted as a whole; a priority
