@@ -132,3 +132,31 @@ def test_what_differs_in_a_group_is_named(falsify: Callable[[Any], None], differ
     run = copy.deepcopy(runs(OWN)["groups-2.json.gz"])
     falsify(run)
     assert difference in run_scheduler(run).difference
+
+
+def _without_outcome(run: Any) -> Any:
+    """The attempt before the last pod was bound, as if its end were not recorded."""
+    attempt = [one for one in run["attempts"] if one["outcome"] == "bound" and one["totals"]][-2]
+    attempt.update(outcome="", node="")
+    del attempt["evaluated"], attempt["feasible"]
+    return attempt
+
+
+def test_an_attempt_without_an_outcome_holds_its_node_as_long_as_that_agrees() -> None:
+    run = copy.deepcopy(runs(OWN)["most-allocated.json.gz"])
+    _without_outcome(run)
+    assert run_scheduler(run).difference == ""
+
+
+def test_an_attempt_without_an_outcome_is_compared_by_its_scores() -> None:
+    run = copy.deepcopy(runs(OWN)["most-allocated.json.gz"])
+    next(iter(_without_outcome(run)["scores"].values()))["NodeResourcesFit"] += 1
+    assert "scores." in run_scheduler(run).difference
+
+
+def test_a_pod_whose_binding_was_given_up_leaves_what_it_was_to_get() -> None:
+    """It is tried again, and bound; nothing says when it was given up."""
+    run = runs(OWN)["33-ratio.json.gz"]
+    (given_up,) = [one["pod"] for one in run["attempts"] if not one["outcome"]]
+    assert [one["outcome"] for one in run["attempts"] if one["pod"] == given_up] == ["", "bound"]
+    assert run_scheduler(run).passed

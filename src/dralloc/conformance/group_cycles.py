@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from dralloc.compiler import CompiledCluster
-from dralloc.conformance.attempts import answer_of, difference_of
+from dralloc.conformance.attempts import answer_of, difference_of, taken
 from dralloc.conformance.cases import Json
 from dralloc.conformance.difference import first_difference
 from dralloc.names import ClaimKey
@@ -87,20 +87,11 @@ class RecordedCycle:
             answer = answer_of(recorded, attempts[-1])
             replayed.append((recorded, answer, difference_of(_as_tried(recorded, answer), answer)))
             if attempts[-1].feasible:
-                nodes[key] = self._taken(recorded, attempts[-1])
+                nodes[key] = taken(recorded, attempts[-1])
                 self._scheduler.bind(key, nodes[key])
         for key, node in reversed(nodes.items()):
             self._scheduler.unbind(key, node)
         return attempts, nodes
-
-    def _taken(self, recorded: Json, found: Attempt) -> NodeInfo:
-        """The node of a pod for the time of a trial: as recorded, or the one that the order of the scores tells."""
-        names = [recorded["node"]] if recorded["node"] else list(recorded["totals"])
-        nodes = [node for name in names for node in found.feasible if node.name == name]
-        place = {node: number for number, node in enumerate(found.feasible)}
-        order = [place[node] for node in nodes] or list(place.values())
-        scores = {plugin: column[order] for plugin, column in found.scores.items()}
-        return Attempt(found.pod, [found.feasible[number] for number in order], scores=scores).chosen
 
     def _difference(self, domains: Set[str], found: Mapping[str, GroupTrial], scores: Sequence[Json]) -> str:
         """In what the cycle differs beside its attempts: the domains, their scores, and which of them may be taken."""

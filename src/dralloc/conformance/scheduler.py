@@ -17,7 +17,7 @@ from typing import Any, Final
 from dralloc.api import Node
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.conformance.allocation import CaseOutcome, name_shares, wire_form
-from dralloc.conformance.attempts import answer_of, difference_of
+from dralloc.conformance.attempts import answer_of, difference_of, taken
 from dralloc.conformance.cases import Json
 from dralloc.conformance.difference import first_difference
 from dralloc.conformance.group_cycles import RecordedCycle
@@ -27,7 +27,8 @@ from dralloc.load import load_documents
 from dralloc.load.documents import documents_of
 from dralloc.names import ClaimKey
 from dralloc.quantity import parse_quantity
-from dralloc.scheduling import Profile, Scheduler, profiles_of
+from dralloc.scheduling import Attempt, Profile, Scheduler, profiles_of
+from dralloc.scheduling.nodes import NodeInfo
 from dralloc.write import allocations
 
 __all__ = ["run_scheduler"]
@@ -82,9 +83,12 @@ class _Replay:
         self._compiled = compiled
         self._scheduler = Scheduler(compiled, profiles, order)
         self._decided: set[ClaimKey] = set()
+        self._undecided: dict[ClaimKey, NodeInfo] = {}
         self.agreed = 0
         self.difference = ""
         self.attempts = list(self._replay_all(run["attempts"]))
+        for key in list(self._undecided):
+            self._give_up(key)
         self.difference = self.difference or self._device_difference()
 
     def _replay_all(self, attempts: Sequence[Json]) -> Iterator[dict[str, Any]]:
@@ -113,8 +117,40 @@ class _Replay:
         return {claim for claim in self._decided if f"claim {claim} {_IN_FLIGHT}" in recorded.get("message", "")}
 
     def _replay(self, recorded: Json) -> dict[str, Any]:
-        """An attempt, given those before as they are recorded."""
+        """An attempt, given those before as they are recorded.
+
+        One without an outcome was given up while its pod was being bound. The pod keeps what it was to get at most
+        until it is tried again; how long is not recorded, so it keeps it for as long as that agrees. In the last
+        attempt the recording may have ended: what is there of it then says nothing.
+        """
         key = ClaimKey.parse(recorded["pod"])
+        self._give_up(key)
+        found, answer, difference = self._tried(key, recorded)
+        for other in list(self._undecided) if difference else ():
+            self._give_up(other)
+            found, answer, difference = self._tried(key, recorded)
+            if not difference:
+                break
+        if not self.difference:
+            self.difference = difference and f"attempts[{self.agreed}] of {key}: {difference}"
+            self.agreed += not difference
+        node = self._scheduler.snapshot.by_name.get(recorded["node"])
+        if not recorded["outcome"] and found.feasible:
+            node = self._undecided[key] = taken(recorded, found)
+        if node is not None and node in found.feasible:
+            self._scheduler.bind(key, node)
+            self._decided.update(self._compiled.cluster.claims_of_pods[key])
+        return answer
+
+    def _give_up(self, key: ClaimKey) -> None:
+        """A pod that was being bound gets nothing."""
+        node = self._undecided.pop(key, None)
+        if node is not None:
+            self._scheduler.unbind(key, node)
+
+    def _tried(self, key: ClaimKey, recorded: Json) -> tuple[Attempt, dict[str, Any], str]:
+        """What becomes of a pod as things are, as an answer, and in what that differs from what was recorded."""
+        is_cut = not recorded["outcome"] and recorded is self._run["attempts"][-1]
         found = self._scheduler.attempt(key, in_flight=self._in_flight(recorded))
         scored = tuple(recorded["totals"])
         sampled = len(scored) == len(found.feasible) < len(self._scheduler.snapshot.nodes)
@@ -123,16 +159,7 @@ class _Replay:
             found = self._scheduler.attempt(key, scored)
             recorded = {name: value for name, value in recorded.items() if name != "evaluated"}
         answer = answer_of(recorded, found)
-        # Without an outcome an attempt was given up later, e.g. because the API server refused the binding.
-        if recorded["outcome"] and not self.difference:
-            difference = difference_of(recorded, answer)
-            self.difference = difference and f"attempts[{self.agreed}] of {key}: {difference}"
-            self.agreed += not difference
-        node = self._scheduler.snapshot.by_name.get(recorded["node"])
-        if node is not None and node in found.feasible:
-            self._scheduler.bind(key, node)
-            self._decided.update(self._compiled.cluster.claims_of_pods[key])
-        return answer
+        return found, answer, "" if is_cut else difference_of(recorded, answer)
 
     def _device_difference(self) -> str:
         """Enter the devices of bound pods into the attempts, and compare them."""

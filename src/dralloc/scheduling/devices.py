@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from dralloc.api import ResourceClaim
@@ -44,12 +45,12 @@ class Wanted(NamedTuple):
 
 
 class _Bound(NamedTuple):
-    """What was entered for a pod that was bound, and what had been placed and was untold before."""
+    """What was entered for a pod that was bound, what was told of it, and what was untold of its claims before."""
 
     users: Sequence[tuple[ClaimKey, tuple[str, str]]]
-    placement: Placement | None
-    before: int
-    untold: dict[ClaimKey, tuple[Grant, ...]]
+    placement: Placement | None = None
+    told: Sequence[Placement] = ()
+    untold: Mapping[ClaimKey, tuple[Grant, ...]] = MappingProxyType({})
 
 
 class Devices(QuickRun):
@@ -215,7 +216,7 @@ class Devices(QuickRun):
             self._users[key].add(user)
         number = self._demands.get(pod.key)
         if number is None:
-            self._bound[pod.key] = _Bound(new, None, len(self.placements), self._untold)
+            self._bound[pod.key] = _Bound(new)
             return self.footprints.entered(pod, self.granted({})), set()
         wanted = self.wanted(pod)(node)
         found = self.find(wanted, node) if wanted.claims else {}
@@ -224,8 +225,11 @@ class Devices(QuickRun):
         self._take(wanted.claims, found)
         self._settle(number, node.number, wanted.claims, tuple(found.values()))
         placement = self.placements.pop()
-        self._bound[pod.key] = _Bound(new, placement, len(self.placements), dict(self._untold))
-        self.placements += self._told(placement)
+        keys = [claim.key for claim in self._problem.demands[number].claims]
+        untold = {key: self._untold.get(key, ()) for key in keys}
+        told = tuple(self._told(placement))
+        self._bound[pod.key] = _Bound(new, placement, told, untold)
+        self.placements += told
         seeing = self._seeing(placement)
         for each in seeing:
             self._known_answers.pop(each, None)
@@ -240,14 +244,19 @@ class Devices(QuickRun):
                 self._ledger.take(device, alternative, place, charge)
 
     def release(self, pod: PodInfo) -> Set[int]:
-        """Take back what the last pod that was bound got; returns the nodes that `bind` did."""
+        """Take back what a pod that was bound got; returns the nodes that `bind` did."""
         bound = self._bound.pop(pod.key)
         for key, user in bound.users:
             self._users[key].discard(user)
-        del self.placements[bound.before :]
-        self._untold = bound.untold
         if bound.placement is None:
             return set()
+        for one in bound.told:
+            del self.placements[_last(self.placements, one)]
+        for key, grants in bound.untold.items():
+            if grants:
+                self._untold[key] = grants
+            else:
+                self._untold.pop(key, None)
         self._release(bound.placement)
         seeing = self._seeing(bound.placement)
         # What the node offers begins with the first device that may be free.
@@ -315,6 +324,11 @@ class Devices(QuickRun):
                 yield from _ranks_allocated(claim)
             elif claim.key in pending:
                 yield from _ranks(pending[claim.key], found.get(claim.key, ()))
+
+
+def _last(placements: Sequence[Placement], one: Placement) -> int:
+    """Where a placement is: who was bound last is mostly taken back first."""
+    return next(place for place in reversed(range(len(placements))) if placements[place] is one)
 
 
 def _ranks(claim: Claim, grants: Iterable[Grant]) -> Iterator[int]:

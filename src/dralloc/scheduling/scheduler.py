@@ -153,7 +153,7 @@ class Scheduler:
         self.snapshot.changes += (self._places[number] for number in touched if number != node.number)
 
     def unbind(self, key: ClaimKey, node: NodeInfo) -> None:
-        """Take the last pod that was bound off its node."""
+        """Take a pod that was bound off its node."""
         touched = self._devices.release(self.pods[key])
         self.snapshot.remove(self.pods[key], node)
         self.pods[key] = replace(self.pods[key], of_devices={})
