@@ -289,9 +289,23 @@ def test_only_a_configuration_is_one(tmp_path: Path) -> None:
         read_profiles(tmp_path / "pod.yaml")
 
 
-def test_explain_has_no_words_for_the_scheduler_yet() -> None:
-    with pytest.raises(DrallocError, match="no mode 'scheduler'; known modes: first-fit, optimal"):
-        dralloc.explain(wire.cluster(node("a"), GPUS, asking("x")), pod="default/x", mode="scheduler")
+def test_explain_has_the_words_of_the_scheduler() -> None:
+    """How many nodes each plugin rules out; where it is placed if it is; that nobody looks at it."""
+    small = {**AMPLE, "cpu": "1"}
+    heavy = [{"resources": {"requests": {"cpu": "2"}}}]
+    gpus = [wire.resource_slice(wire.gpus(1), name=name, pool=name, nodeName=name) for name in "abc"]
+    taken = wire.allocated("held", {"pool": "c", "device": "gpu-0"})
+    objects: list[Json | list[Json]] = [node("a", small), node("b", small), node("c"), wire.device_class(), gpus, taken]
+    cluster = wire.cluster(*objects, asking("x", containers=heavy), asking("y"))
+    found = dralloc.explain(cluster, pod="default/x", mode="scheduler")
+    message = "0/3 nodes are available: 1 cannot allocate all claims, 2 Insufficient cpu."
+    assert found.headline == "scheduler: default/x is not placed (claim default/claim-of-x)"
+    assert [remark[: len(message)] for remark in found.remarks] == [message]
+    assert message in found.to_dict()["remarks"][0]
+    assert dralloc.explain(cluster, pod="default/y", mode="scheduler").node in ("a", "b")
+    elsewhere = wire.cluster(*objects, asking("z", schedulerName="other"))
+    (why,) = dralloc.explain(elsewhere, pod="default/z", mode="scheduler").remarks
+    assert why == 'no profile is for spec.schedulerName "other"'
 
 
 def test_a_comparison_shows_the_scheduler_over_several_seeds(root: Path) -> None:

@@ -7,8 +7,8 @@ from dralloc.choices.options import Options, Thresholds
 from dralloc.choices.words import (
     MAX_SEED,
     MAX_WORKERS,
+    AllocatorName,
     Backend,
-    ExplainedName,
     Goal,
     GoalName,
     Ignored,
@@ -28,10 +28,10 @@ from dralloc.choices.words import (
 __all__ = [
     "MAX_SEED",
     "MAX_WORKERS",
+    "AllocatorName",
     "Backend",
     "ChoiceWords",
     "Choices",
-    "ExplainedName",
     "Goal",
     "GoalName",
     "Ignored",

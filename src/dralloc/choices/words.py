@@ -11,8 +11,8 @@ from dralloc.errors import ChoiceError, DrallocError
 __all__ = [
     "MAX_SEED",
     "MAX_WORKERS",
+    "AllocatorName",
     "Backend",
-    "ExplainedName",
     "Goal",
     "GoalName",
     "Ignored",
@@ -59,8 +59,8 @@ class Mode(StrEnum):
 ModeName = Literal["first-fit", "scheduler", "optimal"]
 """A mode by its name."""
 
-ExplainedName = Literal["first-fit", "optimal"]
-"""A mode whose answers are explained, and compared with recorded ones of the allocator."""
+AllocatorName = Literal["first-fit", "optimal"]
+"""A mode whose answers are compared with recorded ones of the allocator."""
 
 
 class Goal(StrEnum):

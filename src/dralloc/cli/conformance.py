@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from dralloc.choices import ExplainedName
+from dralloc.choices import AllocatorName
 from dralloc.cli.console import Answers
 from dralloc.cli.guard import Exit
 from dralloc.cli.options import Pruning
@@ -49,7 +49,7 @@ def conformance_command(  # noqa: PLR0913 - one parameter per option
     ],
     kind: Annotated[CaseKind | None, typer.Option(help="Run only cases of this kind.")] = None,
     only: Annotated[str, typer.Option(metavar="NAME", help="Run only the case of this name.")] = "",
-    mode: Annotated[ExplainedName, typer.Option(help="Which mode answers about the allocator.")] = "first-fit",
+    mode: Annotated[AllocatorName, typer.Option(help="Which mode answers about the allocator.")] = "first-fit",
     pruning: Pruning = True,
     *,
     session: Answers,
@@ -86,7 +86,7 @@ def _kind(case: Json) -> CaseKind:
     return next((kind for kind, field in _FIELDS.items() if field in case), CaseKind.ALLOCATE)
 
 
-def _run(case: Json, mode: ExplainedName, *, pruning: bool) -> CaseOutcome:
+def _run(case: Json, mode: AllocatorName, *, pruning: bool) -> CaseOutcome:
     from dralloc.conformance import read_allocation_case, run_cel, run_first_fit, run_optimal, run_scheduler
 
     kind = _kind(case)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import dralloc
-from dralloc.choices import ExplainedName
+from dralloc.choices import ModeName
 from dralloc.cli.console import Answers
 from dralloc.cli.options import BindingOptions, Paths
 
@@ -18,7 +18,7 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
     paths: Paths,
     claim: Annotated[str | None, typer.Option(metavar="NS/NAME", help="The claim to explain.")] = None,
     pod: Annotated[str | None, typer.Option(metavar="NS/NAME", help="The pod to explain.")] = None,
-    mode: Annotated[ExplainedName, typer.Option(help="Whose answer to explain.")] = "first-fit",
+    mode: Annotated[ModeName, typer.Option(help="Whose answer to explain.")] = "first-fit",
     node: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Show the reasons of this node; may be given several times."),

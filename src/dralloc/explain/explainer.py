@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Unpack, get_args
+from typing import Final, Unpack
 
 from dralloc.allocate import allocate
-from dralloc.choices import Choices, ExplainedName, Mode, ModeName, NodelessWords, Options, chosen
+from dralloc.choices import Choices, Mode, ModeName, NodelessWords, Options, chosen
 from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster, compile_cluster
-from dralloc.errors import ChoiceError, DrallocError
+from dralloc.errors import DrallocError
 from dralloc.explain.competition import Competition, compete
 from dralloc.explain.conflict import find_conflict
 from dralloc.explain.explanation import Explanation
@@ -63,7 +63,8 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
         What to explain, as ``namespace/name``; one of the two. A claim that a pod uses is explained with the pod.
     mode
         ``"first-fit"``: node by node, when first fit comes to the demand in the batch. ``"optimal"``: why the
-        optimum leaves it out.
+        optimum leaves it out. ``"scheduler"``: in kube-scheduler's words, how many nodes each of its plugins rules out;
+        nothing else is shown then.
     nodes
         Names of the only nodes to show reasons for; all if there are none. They change nothing about who is placed:
         the nodes of ``choices`` do.
@@ -88,12 +89,12 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
     """
     timings: dict[str, float] = {}
     mode, choices = chosen(Mode, "mode", mode), Choices.of(choices, words)
-    if mode is Mode.SCHEDULER:
-        raise ChoiceError("mode", mode.value, get_args(ExplainedName))
-    if mode is Mode.OPTIMAL:
+    if mode is not Mode.FIRST_FIT:
         plan = allocate(cluster, mode, choices=choices)
         timings.update(plan.timings)
-        question = _Explainer(plan.compiled, _number(plan.compiled, claim, pod), Mode.OPTIMAL, choices)
+        question = _Explainer(plan.compiled, _number(plan.compiled, claim, pod), mode, choices)
+        if mode is Mode.SCHEDULER:
+            return question.of_scheduler(plan.solution, timings)
         return question.of_optimum(plan.solution, timings, suggest=suggest)
     with phase(timings, "compile"):
         compiled = compile_cluster(cluster, choices, modes={mode})
@@ -157,14 +158,24 @@ class _Explainer:
             else f"{problem.demands[blocker].key} of the gang fits on no node at its turn: explain that one."
         )
 
+    def of_scheduler(self, solution: Solution, timings: dict[str, float]) -> Explanation:
+        """As the scheduler's event says it."""
+        base = self._placed(solution, timings)
+        return base if base.placed else replace(base, remarks=(*base.remarks, str(solution.errors[self.number])))
+
+    def _placed(self, solution: Solution, timings: dict[str, float]) -> Explanation:
+        """Where an answer places the demand, if it does."""
+        homes = (one.node for one in solution.placements if one.demand == self.number)
+        node = next((self.compiled.problem.nodes[home].name for home in homes), "")
+        return replace(self._base(timings), node=node)
+
     def of_optimum(self, solution: Solution, timings: dict[str, float], *, suggest: bool) -> Explanation:
         """As a whole."""
         problem = self.compiled.problem
-        found = {placement.demand: placement.node for placement in solution.placements}
-        if self.number in found:
-            return replace(self._base(timings), node=problem.nodes[found[self.number]].name)
+        base = self._placed(solution, timings)
+        if base.placed:
+            return base
         snapshot = self._snapshot(solution.placements)
-        base = self._base(timings)
         if len(problem.demands) > 1:
             with phase(timings, "competition"):
                 base = replace(base, competition=self._competition(solution))
