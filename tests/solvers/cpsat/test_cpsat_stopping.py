@@ -19,6 +19,7 @@ from dralloc.solvers.cpsat.candidates import CandidateSurvey, survey
 from dralloc.solvers.cpsat.component import Component
 from dralloc.solvers.cpsat.components import components
 from dralloc.solvers.cpsat.division import divide
+from dralloc.solvers.cpsat.linear import solve_linear
 from dralloc.solvers.cpsat.stopping import Cancelled, Deadline, Stop, Stopped
 from dralloc.solvers.first_fit import first_fit
 from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder
@@ -177,3 +178,18 @@ def test_too_many_candidates_leave_the_answer_in_hand(goal: Goal, monkeypatch: p
         assert solution.tiers[2].why == "a model of every device would be too large"
         enough = Options(goal=goal, thresholds=Thresholds(candidates=60))
         assert solve(problem, enough, first_fit(problem)).status is Status.OPTIMAL
+
+
+def test_a_linear_program_ends_when_it_is_asked_to() -> None:
+    """There is time for as many questions as it takes to build it, and none for solving it."""
+    cp = cp_model.CpModel()
+    variables = [cp.new_int_var(0, 9, "") for _ in range(300)]
+    for row in range(300):
+        factors = [(7 * row + 13 * column) % 101 for column in range(300)]
+        cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) <= 1000 + row)
+    cost = [(variable, -1) for variable in variables]
+    left = iter([False] * 300)
+    assert solve_linear(cp, cost, Stop(cancelled=Cancelled(lambda: next(left, True)))) is None
+    assert solve_linear(cp, cost, Stop()) is not None
+    with pytest.raises(Stopped):
+        solve_linear(cp, cost, Stop(Deadline(0.0)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import inf
+from threading import Thread
 from typing import Final, NamedTuple, Protocol
 
 from ortools.linear_solver.python import model_builder
@@ -13,6 +14,9 @@ from dralloc.solvers.cpsat.rows import Term
 from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["LinearSolution", "solve_linear"]
+
+_LISTEN: Final = 0.05
+"""Seconds until it is asked again whether to stop."""
 
 _ENDLESS: Final = 2**62
 """Rows without an end have the ends of int64, or close to them."""
@@ -31,7 +35,7 @@ class LinearSolution(NamedTuple):
 
 
 def solve_linear(cp: cp_model.CpModel, cost: Sequence[Term], stop: Stop) -> LinearSolution | None:
-    """Minimise a cost over a model of linear rows, with fractions allowed. None if the solver gives up.
+    """Minimise a cost over a model of linear rows, with fractions allowed. None if it has to stop before the end.
 
     Raises
     ------
@@ -51,11 +55,21 @@ def solve_linear(cp: cp_model.CpModel, cost: Sequence[Term], stop: Stop) -> Line
         )
     )
     solver = model_builder.Solver("GLOP")
-    if (seconds := stop.seconds()) < inf:
-        solver.set_time_limit_in_seconds(seconds)
-    if solver.solve(model) != model_builder.SolveStatus.OPTIMAL:
+    if not _is_solved(solver, model, stop):
         return None
     return LinearSolution([solver.value(variable) for variable in variables], [solver.dual_value(row) for row in rows])
+
+
+def _is_solved(solver: model_builder.Solver, model: model_builder.Model, stop: Stop) -> bool:
+    """Solve in a thread of its own, so that a Ctrl-C is heard here."""
+    statuses: list[model_builder.SolveStatus] = []
+    thread = Thread(target=lambda: statuses.append(solver.solve(model)), name="glop", daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(_LISTEN)
+        if stop.reached():
+            solver.stop_search()  # type: ignore[no-untyped-call]
+    return statuses == [model_builder.SolveStatus.OPTIMAL]
 
 
 def _range(of: _Bounded) -> tuple[float, float]:
