@@ -35,6 +35,7 @@ __all__ = ["solve"]
 _demand_of = attrgetter("demand")
 
 
+@without_garbage_collection()
 def solve(
     problem: Problem,
     options: Options | None = None,
@@ -79,6 +80,7 @@ def solve(
         stop = replace(Stop.after(options.time_limit), cancelled=cancelled)
         aside = _set_aside(problem, options, stop)
         start = aside.without(hint.placements) if hint else ()
+        # What was made on the way is given up here, before anybody would look whether it is garbage.
         return aside.granted(_Solve(aside.problem, options, stop, progress).run(start))
 
 
@@ -134,7 +136,6 @@ class _Solve:
     def _everything(self) -> DemandSubset:
         return DemandSubset(self.problem, range(len(self.problem.demands)))
 
-    @without_garbage_collection()
     def run(self, start: Sequence[Placement]) -> Solution:
         if start:
             self.answers = [Component(self._everything, self.tiers, start)]
