@@ -13,7 +13,7 @@ from benchmarks import workloads
 from benchmarks.explaining import Explained, measure_explain
 from benchmarks.export import export
 from benchmarks.headroom import measure_headroom
-from benchmarks.limits import LIMITED, Limited, measure_limits, usual_sizes
+from benchmarks.limits import LIMITED, Limited, measure_limits, sizes
 from benchmarks.measure import Measurement, measure, middle
 from benchmarks.openb.command import openb_command
 from benchmarks.reading import Format, measure_reading
@@ -127,7 +127,7 @@ def headroom_command(
 def limits_command(
     name: Annotated[list[str] | None, typer.Argument(help="Workloads, see list; by default one of each kind.")] = None,
     size: Annotated[
-        list[int] | None, typer.Option(min=1, help="Nodes, or what else counts; by default 500 and 5,000 nodes.")
+        list[int] | None, typer.Option(min=1, help="Nodes, of which a rack has 18; by default about 500 and 5,000.")
     ] = None,
     limit: Annotated[
         list[float] | None, typer.Option(min=0.001, help="Seconds for the optimum; by default 1, 5 and 20.")
@@ -138,7 +138,7 @@ def limits_command(
     """Search for the optimum of workloads under time limits, and report whether these hold."""
     found: list[Limited] = []
     for workload in [_workload(each) for each in name or LIMITED]:
-        for count in size or usual_sizes(workload):
+        for count in sizes(workload, size or ()):
             for row in measure_limits(workload, count, limit or (1, 5, 20), seed):
                 found.append(row)
                 if as_json:

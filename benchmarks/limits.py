@@ -22,7 +22,7 @@ from dralloc.solution import Solution
 from dralloc.solvers.cpsat import solve, within_caps
 from dralloc.solvers.first_fit import first_fit
 
-__all__ = ["LIMITED", "Limited", "measure_limits", "usual_sizes"]
+__all__ = ["LIMITED", "Limited", "measure_limits", "sizes"]
 
 LIMITED: Final = (
     "cluster-plain",
@@ -42,7 +42,10 @@ LIMITED: Final = (
 """What is measured if nothing else is said."""
 
 _SIZES: Final = {"nodes": (500, 5000), "racks": (33, 300)}
-"""By unit; a rack has 18 nodes."""
+"""By unit."""
+
+_PER_RACK: Final = 18
+"""Nodes of a rack."""
 
 _PART: Final = 0.05
 _SECONDS: Final = 2.0
@@ -87,9 +90,11 @@ class Limited:
         return {**asdict(self), "kept": self.kept}
 
 
-def usual_sizes(workload: Workload) -> Sequence[int]:
-    """About 500 and 5,000 nodes."""
-    return _SIZES.get(workload.unit, (workload.size,))
+def sizes(workload: Workload, nodes: Sequence[int]) -> Sequence[int]:
+    """The sizes of a workload with so many nodes; without any about 500 and 5,000."""
+    if not nodes:
+        return _SIZES.get(workload.unit, (workload.size,))
+    return [max(1, each // _PER_RACK) for each in nodes] if workload.unit == "racks" else nodes
 
 
 def measure_limits(workload: Workload, size: int, limits: Sequence[float], seed: int) -> Iterator[Limited]:

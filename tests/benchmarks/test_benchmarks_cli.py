@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.cli import app
-from benchmarks.limits import LIMITED, usual_sizes
+from benchmarks.limits import LIMITED, sizes
 from benchmarks.measure import PHASES
 from benchmarks.openb.run import POLICIES, Outcome, Scene, published_outcomes
 from benchmarks.openb.sample import sample
@@ -71,19 +71,16 @@ def test_the_scheduler_goes_through_every_pod(limits: str) -> None:
 def test_limits_are_told_with_what_they_cost(name: str) -> None:
     lines = run("limits", name, "--size", "2", "--limit", "0.001", "--limit", "60", "--json").splitlines()
     found = [json.loads(line) for line in lines]
-    assert [(row["workload"], row["size"], row["limit"]) for row in found] == [(name, 2, 0.001), (name, 2, 60)]
+    assert [(row["workload"], row["limit"]) for row in found] == [(name, 0.001), (name, 60)]
     assert [row["status"] for row in found] == ["FEASIBLE: the time was over", "OPTIMAL"]
     assert all(row["first_fit"] <= row["placed"] and row["no_worse"] and row["kept"] == row["in_time"] for row in found)
     assert "in 1 of 1 " in run("limits", name, "--size", "2", "--limit", "600")
 
 
-def test_who_names_no_sizes_gets_as_many_nodes_everywhere() -> None:
+def test_sizes_are_those_of_nodes() -> None:
     assert set(LIMITED) <= WORKLOADS.keys()
-    assert [usual_sizes(WORKLOADS[name]) for name in ("racks", "bundles", "match")] == [
-        (33, 300),
-        (500, 5000),
-        (500, 5000),
-    ]
+    assert [sizes(WORKLOADS[name], ()) for name in ("racks", "bundles")] == [(33, 300), (500, 5000)]
+    assert [sizes(WORKLOADS[name], (3, 36)) for name in ("racks", "bundles")] == [[1, 2], (3, 36)]
 
 
 def test_a_list_of_pods_without_a_column_for_models(tmp_path: Path) -> None:
