@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import attrgetter
 from time import perf_counter
+from typing import Final
 
 from dralloc.backends import backend_named, is_elsewhere
 from dralloc.choices import Goal
@@ -31,6 +32,9 @@ from dralloc.solvers.cpsat.stopping import Stop, Stopped, TooLarge, heeding_inte
 from dralloc.timing import phase
 
 __all__ = ["solve"]
+
+_ENDING: Final = 1e-5
+"""Seconds per demand for names, and for giving up what was made on the way."""
 
 _demand_of = attrgetter("demand")
 
@@ -77,11 +81,17 @@ def solve(
     """
     options = options or Options()
     with heeding_interrupts() as cancelled:
-        stop = replace(Stop.after(options.time_limit), cancelled=cancelled)
+        stop = replace(Stop.after(_for_search(problem, options)), cancelled=cancelled)
         aside = _set_aside(problem, options, stop)
         start = aside.without(hint.placements) if hint else ()
         # What was made on the way is given up here, before anybody would look whether it is garbage.
         return aside.granted(_Solve(aside.problem, options, stop, progress).run(start))
+
+
+def _for_search(problem: Problem, options: Options) -> float | None:
+    """The seconds after which the search comes to its end, so that an answer with names is there in time."""
+    limit = options.time_limit
+    return None if limit is None else max(limit / 2, limit - _ENDING * len(problem.demands))
 
 
 def _set_aside(problem: Problem, options: Options, stop: Stop) -> AdminClaims:

@@ -160,7 +160,7 @@ def as_packing_instance(
     if derive or any(each.namespace or each.topology or (each.gang and each.gang.quorum) for each in classes):
         return None
     bundles = Bundles(modes)
-    inventory = _Inventory.of(spaces)
+    inventory = _Inventory.of(spaces, stop)
     charging = inventory.charging(modes, len(bundles.items))
     options = [
         AssignmentOption(number, mode, needed, _items(needed, bundles, charging))
@@ -208,10 +208,12 @@ class _Inventory(NamedTuple):
     counters: Sequence[ChargedCounters]
 
     @staticmethod
-    def of(spaces: Sequence[StateSpace]) -> _Inventory:
+    def of(spaces: Sequence[StateSpace], stop: Stop) -> _Inventory:
         """The bins of some spaces, without these counters if they can be told apart everywhere."""
         bin_classes, profiles = [space.bin_class for space in spaces], spaces[0].profiles
-        found = [each for bin_class in bin_classes if (each := apart(bin_class, profiles))]
+        charges = any(charge.counters for profile in profiles for _, charge in profile)
+        some = stop.each(bin_classes if charges else ())
+        found = [each for bin_class in some if (each := apart(bin_class, profiles))]
         counters = [each for _, each in found]
         if len(found) < len(spaces) or not any(each.left for each in counters):
             return _Inventory(bin_classes, profiles, [ChargedCounters((), {})] * len(spaces))
