@@ -57,7 +57,7 @@ def placed(mode: Mode, *objects: Json | list[Json], **choices: Any) -> dict[str,
     return {names.demands[one.demand].key.name: names.nodes[one.node].name for one in plan.solution.placements}
 
 
-@pytest.mark.parametrize("mode", BOTH)
+@pytest.mark.parametrize("mode", Mode)
 def test_enough_groups_are_admitted_or_none(mode: Mode) -> None:
     groups = [composite("job", least=2), *(group(name, "job", least=2) for name in ("p", "q", "r"))]
     pods = [*members("p", 2), *members("q", 2), *members("r", 2)]
@@ -126,11 +126,27 @@ def test_trees_that_are_not_in_order_are_not_placed(above: list[Json], rule: str
     assert rule in finding.rule
 
 
-def test_the_scheduler_takes_each_group_by_itself_and_says_so() -> None:
-    groups = [composite("job", least=2), group("p", "job"), group("q", "job")]
-    plan = dralloc.allocate(cluster(nodes(aa=1), groups, members("p", 1), members("q", 1)), "scheduler")
-    assert len(plan.solution.placements) == 1
-    assert {one.subject for one in plan.unmodelled} == {"PodGroup default/p", "CompositePodGroup default/job"}
+def test_the_scheduler_does_not_look_at_domains_of_groups_of_groups_and_says_so() -> None:
+    groups = [composite("job", least=2, near="rack"), group("p", "job"), group("q", "job")]
+    plan = dralloc.allocate(cluster(nodes(aa=1, ba=1), groups, members("p", 1), members("q", 1)), "scheduler")
+    assert len(plan.solution.placements) == 2
+    assert [one.subject for one in plan.unmodelled] == ["CompositePodGroup default/job"]
+
+
+@pytest.mark.parametrize(("least", "number"), [(1, 1), (2, 0)])
+def test_the_scheduler_gives_back_what_too_few_groups_have(least: int, number: int) -> None:
+    groups = [
+        composite("job", least=least),
+        composite("lower", "job", least=2),
+        group("p", "job"),
+        *(group(name, "lower", least=2) for name in ("q", "r")),
+    ]
+    pods = [*members("p", 1), *members("q", 2), *members("r", 2)]
+    plan = dralloc.allocate(cluster(nodes(aa=4), groups, pods), "scheduler")
+    assert len(plan.solution.placements) == number
+    said = {str(error) for error in plan.solution.errors.values()}
+    assert f"too few of the groups of CompositePodGroup default/{'lower' if least == 1 else 'job'} fit together" in said
+    assert len(dralloc.allocate(cluster(nodes(aa=5), groups, pods), "scheduler").solution.placements) == 5
 
 
 def test_explanations_tell_that_the_tree_does_not_fit() -> None:

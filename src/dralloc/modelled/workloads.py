@@ -97,6 +97,9 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
         "groups of groups (KEP-6012)",
         "{PodGroup,CompositePodGroup} spec.parentCompositePodGroupName",
         "CompositePodGroup spec.schedulingPolicy.gang.minGroupCount",
+    ),
+    *modelled(
+        "groups of groups in one domain (KEP-6012)",
         "CompositePodGroup spec.schedulingConstraints.topology.key",
         but=_NOT_SCHEDULER,
     ),

@@ -12,6 +12,7 @@ from dralloc.budget import Budget
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.names import PoolID
 from dralloc.problem.eligibility import Eligibility
+from dralloc.problem.parent_groups import ParentGroup
 from dralloc.problem.requests import Demand
 from dralloc.problem.supply import NODE_DRIVER, Counter, Device, Node, Usage
 
@@ -37,6 +38,16 @@ class Problem(Brief):
     def candidate_nodes(self, demand: Demand) -> tuple[int, ...]:
         """Indices of the nodes that the demand may go to, in search order."""
         return self.all_nodes if demand.nodes is None else demand.nodes
+
+    def children(self, group: ParentGroup, members: Iterable[int]) -> Mapping[ParentGroup | str, Sequence[int]]:
+        """The children of a group, groups or gangs by name, each with its demands, given all of the group's."""
+        found: dict[ParentGroup | str, list[int]] = defaultdict(list)
+        for number in members:
+            demand = self.demands[number]
+            path = list(demand.parent.upwards()) if demand.parent else []
+            place = path.index(group)
+            found[path[place - 1] if place else demand.gang].append(number)
+        return found
 
     @cached_property
     def all_nodes(self) -> tuple[int, ...]:

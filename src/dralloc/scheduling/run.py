@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
+from collections import ChainMap, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from time import perf_counter
@@ -12,6 +12,7 @@ from dralloc.compiler import CompiledCluster
 from dralloc.errors import AllocationError
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
+from dralloc.problem.parent_groups import ParentGroup
 from dralloc.scheduling.attempt import Attempt
 from dralloc.scheduling.group_cycle import GroupCycle
 from dralloc.scheduling.groups import Group, find_groups
@@ -98,6 +99,12 @@ class _Run:
             self._nodes, {key: node for key, node in there.items() if node in scheduler.snapshot.by_name}
         )
         self._failed: dict[ClaimKey, Attempt] = {}
+        self._problem = compiled.problem
+        self._trees: dict[ParentGroup, list[int]] = defaultdict(list)
+        for number, demand in enumerate(compiled.problem.demands):
+            if demand.parent is not None and demand.key in self._groups:
+                self._trees[demand.parent.root].append(number)
+        self._roots = {self._problem.demands[one].key: root for root, own in self._trees.items() for one in own}
 
     def schedule_all(self) -> None:
         """Every pod in turn, and again those that others may have helped; with one of a group come the others of it."""
@@ -147,6 +154,39 @@ class _Run:
         return next((f'resourceclaim "{claim.name}" is being deleted' for claim in leaving), None)
 
     def _schedule(self, key: ClaimKey) -> Sequence[ClaimKey]:
+        """Try a pod, and the others of its group, or of its tree of groups; returns who was tried."""
+        root = self._roots.get(key)
+        if root is not None:
+            return self._schedule_children(root, self._trees[root])
+        return self._schedule_together(key)
+
+    def _schedule_children(self, parent: ParentGroup, members: Sequence[int]) -> Sequence[ClaimKey]:
+        """Try the children of a group of groups one after the other; none of them has a node if too few fit.
+
+        Source: KEP-6012, but for the domains of such groups.
+        """
+        before, tried = len(self._nodes), list[ClaimKey]()
+        admitted: set[str] = set()
+        for child, own in self._problem.children(parent, members).items():
+            keys = [self._problem.demands[number].key for number in own]
+            waiting = [key for key in keys if key in self._queued and key not in self._nodes]
+            if isinstance(child, ParentGroup):
+                tried += self._schedule_children(child, own)
+            elif waiting:
+                tried += self._schedule_together(waiting[0])
+            if not self._nodes.keys().isdisjoint(keys):
+                admitted.add(child.name if isinstance(child, ParentGroup) else child)
+        if len(admitted - parent.settled) < parent.quorum:
+            for key in reversed(list(self._nodes)[before:]):
+                self._give_back(key, f"too few of the groups of {parent.name} fit together")
+        return tried
+
+    def _give_back(self, key: ClaimKey, reason: str) -> None:
+        """Take the last pod that was bound off its node."""
+        self._scheduler.unbind(key, self._scheduler.snapshot.by_name[self._nodes.pop(key)])
+        self._failed[key] = Attempt(key, message=reason)
+
+    def _schedule_together(self, key: ClaimKey) -> Sequence[ClaimKey]:
         """Try a pod, and the others of its group; returns who was tried."""
         group = self._groups.get(key)
         if group is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dralloc.errors import AllocationError, FatalError, NodeError
@@ -68,7 +68,7 @@ class PlainRun:
         def place_children(members: Sequence[int]) -> None:
             before = len(self.placements)
             admitted: set[str] = set()
-            for child, own in _children(self._problem, members, group):
+            for child, own in self._problem.children(group, members).items():
                 placed = len(self.placements)
                 if isinstance(child, ParentGroup):
                     self._place_group(own, child)
@@ -232,16 +232,3 @@ class PlainRun:
         for scope in demand.group_scopes if self._problem.has_scopes else ():
             self._placed[scope][demand.key] = demand
         self.placements.append(Placement(number, node, tuple([granted.get(claim.key, ()) for claim in demand.claims])))
-
-
-def _children(
-    problem: Problem, members: Iterable[int], group: ParentGroup
-) -> Iterable[tuple[ParentGroup | str, Sequence[int]]]:
-    """The children of a group, groups or gangs by name, each with its demands, in order."""
-    found: dict[ParentGroup | str, list[int]] = defaultdict(list)
-    for number in members:
-        demand = problem.demands[number]
-        path = list(demand.parent.upwards()) if demand.parent else []
-        place = path.index(group)
-        found[path[place - 1] if place else demand.gang].append(number)
-    return found.items()
