@@ -7,6 +7,7 @@ from random import Random
 from typing import Final
 
 from benchmarks.clusters import MIG, NIC, PLAIN, Hardware
+from benchmarks.limited import limited
 from benchmarks.objects import Json, pod, pod_group
 from benchmarks.registry import register
 from benchmarks.workloads.shapes import PODS
@@ -31,3 +32,8 @@ def gangs(size: int, random: Random, hardware: Hardware) -> Iterator[Json]:
             yield pod(f"pod-{index:06d}", templates=[wanted], group=f"gang-{gang:05d}")
         number += members
         gang += 1
+
+
+register("gangs-limited", "gangs-plain with limits of nodes, and requests in four shapes", size=1000, hardware=PLAIN)(
+    limited(gangs)
+)
