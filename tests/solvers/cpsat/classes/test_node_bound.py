@@ -65,3 +65,13 @@ def test_who_takes_more_of_a_node_is_told_from_who_is_bound_to_it() -> None:
     indices = {next(demand.alternatives()).index for demand in freed.demands}
     assert len({freed.eligibility.request_key(index) for index in indices}) == 2
     assert placed(solve(problem)) == [0, 1, 2, 3]
+
+
+def test_who_shares_a_claim_with_others_is_at_home_wherever_they_are() -> None:
+    """Pods with one claim are counted together, be one of them bound to its node and the other not."""
+    builder = ProblemBuilder()
+    builder.device()
+    shared = builder.claim(AlternativeSpec())
+    builder.pod(shared)
+    builder.pod(shared, nodes=(0,))
+    assert placed(solve(builder.problem())) == [0, 1]

@@ -60,13 +60,13 @@ def at_home(problem: Problem, classes: Iterable[DemandClass], placements: Iterab
     """The placements after demands of one class that are bound to different nodes have gone to their own."""
     class_of: dict[int, int] = {}
     waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
+    bound = _bound(problem)
     for number, each in enumerate(classes):
-        homes = {member: problem.demands[member].nodes for member in each.members}
+        homes = {member: bound[member].nodes or () for member in each.members if member in bound}
         if len(set(homes.values())) > 1:
-            for member, nodes in sorted(homes.items(), reverse=True):
-                assert nodes, "only demands with one node are of a class with those of others"
+            for member, (node,) in sorted(homes.items(), reverse=True):
                 class_of[member] = number
-                waiting[number, nodes[0]].append(member)
+                waiting[number, node].append(member)
     moved = (
         replace(one, demand=waiting[class_of[one.demand], one.node].pop()) if one.demand in class_of else one
         for one in placements
