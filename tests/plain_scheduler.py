@@ -14,7 +14,7 @@ from dralloc.names import ClaimKey
 from dralloc.scheduling import Attempt, Profile, Scheduler
 from dralloc.scheduling.attempt import checks_of, first_rejection
 from dralloc.scheduling.cycle import Cycle
-from dralloc.scheduling.devices import Devices, Found, Wanted
+from dralloc.scheduling.devices import Devices, Wanted
 from dralloc.scheduling.message import fit_error, refused
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugins.plugin import Check, Rejection
@@ -23,6 +23,7 @@ from dralloc.scheduling.preemption import after_filters
 from dralloc.scheduling.sampling import feasible_nodes_to_find
 from dralloc.scheduling.verdicts import Rejected, Verdicts
 from dralloc.solvers.first_fit.leaky import LeakySearch
+from dralloc.solvers.first_fit.plain import Found as Taken
 
 __all__ = ["PlainScheduler"]
 
@@ -30,11 +31,11 @@ __all__ = ["PlainScheduler"]
 class PlainDevices(Devices):
     """Devices that are searched for as upstream does, without anything that shortens the search."""
 
-    def find(self, wanted: Wanted, node: NodeInfo) -> Found | None:
+    def find(self, wanted: Wanted, node: NodeInfo) -> Taken | None:
         claims = wanted.claims
         found = LeakySearch(self._problem, self._ledger, claims, node.number).run()
         self._ledger.revert()
-        return None if found is None else {claim.key: grants for claim, grants in zip(claims, found, strict=True)}
+        return found
 
 
 class PlainScheduler:

@@ -234,6 +234,20 @@ def test_a_configuration_changes_what_is_better(tmp_path: Path) -> None:
     assert placed(dralloc.allocate(objects, "scheduler", scheduler_config=file)) == {"x": "a", "y": "a"}
 
 
+def test_without_plugins_that_score_every_node_is_as_good(tmp_path: Path) -> None:
+    path = tmp_path / "scheduler.yaml"
+    path.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles:\n- plugins: {score: {disabled: [{name: '*'}]}}\n"
+    )
+    busy = pod("busy", on="a", requests={"cpu": "4"})
+    cluster = wire.cluster(node("a"), node("b"), GPUS, busy, asking("x"))
+    taken = {
+        placed(dralloc.allocate(cluster, "scheduler", scheduler_config=path, seed=seed))["x"] for seed in range(20)
+    }
+    assert taken == {"a", "b"}
+
+
 def test_plugins_and_weights_of_a_configuration(tmp_path: Path) -> None:
     text = """
 percentageOfNodesToScore: 30

@@ -43,6 +43,10 @@ class Wanted(NamedTuple):
     claims: Sequence[Claim]
     claim_class: ClaimClass | None
 
+    def granting(self, found: Taken) -> Found:
+        """What was found, by claim."""
+        return {claim.key: grants for claim, grants in zip(self.claims, found, strict=True)}
+
 
 class _Bound(NamedTuple):
     """What was entered for a pod that was bound, what was told of it, and what was untold of its claims before."""
@@ -162,8 +166,8 @@ class Devices(QuickRun):
         annotated = ((claim.key, claim.metadata.annotations) for claim in self._cluster.claims)
         return frozenset(key for key, notes in annotated if notes.get(EXTENDED_RESOURCE_ANNOTATION) == "true")
 
-    def find(self, wanted: Wanted, node: NodeInfo) -> Found | None:
-        """What the claims would get on the node; None if they do not fit.
+    def find(self, wanted: Wanted, node: NodeInfo) -> Taken | None:
+        """What each of the claims would get on the node; None if they do not fit.
 
         Raises
         ------
@@ -172,14 +176,13 @@ class Devices(QuickRun):
         """
         claims, claim_class = wanted
         known = self._known_answers[node.number]
-        if claim_class is None or claim_class not in known:
-            found = self._search_for(claims, claim_class, node)
-            self._ledger.revert()
-            if claim_class is not None:
-                known[claim_class] = found
-        else:
-            found = known[claim_class]
-        return None if found is None else {claim.key: grants for claim, grants in zip(claims, found, strict=True)}
+        if claim_class is not None and claim_class in known:
+            return known[claim_class]
+        found = self._search_for(claims, claim_class, node)
+        self._ledger.revert()
+        if claim_class is not None:
+            known[claim_class] = found
+        return found
 
     def kind_of(self, pod: PodInfo) -> Hashable:
         """Equal for pods whose claims get the same answers everywhere; None if those of others matter, too."""
@@ -219,11 +222,11 @@ class Devices(QuickRun):
             self._bound[pod.key] = _Bound(new)
             return self.footprints.entered(pod, self.granted({})), set()
         wanted = self.wanted(pod)(node)
-        found = self.find(wanted, node) if wanted.claims else {}
+        found = self.find(wanted, node) if wanted.claims else ()
         assert found is not None
-        pod = self.footprints.entered(pod, self.granted(found))
+        pod = self.footprints.entered(pod, self.granted(wanted.granting(found)))
         self._take(wanted.claims, found)
-        self._settle(number, node.number, wanted.claims, tuple(found.values()))
+        self._settle(number, node.number, wanted.claims, found)
         placement = self.placements.pop()
         keys = [claim.key for claim in self._problem.demands[number].claims]
         untold = {key: self._untold.get(key, ()) for key in keys}
@@ -235,9 +238,9 @@ class Devices(QuickRun):
             self._known_answers.pop(each, None)
         return pod, seeing
 
-    def _take(self, claims: Sequence[Claim], found: Found) -> None:
-        for place, claim in enumerate(claims):
-            for request, choice, device in found[claim.key]:
+    def _take(self, claims: Sequence[Claim], found: Taken) -> None:
+        for place, (claim, grants) in enumerate(zip(claims, found, strict=True)):
+            for request, choice, device in grants:
                 alternative = claim.requests[request].alternatives[choice]
                 charge = self._problem.eligibility.charge(alternative.index, device)
                 assert charge is not None

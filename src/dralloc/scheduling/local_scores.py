@@ -27,7 +27,7 @@ class LocalScores:
         self._rates = [scoring.score for scoring, _ in scorings.values()]
         self._values = np.zeros((len(scorings), size), np.int64)
         self._known = np.zeros(size, np.bool_)
-        self._varies = [False] * len(scorings)
+        self._varies = np.zeros(len(scorings), np.bool_)
         none = np.zeros(size, np.int64)
         self._without = {name: weight * scoring.normalise(none) for name, (scoring, weight) in scorings.items()}
 
@@ -37,15 +37,19 @@ class LocalScores:
 
     def at(self, places: Places, nodes: Sequence[NodeInfo]) -> dict[str, Scores]:
         """The scores by plugin at some places, all feasible ones."""
-        for place in places[~self._known[places]].tolist():
-            scores = [rate(nodes[place]) for rate in self._rates]
-            self._values[:, place] = scores
-            self._known[place] = True
-            if any(scores):
-                self._varies = [varies or score != 0 for varies, score in zip(self._varies, scores, strict=True)]
+        unknown = places[~self._known[places]]
+        if len(unknown):
+            rated = [nodes[place] for place in unknown.tolist()]
+            scores = np.array([[rate(node) for node in rated] for rate in self._rates], np.int64)
+            scores = scores.reshape(len(self._rates), len(rated))
+            self._values[:, unknown] = scores
+            self._known[unknown] = True
+            self._varies |= scores.any(axis=1)
         found = {}
-        for row, (name, (scoring, weight)) in enumerate(self._scorings.items()):
-            # Most often many plugins have nothing to say about any node.
-            raw = self._values[row].take(places) if self._varies[row] else None
+        # Most often many plugins have nothing to say about any node.
+        for varies, row, (name, (scoring, weight)) in zip(
+            self._varies.tolist(), self._values, self._scorings.items(), strict=True
+        ):
+            raw = row.take(places) if varies else None
             found[name] = self._without[name][: len(places)] if raw is None else weight * scoring.normalise(raw)
         return found

@@ -65,14 +65,14 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
         if not here.claims:
             return footprint_rejection(node, held) if reachable else _ELSEWHERE
         try:
-            found = devices.find(here, node)
+            taken = devices.find(here, node)
         except NodeError as error:
             return Rejection((str(error),))
         except FatalError as error:
             raise FatalError(f'running "{DYNAMIC_RESOURCES.name}" filter plugin: {error}') from error
-        if found is None:
+        if taken is None:
             return cannot
-        found = {**held, **found} if held else found
+        found = {**held, **here.granting(taken)} if footprints or has_choice else {}
         if rejection := footprint_rejection(node, found):
             return rejection
         if not reachable:
