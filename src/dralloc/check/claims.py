@@ -28,11 +28,11 @@ def every_request_served_once(view: View) -> Iterator[str]:
         if any(earlier.request > later.request for earlier, later in pairwise(award.uses)):
             yield f"{award}: results are not in the order of its requests"
         for number, request in enumerate(award.claim.requests):
-            served = Counter(use.alternative.index for use in award.uses if use.request == number)
-            if len(served) != 1:
-                yield f"{award}: request {request.name}: served by {len(served)} alternatives instead of one"
+            served = [use.alternative.index for use in award.uses if use.request == number]
+            if len(set(served)) != 1:
+                yield f"{award}: request {request.name}: served by {len(set(served))} alternatives instead of one"
             for alternative in request.alternatives:
-                count = served[alternative.index]
+                count = served.count(alternative.index)
                 if count and alternative.count not in (None, count):
                     yield f"{award}: request {alternative.name}: {count} devices instead of {alternative.count}"
 
@@ -66,6 +66,8 @@ def devices_fit_their_requests(view: View) -> Iterator[str]:
 def no_device_twice(view: View) -> Iterator[str]:
     """No device twice in a request, no dedicated device twice in a claim; with admin access neither (KEP-5018)."""
     for award in view.awards:
+        if len(award.uses) < 2:
+            continue
         for (request, slot), count in Counter((use.request, use.device.slot) for use in award.uses).items():
             if count > 1:
                 device = next(use.device for use in award.uses if use.device.slot == slot)

@@ -4,37 +4,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from dralloc.check.view import View
-from dralloc.problem.inter_pod import Affinity, AntiAffinity, InterPodRule, OneDomain, Role, Spread
+from dralloc.check.view import Member, View
+from dralloc.problem.inter_pod import Affinity, AntiAffinity, OneDomain, Spread
 
 __all__ = ["affinity_has_an_order", "groups_are_in_one_domain", "nobody_is_too_near", "spread_is_even"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
-    """A placed demand, by index, with its role in a rule and the name of its node."""
-
-    demand: int
-    role: Role
-    node: str
-
-
-def _members(view: View, kind: type[InterPodRule]) -> Mapping[InterPodRule, list[_Member]]:
-    found: dict[InterPodRule, list[_Member]] = defaultdict(list)
-    for placement in view.solution.placements:
-        for role in view.problem.demands[placement.demand].roles:
-            if isinstance(role.rule, kind):
-                found[role.rule].append(_Member(placement.demand, role, view.problem.nodes[placement.node].name))
-    return found
-
-
 def nobody_is_too_near(view: View) -> Iterator[str]:
     """No two demands of which one carries a term of anti-affinity that means the other are in one domain."""
-    for rule, members in _members(view, AntiAffinity).items():
-        assert isinstance(rule, AntiAffinity)
-        by_domain: dict[str, list[_Member]] = defaultdict(list)
+    for rule, members in view.members.items():
+        if not isinstance(rule, AntiAffinity):
+            continue
+        by_domain: dict[str, list[Member]] = defaultdict(list)
         for member in members:
             if member.node in rule.domains:
                 by_domain[rule.domains[member.node]].append(member)
@@ -52,8 +34,9 @@ def nobody_is_too_near(view: View) -> Iterator[str]:
 
 def spread_is_even(view: View) -> Iterator[str]:
     """Where demands carry a spread constraint, they are not too many above the fewest that count in any domain."""
-    for rule, members in _members(view, Spread).items():
-        assert isinstance(rule, Spread)
+    for rule, members in view.members.items():
+        if not isinstance(rule, Spread):
+            continue
         outside = [one.demand for one in members if one.role.carries and one.node not in rule.domains]
         for demand in outside:
             yield f"demand {view.problem.demands[demand].key}: is in no domain of its topology spread constraint"
@@ -72,8 +55,9 @@ def spread_is_even(view: View) -> Iterator[str]:
 
 def groups_are_in_one_domain(view: View) -> Iterator[str]:
     """Who needs to be in one domain with others is in a domain, and they are, too."""
-    for rule, every in _members(view, OneDomain).items():
-        assert isinstance(rule, OneDomain)
+    for rule, every in view.members.items():
+        if not isinstance(rule, OneDomain):
+            continue
         members = [member for member in every if member.role.carries]
         homes = {rule.domains.get(member.node) for member in members}
         if len(homes) > 1 or None in homes:
@@ -84,16 +68,16 @@ def groups_are_in_one_domain(view: View) -> Iterator[str]:
 
 def affinity_has_an_order(view: View) -> Iterator[str]:
     """Demands with affinity can have come one after the other, each to somebody whom it means."""
-    rules = _members(view, Affinity)
+    rules = {rule: members for rule, members in view.members.items() if isinstance(rule, Affinity)}
     for together in _joined(rules):
-        queue = _Queue({rule: rules[rule] for rule in together if isinstance(rule, Affinity)})
+        queue = _Queue({rule: rules[rule] for rule in together})
         for demand in queue.stuck(()):
             yield f"demand {view.problem.demands[demand].key}: nobody whom its affinity means can have come before it"
 
 
-def _joined(rules: Mapping[InterPodRule, Sequence[_Member]]) -> list[list[InterPodRule]]:
+def _joined(rules: Mapping[Affinity, Sequence[Member]]) -> list[list[Affinity]]:
     """Rules that have members in common, directly or not."""
-    groups: list[tuple[set[int], list[InterPodRule]]] = []
+    groups: list[tuple[set[int], list[Affinity]]] = []
     for rule, members in rules.items():
         mine = {one.demand for one in members}
         met = [group for group in groups if not mine.isdisjoint(group[0])]
@@ -105,7 +89,7 @@ def _joined(rules: Mapping[InterPodRule, Sequence[_Member]]) -> list[list[InterP
 class _Queue:
     """Demands with roles in some rules of affinity, as they may have come."""
 
-    def __init__(self, rules: Mapping[Affinity, Sequence[_Member]]) -> None:
+    def __init__(self, rules: Mapping[Affinity, Sequence[Member]]) -> None:
         self._node = {one.demand: one.node for members in rules.values() for one in members}
         self._counting = {rule: {one.demand for one in each if one.role.counts} for rule, each in rules.items()}
         self._carried: dict[int, list[Affinity]] = {demand: [] for demand in self._node}

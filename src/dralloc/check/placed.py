@@ -95,12 +95,13 @@ def gangs_have_their_quorum(view: View) -> Iterator[str]:
 
 def groups_have_their_quorum(view: View) -> Iterator[str]:
     """Below a group of groups something is placed only if enough of its children are admitted (KEP-6012)."""
-    demands = [view.problem.demands[placement.demand] for placement in view.solution.placements]
+    demands = (view.problem.demands[placement.demand] for placement in view.solution.placements)
     children: dict[ParentGroup, set[str]] = defaultdict(set)
     for demand in demands:
-        path = list(demand.parent.upwards()) if demand.parent else []
-        for child, group in zip([demand.gang, *(one.name for one in path)], path, strict=False):
-            children[group].add(child)
+        if demand.parent is not None:
+            path = list(demand.parent.upwards())
+            for child, group in zip([demand.gang, *(one.name for one in path)], path, strict=False):
+                children[group].add(child)
     for group, admitted in children.items():
         if len(admitted - group.settled) < group.quorum:
             some = f"{len(admitted - group.settled)} of its groups are admitted, {group.quorum} are needed"

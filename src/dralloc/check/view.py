@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Charge, Claim, Device, PoolState, Problem
+from dralloc.problem.inter_pod import InterPodRule, Role
 from dralloc.quantity import Quantity
 from dralloc.solution import Placement, Solution
 
-__all__ = ["Award", "Use", "View", "amount"]
+__all__ = ["Award", "Member", "Use", "View", "amount"]
 
 
 class Use(NamedTuple):
@@ -44,6 +45,14 @@ class Award(NamedTuple):
 
     def __str__(self) -> str:
         return f"claim {self.claim.key}"
+
+
+class Member(NamedTuple):
+    """A placed demand, by index, with its role in a rule and the name of its node."""
+
+    demand: int
+    role: Role
+    node: str
 
 
 @dataclass(frozen=True)
@@ -102,6 +111,15 @@ class View:
                 slots[use.device.slot].append(use)
         return slots
 
+    @cached_property
+    def members(self) -> Mapping[InterPodRule, list[Member]]:
+        """The placed demands with a role in each rule between pods."""
+        found: dict[InterPodRule, list[Member]] = defaultdict(list)
+        for placement in self.solution.placements:
+            for role in self.problem.demands[placement.demand].roles:
+                found[role.rule].append(Member(placement.demand, role, self.problem.nodes[placement.node].name))
+        return found
+
     def capacity_taken(self, slot: int, name: str, uses: Iterable[Use]) -> int:
         """Nanos of a shareable device's capacity that allocated claims and these grants of it take (KEP-5075)."""
         granted = (
@@ -136,8 +154,7 @@ class View:
         for slot in self.opened:
             uses = (use for use in self.by_slot[slot] if not use.alternative.admin)
             versions = {use.device_index: use.device for use in uses}
-            # Of its resources, the slot is the one that every device has.
-            free = [index for index, device in versions.items() if len(device.resources) == 1]
+            free = [index for index, device in versions.items() if device.is_opened_freely]
             found += free or versions
         return tuple(found)
 

@@ -150,6 +150,8 @@ def _columns(terms: Sequence[Term], unit: int) -> tuple[list[cp_model.IntVar], l
 def within_caps(problem: Problem, placements: Sequence[Placement]) -> list[Placement]:
     """As many of the placements as the caps allow, in order; whole gangs, and nothing that shares claims."""
     left = {(each.resource, each.namespace): each.left for each in problem.budgets if each.left is not None}
+    if not left:
+        return list(placements)
     kept: list[Placement] = []
     for together in _together(problem, placements):
         uses = {

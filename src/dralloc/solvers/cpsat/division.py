@@ -98,7 +98,7 @@ def divide(
     usable = usable_devices(problem, demand_classes, stop, strict_cel=options.strict_cel)
     bins = find_bins(problem, demand_classes, usable, stop)
     classifier = BinClassifier(problem, demand_classes, usable)
-    class_of = [classifier.enter(bin_) for bin_ in stop.each(bins.bins)]
+    class_of = [classifier.enter(bin_) for bin_ in stop.hundreds(bins.bins)]
     spaces = {
         id(each): StateSpace(each, usable.profiles, tuple(classifier.regions))
         for each in stop.each(classifier.classes.values())

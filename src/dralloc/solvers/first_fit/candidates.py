@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from dralloc.errors import AllocationError
 from dralloc.problem import Alternative, Claim, PoolState, Problem
@@ -41,14 +43,30 @@ class NodeCandidates:
     lists: dict[Place, CandidateList] = field(default_factory=dict)
 
 
+_Positions = tuple[Sequence[int], Sequence[int]]
+
+
+class _PoolView(NamedTuple):
+    """The devices of a pool on a node; ``partly``: some of them may be for some of its nodes only.
+
+    Pools with equal numbers have devices with equal keys, one after the other.
+    """
+
+    devices: tuple[int, ...]
+    number: int
+    partly: bool
+
+
 class CandidateIndex:
     """Finds candidates. Answers are kept by the canonical keys of alternatives and devices."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._answers: dict[Hashable, dict[Hashable, bool | None]] = {}
+        self._answers: dict[Hashable, dict[Hashable, bool | None]] = defaultdict(dict)
         self._devices: dict[int, tuple[int, ...]] = {}
-        self._keys: dict[int, list[Hashable]] = {}
+        self._pools: dict[int, tuple[_PoolView, ...]] = {}
+        self._numbers: dict[tuple[Hashable, ...], int] = {}
+        self._positions: dict[tuple[Hashable, int], _Positions] = {}
         self._settled: dict[int, bool] = {}
         self._several = problem.several_versions
 
@@ -94,35 +112,47 @@ class CandidateIndex:
             self._devices[node] = tuple(self._problem.nodes[node].devices())
         return self._devices[node]
 
-    def _keys_on(self, node: int) -> list[Hashable]:
-        if node not in self._keys:
-            self._keys[node] = [self._problem.eligibility.device_key(device) for device in self._on(node)]
-        return self._keys[node]
+    def _on_pools(self, node: int) -> tuple[_PoolView, ...]:
+        if node not in self._pools:
+            self._pools[node] = tuple([self._view(pool.devices) for pool in self._problem.nodes[node].pools])
+        return self._pools[node]
+
+    def _view(self, devices: tuple[int, ...]) -> _PoolView:
+        device_key, known = self._problem.eligibility.device_key, self._problem.devices
+        keys = tuple([device_key(device) for device in devices])
+        partly = any(known[device].nodes is not None for device in devices)
+        return _PoolView(devices, self._numbers.setdefault(keys, len(self._numbers)), partly)
 
     def serves(self, alternative: Alternative, device: int) -> bool | None:
         """Whether the device may serve the alternative, whatever is in use; None if a selector fails on it."""
-        key = self._problem.eligibility.device_key(device)
-        return self._answers_of(alternative, (device,), (key,))[key]
+        eligibility = self._problem.eligibility
+        answers, key = self._answers[eligibility.request_key(alternative.index)], eligibility.device_key(device)
+        if key not in answers:
+            answers[key] = self._ask(alternative, device)
+        return answers[key]
 
     def _list(self, alternative: Alternative, node: int) -> CandidateList:
-        devices, keys = self._on(node), self._keys_on(node)
-        answers = self._answers_of(alternative, devices, keys)
-        found = [device for device, key in zip(devices, keys, strict=True) if answers[key] is not False]
-        failing = [device for device, key in zip(devices, keys, strict=True) if answers[key] is None]
-        problem = self._problem
-        if any(problem.devices[device].nodes is not None for device in found):
-            found = [device for device in found if device in failing or problem.on_node(device, node)]
+        found: list[int] = []
+        failing: list[int] = []
+        for pool in self._on_pools(node):
+            serving, failed = self._positions_in(pool, alternative)
+            failing += [pool.devices[position] for position in failed]
+            here = [pool.devices[position] for position in serving]
+            if pool.partly:
+                here = [device for device in here if device in failing or self._problem.on_node(device, node)]
+            found += here
         return CandidateList(found, frozenset(failing))
 
-    def _answers_of(
-        self, alternative: Alternative, devices: Sequence[int], keys: Sequence[Hashable]
-    ) -> Mapping[Hashable, bool | None]:
-        """By device key the answers of `serves`, for these devices at least."""
-        answers = self._answers.setdefault(self._problem.eligibility.request_key(alternative.index), {})
-        for device, key in zip(devices, keys, strict=True):
-            if key not in answers:
-                answers[key] = self._ask(alternative, device)
-        return answers
+    def _positions_in(self, pool: _PoolView, alternative: Alternative) -> _Positions:
+        """The devices of a pool, by position, that may serve the alternative or fail, and those that fail."""
+        key = self._problem.eligibility.request_key(alternative.index), pool.number
+        known = self._positions.get(key)
+        if known is None:
+            answers = [self.serves(alternative, device) for device in pool.devices]
+            serving = [position for position, answer in enumerate(answers) if answer is not False]
+            known = serving, [position for position in serving if answers[position] is None]
+            self._positions[key] = known
+        return known
 
     def _ask(self, alternative: Alternative, device: int) -> bool | None:
         eligibility, index = self._problem.eligibility, alternative.index

@@ -7,6 +7,7 @@ changed. Where every device is offered to one node only, that is as long as no p
 from __future__ import annotations
 
 from collections import Counter as Tally
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -27,7 +28,7 @@ class DomainMemory:
     def __init__(self, problem: Problem, claim_classes: ClaimClasses) -> None:
         self._problem = problem
         self._claim_classes = claim_classes
-        self._placed: dict[int, Tally[str | None]] = {}
+        self._placed: dict[int, Tally[str | None]] = defaultdict(Tally)
         self._seen: Tally[int] = Tally()
         self._fitting: dict[tuple[EqualDemands, int, str], tuple[int, int]] = {}
 
@@ -56,9 +57,10 @@ class DomainMemory:
 
     def _number(self, domains: Domains, domain: str, placements: Sequence[Placement]) -> int:
         """The placements in a domain."""
-        tally, nodes = self._placed.setdefault(id(domains), Tally()), self._problem.nodes
-        tally.update(domains.get(nodes[each.node].name) for each in placements[self._seen[id(domains)] :])
-        self._seen[id(domains)] = len(placements)
+        tally, nodes, seen = self._placed[id(domains)], self._problem.nodes, self._seen[id(domains)]
+        if seen < len(placements):
+            tally.update(domains.get(nodes[each.node].name) for each in placements[seen:])
+            self._seen[id(domains)] = len(placements)
         return tally[domain]
 
     @cached_property

@@ -21,7 +21,6 @@ class SearchLedger(Ledger):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self._taking: dict[int, list[int]] = defaultdict(list)
-        self._own: set[int] = set()
         self._entries: list[tuple[Device, int, bool, Charge]] = []
 
     def in_use(self, device: Device, alternative: Alternative, claim: int) -> bool:
@@ -33,7 +32,9 @@ class SearchLedger(Ledger):
 
     def is_in_use_before(self, device: Device) -> bool:
         """Whether the device was taken before the current demand, for somebody without admin access."""
-        return not self.is_free(device) and device.slot not in self._own
+        return not self.is_free(device) and not any(
+            one.slot == device.slot and not admin for one, _, admin, _ in self._entries
+        )
 
     def state(self, device: Device) -> Hashable:
         """Everything about the device that depends on what was taken."""
@@ -54,7 +55,6 @@ class SearchLedger(Ledger):
         if alternative.admin:
             self.consume(device, charge, 1)
             return
-        self._own.add(device.slot)
         self.enter(device, charge, share=device.shareable)
 
     def give_back(self) -> None:
@@ -63,7 +63,6 @@ class SearchLedger(Ledger):
         if admin:
             self.consume(device, charge, -1)
         else:
-            self._own.discard(device.slot)
             self.revoke(device, charge, share=device.shareable)
         if not device.shareable:
             taking = self._taking[device.slot]
@@ -87,7 +86,6 @@ class SearchLedger(Ledger):
                 self.consume(device, charge, -1)
         self._entries.clear()
         self._taking.clear()
-        self._own.clear()
 
     def release(self, number: int, alternative: Alternative) -> None:
         """Give back what a demand has settled for. With admin access that is nothing."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from dralloc.errors import AllocationError, FatalError, NodeError
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand, Problem, Scope, quorum_of
-from dralloc.problem.inter_pod import DomainLedger, OneDomain, Role
+from dralloc.problem.inter_pod import DomainLedger, Domains, OneDomain, Role
 from dralloc.problem.node_footprint import before_footprints
 from dralloc.problem.open_claims import open_claims
 from dralloc.problem.parent_groups import ParentGroup
@@ -34,13 +34,15 @@ class PlainRun:
         self._problem = before_footprints(problem)
         self._ledger = SearchLedger(self._problem)
         self._footprints = NodeFootprints(problem, self._ledger)
+        self._has_footprints = bool(self._footprints)
         self._domains = DomainLedger()
         self._allocated: dict[ClaimKey, tuple[int, tuple[Grant, ...]]] = {}
         self._placed: dict[Scope, dict[ClaimKey, Demand]] = defaultdict(dict)
         self.placements: list[Placement] = []
         self.errors: dict[int, AllocationError] = {}
         self.steps = 0
-        self._narrowed: dict[int, Demand] = {}
+        self._chosen: tuple[tuple[OneDomain, str], ...] = ()
+        self._nodes_in: dict[int, Mapping[str, str]] = {}
         self._parts: dict[tuple[int, str, tuple[int, ...] | None], tuple[int, ...]] = {}
 
     def place_together(self, members: Sequence[int]) -> None:
@@ -91,9 +93,9 @@ class PlainRun:
             return
         before, best = len(self.placements), 0
         chosen: str | None = None
-        there = {domain: node for node, domain in rule.domains.items()}
-        for domain in dict.fromkeys(rule.domains.values()):
-            if not self._domains.allows((Role(rule, carries=True, counts=True),), there[domain]):
+        role = Role(rule, carries=True, counts=True)
+        for domain, node in self._in_domains(rule.domains).items():
+            if not self._domains.allows((role,), node):
                 continue
             self._try_domain(members, rule, domain, place)
             placed = len(self.placements) - before
@@ -101,16 +103,23 @@ class PlainRun:
                 return
             if placed > best:
                 best, chosen = placed, domain
-            self._give_back(before)
+            if placed:
+                self._give_back(before)
         if chosen is not None:
             self._try_domain(members, rule, chosen, place)
 
     def _try_domain(self, members: Sequence[int], rule: OneDomain, domain: str, place: PlaceAll) -> None:
-        narrowed = dict(self._narrowed)
-        for number in members:
-            self._narrowed[number] = self._inside(self._demand(number), rule, domain)
+        outer = self._chosen
+        self._chosen = (*outer, (rule, domain))
         place(members)
-        self._narrowed = narrowed
+        self._chosen = outer
+
+    def _in_domains(self, domains: Domains) -> Mapping[str, str]:
+        """By domain one of its nodes, found once for all groups with the same topology."""
+        found = self._nodes_in.get(id(domains))
+        if found is None:
+            found = self._nodes_in[id(domains)] = {domain: node for node, domain in domains.items()}
+        return found
 
     def _inside(self, demand: Demand, rule: OneDomain, domain: str) -> Demand:
         """The demand where it may only go to one domain; nothing is left for the rule to say then."""
@@ -141,7 +150,11 @@ class PlainRun:
         del self.placements[before:]
 
     def _demand(self, number: int) -> Demand:
-        return self._narrowed.get(number) or self._problem.demands[number]
+        """A demand, in the domains that are chosen for its group and those above."""
+        demand = self._problem.demands[number]
+        for rule, domain in self._chosen:
+            demand = self._inside(demand, rule, domain)
+        return demand
 
     def _is_fatal(self, number: int) -> bool:
         """Whether the attempt for a demand ended with an error that is about more than this demand."""
@@ -220,7 +233,7 @@ class PlainRun:
     def _settle(self, number: int, node: int, claims: Sequence[Claim], found: Found) -> None:
         """Make what was found permanent."""
         self._ledger.settle()
-        if self._footprints:
+        if self._has_footprints:
             self._footprints.enter(claims, found, 1)
         self.errors.pop(number, None)
         granted = {claim.key: grants for claim, grants in zip(claims, found, strict=True)}

@@ -25,12 +25,12 @@ class QuickRun(PlainRun):
     def __init__(self, problem: Problem, dead_ends: int = DEAD_ENDS) -> None:
         super().__init__(problem)
         self._dead_ends = dead_ends
-        self._has_footprints = bool(self._footprints)
         self._claim_classes = ClaimClasses(self._problem)
         self._index = CandidateIndex(self._problem)
         self._cursors = ScanCursors(self._problem, self._index)
         self._memory = DomainMemory(self._problem, self._claim_classes)
         self._equal: EqualDemands | None = None
+        self._quorum = 0
         self._given_back = 0
 
     def place_together(self, members: Sequence[int]) -> None:
@@ -47,20 +47,21 @@ class QuickRun(PlainRun):
         simple = rule is not None and not self._footprints and demands[0].parent is None
         alone = simple and all(claim.key not in self._allocated for demand in demands for claim in demand.claims)
         self._equal = self._memory.equal(demands) if alone else None
+        self._quorum = quorum_of(demands)
         super()._place_in_best_domain(members, rule, place)
 
     def _try_domain(self, members: Sequence[int], rule: OneDomain, domain: str, place: PlaceAll) -> None:
         """As in the plain run, unless it is known that too few of equal members fit."""
         equal, placements, before = self._equal, self.placements, len(self.placements)
-        if equal is None or any(number in self.errors for number in members):
+        if equal is None or not self.errors.keys().isdisjoint(members):
             super()._try_domain(members, rule, domain, place)
             return
         known = self._memory.fitting(equal, rule.domains, domain, placements)
-        if known is not None and known < quorum_of([self._problem.demands[number] for number in members]):
+        if known is not None and known < self._quorum:
             return
         self._given_back = 0
         super()._try_domain(members, rule, domain, place)
-        if len(placements) == before and not any(number in self.errors for number in members):
+        if len(placements) == before and self.errors.keys().isdisjoint(members):
             self._memory.enter(equal, rule.domains, domain, placements, self._given_back)
 
     def _place_quorum(self, members: Sequence[int]) -> None:
@@ -112,23 +113,23 @@ class QuickRun(PlainRun):
     def _attempt_at(self, candidates: NodeCandidates, claims: Sequence[Claim], claim_class: ClaimClass) -> Found | None:
         if not claim_class.simple:
             return self._search(candidates, claims)
-        taken: list[tuple[int, ...]] = []
+        found: list[tuple[Grant, ...]] = []
+        steps = 1
         try:
             for place, claim in enumerate(claims):
                 [alternative] = claim.requests[0].alternatives
-                found = take_first(self._problem, self._ledger, alternative, candidates.lists[place, 0, 0])
-                if found is None:
-                    break
-                taken.append(found)
+                devices = take_first(self._problem, self._ledger, alternative, candidates.lists[place, 0, 0])
+                if devices is None:
+                    if self._index.is_invalid(candidates.node):
+                        raise NodeError("invalid resource pools were encountered")
+                    return None
+                found.append(tuple([Grant(0, 0, device) for device in devices]))
+                steps += 2 + len(devices)
         except Undecided:
             return self._search(candidates, claims)
-        if len(taken) == len(claims):
-            # What the plain search counts: the demand, each claim's request, each device, and what comes after them.
-            self.steps = 1 + sum([2 + len(devices) for devices in taken]) + bool(alternative.name.sub)
-            return tuple([tuple([Grant(0, 0, device) for device in devices]) for devices in taken])
-        if self._index.is_invalid(candidates.node):
-            raise NodeError("invalid resource pools were encountered")
-        return None
+        # What the plain search counts: the demand, each claim's request, each device, and what comes after them.
+        self.steps = steps + bool(alternative.name.sub)
+        return tuple(found)
 
     def _search(self, candidates: NodeCandidates, claims: Sequence[Claim]) -> Found | None:
         search = PrunedSearch(self._problem, self._ledger, claims, candidates, self._dead_ends)

@@ -126,7 +126,8 @@ class BinClassifier:
         return self.regions.setdefault(sets, len(self.regions))
 
     def _reach(self, devices: Sequence[int], node: int) -> tuple[int, ...]:
-        return tuple(position for position, device in enumerate(devices) if node in self.usable.nodes_of[device])
+        nodes_of = self.usable.nodes_of
+        return tuple([position for position, device in enumerate(devices) if node in nodes_of[device]])
 
     def _unit(self, unit: Sequence[int]) -> int:
         """The number of the unit's view."""

@@ -53,11 +53,10 @@ def find_bins(problem: Problem, demand_classes: DemandClasses, usable: UsableDev
     bins: list[Bin] = []
     bin_of = [-1] * len(problem.devices)
     for members in grouped.values():
-        nodes: dict[int, None] = {}
-        for unit in members.values():
-            for device in unit:
-                bin_of[device] = len(bins)
-                nodes.update(dict.fromkeys(usable.nodes_of[device]))
+        devices = [device for unit in members.values() for device in unit]
+        for device in devices:
+            bin_of[device] = len(bins)
+        nodes = dict.fromkeys([node for device in devices for node in usable.nodes_of[device]])
         bins.append(Bin(tuple(map(tuple, members.values())), tuple(nodes)))
     return Bins(bins, bin_of)
 

@@ -32,9 +32,20 @@ class _DemandClassifier:
         self.modes: dict[Hashable, tuple[ServingMode, ...] | None] = {}
         self.classes: dict[Hashable, DemandClass | None] = {}
         self.gang_classes: dict[Hashable, int] = {}
-        for block in stop.each(self.joint_demands.blocks()):
-            if not self._enter(block):
+        for block in stop.hundreds(self.joint_demands.blocks()):
+            key = self._lone_key(block)
+            if key in self.classes:
+                if known := self.classes[key]:
+                    known.joint_demands.append((block[0],))
+            elif not self._enter(block):
                 self.demand_classes.unclassified += block
+
+    def _lone_key(self, block: Sequence[int]) -> Hashable:
+        """For a demand that nothing binds to others, the key that decides about its class; None for any other."""
+        demand = self.problem.demands[block[0]]
+        if len(block) > 1 or demand.gang or demand.roles or not _is_plain(demand):
+            return None
+        return ((self._number(block[0]),), False), None
 
     def _enter(self, block: Sequence[int]) -> bool:
         """Put demands that gangs or shared claims bind together into classes, if classes can express them."""
@@ -99,11 +110,12 @@ class _DemandClassifier:
 
 
 def _is_plain(demand: Demand) -> bool:
+    """Whether classes can express it. Without a gang it has no defect (see `JointDemands`)."""
     return (
         any(claim.requests for claim in demand.claims)
         and demand.parent is None
         and not any(scope and (scope.group or scope.held) for scope in _scopes(demand))
-        and not demand.is_defective
+        and not (demand.gang and demand.is_defective)
     )
 
 

@@ -40,7 +40,9 @@ class JointDemands:
     def __init__(self, problem: Problem, stop: Stop) -> None:
         self.demands = problem.demands
         # A demand with a defect is never placed; in a gang it is for the per-device model to say what follows.
-        self._able = [index for index, each in enumerate(stop.each(self.demands)) if each.gang or not each.is_defective]
+        self._able = [
+            index for index, each in enumerate(stop.hundreds(self.demands)) if each.gang or not each.is_defective
+        ]
         users: dict[ClaimKey, list[int]] = defaultdict(list)
         for index in self._able:
             for claim in self.demands[index].claims:
