@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from dralloc.check.view import Member, View
+from dralloc.check.view import PlacedRole, View
 from dralloc.problem.inter_pod import Affinity, AntiAffinity, OneDomain, Spread
 
 __all__ = ["affinity_has_an_order", "groups_are_in_one_domain", "nobody_is_too_near", "spread_is_even"]
@@ -13,10 +13,10 @@ __all__ = ["affinity_has_an_order", "groups_are_in_one_domain", "nobody_is_too_n
 
 def nobody_is_too_near(view: View) -> Iterator[str]:
     """No two demands of which one carries a term of anti-affinity that means the other are in one domain."""
-    for rule, members in view.members.items():
+    for rule, members in view.roles.items():
         if not isinstance(rule, AntiAffinity):
             continue
-        by_domain: dict[str, list[Member]] = defaultdict(list)
+        by_domain: dict[str, list[PlacedRole]] = defaultdict(list)
         for member in members:
             if member.node in rule.domains:
                 by_domain[rule.domains[member.node]].append(member)
@@ -34,7 +34,7 @@ def nobody_is_too_near(view: View) -> Iterator[str]:
 
 def spread_is_even(view: View) -> Iterator[str]:
     """Where demands carry a spread constraint, they are not too many above the fewest that count in any domain."""
-    for rule, members in view.members.items():
+    for rule, members in view.roles.items():
         if not isinstance(rule, Spread):
             continue
         outside = [one.demand for one in members if one.role.carries and one.node not in rule.domains]
@@ -55,7 +55,7 @@ def spread_is_even(view: View) -> Iterator[str]:
 
 def groups_are_in_one_domain(view: View) -> Iterator[str]:
     """Who needs to be in one domain with others is in a domain, and they are, too."""
-    for rule, every in view.members.items():
+    for rule, every in view.roles.items():
         if not isinstance(rule, OneDomain):
             continue
         members = [member for member in every if member.role.carries]
@@ -68,14 +68,14 @@ def groups_are_in_one_domain(view: View) -> Iterator[str]:
 
 def affinity_has_an_order(view: View) -> Iterator[str]:
     """Demands with affinity can have come one after the other, each to somebody whom it means."""
-    rules = {rule: members for rule, members in view.members.items() if isinstance(rule, Affinity)}
+    rules = {rule: members for rule, members in view.roles.items() if isinstance(rule, Affinity)}
     for together in _joined(rules):
         queue = _Queue({rule: rules[rule] for rule in together})
         for demand in queue.stuck(()):
             yield f"demand {view.problem.demands[demand].key}: nobody whom its affinity means can have come before it"
 
 
-def _joined(rules: Mapping[Affinity, Sequence[Member]]) -> list[list[Affinity]]:
+def _joined(rules: Mapping[Affinity, Sequence[PlacedRole]]) -> list[list[Affinity]]:
     """Rules that have members in common, directly or not."""
     groups: list[tuple[set[int], list[Affinity]]] = []
     for rule, members in rules.items():
@@ -89,7 +89,7 @@ def _joined(rules: Mapping[Affinity, Sequence[Member]]) -> list[list[Affinity]]:
 class _Queue:
     """Demands with roles in some rules of affinity, as they may have come."""
 
-    def __init__(self, rules: Mapping[Affinity, Sequence[Member]]) -> None:
+    def __init__(self, rules: Mapping[Affinity, Sequence[PlacedRole]]) -> None:
         self._node = {one.demand: one.node for members in rules.values() for one in members}
         self._counting = {rule: {one.demand for one in each if one.role.counts} for rule, each in rules.items()}
         self._carried: dict[int, list[Affinity]] = {demand: [] for demand in self._node}

@@ -14,7 +14,7 @@ from dralloc.problem.inter_pod import InterPodRule, Role
 from dralloc.quantity import Quantity
 from dralloc.solution import Placement, Solution
 
-__all__ = ["Award", "Member", "Use", "View", "amount"]
+__all__ = ["Award", "PlacedRole", "Use", "View", "amount"]
 
 
 class Use(NamedTuple):
@@ -47,7 +47,7 @@ class Award(NamedTuple):
         return f"claim {self.claim.key}"
 
 
-class Member(NamedTuple):
+class PlacedRole(NamedTuple):
     """A placed demand, by index, with its role in a rule and the name of its node."""
 
     demand: int
@@ -112,12 +112,12 @@ class View:
         return slots
 
     @cached_property
-    def members(self) -> Mapping[InterPodRule, list[Member]]:
+    def roles(self) -> Mapping[InterPodRule, list[PlacedRole]]:
         """The placed demands with a role in each rule between pods."""
-        found: dict[InterPodRule, list[Member]] = defaultdict(list)
+        found: dict[InterPodRule, list[PlacedRole]] = defaultdict(list)
         for placement in self.solution.placements:
             for role in self.problem.demands[placement.demand].roles:
-                found[role.rule].append(Member(placement.demand, role, self.problem.nodes[placement.node].name))
+                found[role.rule].append(PlacedRole(placement.demand, role, self.problem.nodes[placement.node].name))
         return found
 
     def capacity_taken(self, slot: int, name: str, uses: Iterable[Use]) -> int:
@@ -152,8 +152,7 @@ class View:
         """
         found: list[int] = []
         for slot in self.opened:
-            uses = (use for use in self.by_slot[slot] if not use.alternative.admin)
-            versions = {use.device_index: use.device for use in uses}
+            versions = {use.device_index: use.device for use in self.by_slot[slot] if not use.alternative.admin}
             free = [index for index, device in versions.items() if device.is_opened_freely]
             found += free or versions
         return tuple(found)

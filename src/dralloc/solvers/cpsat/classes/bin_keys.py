@@ -220,19 +220,19 @@ class BinClassifier:
 
     def _order(self, bin_: Bin, views: Sequence[int]) -> list[int]:
         """Sort units by their views, and by the units that carry the same attribute values."""
+        compared = [[list(self._compared_values(device)) for device in unit] for unit in bin_.units]
         owners: dict[tuple[str, Hashable], list[tuple[int, int]]] = defaultdict(list)
-        for view, unit in zip(views, bin_.units, strict=True):
-            for position, device in enumerate(unit):
-                for value in self._compared_values(device):
+        for view, unit in zip(views, compared, strict=True):
+            for position, values in enumerate(unit):
+                for value in values:
                     owners[value].append((view, position))
         marks = {value: tuple(sorted(each)) for value, each in owners.items()}
         first = {value: number for number, value in enumerate(owners)}
         keys = []
-        for view, unit in zip(views, bin_.units, strict=True):
-            own = [list(self._compared_values(device)) for device in unit]
-            marked = tuple(tuple(sorted(marks[value] for value in each)) for each in own)
+        for view, unit in zip(views, compared, strict=True):
+            marked = tuple(tuple(sorted(marks[value] for value in values)) for values in unit)
             # Units with a common value are put side by side.
-            keys.append((view, marked, min((first[value] for each in own for value in each), default=0)))
+            keys.append((view, marked, min((first[value] for values in unit for value in values), default=0)))
         return sorted(range(len(views)), key=lambda position: keys[position])
 
     def _compared_values(self, device: int) -> Iterator[tuple[str, Hashable]]:
