@@ -108,8 +108,11 @@ def admin_claims(problem: Problem, stop: Stop, *, strict_cel: bool = False) -> A
 
 
 def _is_for_admin(claim: Claim) -> bool:
-    """Whether it is one request for admin access, without constraints."""
-    return len(claim.requests) == 1 and not claim.constraints and all(one.admin for one in claim.alternatives())
+    """Whether it is one request for admin access, which has no alternatives, without constraints."""
+    if len(claim.requests) != 1 or claim.constraints:
+        return False
+    alternatives = claim.requests[0].alternatives
+    return alternatives[0].admin and len(alternatives) == 1
 
 
 def _probes(
