@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dralloc.budget import Budget, Cap
 from dralloc.cluster import Cluster
@@ -40,11 +42,12 @@ def find_budgets(
         if not found:
             option = "--fair" if resource == fair else "--cap"
             raise DrallocError(f'{option}: no counter and no capacity of a device is named "{resource}"')
+    used = _used(cluster, inventory, wanted)
     return tuple(
         Budget(
             namespace=namespace,
             resource=resource,
-            used=sum(_used(cluster, inventory, namespace, resource)),
+            used=used[namespace, resource],
             total=sum(totals[resource]),
             most=None if cap is None else cap.most.nanos,
             fair=resource == fair and namespace in waiting,
@@ -63,12 +66,16 @@ def _totals(inventory: Inventory, resource: str) -> Iterator[int]:
             yield device.capacity[resource].total
 
 
-def _used(cluster: Cluster, inventory: Inventory, namespace: str, resource: str) -> Iterator[int]:
-    """What the allocated claims of the namespace use of published devices."""
-    newest = {device.id: number for number, device in enumerate(inventory.devices)}
+def _used(cluster: Cluster, inventory: Inventory, wanted: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], int]:
+    """By namespace and resource, what allocated claims use of published devices."""
+    newest = {device.id: number for number, device in enumerate(inventory.devices)} if wanted else {}
+    resources: dict[str, list[str]] = defaultdict(list)
+    for namespace, resource in wanted:
+        resources[namespace].append(resource)
+    used: Tally[tuple[str, str]] = Tally()
     for claim in cluster.claims:
-        allocation = claim.status.allocation if claim.key.namespace == namespace else None
-        for result in allocation.devices.results if allocation is not None else ():
+        namespace = claim.key.namespace
+        for result in claim.results if namespace in resources else ():
             number = newest.get(result.device_id)
             if number is not None and not result.admin_access:
                 recorded = result.consumed_capacity
@@ -76,4 +83,7 @@ def _used(cluster: Cluster, inventory: Inventory, namespace: str, resource: str)
                     capacity=tuple((name, amount.nanos) for name, amount in recorded.items()),
                     counters=tuple(counters_charged(recorded, inventory.sources[number], inventory.published)),
                 )
-                yield amount_used(resource, inventory.devices[number], charge, inventory.counters)
+                for resource in resources[namespace]:
+                    amount = amount_used(resource, inventory.devices[number], charge, inventory.counters)
+                    used[namespace, resource] += amount
+    return used
