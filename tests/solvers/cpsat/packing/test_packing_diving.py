@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ from dralloc.solvers.cpsat.packing.diving import DivingHeuristic, DivingTarget
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.packing.pricing import Pricer
 from dralloc.solvers.cpsat.packing.relaxation import guide
-from dralloc.solvers.cpsat.stopping import Stop
+from dralloc.solvers.cpsat.stopping import Cancelled, Stop, Stopped
 
 BRIEF = settings(
     max_examples=40,
@@ -47,12 +48,25 @@ def test_no_packing_is_worth_more_than_what_is_priced(problem: Problem, data: st
     prices = data.draw(st.lists(st.integers(0, 9), min_size=len(instance.options), max_size=len(instance.options)))
     automaton = Automaton(instance.unit_types, len(instance.areas), instance.types[-1] + 1, guide(instance, {}))
     columns = Columns(instance)
-    columns.add(ConstructiveHeuristic(instance, automaton).construct_densely(np.random.default_rng(0)))
+    columns.add(ConstructiveHeuristic(instance, automaton).construct_densely(np.random.default_rng(0), Stop()))
     priced = Pricer(instance, Options()).best(range(len(columns.of_bin_type)), prices, Stop())
     for best, known in zip(priced, columns.of_bin_type, strict=True):
         assert best
         worth = np.dot(best.counts, prices)
         assert all(np.dot(column.counts, prices) <= worth for column in known.values())
+
+
+@BRIEF
+@given(crowds(), st.booleans())
+def test_a_packing_that_is_under_way_stops(problem: Problem, densely: bool) -> None:
+    instance = instance_of(problem)
+    assume(len(instance.options) > 1)
+    automaton = Automaton(instance.unit_types, len(instance.areas), instance.types[-1] + 1, guide(instance, {}))
+    heuristic, random = ConstructiveHeuristic(instance, automaton), np.random.default_rng(0)
+    answers = iter([False])
+    stop = Stop(cancelled=Cancelled(lambda: next(answers, True)))
+    with pytest.raises(Stopped):
+        heuristic.construct_densely(random, stop) if densely else heuristic.construct({}, random, 0.0, stop)
 
 
 @BRIEF

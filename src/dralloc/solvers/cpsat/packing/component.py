@@ -94,9 +94,9 @@ class PackedComponent(BestOfClasses):
         shadow = Relaxation(self.instance).prices(stop)
         self._search.heuristics = [self._heuristic(guide(self.instance, prices)) for prices in ({}, shadow)]
         if not self._targets:
-            yield from self._search.construct_densely()
+            yield from self._search.construct_densely(stop)
         for _ in range(self.options.thresholds.packings):
-            yield self._search.construct(self._targets)
+            yield self._search.construct(self._targets, stop)
         yield self._search.combine((), stop)
 
     def improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
@@ -139,7 +139,7 @@ class PackedComponent(BestOfClasses):
     def _steps(self, level: int, stop: Stop, packings: int, *, dives: bool) -> Iterator[bool]:
         """A round: packings, the restricted master problem, and the diving heuristic or large-neighbourhood search."""
         for _ in range(packings):
-            yield self._search.construct(self._targets)
+            yield self._search.construct(self._targets, stop)
         yield self._search.combine(self._costs[:level], stop)
         if dives:
             yield from self._by_diving(level, stop)

@@ -16,6 +16,7 @@ import numpy as np
 
 from dralloc.solvers.cpsat.packing.automaton import Automaton, Flags, Numbers, Values
 from dralloc.solvers.cpsat.packing.instance import Item, PackingInstance
+from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["BinContent", "ConstructiveHeuristic", "Packing", "Targets"]
 
@@ -112,25 +113,31 @@ class ConstructiveHeuristic:
         mean = self.prices.mean(axis=0)
         return sorted(range(len(items)), key=lambda place: -mean[items[place].type])
 
-    def construct(self, targets: Targets, random: np.random.Generator, noise: float) -> Packing:
-        """Pack all bins; ``noise`` is by how much (as an exponent) the order is left to chance."""
+    def construct(self, targets: Targets, random: np.random.Generator, noise: float, stop: Stop) -> Packing:
+        """Pack all bins; ``noise`` is by how much (as an exponent) the order is left to chance.
+
+        Raises
+        ------
+        Stopped
+            It is time to stop.
+        """
         run = _Construction(self, random)
         largest, total = self._sizes()
         noisy = [each * np.exp(random.normal(0, noise, len(each))) for each in (largest, total)]
-        for option in sorted(range(len(total)), key=lambda option: (-noisy[0][option], -noisy[1][option])):
+        for option in stop.each(sorted(range(len(total)), key=lambda option: (-noisy[0][option], -noisy[1][option]))):
             for area in range(len(self.instance.areas)):
                 run.place(option, targets.get((option, area), 0), self.areas == area)
-        return self._finish(run, total)
+        return self._finish(run, total, stop)
 
-    def construct_densely(self, random: np.random.Generator) -> Packing:
-        """Pack all bins with the most weight per price first, whatever the relaxation places."""
-        return self._finish(_Construction(self, random), self._sizes()[1])
+    def construct_densely(self, random: np.random.Generator, stop: Stop) -> Packing:
+        """Pack all bins with the most weight per price first, whatever the relaxation places. Raises as `construct`."""
+        return self._finish(_Construction(self, random), self._sizes()[1], stop)
 
-    def _finish(self, run: _Construction, sizes: Values) -> Packing:
+    def _finish(self, run: _Construction, sizes: Values, stop: Stop) -> Packing:
         missed = np.array(self.instance.weights)[:, [option.cls for option in self.instance.options]]
         weights = missed - np.array(self.instance.option_costs[:-1])
         ranks = [option.mode.rank for option in self.instance.options]
-        for option in np.lexsort((ranks, *reversed(-weights / sizes))).tolist():
+        for option in stop.each(np.lexsort((ranks, *reversed(-weights / sizes))).tolist()):
             run.place(option, self.instance.demand[self.instance.options[option].cls])
         return Packing(run.counts, run.rounds)
 

@@ -72,15 +72,16 @@ class PackingSearch:
         """Add the columns of a packing, and consider it as a whole."""
         return self.consider(self.columns.add(packing))
 
-    def construct(self, targets: Targets) -> bool:
-        """Construct one more packing."""
+    def construct(self, targets: Targets, stop: Stop) -> bool:
+        """Construct one more packing. Raises as `combine`."""
         turn, place = divmod(self.number, len(self.heuristics))
         self.number += 1
-        return self.learn(self.heuristics[place].construct(targets, self.random, _NOISES[turn % len(_NOISES)]))
+        noise = _NOISES[turn % len(_NOISES)]
+        return self.learn(self.heuristics[place].construct(targets, self.random, noise, stop))
 
-    def construct_densely(self) -> Iterator[bool]:
+    def construct_densely(self, stop: Stop) -> Iterator[bool]:
         """Construct packings that take the most weight per price first, whatever the relaxation places."""
-        return (self.learn(heuristic.construct_densely(self.random)) for heuristic in self.heuristics)
+        return (self.learn(heuristic.construct_densely(self.random, stop)) for heuristic in self.heuristics)
 
     def combine(self, fixed: Sequence[int], stop: Stop) -> bool:
         """Solve the restricted master problem: with fractions, then in integers where there are any.
