@@ -21,7 +21,7 @@ from dralloc.compiler import compile_cluster
 from dralloc.load import load
 from dralloc.problem import Problem
 from dralloc.solution import Status
-from dralloc.solvers.cpsat import Options, Progress, search, solve, within_caps
+from dralloc.solvers.cpsat import Options, Progress, candidates, run, search, solve, within_caps
 from dralloc.solvers.cpsat.stopping import Deadline
 from dralloc.solvers.first_fit import first_fit
 from solvers.cpsat.test_cpsat_solve import hard, in_order, weight
@@ -110,10 +110,9 @@ def test_before_anything_is_found_it_is_the_hint(monkeypatch: pytest.MonkeyPatch
         if not surveys:
             signal.raise_signal(signal.SIGINT)
         surveys.append(problem)
-        return real(*arguments, **options)
+        return candidates.survey(*arguments, **options)  # type: ignore[arg-type]
 
-    real = solve.__globals__["survey"]
-    monkeypatch.setitem(solve.__globals__, "survey", survey)
+    monkeypatch.setattr(run, "survey", survey)
     solution = solve(problem, hint=hint, progress=lambda _: pytest.fail("went on"))
     assert solution.placements == hint.placements
     assert solution.tiers[0].value == weight(problem, hint) < solution.tiers[0].bound

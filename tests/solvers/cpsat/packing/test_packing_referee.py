@@ -12,11 +12,12 @@ import brute_force
 from crowd_strategies import crowds
 from dralloc.check import check
 from dralloc.choices import Thresholds
-from dralloc.problem import Problem
+from dralloc.problem import Constraint, ConstraintKind, Problem
 from dralloc.solution import Status
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.division import divide
+from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder, placed
 
 EXAMPLES = int(os.environ.get("DRALLOC_PACKING_EXAMPLES", "40"))
 FEW = 4
@@ -86,3 +87,18 @@ def test_bounds_hold_when_time_is_short(options: Options, problem: Problem) -> N
     check(problem, found)
     weight, best = found.tiers[0], solve(problem, Options(per_device=True)).tiers[0]
     assert weight.value <= best.value <= weight.bound
+
+
+def test_a_rule_about_values_holds_inside_of_a_unit(options: Options) -> None:
+    """Three partitions of one GPU, two of which have the same value: who asks for two that differ gets the third."""
+    builder = ProblemBuilder()
+    memory = builder.counter(2)
+    for root in (1, 1, 2):
+        builder.device(0, consumes={memory: 1}, attributes={"root": [root]})
+    differ = Constraint(ConstraintKind.DISTINCT, "root")
+    builder.pod(builder.claim(AlternativeSpec(), AlternativeSpec(), constraints=[differ]))
+    problem = builder.problem()
+    assert packed(problem, options)
+    found = solve(problem, options)
+    check(problem, found)
+    assert placed(found) == [0]

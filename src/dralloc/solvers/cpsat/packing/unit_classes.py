@@ -142,7 +142,7 @@ class UnitClassifier:
         )
 
     def _read(self, views: tuple[UnitView, ...], values: Values) -> ClassifiedUnit | None:
-        key = views, values if len(views) > 1 else ()
+        key = views, values
         if key not in self._units:
             self._units[key] = self._enter(*key)
         return self._units[key]
