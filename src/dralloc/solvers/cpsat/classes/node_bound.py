@@ -37,7 +37,7 @@ class _TicketRequest(NamedTuple):
 def with_tickets(problem: Problem) -> Problem:
     """The problem in which demands that are bound to nodes ask for tickets; the same one if they are on one node."""
     bound = _bound(problem)
-    if len({demand.nodes for demand in bound.values()}) < 2:
+    if len(set(map(_home, bound.values()))) < 2:
         return problem
     kinds: dict[Hashable, int] = {}
     asks: dict[int, _TicketRequest] = {}
@@ -59,14 +59,14 @@ def with_tickets(problem: Problem) -> Problem:
 def at_home(problem: Problem, classes: Iterable[DemandClass], placements: Iterable[Placement]) -> list[Placement]:
     """The placements after demands of one class that are bound to different nodes have gone to their own."""
     class_of: dict[int, int] = {}
-    waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
-    bound = _bound(problem)
+    waiting: dict[tuple[int, int | None], list[int]] = defaultdict(list)
     for number, each in enumerate(classes):
-        homes = {member: bound[member].nodes or () for member in each.members if member in bound}
-        if len(set(homes.values())) > 1:
-            for member, (node,) in sorted(homes.items(), reverse=True):
+        homes = {member: _home(problem.demands[member]) for member in each.members}
+        # Nothing but tickets makes lone demands with different nodes one class.
+        if len(each.weights) == 1 and len(set(homes.values())) > 1:
+            for member, home in sorted(homes.items(), reverse=True):
                 class_of[member] = number
-                waiting[number, node].append(member)
+                waiting[number, home].append(member)
     moved = (
         replace(one, demand=waiting[class_of[one.demand], one.node].pop()) if one.demand in class_of else one
         for one in placements
@@ -74,9 +74,14 @@ def at_home(problem: Problem, classes: Iterable[DemandClass], placements: Iterab
     return sorted(moved, key=lambda one: one.demand)
 
 
+def _home(demand: Demand) -> int | None:
+    """The only node that the demand may go to; None if it may go to others, too."""
+    return demand.nodes[0] if demand.nodes is not None and len(demand.nodes) == 1 else None
+
+
 def _bound(problem: Problem) -> Mapping[int, Demand]:
     """The demands that are bound to one node by nothing but their own rules, and take something of it."""
-    found = {number: one for number, one in enumerate(problem.demands) if one.nodes is not None and len(one.nodes) == 1}
+    found = {number: one for number, one in enumerate(problem.demands) if _home(one) is not None}
     listed = Tally(claim.key for demand in problem.demands for claim in demand.claims) if found else Tally()
     return {
         number: demand

@@ -174,28 +174,16 @@ def as_packing_instance(
             if item.item_groups:
                 wanted[item.type] += classes[option.cls].size
     classifier = UnitClassifier(inventory.profiles, bundles, wanted, listed_amounts)
-    areas: dict[frozenset[int], int] = {}
-    bin_types: dict[tuple[tuple[int, ...], int], BinType] = {}
-    parts = zip(spaces, inventory.bin_classes, inventory.counters, strict=True)
-    for space, bin_class, counters in stop.each(parts):
-        units = classifier.units(bin_class)
-        if units is None or any(len(node.reach) < space.size for node in bin_class.nodes):
-            return None
-        units += [((), classifier.counters(counters, charging))] if charging else []
-        area = areas.setdefault(frozenset().union(*space.node_sets), len(areas))
-        key = tuple(unit.unit_type for _, unit in units), area
-        bin_type = bin_types.setdefault(key, BinType(*key))
-        sets = tuple(space.node_sets)
-        order, classified = tuple(parts for parts, _ in units), tuple(unit for _, unit in units)
-        bin_type.instances.extend([BinInstance(bin_, order, classified, sets) for bin_ in bin_class.bins])
-    if _may_repeat_devices(options, classifier.unit_types):
+    bins = _typed_bins(spaces, inventory, classifier, charging, stop)
+    if bins is None or _may_repeat_devices(options, classifier.unit_types):
         return None
+    bin_types, areas = bins
     return PackingInstance(
         tuple(classes),
         tuple(options),
         tuple(classifier.unit_types),
-        tuple(bin_types.values()),
-        tuple(areas),
+        bin_types,
+        areas,
         tuple(each.size for each in classes),
     )
 
@@ -223,6 +211,31 @@ class _Inventory(NamedTuple):
         """By item groups, the type of the item that counters give to them: numbers from the first on."""
         asked = dict.fromkeys(each.item_groups for each in modes) if any(each.left for each in self.counters) else ()
         return {item_groups: number for number, item_groups in enumerate(asked, first)}
+
+
+def _typed_bins(
+    spaces: Sequence[StateSpace],
+    inventory: _Inventory,
+    classifier: UnitClassifier,
+    charging: Mapping[ItemGroups, int],
+    stop: Stop,
+) -> tuple[tuple[BinType, ...], tuple[frozenset[int], ...]] | None:
+    """The bins by type, and the areas; None if a node does not reach all of a bin, or a unit has too many states."""
+    areas: dict[frozenset[int], int] = {}
+    bin_types: dict[tuple[tuple[int, ...], int], BinType] = {}
+    parts = zip(spaces, inventory.bin_classes, inventory.counters, strict=True)
+    for space, bin_class, counters in stop.each(parts):
+        units = classifier.units(bin_class)
+        if units is None or any(len(node.reach) < space.size for node in bin_class.nodes):
+            return None
+        units += [((), classifier.counters(counters, charging))] if charging else []
+        area = areas.setdefault(frozenset().union(*space.node_sets), len(areas))
+        key = tuple(unit.unit_type for _, unit in units), area
+        bin_type = bin_types.setdefault(key, BinType(*key))
+        sets = tuple(space.node_sets)
+        order, classified = tuple(parts for parts, _ in units), tuple(unit for _, unit in units)
+        bin_type.instances.extend([BinInstance(bin_, order, classified, sets) for bin_ in bin_class.bins])
+    return tuple(bin_types.values()), tuple(areas)
 
 
 def _may_repeat_devices(options: Sequence[AssignmentOption], unit_types: Sequence[UnitType]) -> bool:
