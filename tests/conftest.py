@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from examples import TIMES, examples
+
 ROOT = Path(__file__).resolve().parents[1]
 
-settings.register_profile("repeatable", derandomize=True, deadline=None)
-settings.register_profile("thorough", deadline=None, max_examples=1000)
-settings.load_profile(os.environ.get("DRALLOC_PROFILE", "repeatable"))
+settings.register_profile("dralloc", derandomize=TIMES == 1, deadline=None, max_examples=examples(100))
+settings.load_profile("dralloc")
 
 
 @pytest.fixture(autouse=True)

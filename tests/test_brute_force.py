@@ -28,9 +28,10 @@ from dralloc.problem import (
 )
 from dralloc.solution import Grant, Placement, Solution
 from dralloc.solvers.first_fit import first_fit
+from examples import examples
 from strategies import TableEligibility, problems
 
-quickly = settings(derandomize=True, deadline=None, database=None, max_examples=80)
+quickly = settings(deadline=None, database=None, max_examples=examples(80))
 POOL = PoolID("example.com", "pool")
 
 
@@ -206,7 +207,7 @@ def test_checker_and_brute_force_agree_about_changed_solutions(drawn: Problem, d
     assert feasible(drawn, solution) == (violations(drawn, solution) == [])
 
 
-@settings(quickly, max_examples=200)
+@settings(quickly, max_examples=examples(200))
 @given(problems())
 def test_first_fit_keeps_the_rules_and_is_not_better(drawn: Problem) -> None:
     solution = first_fit(drawn)

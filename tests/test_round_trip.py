@@ -22,6 +22,7 @@ from dralloc.solution import Solution
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.write import allocated_claims
+from examples import examples
 from wire import Json
 
 
@@ -98,7 +99,7 @@ def over_committed(problem: Problem) -> Iterator[str]:
 
 @pytest.mark.parametrize("mode", Mode)
 @given(clusters())
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow])
 def test_usage_is_what_was_answered(mode: Mode, documents: list[Json]) -> None:
     compiled = compile_cluster(load_documents(documents), gang="gang")
     solution = answer(compiled, mode)

@@ -30,6 +30,7 @@ from dralloc.quantity import parse_quantity
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.write import allocated_claims
+from examples import examples
 from wire import Json, node
 
 PLACES: dict[tuple[str, str], Json] = {
@@ -226,7 +227,7 @@ class Life(RuleBasedStateMachine):
 
 
 Life.TestCase.settings = settings(
-    max_examples=int(os.environ.get("DRALLOC_STATE_RUNS", "40")),
+    max_examples=examples(int(os.environ.get("DRALLOC_STATE_RUNS", "40"))),
     stateful_step_count=50,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import pytest
@@ -12,8 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from apply.schedules import Killed, Setting, World, devices_of
 from dralloc.choices import Mode
+from examples import examples
 
-SCHEDULES = int(os.environ.get("DRALLOC_APPLY_SCHEDULES", "50"))
+SCHEDULES = examples(50)
 SETTINGS = st.builds(
     Setting,
     gang=st.booleans(),
@@ -71,7 +71,6 @@ TestSchedules.settings = settings(
     max_examples=SCHEDULES,
     stateful_step_count=4,
     deadline=None,
-    derandomize="DRALLOC_APPLY_SCHEDULES" not in os.environ,
     suppress_health_check=list(HealthCheck),
 )
 

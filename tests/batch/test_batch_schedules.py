@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 
 from hypothesis import HealthCheck, given, settings
@@ -12,9 +11,10 @@ from apply.schedules import Client, Killed, Setting, World
 from batch.queues import Clock, queue
 from dralloc.apply.selection import gates_of
 from dralloc.batch.notes import CONDITION
+from examples import examples
 from wire import Json
 
-SCHEDULES = int(os.environ.get("DRALLOC_BATCH_SCHEDULES", "25"))
+SCHEDULES = examples(25)
 STEPS = 80
 """More than a replica takes for a batch that nobody disturbs."""
 ACTIONS = sorted(Setting().world().actions)
@@ -42,7 +42,6 @@ def work(world: World, clock: Clock, name: str, agenda: dict[int, str]) -> None:
 @settings(
     max_examples=SCHEDULES,
     deadline=None,
-    derandomize="DRALLOC_BATCH_SCHEDULES" not in os.environ,
     suppress_health_check=list(HealthCheck),
 )
 def test_whatever_happens_the_next_replica_leaves_everything_in_order(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate
@@ -22,11 +21,11 @@ from dralloc.solution import Solution, Status
 from dralloc.solvers.cpsat import Options, solve, within_caps
 from dralloc.solvers.first_fit import first_fit
 from dralloc.spending import spent
+from examples import examples
 
 THOROUGH = settings(
-    max_examples=int(os.environ.get("DRALLOC_WORTH_EXAMPLES", "60")),
+    max_examples=examples(60),
     deadline=None,
-    derandomize=True,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

@@ -2,13 +2,10 @@
 
 Each is verified the long way: the cluster's objects are edited, compiled anew, and judged by first fit or by trying
 every answer. What is said of each node is compared with a search there.
-
-``DRALLOC_EXPLAIN_PROBLEMS`` says how many demands that cannot be placed are looked at, 120 if it does not.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -38,9 +35,10 @@ from dralloc.explain.wording import Wording
 from dralloc.problem import Problem
 from dralloc.solvers.cpsat import Options
 from dralloc.solvers.first_fit import first_fit
+from examples import examples
 from wire_edits import Editor
 
-PROBLEMS = int(os.environ.get("DRALLOC_EXPLAIN_PROBLEMS", "120"))
+PROBLEMS = examples(120)
 CHUNKS = 8
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -21,9 +20,10 @@ from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit import first_fit
 from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.search import DepthFirstSearch
+from examples import examples
 from strategies import problems
 
-PROBLEMS = int(os.environ.get("DRALLOC_EXPLAIN_PROBLEMS", "150"))
+PROBLEMS = examples(150)
 
 
 def searched(problem: Problem, number: int, placements: tuple[Placement, ...], node: int) -> bool | str:

@@ -1,11 +1,7 @@
-"""A suggestion to ask for what another claim asks for admits the demand when it is taken at its word.
-
-``DRALLOC_EXPLAIN_SUGGESTIONS`` says how many are taken so, 300 if it does not.
-"""
+"""A suggestion to ask for what another claim asks for admits the demand when it is taken at its word."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -26,9 +22,10 @@ from dralloc.explain.substitute import substitutes
 from dralloc.problem import Problem
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
+from examples import examples
 from wire_edits import Editor, changed
 
-SUGGESTIONS = int(os.environ.get("DRALLOC_EXPLAIN_SUGGESTIONS", "300"))
+SUGGESTIONS = examples(300)
 SENTENCE: Final = re.compile(
     r"claim (?P<claim>\S+), request (?P<request>\S+): "
     r"ask for what claim (?P<other>[^\s,]+)(, request (?P<others>\S+),)? asks for \(.*\)"

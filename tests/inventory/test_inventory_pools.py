@@ -11,6 +11,7 @@ from cluster_strategies import DRIVERS, pools
 from dralloc.features import ALL_FEATURES, Features
 from dralloc.inventory import Inventory, take_inventory
 from dralloc.problem import PoolState
+from examples import examples
 from wire import Json, cluster, consumes, counters, device, gpus, node, resource_slice
 
 
@@ -202,7 +203,7 @@ def test_partitionable_slices_are_ignored_when_the_feature_is_off() -> None:
     assert offered(found, "node-0") == ["two"]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_at_most_one_generation_of_a_device_draws_on_counters(data: st.DataObject) -> None:
     """Slices with counters matter to every node, so nobody is offered an older generation than theirs."""

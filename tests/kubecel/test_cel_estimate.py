@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 
 from cel_helpers import ATTRIBUTES, EXPRESSIONS, GPU, costs
 from cel_typed import TYPED
+from examples import examples
 from kubecel import FeatureGates, compile_selector, estimated_cost
 from kubecel.errors import CelCompileError, CelRuntimeError
 
@@ -133,7 +134,7 @@ def _highest_and_actual(expression: str) -> tuple[int, int]:
 
 
 @given(EXPRESSIONS | TYPED.map("dyn({0}) == dyn({0})".format))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_nothing_costs_more_than_estimated(expression: str) -> None:
     highest, cost = _highest_and_actual(expression)
     assume(not any(re.search(pattern, expression) for pattern in _UNDERESTIMATED))

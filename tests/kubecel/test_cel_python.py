@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 
 from cel_engines import REFUSED, our_answer, their_answer
 from cel_typed import LEFT_OUT, TYPED
+from examples import examples
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +18,7 @@ def _quiet() -> None:
 
 
 @given(TYPED)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_the_engines_agree(expression: str) -> None:
     ours = our_answer(expression)
     assume(ours != REFUSED)  # conversions of constants: see `LEFT_OUT`

@@ -1,19 +1,16 @@
-"""Expressions of each class against rules that are written without the engine.
-
-``CEL_EXAMPLES`` in the environment says how many there are of each.
-"""
+"""Expressions of each class against rules that are written without the engine."""
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
 
 from cel_helpers import evaluate
 from cel_rules import CLASSES
+from examples import examples
 
-EXAMPLES = int(os.environ.get("CEL_EXAMPLES", "400"))
+EXAMPLES = examples(400)
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -14,6 +14,7 @@ from dralloc.api.reading import model_of
 from dralloc.conformance.cases import read_lines
 from dralloc.load import load_documents, load_objects
 from dralloc.redact import Redaction, plan_redaction
+from examples import examples
 from redact.cases import documents
 from redact.clusters import clusters
 from redact.planted import Planter
@@ -72,13 +73,13 @@ def test_recorded_cases(batch: int) -> None:
             assert_same_answer(objects)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(clusters())
 def test_random_clusters(objects: list[Json]) -> None:
     assert_same_answer(objects)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(clusters())
 def test_no_name_is_left_where_names_are(objects: list[Json]) -> None:
     replaced, redaction = redacted(objects)

@@ -13,6 +13,7 @@ import dralloc
 import wire
 from dralloc.compiler import compile_cluster
 from dralloc.scheduling import Attempt, Scheduler, profiles_of
+from examples import examples
 from scheduling_strategies import CrowdedCluster, crowded_clusters
 from scheduling_wire import node, pod
 from wire import Json
@@ -159,7 +160,7 @@ def state(scheduler: Scheduler, found: Attempt) -> Json:
     }
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(crowded_clusters(), st.data())
 def test_who_is_taken_back_was_never_there(crowded: CrowdedCluster, data: st.DataObject) -> None:
     compiled = compile_cluster(wire.cluster(*crowded.objects))

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 import wire
 from dralloc.compiler import compile_cluster
 from dralloc.scheduling import Attempt, Scheduler, profiles_of
+from examples import examples
 from plain_scheduler import PlainScheduler
 from scheduling_strategies import CrowdedCluster, crowded_clusters
 from wire import Json
@@ -22,7 +23,7 @@ def answer(found: Attempt) -> Json:
     }
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(crowded_clusters())
 def test_an_attempt_is_as_if_nothing_were_known(crowded: CrowdedCluster) -> None:
     compiled = compile_cluster(wire.cluster(*crowded.objects))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -17,8 +16,9 @@ from dralloc.solution import Status
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.solvers.policies import place
+from examples import examples
 
-REFEREE = settings(max_examples=int(os.environ.get("DRALLOC_ACROSS_EXAMPLES", "50")), deadline=None)
+REFEREE = settings(max_examples=examples(50), deadline=None)
 
 
 @REFEREE

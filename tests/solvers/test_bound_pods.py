@@ -28,6 +28,7 @@ from dralloc.problem.inter_pod import Affinity, Role
 from dralloc.solution import Grant, Placement, Solution, devices_only
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
+from examples import examples
 from pod_strategies import BoundPods, bound_pods
 from strategies import TableEligibility
 
@@ -47,7 +48,7 @@ def test_the_optimum_is_what_the_referee_finds(pods: BoundPods) -> None:
     assert is_bound_right(pods, list(devices_only(pods.whole, found.placements)))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(bound_pods(max_pods=3, max_rules=1, footprints=st.just(True)))
 def test_what_devices_take_of_their_nodes_counts_for_everybody(pods: BoundPods) -> None:
     for found in (solve(pods.whole), solve(pods.whole, Options(per_device=True))):

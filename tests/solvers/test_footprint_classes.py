@@ -10,6 +10,7 @@ from dralloc.choices import Options, Thresholds
 from dralloc.problem import Problem
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
+from examples import examples
 from pod_strategies import BoundPods, bound_pods
 
 TAKING = bound_pods(max_pods=5, max_rules=0, footprints=st.just(True))
@@ -23,7 +24,7 @@ def worth(problem: Problem, options: Options) -> list[int]:
     return [tier.value for tier in found.tiers]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(TAKING)
 def test_counts_and_packings_are_worth_what_devices_are(pods: BoundPods) -> None:
     expected = worth(pods.whole, Options(per_device=True))
@@ -31,7 +32,7 @@ def test_counts_and_packings_are_worth_what_devices_are(pods: BoundPods) -> None
     assert worth(pods.whole, PACKED) == expected
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(TAKING)
 def test_first_fit_does_not_try_again_where_all_devices_take_the_same(pods: BoundPods) -> None:
     assert first_fit(pods.whole).placements == first_fit(pods.whole, pruning=False).placements

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from itertools import count
 
 from hypothesis import given, settings
@@ -29,10 +28,11 @@ from dralloc.problem import (
 from dralloc.solution import Status
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
+from examples import examples
 from inventory_strategies import rarely
 from strategies import TableEligibility
 
-REFEREE = settings(max_examples=int(os.environ.get("DRALLOC_UPDATE_EXAMPLES", "50")), deadline=None)
+REFEREE = settings(max_examples=examples(50), deadline=None)
 POOL = PoolID("gpu", "pool")
 
 

@@ -1,11 +1,7 @@
-"""What holds of stranded capacity in any cluster.
-
-``DRALLOC_STRANDED_CLUSTERS`` says how many crowded clusters are tried, 60 if it does not.
-"""
+"""What holds of stranded capacity in any cluster."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -19,8 +15,9 @@ from dralloc.problem.holdings import ClaimLedger
 from dralloc.stranded import Row, stranded
 from dralloc.stranded.split import Splitter
 from dralloc.whatif.mix_entries import MixEntry, compile_mix
+from examples import examples
 
-CLUSTERS = int(os.environ.get("DRALLOC_STRANDED_CLUSTERS", "60"))
+CLUSTERS = examples(60)
 CHUNKS = 4
 
 

@@ -11,12 +11,13 @@ from dralloc.check import check
 from dralloc.problem import Problem
 from dralloc.solvers.first_fit import first_fit
 from dralloc.study.demand import scaled
+from examples import examples
 from strategies import problems
 
 shares = st.sampled_from([0.0, 0.3, 0.5, 1.0, 1.25, 2.0, 2.6])
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(problems(), shares, st.integers(0, 3))
 def test_numbers_names_and_rules(problem: Problem, share: float, seed: int) -> None:
     found = scaled(problem, share, seed)
@@ -29,7 +30,7 @@ def test_numbers_names_and_rules(problem: Problem, share: float, seed: int) -> N
     check(found, first_fit(found))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(problems(), shares, st.integers(0, 3))
 def test_copies_ask_for_the_same(problem: Problem, share: float, seed: int) -> None:
     times = Tally(demand.key.name.split("+")[0] for demand in scaled(problem, share, seed).demands)
@@ -37,13 +38,13 @@ def test_copies_ask_for_the_same(problem: Problem, share: float, seed: int) -> N
     assert scaled(problem, share, seed).demands == scaled(problem, share, seed).demands
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(problems())
 def test_once_is_the_problem_itself(problem: Problem) -> None:
     assert scaled(problem, 1.0, 5).demands == problem.demands
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(problems(), st.integers(0, 3))
 def test_what_is_left_keeps_its_order(problem: Problem, seed: int) -> None:
     kept = scaled(problem, 0.6, seed).demands

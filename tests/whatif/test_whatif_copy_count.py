@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import Any
 
@@ -18,12 +17,13 @@ from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.whatif.copies import copies, takes_nothing
 from dralloc.whatif.copy_count import CopyCount, count_copies
+from examples import examples
 from wire import claim, cluster, device, device_class, node, request, resource_slice
 
-EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "50"))
+EXAMPLES = examples(50)
 MANY = 4
 """So many copies are too many to try every answer."""
-THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+THOROUGH = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def most_of(problem: Problem, demand: Demand, number: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from dralloc.whatif.front import find_front
 from dralloc.whatif.isolated_first_fit import isolated_first_fit
 from dralloc.whatif.joint_packing import JointPacking
 from dralloc.whatif.minkowski import minkowski_sum
+from examples import examples
 from whatif_apart import apart
 from wire import (
     Json,
@@ -36,10 +36,10 @@ from wire import (
     resource_slice,
 )
 
-EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "10"))
+EXAMPLES = examples(10)
 MANY = 12
 """Fronts of the whole take long for more copies."""
-THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+THOROUGH = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def cards(*objects: Json, cards: int = 2, nodes: int = 2) -> Cluster:

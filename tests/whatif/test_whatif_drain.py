@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
@@ -12,15 +10,15 @@ from dralloc.cluster import Cluster
 from dralloc.compiler.extended import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.errors import DrallocError
 from dralloc.whatif import Defragmentation, Drain, defragment, drain
+from examples import examples
 from migrations import best_of_all
 from settled import held, running_clusters
 from wire import Json, claim, cluster, device_class, gpus, node, pod, request, resource_slice
 
-EXAMPLES = int(os.environ.get("DRALLOC_MOVES_EXAMPLES", "40"))
+EXAMPLES = examples(40)
 THOROUGH = settings(
     max_examples=EXAMPLES,
     deadline=None,
-    derandomize=True,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

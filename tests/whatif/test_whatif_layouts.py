@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,9 +17,10 @@ from dralloc.problem import Demand, Problem, Usage
 from dralloc.whatif.copies import copies
 from dralloc.whatif.layouts import LayoutComparison, compare
 from dralloc.whatif.partitions import read_single
+from examples import examples
 
-EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "30"))
-THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+EXAMPLES = examples(30)
+THOROUGH = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @st.composite

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -13,13 +12,13 @@ from dralloc.check import check
 from dralloc.problem.holdings import ClaimLedger, Holding
 from dralloc.solution import Solution, Status, holdings_of
 from dralloc.whatif.moves import Action, Migration, MigrationPlan, rearrange
+from examples import examples
 from migrations import best_of_all, migrations
 
-EXAMPLES = int(os.environ.get("DRALLOC_MOVES_EXAMPLES", "60"))
+EXAMPLES = examples(60)
 THOROUGH = settings(
     max_examples=EXAMPLES,
     deadline=None,
-    derandomize=True,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, product
@@ -21,10 +20,11 @@ from dralloc.solvers.cpsat import Options, solve
 from dralloc.whatif.copies import copies
 from dralloc.whatif.models.set_cover import CoverColumn, cover
 from dralloc.whatif.node_covering import FitsNowhereError, NodeCost, NodeCover, cover_demands
+from examples import examples
 from whatif_apart import apart
 
-EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "40"))
-THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+EXAMPLES = examples(40)
+THOROUGH = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def emptied(problem: Problem) -> Problem:

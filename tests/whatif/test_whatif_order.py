@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dralloc.whatif.moves import order
 from dralloc.whatif.moves.order import shortest_order
+from examples import examples
 
 Amounts = tuple[int, int]
 MOVES = st.lists(st.tuples(*[st.tuples(st.integers(0, 3), st.integers(0, 3))] * 2), min_size=1, max_size=4)
@@ -54,7 +55,7 @@ class Room:
         assert done == frozenset(range(len(self.moves)))
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(MOVES, st.tuples(st.integers(0, 2), st.integers(0, 2)))
 def test_no_order_needs_fewer_restarts(moves: list[tuple[Amounts, Amounts]], spare: Amounts) -> None:
     room = Room(moves, spare)
@@ -72,7 +73,7 @@ def test_many_moves_are_ordered_step_by_step() -> None:
     assert not found.proven
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(MOVES)
 def test_with_room_for_all_nobody_restarts(moves: list[tuple[Amounts, Amounts]]) -> None:
     room = Room(moves, (99, 99))

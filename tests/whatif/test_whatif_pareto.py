@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from itertools import pairwise, product
 
@@ -18,12 +17,13 @@ from dralloc.whatif.copies import copies
 from dralloc.whatif.copy_count import count_copies
 from dralloc.whatif.front import Vector, find_front
 from dralloc.whatif.pareto import pareto_front
+from examples import examples
 from whatif_apart import apart
 
-EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "15"))
+EXAMPLES = examples(15)
 MANY = 5
 """So many copies are too many to try every answer."""
-THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+THOROUGH = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def best_of(points: set[Vector]) -> list[Vector]:

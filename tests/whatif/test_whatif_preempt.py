@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, Phase, assume, event, given, settings
 from hypothesis import strategies as st
@@ -12,18 +10,18 @@ import dralloc
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.whatif import Preemption, preempt
+from examples import examples
 from preemptions import ANNOTATION, Crowd, cheapest, crowds
 from settled import held
 from wire import Json, claim, cluster, device_class, gpus, node, pod, request, resource_slice
 
-EXAMPLES = int(os.environ.get("DRALLOC_PREEMPT_EXAMPLES", "30"))
+EXAMPLES = examples(30)
 
 
 @pytest.mark.parametrize("gang", ["", "gang"])
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
-    derandomize=True,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +21,7 @@ from dralloc.whatif.copy_count import count_copies
 from dralloc.whatif.headroom import POINTS
 from dralloc.whatif.mix_entries import Source, compile_mix
 from dralloc.whatif.pareto import pareto_front
+from examples import examples
 from inventory_strategies import rarely
 from wire import (
     Json,
@@ -38,8 +38,8 @@ from wire import (
     resource_slice,
 )
 
-EXAMPLES = int(os.environ.get("DRALLOC_WHATIF_EXAMPLES", "100"))
-THOROUGH = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+EXAMPLES = examples(100)
+THOROUGH = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 
 WISH = MixEntry.parse("default/entry")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from hypothesis import HealthCheck, Phase, given, settings
 
 import brute_force
@@ -15,12 +13,12 @@ from dralloc.solution import Solution
 from dralloc.solvers.cpsat import solve, within_caps
 from dralloc.solvers.first_fit import first_fit
 from dralloc.spending import spent
+from examples import examples
 
-EXAMPLES = int(os.environ.get("DRALLOC_BUDGET_EXAMPLES", "60"))
+EXAMPLES = examples(60)
 THOROUGH = settings(
     max_examples=EXAMPLES,
     deadline=None,
-    derandomize=True,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

@@ -28,14 +28,12 @@ from dralloc.solvers.cpsat import Options, Progress, parallel, run, solve
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.excerpt import Excerpts
 from dralloc.solvers.first_fit import first_fit
+from examples import examples
 from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder
 from solvers.cpsat.test_cpsat_solve import in_order, islands, weight
 
-EXAMPLES = int(os.environ.get("DRALLOC_PARALLEL_EXAMPLES", "10"))
-THOROUGH = settings(
-    max_examples=10 * EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
-BRIEF = settings(THOROUGH, max_examples=EXAMPLES)
+THOROUGH = settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
+BRIEF = settings(THOROUGH, max_examples=examples(10))
 
 
 def mixed() -> Problem:

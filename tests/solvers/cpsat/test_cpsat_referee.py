@@ -17,9 +17,10 @@ from dralloc.problem import Problem
 from dralloc.solution import Placement, Status
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.cpsat.goals import opened_slots, touched_units
+from examples import examples
 
-THOROUGH = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-BRIEF = settings(THOROUGH, max_examples=100)
+THOROUGH = settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+BRIEF = settings(THOROUGH, max_examples=examples(100))
 
 
 PROBLEMS = strategies.problems().map(brute_force.without_partial_defects)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,11 +18,11 @@ from dralloc.problem import Problem
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.cpsat.weight_tiers import WeightTier, weight_tiers
 from dralloc.solvers.first_fit import first_fit
+from examples import examples
 
 BRIEF = settings(
-    max_examples=int(os.environ.get("DRALLOC_WEIGHT_EXAMPLES", "60")),
+    max_examples=examples(60),
     deadline=None,
-    derandomize=True,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

@@ -13,6 +13,7 @@ from dralloc.compiler import compile_cluster
 from dralloc.problem import Problem
 from dralloc.solution import Solution
 from dralloc.solvers.first_fit import first_fit
+from examples import examples
 from rack_strategies import racks
 from strategies import problems, repeated
 from wire import (
@@ -42,7 +43,7 @@ def errors(solution: Solution) -> dict[int, tuple[type, str]]:
     return {number: (type(error), str(error)) for number, error in solution.errors.items()}
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(problems().flatmap(repeated))
 def test_same_answers_and_errors(problem: Problem) -> None:
     quick, plain = both(problem)
@@ -50,7 +51,7 @@ def test_same_answers_and_errors(problem: Problem) -> None:
     assert errors(quick) == errors(plain)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(problems(max_demands=2, max_devices=8))
 def test_same_answers_and_errors_if_every_search_is_pruned_from_its_start(problem: Problem) -> None:
     quick, plain = first_fit(problem, dead_ends=0), first_fit(problem, pruning=False)
@@ -58,7 +59,7 @@ def test_same_answers_and_errors_if_every_search_is_pruned_from_its_start(proble
     assert errors(quick) == errors(plain)
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(500), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(racks(most_groups=8) | crowds(gangs=True, domains=True, sharing=True))
 def test_same_answers_where_gangs_choose_a_domain(problem: Problem) -> None:
     quick, plain = both(problem)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +16,7 @@ from dralloc.solvers.first_fit import first_fit
 from dralloc.solvers.policies import POLICIES, place
 from dralloc.solvers.policies.run import ScoredRun
 from dralloc.solvers.policies.scores import LeastFragmentation, LeastLeft, Scoring
+from examples import examples
 from strategies import problems, repeated
 from wire import (
     Json,
@@ -34,7 +33,7 @@ from wire import (
     resource_slice,
 )
 
-EXAMPLES = int(os.environ.get("DRALLOC_EXAMPLES", "60"))
+EXAMPLES = examples(60)
 """How many problems are drawn for each property."""
 
 names = st.sampled_from(list(POLICIES))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dralloc.solvers.cpsat import Options
 from dralloc.whatif.models.sums import Summands, best_sum
+from examples import examples
 
 VECTOR = st.tuples(st.integers(0, 3), st.integers(0, 3))
 SETS = st.lists(
@@ -22,7 +23,7 @@ def every_sum(sets: list[Summands]) -> set[tuple[int, int]]:
     return {(sum(a for a, _ in vectors), sum(b for _, b in vectors)) for vectors in taken}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(SETS, st.tuples(st.integers(0, 8), st.integers(0, 8)), st.tuples(st.integers(1, 9), st.integers(1, 9)))
 def test_against_trying_every_choice(sets: list[Summands], least: tuple[int, int], worth: tuple[int, int]) -> None:
     possible = [one for one in every_sum(sets) if one[0] >= least[0] and one[1] >= least[1]]

@@ -12,6 +12,7 @@ from ortools.sat.python import cp_model
 
 from dralloc.solvers.cpsat.classes.arcflow import FlowSource, FlowSupply, flow_supplies
 from dralloc.solvers.cpsat.classes.bins import Bin
+from examples import examples
 
 
 def source(left: int, sizes: Mapping[int, int], *devices: int) -> FlowSource:
@@ -72,7 +73,7 @@ def test_what_is_served_fits() -> None:
         assert sum(sizes[requirement] * times for requirement, times in served.items()) <= (10, 10, 7)[device]
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.integers(1, 9), min_size=1, max_size=3),
     st.dictionaries(st.integers(0, 2), st.tuples(st.integers(1, 5), st.integers(1, 3)), min_size=1, max_size=3),

@@ -15,9 +15,10 @@ from dralloc.solution import Solution, Status
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.division import divide
+from examples import examples
 from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder, placed
 
-THOROUGH = settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+THOROUGH = settings(max_examples=examples(500), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def answer(problem: Problem, *, per_device: bool, goal: Goal = Goal.NONE) -> Solution:
@@ -44,7 +45,7 @@ def test_gangs_and_budgets_are_counted_as_well(problem: Problem) -> None:
     assert [tier.value for tier in counted.tiers] == [tier.value for tier in one_by_one.tiers]
 
 
-@settings(THOROUGH, max_examples=100)
+@settings(THOROUGH, max_examples=examples(100))
 @given(crowds(sharing=True) | crowds(sharing=True, gangs=True))
 def test_claims_that_pods_share_are_counted_as_well(problem: Problem) -> None:
     counted = answer(problem, per_device=False)
@@ -52,7 +53,7 @@ def test_claims_that_pods_share_are_counted_as_well(problem: Problem) -> None:
     assert [tier.value for tier in counted.tiers] == [tier.value for tier in one_by_one.tiers]
 
 
-@settings(THOROUGH, max_examples=100)
+@settings(THOROUGH, max_examples=examples(100))
 @given(crowds(every=True) | crowds(every=True, sharing=True) | crowds(every=True, gangs=True))
 def test_requests_for_all_devices_are_counted_as_well(problem: Problem) -> None:
     counted = answer(problem, per_device=False)
@@ -60,7 +61,7 @@ def test_requests_for_all_devices_are_counted_as_well(problem: Problem) -> None:
     assert [tier.value for tier in counted.tiers] == [tier.value for tier in one_by_one.tiers]
 
 
-@settings(THOROUGH, max_examples=200)
+@settings(THOROUGH, max_examples=examples(200))
 @given(crowds(daemons=True) | crowds(daemons=True, gangs=True) | crowds(daemons=True, budgets=True))
 def test_pods_that_are_bound_to_nodes_or_look_after_devices_are_counted_as_well(problem: Problem) -> None:
     counted = answer(problem, per_device=False)

@@ -17,11 +17,12 @@ from dralloc.solution import Solution, Status
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.division import divide
+from examples import examples
 from rack_strategies import racks
 from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder
 
-THOROUGH = settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-BRIEF = settings(THOROUGH, max_examples=100)
+THOROUGH = settings(max_examples=examples(500), deadline=None, suppress_health_check=list(HealthCheck))
+BRIEF = settings(THOROUGH, max_examples=examples(100))
 
 
 def values(problem: Problem, *, per_device: bool = False) -> list[int]:

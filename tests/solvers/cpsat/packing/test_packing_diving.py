@@ -21,11 +21,11 @@ from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.packing.pricing import Pricer
 from dralloc.solvers.cpsat.packing.relaxation import guide
 from dralloc.solvers.cpsat.stopping import Cancelled, Stop, Stopped
+from examples import examples
 
 BRIEF = settings(
-    max_examples=40,
+    max_examples=examples(40),
     deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 

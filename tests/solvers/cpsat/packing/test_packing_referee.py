@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import pytest
@@ -17,16 +16,16 @@ from dralloc.solution import Status
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.division import divide
+from examples import examples
 from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder, placed
 
-EXAMPLES = int(os.environ.get("DRALLOC_PACKING_EXAMPLES", "40"))
+EXAMPLES = examples(40)
 FEW = 4
 """So many demands, or fewer, are tried in every option."""
 
 THOROUGH = settings(
     max_examples=EXAMPLES,
     deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 
