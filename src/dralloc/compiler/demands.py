@@ -135,17 +135,17 @@ class Demands:
         blocked = [Claim(one.key, "", (), defect=f"pod {key}: {reason}") for one, reason in obstacles if reason]
         where = [one.status.allocation.node_selector for one in allocated if one.status.allocation is not None]
         selectors = [one for one in where if one is not None]
-        elsewhere = self.elsewhere.get(key, _NOWHERE) | self.gangs.elsewhere.get(key, _NOWHERE)
         gang = self.gangs.of(pod)
+        elsewhere = self.elsewhere.get(key, _NOWHERE) | gang.elsewhere
         return Demand(
             key=key,
             claims=(*claims, *blocked),
             priority=pod.spec.priority or 0,
-            nodes=() if gang in self.gangs.halted else self._where.of(pod, selectors, elsewhere),
-            gang=gang,
-            quorum=self.gangs.quorums.get(gang),
-            roles=self.gangs.roles.get(gang, ()),
-            parent=self.gangs.parents.get(gang),
+            nodes=() if gang.halted else self._where.of(pod, selectors, elsewhere),
+            gang=gang.name,
+            quorum=gang.quorum,
+            roles=gang.roles,
+            parent=gang.parent,
         )
 
     def _obstacle(self, claim: ResourceClaim, pod: Pod) -> str:

@@ -9,88 +9,66 @@ others (see `dralloc.compiler.group_trees`).
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from dralloc.across import ACROSS
-from dralloc.api import ApiObject, Pod
+from dralloc.api import Pod
 from dralloc.cluster import Cluster
 from dralloc.compiler.device_plugins import DevicePlugins
-from dralloc.compiler.group_trees import GroupTrees, Leaf
+from dralloc.compiler.group_trees import GroupTrees
+from dralloc.compiler.pod_groups import PodsOfGroup, pod_groups
 from dralloc.compiler.topology import Topology
 from dralloc.errors import Finding
 from dralloc.features import Features
 from dralloc.names import ClaimKey
-from dralloc.problem.inter_pod import OneDomain, Role
+from dralloc.problem.inter_pod import Role
 from dralloc.problem.parent_groups import ParentGroup
 
-__all__ = ["Gangs", "PodsOfGroup", "find_gangs"]
+__all__ = ["Gang", "Gangs", "find_gangs"]
 
 
 @dataclass(frozen=True, slots=True)
-class PodsOfGroup:
-    """The pods of a group, also those that run; and the object that speaks for it, if there is one."""
+class Gang:
+    """What it means for a pod to be in a group.
 
-    about: ApiObject | None
-    pods: Sequence[Pod]
+    Parameters
+    ----------
+    name
+        Empty if pods are placed one by one.
+    quorum
+        How many more pods it needs; None for all of them.
+    halted
+        Whether there are fewer pods than it needs.
+    roles
+        Of its pods, if they have to choose a domain.
+    parent
+        The group that it is part of.
+    elsewhere
+        Names of nodes that are in no domain for its pods.
+    """
+
+    name: str = ""
+    quorum: int | None = None
+    halted: bool = False
+    roles: tuple[Role, ...] = ()
+    parent: ParentGroup | None = None
+    elsewhere: frozenset[str] = frozenset()
+
+
+_ALONE = Gang()
 
 
 @dataclass(frozen=True)
 class Gangs:
-    """The gang of each pod that is in one.
+    """The gang of each pod of a group, and all groups by name."""
 
-    Parameters
-    ----------
-    quorums
-        How many more pods a gang needs; all of them if it is not here.
-    halted
-        Gangs with fewer pods than they need.
-    roles
-        Of the pods of gangs that have to choose a domain.
-    elsewhere
-        Names of nodes that are in no domain for a pod.
-    groups
-        All groups, by name.
-    parents
-        The groups that gangs are part of.
-    """
-
-    of_pods: Mapping[ClaimKey, str] = field(default_factory=dict)
-    quorums: Mapping[str, int] = field(default_factory=dict)
-    halted: frozenset[str] = frozenset()
-    roles: Mapping[str, tuple[Role, ...]] = field(default_factory=dict)
-    elsewhere: Mapping[ClaimKey, frozenset[str]] = field(default_factory=dict)
+    of_pods: Mapping[ClaimKey, Gang] = field(default_factory=dict)
     groups: Mapping[str, PodsOfGroup] = field(default_factory=dict)
-    parents: Mapping[str, ParentGroup] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
-    def of(self, pod: Pod) -> str:
-        """The gang of a pod; empty if it has none."""
-        return self.of_pods.get(pod.key, "") if self.of_pods else ""
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Pods of a group: the object and field that says how many are needed; None for all.
-
-    ``topology``: the label of which their nodes have the same value; empty if that does not matter. ``has_policy``:
-    whether something says how many are needed. ``parent``: the group that it is a child of.
-    """
-
-    name: str
-    about: ApiObject | None = None
-    path: str = ""
-    needed: int | None = None
-    topology: str = ""
-    has_policy: bool = True
-    parent: ClaimKey | None = None
-
-    @property
-    def matters(self) -> bool:
-        """Whether its pods depend on each other."""
-        spanned = self.about is not None and ACROSS in self.about.metadata.annotations
-        return self.has_policy or bool(self.topology) or spanned or self.parent is not None
+    def of(self, pod: Pod) -> Gang:
+        """The gang of a pod; one without a name if it has none."""
+        return self.of_pods.get(pod.key, _ALONE) if self.of_pods else _ALONE
 
 
 def find_gangs(
@@ -108,134 +86,36 @@ def find_gangs(
         Whether there are constraints over the claims of each group: then also those groups matter of which the pods
         are placed one by one.
     """
-    members: dict[str, list[Pod]] = defaultdict(list)
-    groups: dict[str, _Group] = {}
-    for pod in cluster.pods:
-        group = _group_of(pod, cluster, features, label)
-        if group is not None and (group.matters or spanned):
-            groups.setdefault(group.name, group)
-            members[group.name].append(pod)
-    judged = [(group, _Judgement.of(group, members[name], cluster, plugins)) for name, group in groups.items()]
-    gangs = {group.name for group, judgement in judged if judgement.is_gang or group.parent}
-    topology = Topology(cluster)
-    leaves = [
-        Leaf(group.name, group.parent, members[group.name], not judgement.is_gang)
-        for group, judgement in judged
-        if group.parent
-    ]
-    trees = GroupTrees(cluster, topology, leaves)
-    bound = {group.name: topology.domain(group.topology, members[group.name]) for group in groups.values()}
-    elsewhere = {name: topology.outside(group.topology, bound[name]) for name, group in groups.items()}
-    for leaf in leaves:
-        elsewhere[leaf.name] |= trees.outside(leaf.name)
-    rules = {name: topology.rule(groups[name].topology) if bound[name] is None else None for name in gangs}
+    groups = list(pod_groups(cluster, features, plugins, label, spanned=spanned))
+    topology = Topology(cluster.nodes)
+    trees = GroupTrees(cluster, topology, groups)
+    gangs = [(_gang(group, topology, trees), group.pods) for group in groups]
     return Gangs(
-        of_pods={pod.key: name for name in groups if name in gangs for pod in members[name]},
-        quorums={group.name: judgement.quorum for group, judgement in judged if judgement.quorum is not None},
-        halted=trees.halted.union(group.name for group, judgement in judged if judgement.halted),
-        roles={name: tuple(_roles(own, trees.parents.get(name))) for name, own in rules.items()},
-        elsewhere={pod.key: nodes for name, nodes in elsewhere.items() if nodes for pod in members[name]},
-        groups={name: PodsOfGroup(group.about, members[name]) for name, group in groups.items()},
-        parents=trees.parents,
-        findings=(*_remarks(cluster, judged), *trees.findings),
+        of_pods={pod.key: gang for gang, pods in gangs for pod in pods},
+        groups={group.name: group for group in groups},
+        findings=(*_remarks(cluster, groups), *trees.findings),
     )
 
 
-def _group_of(pod: Pod, cluster: Cluster, features: Features, label: str) -> _Group | None:
-    namespace = pod.key.namespace
-    if label in pod.metadata.labels:
-        return _Group(f"{namespace}/{pod.metadata.labels[label]}")
-    if not features.GenericWorkload:
-        return None
-    if pod.pod_group is not None:
-        group = cluster.pod_groups.get(ClaimKey(namespace, pod.pod_group))
-        name = f"{namespace}/{pod.pod_group}"
-        if group is None:
-            return _Group(name, pod, "spec.schedulingGroup.podGroupName")
-        policy, constraints = group.spec.scheduling_policy.gang, group.spec.scheduling_constraints
-        near = features.TopologyAwareWorkloadScheduling and constraints.topology
-        key = constraints.topology[0].key if near else ""
-        needed = policy.min_count if policy else 1
-        path = "spec.schedulingPolicy.gang.minCount"
-        above = group.spec.parent_composite_pod_group_name if features.CompositePodGroup else None
-        parent = ClaimKey(namespace, above) if above else None
-        return _Group(name, group, path, needed, key, policy is not None, parent)
-    return _group_of_workload(pod, cluster)
+def _gang(group: PodsOfGroup, topology: Topology, trees: GroupTrees) -> Gang:
+    outside, rule = topology.one_domain(group.topology, group.pods)
+    elsewhere = outside | trees.outside(group.name)
+    if not group.is_gang and group.parent is None:
+        return Gang(elsewhere=elsewhere)
+    parent = trees.parents.get(group.name)
+    above = [one.rule for one in parent.upwards()] if parent else []
+    roles = tuple(Role(one, carries=True, counts=True) for one in (rule, *above) if one is not None)
+    return Gang(group.name, group.quorum, group.halted or group.name in trees.defects, roles, parent, elsewhere)
 
 
-def _group_of_workload(pod: Pod, cluster: Cluster) -> _Group | None:
-    """The group inside of a Workload (Kubernetes 1.35)."""
-    reference = pod.spec.workload_ref
-    if reference is None:
-        return None
-    name = "/".join(filter(None, (pod.key.namespace, *reference.model_dump().values())))
-    workload = cluster.workloads.get(ClaimKey(pod.key.namespace, reference.name))
-    if workload is None:
-        return _Group(name, pod, "spec.workloadRef.name")
-    for number, group in enumerate(workload.spec.pod_groups):
-        if group.name == reference.pod_group:
-            path = f"spec.podGroups[{number}].policy.gang.minCount"
-            gang = group.policy.gang
-            return _Group(name, workload, path, gang.min_count if gang else 1, has_policy=gang is not None)
-    return _Group(name, pod, "spec.workloadRef.podGroup")
-
-
-@dataclass(frozen=True)
-class _Judgement:
-    """How many pods of a group there are, and how many are needed.
-
-    ``served``: how many of them wait for no device: they run, or ask for none, or hold all that they ask for.
-    """
-
-    pods: int
-    served: int
-    needed: int | None
-
-    @classmethod
-    def of(cls, group: _Group, pods: list[Pod], cluster: Cluster, plugins: DevicePlugins) -> _Judgement:
-        there = [pod for pod in pods if pod.spec.node_name or not pod.spec.scheduling_gates]
-        waiting = sum(not pod.spec.node_name and _asks(pod, cluster, plugins) for pod in there)
-        return cls(len(there), len(there) - waiting, group.needed)
-
-    @property
-    def is_gang(self) -> bool:
-        """Whether the rest is placed together or not at all; not if enough pods are served already."""
-        return self.needed is None or self.served < self.needed
-
-    @property
-    def quorum(self) -> int | None:
-        """How many of those that wait are needed; None for all."""
-        return None if self.needed is None else max(1, self.needed - self.served)
-
-    @property
-    def halted(self) -> bool:
-        """Whether there are too few pods for any of them to be placed."""
-        return self.needed is not None and self.pods < self.needed
-
-
-def _asks(pod: Pod, cluster: Cluster, plugins: DevicePlugins) -> bool:
-    """Whether a pod asks for devices that it does not hold yet, or that there are nowhere."""
-    claims = [cluster.claim(key) for key in cluster.pod_claims(pod)]
-    pending = any(claim is None or claim.status.allocation is None for claim in claims)
-    return pending or (not claims and bool(plugins.missing(pod)))
-
-
-def _roles(own: OneDomain | None, parent: ParentGroup | None) -> Iterator[Role]:
-    """What pods of one gang are to each other, and to those of the gangs beside it."""
-    above = parent.upwards() if parent else ()
-    for rule in (own, *(group.rule for group in above)):
-        if rule is not None:
-            yield Role(rule, carries=True, counts=True)
-
-
-def _remarks(cluster: Cluster, judged: list[tuple[_Group, _Judgement]]) -> Iterator[Finding]:
-    for group, judgement in judged:
+def _remarks(cluster: Cluster, groups: Iterable[PodsOfGroup]) -> Iterator[Finding]:
+    for group in groups:
         if group.about is None:
             continue
-        if judgement.needed is None:
-            rule = f"the group {group.name} was not found; its {judgement.pods} pods are placed all or none"
-        elif judgement.halted:
-            rule = f"needs {judgement.needed} pods, but there are {judgement.pods}: none is placed"
+        if group.needed is None:
+            rule = f"the group {group.name} was not found; its {group.there} pods are placed all or none"
+        elif group.halted:
+            rule = f"needs {group.needed} pods, but there are {group.there}: none is placed"
         else:
             continue
         yield cluster.remark(group.about, group.path, rule)

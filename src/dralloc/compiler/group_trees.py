@@ -8,126 +8,114 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final
 
 from dralloc.api import CompositePodGroup, Pod
 from dralloc.cluster import Cluster
+from dralloc.compiler.pod_groups import PodsOfGroup
 from dralloc.compiler.topology import Topology
 from dralloc.errors import Finding
 from dralloc.names import ClaimKey
+from dralloc.problem.inter_pod import OneDomain
 from dralloc.problem.parent_groups import ParentGroup
 
-__all__ = ["GroupTrees", "Leaf"]
+__all__ = ["GroupTrees"]
 
 _DEEPEST: Final = 4
 """Levels of a tree, PodGroups included (``WorkloadMaxTreeDepth`` of scheduling.k8s.io)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A PodGroup in a tree: its name, its parent, its pods, and whether enough of them run."""
-
-    name: str
-    parent: ClaimKey
-    pods: Sequence[Pod]
-    enough: bool
-
-
-@dataclass
 class GroupTrees:
-    """The trees above some PodGroups. ``findings``: what is wrong with trees."""
+    """The trees above some PodGroups.
 
-    cluster: Cluster
-    topology: Topology
-    leaves: Sequence[Leaf]
-    findings: list[Finding] = field(default_factory=list)
+    Parameters
+    ----------
+    defects
+        Why no pod of a PodGroup is placed, by its name, where its tree is not in order.
+    """
+
+    def __init__(self, cluster: Cluster, topology: Topology, leaves: Sequence[PodsOfGroup]) -> None:
+        self._cluster = cluster
+        self._groups = cluster.composite_pod_groups
+        self._topology = topology
+        self._leaves = leaves
+        self._above = {leaf.name: list(self._upwards(leaf.parent)) for leaf in leaves}
+        self._pods: dict[ClaimKey, list[Pod]] = defaultdict(list)
+        for leaf in leaves:
+            for key in self._above[leaf.name]:
+                self._pods[key] += leaf.pods
+        defects = {name: self._defect(name, above) for name, above in self._above.items()}
+        self.defects = {name: defect for name, defect in defects.items() if defect}
+        self._group = cache(self._made)
 
     @cached_property
     def parents(self) -> Mapping[str, ParentGroup]:
-        """The parent of each PodGroup, by name, where the tree is in order."""
-        found = {leaf.name: self._group(leaf.parent) for leaf in self.leaves if leaf.name not in self.halted}
-        return {name: group for name, group in found.items() if group is not None}
+        """The parent of each PodGroup that has one, by name, where the tree is in order."""
+        good = {name: above for name, above in self._above.items() if above and name not in self.defects}
+        return {name: self._group(above[0]) for name, above in good.items()}
 
-    @cached_property
-    def halted(self) -> frozenset[str]:
-        """The PodGroups of which no pod is placed, because their tree is not in order."""
-        return frozenset(leaf.name for leaf in self.leaves if self._defect(leaf))
+    @property
+    def findings(self) -> Iterator[Finding]:
+        """What is wrong with trees."""
+        for name, defect in self.defects.items():
+            about = self._cluster.pod_groups[ClaimKey.parse(name)]
+            rule = f"{defect}: none of its pods is placed"
+            yield self._cluster.remark(about, "spec.parentCompositePodGroupName", rule)
 
     def outside(self, leaf: str) -> frozenset[str]:
         """The nodes that are in no domain for a PodGroup's pods, because of the groups above it."""
-        if leaf in self.halted:
-            return frozenset()
-        [own] = [one for one in self.leaves if one.name == leaf]
-        nodes = (self.topology.outside(self._label(key), self._home(key)) for key in self._above(own.parent))
-        return frozenset().union(*nodes)
+        above = () if leaf in self.defects else self._above[leaf]
+        return frozenset().union(*(self._domain(key)[0] for key in above))
 
-    def _defect(self, leaf: Leaf) -> str:
-        above = list(self._above(leaf.parent))
-        missing = next((key for key in above if key not in self.cluster.composite_pod_groups), None)
-        defect = ""
-        if missing is not None:
-            defect = f"the CompositePodGroup {missing} was not found"
-        elif len(above) >= _DEEPEST:
-            defect = f"the groups above {leaf.name} are in a circle, or more than {_DEEPEST - 1}"
-        if defect:
-            about = self.cluster.pod_groups[ClaimKey.parse(leaf.name)]
-            rule = f"{defect}: none of its pods is placed"
-            self.findings.append(self.cluster.remark(about, "spec.parentCompositePodGroupName", rule))
-        return defect
-
-    def _above(self, key: ClaimKey | None) -> Iterator[ClaimKey]:
+    def _upwards(self, key: ClaimKey | None) -> Iterator[ClaimKey]:
         """The groups from one up, no more than are too many."""
         for _ in range(_DEEPEST):
             if key is None:
                 return
             yield key
-            group = self.cluster.composite_pod_groups.get(key)
-            name = group.spec.parent_composite_pod_group_name if group else None
-            key = ClaimKey(key.namespace, name) if name else None
+            key = _parent(key, self._groups.get(key))
 
-    def _group(self, key: ClaimKey) -> ParentGroup | None:
-        if key not in self._made:
-            own = self.cluster.composite_pod_groups[key]
-            above = own.spec.parent_composite_pod_group_name
-            settled = frozenset(name for name, done in self._children[key].items() if done)
-            self._made[key] = ParentGroup(
-                name=f"{own.kind} {key}",
-                quorum=max(0, _needed(own) - len(settled)),
-                settled=settled,
-                parent=self._group(ClaimKey(key.namespace, above)) if above else None,
-                rule=self.topology.rule(self._label(key)) if self._home(key) is None else None,
-            )
-        return self._made[key]
+    def _defect(self, leaf: str, above: Sequence[ClaimKey]) -> str:
+        missing = next((key for key in above if key not in self._groups), None)
+        if missing is not None:
+            return f"the CompositePodGroup {missing} was not found"
+        if len(above) >= _DEEPEST:
+            return f"the groups above {leaf} are in a circle, or more than {_DEEPEST - 1}"
+        return ""
 
-    @cached_property
-    def _made(self) -> dict[ClaimKey, ParentGroup]:
-        return {}
+    def _made(self, key: ClaimKey) -> ParentGroup:
+        own = self._groups[key]
+        above = _parent(key, own)
+        settled = frozenset(name for name, done in self._children[key].items() if done)
+        return ParentGroup(
+            name=f"{own.kind} {key}",
+            quorum=max(0, _needed(own) - len(settled)),
+            settled=settled,
+            parent=self._group(above) if above else None,
+            rule=self._domain(key)[1],
+        )
 
     @cached_property
     def _children(self) -> Mapping[ClaimKey, Mapping[str, bool]]:
         """The children of each group by name, and whether each is settled."""
-        found: dict[ClaimKey, dict[str, bool]] = defaultdict(dict)
-        for leaf in self.leaves:
-            idle = not any(self.cluster.pod_claims(pod) for pod in leaf.pods)
-            found[leaf.parent][leaf.name] = leaf.enough or idle
-        groups = self.cluster.composite_pod_groups
+        found: dict[ClaimKey | None, dict[str, bool]] = defaultdict(dict)
+        for leaf in self._leaves:
+            idle = not any(self._cluster.pod_claims(pod) for pod in leaf.pods)
+            found[leaf.parent][leaf.name] = idle or not leaf.is_gang
         for _ in range(_DEEPEST):
-            for key, group in groups.items():
-                if group.spec.parent_composite_pod_group_name:
-                    parent = ClaimKey(key.namespace, group.spec.parent_composite_pod_group_name)
-                    enough = sum(found[key].values()) >= _needed(group)
-                    found[parent][f"{group.kind} {key}"] = enough
+            for key, group in self._groups.items():
+                found[_parent(key, group)][f"{group.kind} {key}"] = sum(found[key].values()) >= _needed(group)
         return found
 
-    def _label(self, key: ClaimKey) -> str:
-        constraints = self.cluster.composite_pod_groups[key].spec.scheduling_constraints.topology
-        return constraints[0].key if constraints else ""
+    def _domain(self, key: ClaimKey) -> tuple[frozenset[str], OneDomain | None]:
+        constraints = self._groups[key].spec.scheduling_constraints.topology
+        return self._topology.one_domain(constraints[0].key if constraints else "", self._pods[key])
 
-    def _home(self, key: ClaimKey) -> str | None:
-        pods = [pod for leaf in self.leaves if key in self._above(leaf.parent) for pod in leaf.pods]
-        return self.topology.domain(self._label(key), pods)
+
+def _parent(key: ClaimKey, group: CompositePodGroup | None) -> ClaimKey | None:
+    name = group.spec.parent_composite_pod_group_name if group else None
+    return ClaimKey(key.namespace, name) if name else None
 
 
 def _needed(group: CompositePodGroup) -> int:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from dralloc.api import Node, TopologySpreadConstraint
 from dralloc.api.tolerating import all_tolerated
 from dralloc.choices import Ignored
+from dralloc.compiler.topology import Topology
 from dralloc.pods.kinds import PodKind
 from dralloc.pods.selectors import Term, spread_selector
 from dralloc.problem import Demand, Problem
@@ -121,9 +122,7 @@ class _Rules:
         self._wanting = wanting
         self._running = running
         self._nodes = nodes
-
-    def _domains(self, key: str) -> Mapping[str, str]:
-        return {node.name: node.metadata.labels[key] for node in self._nodes if key in node.metadata.labels}
+        self._domains = Topology(nodes).domains
 
     def _on(self, domains: Mapping[str, str], concerns: Callable[[PodKind], bool]) -> Iterator[str]:
         """The domain of each pod with a node that is concerned."""
