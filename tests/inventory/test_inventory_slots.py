@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dralloc.inventory.slots import Slots
+from dralloc.inventory.catalog import Slots
 from dralloc.names import DeviceID, PoolID
 
 POOL, OTHER = PoolID("d", "pool"), PoolID("d", "other")

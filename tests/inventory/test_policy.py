@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dralloc.api import CapacityRequestPolicy, CapacityRequestPolicyRange
-from dralloc.inventory.policy import amount_taken
+from dralloc.inventory.charges import amount_taken
 from dralloc.quantity import NANOS, Quantity, parse_quantity
 
 

@@ -143,7 +143,7 @@ class _Reading:
                 for index in pool.devices:
                     if self.problem.devices[index].id == id_:
                         return index
-        found = self.compiled.table.newest(id_)
+        found = self.compiled.inventory.newest(id_)
         if found is None:
             raise LookupError(f"device {id_}: is not published any more")
         return found

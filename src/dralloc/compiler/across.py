@@ -128,8 +128,5 @@ class _Holders:
         for result in claim.status.allocation.devices.results:
             name = RequestName(*result.request.split("/"))
             if form.covers(name):
-                slot = self.inventory.slots.get(result.device_id)
-                known = (
-                    {} if slot is None else self.inventory.devices[self.inventory.reader.versions(slot)[-1]].attributes
-                )
-                yield known.get(form.compared(name))
+                newest = self.inventory.newest(result.device_id)
+                yield None if newest is None else self.inventory.devices[newest].attributes.get(form.compared(name))

@@ -68,7 +68,6 @@ def _totals(inventory: Inventory, resource: str) -> Iterator[int]:
 
 def _used(cluster: Cluster, inventory: Inventory, wanted: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], int]:
     """By namespace and resource, what allocated claims use of published devices."""
-    newest = {device.id: number for number, device in enumerate(inventory.devices)} if wanted else {}
     resources: dict[str, list[str]] = defaultdict(list)
     for namespace, resource in wanted:
         resources[namespace].append(resource)
@@ -76,7 +75,7 @@ def _used(cluster: Cluster, inventory: Inventory, wanted: Collection[tuple[str, 
     for claim in cluster.claims:
         namespace = claim.key.namespace
         for result in claim.results if namespace in resources else ():
-            number = newest.get(result.device_id)
+            number = inventory.newest(result.device_id)
             if number is not None and not result.admin_access:
                 recorded = result.consumed_capacity
                 charge = Charge(

@@ -76,7 +76,7 @@ class CompiledCluster(Brief):
     @cached_property
     def holdings(self) -> tuple[Holding, ...]:
         """What the allocated claims hold of published devices."""
-        return tuple(self.inventory.reader.read(self.cluster.claims))
+        return tuple(self.inventory.holdings(self.cluster.claims))
 
     @cached_property
     def whole(self) -> Problem:

@@ -97,7 +97,7 @@ class GroupTrees:
         )
 
     @cached_property
-    def _children(self) -> Mapping[ClaimKey, Mapping[str, bool]]:
+    def _children(self) -> Mapping[ClaimKey | None, Mapping[str, bool]]:
         """The children of each group by name, and whether each is settled."""
         found: dict[ClaimKey | None, dict[str, bool]] = defaultdict(dict)
         for leaf in self._leaves:

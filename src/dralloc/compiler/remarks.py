@@ -72,7 +72,7 @@ def eviction_remarks(cluster: Cluster, table: MatchTable) -> Iterator[Finding]:
 
 def _taints(result: DeviceRequestAllocationResult, table: MatchTable) -> Iterator[tuple[ApiObject, str, DeviceTaint]]:
     """The taints of an allocated device, each with the object and field that says it."""
-    index = table.newest(result.device_id)
+    index = table.inventory.newest(result.device_id)
     if index is not None:
         source = table.inventory.sources[index]
         for number, taint in enumerate(source.device.taints):

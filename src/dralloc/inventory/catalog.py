@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, count, filterfalse, repeat
 
 from dralloc.api import Counter as ApiCounter
 from dralloc.api import Device as ApiDevice
 from dralloc.api import ResourceSlice
 from dralloc.features import Features
 from dralloc.inventory.columns import ColumnReader
-from dralloc.inventory.consumption import Consumption, CounterGroup, CounterLayout
+from dralloc.inventory.consumption import CounterGroup, CounterLayout
 from dralloc.inventory.groups import grouped_sets, groups_of
 from dralloc.inventory.pools import PoolView
 from dralloc.inventory.reach import NodeIndex
-from dralloc.inventory.slots import Slots
 from dralloc.inventory.values import compared_values
 from dralloc.names import CounterID, DeviceID, PoolID
 from dralloc.problem import Counter, Device, Scalar
 from dralloc.record import record
 
-__all__ = ["Catalog", "PublishedDevice"]
-
+__all__ = ["Catalog", "PublishedDevice", "Slots"]
 
 _NOTHING: Mapping[str, frozenset[Scalar]] = {}
 
@@ -45,6 +43,31 @@ class PublishedDevice:
     requested_counters: tuple[tuple[int, str], ...]
 
 
+class Slots(Mapping[DeviceID, int]):
+    """The slot of each device, found by pool: a million names are looked up seldom."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[PoolID, dict[str, int]] = {}
+        self._count = 0
+
+    def enter(self, pool: PoolID, names: Sequence[str]) -> Sequence[int]:
+        """The slots of some devices of a pool, new ones for those that are not known."""
+        known = self._by_name.setdefault(pool, {})
+        news = dict.fromkeys(filterfalse(known.__contains__, names))
+        known.update(zip(news, count(self._count)))
+        self._count += len(news)
+        return list(map(known.__getitem__, names))
+
+    def __getitem__(self, device: DeviceID) -> int:
+        return self._by_name[device.pool_id][device.device]
+
+    def __iter__(self) -> Iterator[DeviceID]:
+        return (DeviceID(*pool, name) for pool, names in self._by_name.items() for name in names)
+
+    def __len__(self) -> int:
+        return self._count
+
+
 @dataclass
 class Catalog:
     """Collects devices and counters while pools are visited; every slice of a group is entered once.
@@ -58,25 +81,24 @@ class Catalog:
         All slices of the cluster.
     attributes
         Qualified names of the attributes that some constraint reads; others are not kept.
-    allocated
-        The devices that claims hold.
     """
 
     slices: Sequence[ResourceSlice]
     nodes: NodeIndex
     attributes: frozenset[str]
     features: Features
-    allocated: frozenset[DeviceID] = frozenset()
     devices: list[Device] = field(default_factory=list)
     sources: list[PublishedDevice] = field(default_factory=list)
     counters: list[Counter] = field(default_factory=list)
     published: list[ApiCounter] = field(default_factory=list)
     slots: Slots = field(default_factory=Slots)
     grouped: int = 0
-    reader: ColumnReader = field(default_factory=ColumnReader)
     _groups: dict[tuple[PoolID, tuple[int, ...]], Mapping[int, range]] = field(default_factory=dict)
-    _consumption: Consumption = field(default_factory=Consumption)
+    _layouts: dict[tuple[int, ...], CounterLayout] = field(default_factory=dict)
     _without_groups: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.reader = ColumnReader(self.slices)
 
     def offer(self, pool: PoolID, view: PoolView) -> tuple[int, ...]:
         """Indices of the devices that a usable pool offers, in search order."""
@@ -89,15 +111,19 @@ class Catalog:
     def _enter(self, pool: PoolID, considered: Sequence[int]) -> Mapping[int, range]:
         group = len(self._groups)
         sets = tuple(one for index in considered for one in self.slices[index].spec.shared_counters)
-        counters = self._consumption.group(len(self.counters), sets)
-        self._enter_counters(pool, counters.layout, group)
+        # Equal counter sets are one object after loading: groups with the same ones have one layout.
+        key = tuple(map(id, sets))
+        layout = self._layouts[key] = self._layouts.get(key) or CounterLayout(sets)
+        counters = CounterGroup(len(self.counters), layout)
+        self.published += layout.counters
+        ids = map(_counter_id, zip(repeat(pool.driver), repeat(pool.pool), layout.sets_of, layout.names))
+        self.counters += map(Counter, ids, layout.totals, layout.totals, repeat(group))
         grouped = self._enter_groups(considered)
         entered = {}
         for index in considered:
-            slice_ = self.slices[index]
             first = len(self.devices)
-            if not (self.features.PartitionableDevices and slice_.spec.shared_counters):
-                self._enter_devices(slice_, group, counters, grouped)
+            if not (self.features.PartitionableDevices and self.slices[index].spec.shared_counters):
+                self._enter_devices(index, group, counters, grouped)
             entered[index] = range(first, len(self.devices))
         return entered
 
@@ -106,25 +132,16 @@ class Catalog:
         if not self.features.DeviceCompatibilityGroups:
             return {}
         known = self._without_groups
-        read = [self.reader.of(self.slices[index].spec.devices) for index in considered]
-        news = {id(each): each for each in read if id(each) not in known}
+        news = {id(each): each for each in map(self.reader.of, considered) if id(each) not in known}
         sets = grouped_sets((device for each in news.values() for device in each.consumers.values()), self.grouped)
         if not sets:
             known.update(news)
         self.grouped += len(sets)
         return sets
 
-    def _enter_counters(self, pool: PoolID, layout: CounterLayout, group: int) -> None:
-        self.published += layout.counters
-        ids = map(_counter_id, zip(repeat(pool.driver), repeat(pool.pool), layout.sets_of, layout.names))
-        self.counters += map(Counter, ids, layout.totals, layout.totals, repeat(group))
-
-    def _enter_devices(
-        self, slice_: ResourceSlice, group: int, counters: CounterGroup, grouped: Mapping[str, int]
-    ) -> None:
-        columns, features = self.reader.of(slice_.spec.devices), self.features
-        (driver, pool), per_device = slice_.pool_id, slice_.spec.per_device_node_selection
-        devices = slice_.spec.devices
+    def _enter_devices(self, index: int, group: int, counters: CounterGroup, grouped: Mapping[str, int]) -> None:
+        slice_, columns, features = self.slices[index], self.reader.of(index), self.features
+        (driver, pool), devices = slice_.pool_id, slice_.spec.devices
         fixed, by_request = counters.taken(columns.consumed)
         self.devices += map(
             Device,
@@ -137,7 +154,9 @@ class Catalog:
             [compared_values(device, driver, self.attributes, features) for device in devices]
             if self.attributes
             else repeat(_NOTHING),
-            [self.nodes.of_device(device) for device in devices] if per_device else repeat(None),
+            [self.nodes.of_device(device) for device in devices]
+            if slice_.spec.per_device_node_selection
+            else repeat(None),
             columns.binds_to_node,
             [groups_of(device, grouped) for device in devices] if grouped else repeat(()),
             columns.footprint if features.NodeAllocatableResources else repeat(()),

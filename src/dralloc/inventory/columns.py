@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from dralloc.api import Device, DeviceCounterConsumption, NodeAllocatableResource
+from dralloc.api import (
+    Device,
+    DeviceCapacity,
+    DeviceCounterConsumption,
+    NodeAllocatableMapping,
+    NodeAllocatableOverhead,
+    NodeAllocatableResource,
+    ResourceSlice,
+)
 from dralloc.api.device_template import common
-from dralloc.inventory.footprint import footprints
 from dralloc.problem import Capacity, NodeFootprint
+from dralloc.quantity import NANOS, Quantity
 from dralloc.record import record
 
 __all__ = ["ColumnReader", "SliceColumns"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+_NO_MAPPING = NodeAllocatableMapping()
+_NO_OVERHEAD = NodeAllocatableOverhead()
 
 
 @record
@@ -35,14 +49,16 @@ class SliceColumns:
 
 @dataclass(slots=True)
 class ColumnReader:
-    """Reads devices. Equal capacities, lists of counters and so on are one object after loading; it keeps that."""
+    """Reads slices. Equal capacities, lists of counters and so on are one object after loading; it keeps that."""
 
+    slices: Sequence[ResourceSlice]
     _columns: dict[int, SliceColumns] = field(default_factory=dict)
     _capacities: dict[int, Mapping[str, Capacity]] = field(default_factory=dict)
     _footprints: dict[int, tuple[NodeFootprint, ...]] = field(default_factory=dict)
 
-    def of(self, devices: Sequence[Device]) -> SliceColumns:
+    def of(self, index: int) -> SliceColumns:
         """The columns of the devices of a slice."""
+        devices = self.slices[index].spec.devices
         key = id(common(devices))
         if key not in self._columns:
             self._columns[key] = self._read(devices)
@@ -55,23 +71,35 @@ class ColumnReader:
             [device.consumes_counters for device in devices],
             {id(device.consumes_counters): device for device in devices},
             [device.allow_multiple_allocations for device in devices],
-            [self._capacity(device) for device in devices],
+            [_once(self._capacities, device.capacity, _capacities) for device in devices],
             [device.binds_to_node for device in devices],
-            [self._footprint(device.node_allocatable_resources) for device in devices],
+            [_once(self._footprints, device.node_allocatable_resources, _footprints) for device in devices],
             any(device.binding_conditions is not None for device in devices),
         )
 
-    def _capacity(self, device: Device) -> Mapping[str, Capacity]:
-        key = id(device.capacity)
-        if key not in self._capacities:
-            self._capacities[key] = {
-                name: Capacity(name, capacity.value.nanos, capacity.consumable)
-                for name, capacity in device.capacity.items()
-            }
-        return self._capacities[key]
 
-    def _footprint(self, resources: Mapping[str, NodeAllocatableResource]) -> tuple[NodeFootprint, ...]:
-        key = id(resources)
-        if key not in self._footprints:
-            self._footprints[key] = tuple(footprints(resources))
-        return self._footprints[key]
+def _once(known: dict[int, R], one: T, read: Callable[[T], R]) -> R:
+    """What is read of an object, which is read once."""
+    if id(one) not in known:
+        known[id(one)] = read(one)
+    return known[id(one)]
+
+
+def _capacities(capacity: Mapping[str, DeviceCapacity]) -> Mapping[str, Capacity]:
+    return {name: Capacity(name, one.value.nanos, one.consumable) for name, one in capacity.items()}
+
+
+def _footprints(resources: Mapping[str, NodeAllocatableResource]) -> tuple[NodeFootprint, ...]:
+    """What a device takes of each resource of the node where it is used (KEP-5517)."""
+    return tuple(_footprint(name, one) for name, one in resources.items())
+
+
+def _footprint(name: str, resource: NodeAllocatableResource) -> NodeFootprint:
+    mapping, overhead = resource.mapping or _NO_MAPPING, resource.overhead or _NO_OVERHEAD
+    key = mapping.capacity_key or ""
+    multiplier = _nanos(mapping.capacity_multiplier, NANOS) if key else _nanos(mapping.device_multiplier)
+    return NodeFootprint(name, key, multiplier, _nanos(overhead.per_pod), _nanos(overhead.per_container))
+
+
+def _nanos(amount: Quantity | None, absent: int = 0) -> int:
+    return absent if amount is None else amount.nanos

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from dralloc.api import CounterSet, DeviceCounterConsumption
 
-__all__ = ["Consumption", "CounterGroup", "CounterLayout"]
+__all__ = ["CounterGroup", "CounterLayout"]
 
 Amount = tuple[int, int]
 """A counter and nanos."""
@@ -128,17 +128,3 @@ class CounterGroup:
 
     def _by_request(self, known: _Known) -> ByRequest:
         return tuple((self.first + offset, key) for offset, key in known.by_request)
-
-
-@dataclass(slots=True)
-class Consumption:
-    """Makes counter groups. Those with the same counter sets have one layout."""
-
-    _layouts: dict[tuple[int, ...], CounterLayout] = field(default_factory=dict)
-
-    def group(self, first: int, sets: Sequence[CounterSet]) -> CounterGroup:
-        """The counters of these sets, numbered from this index on."""
-        key = tuple(map(id, sets))
-        if key not in self._layouts:
-            self._layouts[key] = CounterLayout(sets)
-        return CounterGroup(first, self._layouts[key])

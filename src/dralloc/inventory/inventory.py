@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
 from dralloc.api import Counter as ApiCounter
 from dralloc.api import Node as ApiNode
@@ -12,12 +13,14 @@ from dralloc.api import ResourceClaim, ResourceSlice
 from dralloc.brief import Brief
 from dralloc.features import Features
 from dralloc.inventory.catalog import Catalog, PublishedDevice
+from dralloc.inventory.charges import counters_charged
 from dralloc.inventory.groups import Skipped
 from dralloc.inventory.pools import PoolView, PoolViews
 from dralloc.inventory.reach import NodeIndex, find_reach
-from dralloc.inventory.usage import HoldingReader, allocated_devices, counters_left, usage_of
+from dralloc.inventory.usage import held_results, left_of_counters, usage_of
 from dralloc.names import DeviceID, PoolID
-from dralloc.problem import Counter, Device, Node, PoolAccess, PoolState, Usage
+from dralloc.problem import Charge, Counter, Device, Node, PoolAccess, PoolState, Usage
+from dralloc.problem.holdings import Holding
 
 __all__ = ["Inventory", "list_published", "take_inventory"]
 
@@ -38,8 +41,6 @@ class Inventory(Brief):
         Each counter as it was published.
     slots
         The slot of each published device.
-    reader
-        Says what claims hold of all this.
     """
 
     nodes: tuple[Node, ...]
@@ -49,7 +50,49 @@ class Inventory(Brief):
     published: tuple[ApiCounter, ...]
     usage: Usage
     slots: Mapping[DeviceID, int]
-    reader: HoldingReader
+    features: Features
+
+    def newest(self, device: DeviceID) -> int | None:
+        """The index of a device; where generations of a pool differ, of what was published last."""
+        slot = self.slots.get(device)
+        return None if slot is None else self._versions_of(slot)[-1]
+
+    def holdings(self, claims: Iterable[ResourceClaim]) -> Iterator[Holding]:
+        """What claims hold of the devices that are published.
+
+        Results with admin access hold nothing (KEP-5018). Those with a share ID hold a share and what it consumes, all
+        others the whole device (KEP-5075). What a result recorded for counters that are consumed by request is charged
+        in every generation that publishes the device (KEP-5941).
+        """
+        for claim, result in held_results(claims):
+            slot = self.slots.get(result.device_id)
+            if slot is not None:
+                recorded = result.consumed_capacity
+                counters = [
+                    charged
+                    for version in (self._versions_of(slot) if recorded else ())
+                    for charged in counters_charged(recorded, self.sources[version], self.published)
+                ]
+                share = result.share_id is not None and self.features.ConsumableCapacity
+                capacity = tuple([(name, amount.nanos) for name, amount in recorded.items()])
+                yield Holding(claim.key, slot, share, Charge(capacity, tuple(counters)))
+
+    def holding(self, claims: Iterable[ResourceClaim]) -> Inventory:
+        """The same with what claims hold of it."""
+        holdings = tuple(self.holdings(claims))
+        counters = left_of_counters(self.counters, self.devices, holdings, self._versions_of)
+        return replace(self, counters=counters, usage=usage_of(holdings))
+
+    def _versions_of(self, slot: int) -> Sequence[int]:
+        """The devices behind a slot. Where each device is published once, slots are numbered as devices are."""
+        return (slot,) if len(self.slots) == len(self.devices) else self._versions[slot]
+
+    @cached_property
+    def _versions(self) -> Mapping[int, Sequence[int]]:
+        found: dict[int, list[int]] = defaultdict(list)
+        for index, device in enumerate(self.devices):
+            found[device.slot].append(index)
+        return found
 
 
 def take_inventory(  # noqa: PLR0913 - one parameter for each kind of object, and two choices
@@ -71,24 +114,9 @@ def take_inventory(  # noqa: PLR0913 - one parameter for each kind of object, an
     closed
         Pools that give no devices, with the reason: they count as invalid.
     """
-    index = NodeIndex(nodes)
-    catalog = Catalog(slices, index, attributes, features, allocated_devices(claims))
-    return _inventory(tuple(_visit_nodes(slices, nodes, index, catalog, closed)), catalog, claims)
-
-
-def _inventory(nodes: tuple[Node, ...], catalog: Catalog, claims: Sequence[ResourceClaim]) -> Inventory:
-    reader = HoldingReader(catalog.slots, catalog.devices, catalog.sources, catalog.published, catalog.features)
-    holdings = tuple(reader.read(claims))
-    return Inventory(
-        nodes=nodes,
-        devices=tuple(catalog.devices),
-        sources=tuple(catalog.sources),
-        counters=counters_left(catalog.counters, catalog.devices, holdings, reader),
-        published=tuple(catalog.published),
-        usage=usage_of(holdings),
-        reader=reader,
-        slots=catalog.slots,
-    )
+    catalog = Catalog(slices, NodeIndex(nodes), attributes, features)
+    allocated = frozenset(result.device_id for _, result in held_results(claims))
+    return _inventory(tuple(_visit_nodes(nodes, catalog, allocated, closed)), catalog).holding(claims)
 
 
 def list_published(
@@ -98,61 +126,52 @@ def list_published(
     catalog = Catalog(slices, nodes, frozenset(), features)
     for pool, own in pools.items():
         catalog.offer(pool, PoolView(PoolState.USABLE, offered=tuple(own), considered=tuple(own)))
-    return _inventory((), catalog, ())
+    return _inventory((), catalog)
+
+
+def _inventory(nodes: tuple[Node, ...], catalog: Catalog) -> Inventory:
+    return Inventory(
+        nodes=nodes,
+        devices=tuple(catalog.devices),
+        sources=tuple(catalog.sources),
+        counters=tuple(catalog.counters),
+        published=tuple(catalog.published),
+        usage=Usage(frozenset(), {}, {}),
+        slots=catalog.slots,
+        features=catalog.features,
+    )
 
 
 def _visit_nodes(
-    slices: Sequence[ResourceSlice],
-    nodes: Sequence[ApiNode],
-    index: NodeIndex,
-    catalog: Catalog,
-    closed: Mapping[PoolID, str],
+    nodes: Sequence[ApiNode], catalog: Catalog, allocated: frozenset[DeviceID], closed: Mapping[PoolID, str]
 ) -> Iterator[Node]:
-    features = catalog.features
-    views = PoolViews(slices, features, catalog.reader)
+    views = PoolViews(catalog.reader, catalog.features)
     pools: dict[PoolID, list[int]] = defaultdict(list)
-    for number, slice_ in enumerate(slices):
+    for number, slice_ in enumerate(catalog.slices):
         pools[slice_.pool_id].append(number)
-    reach = find_reach(slices, index, len(nodes), features)
-    accesses: dict[tuple[PoolID, tuple[int, ...]], _VisiblePool | None] = {}
+    everywhere, by_node = find_reach(catalog.slices, catalog.nodes, catalog.features)
 
-    def access(pool: PoolID, relevant: tuple[int, ...]) -> _VisiblePool | None:
-        if (pool, relevant) not in accesses:
-            view = views.view(pools[pool], relevant)
-            if view is not None and view.state is PoolState.USABLE and pool in closed:
-                view = PoolView(PoolState.INVALID, reason=closed[pool])
-            accesses[pool, relevant] = None if view is None else _access(pool, view, catalog)
-        return accesses[pool, relevant]
+    @cache
+    def access(pool: PoolID, relevant: tuple[int, ...]) -> tuple[bool, PoolAccess] | None:
+        """A pool from nodes to which these slices matter; and whether some of its devices have binding conditions."""
+        view = views.view(pools[pool], relevant)
+        if view is None:
+            return None
+        if view.state is PoolState.USABLE and pool in closed:
+            return False, PoolAccess(pool, PoolState.INVALID, (), closed[pool])
+        offered = catalog.offer(pool, view) if view.offered else ()
+        conditional = any(catalog.reader.of(index).conditional for index in view.offered)
+        if not catalog.features.DeviceCompatibilityGroups:
+            skipped = Skipped.of((catalog.slices[index] for index in view.considered), allocated)
+            offered = tuple(device for device in offered if not skipped.concern(catalog.sources[device].device))
+        return conditional, PoolAccess(pool, view.state, offered, view.reason)
 
     # A pool of which a node sees only counters has no devices for it, but it can still be incomplete or invalid.
-    unusable: dict[PoolID, _VisiblePool | None] = {
-        pool: entry
-        for pool, relevant in sorted(reach.everywhere.items())
-        if (entry := access(pool, tuple(relevant))) is not None and entry.pool.state is not PoolState.USABLE
-    }
-    for node, own in zip(nodes, reach.by_node, strict=True):
-        here = {
-            pool: access(pool, (*reach.everywhere.get(pool, ()), *relevant)) for pool, relevant in sorted(own.items())
-        }
+    counters = {pool: access(pool, tuple(relevant)) for pool, relevant in sorted(everywhere.items())}
+    unusable = {pool: entry for pool, entry in counters.items() if entry and entry[1].state is not PoolState.USABLE}
+    for node, own in zip(nodes, by_node, strict=True):
+        here = {pool: access(pool, (*everywhere.get(pool, ()), *relevant)) for pool, relevant in sorted(own.items())}
         visible = [entry for entry in (unusable | here).values() if entry is not None]
-        yield Node(node.metadata.name, tuple(entry.pool for entry in sorted(visible, key=_search_order)))
-
-
-@dataclass(frozen=True, slots=True)
-class _VisiblePool:
-    pool: PoolAccess
-    binding_conditions: bool
-
-
-def _search_order(access: _VisiblePool) -> tuple[bool, PoolID]:
-    """Pools whose devices have binding conditions come last, because the others are simpler to use."""
-    return access.binding_conditions, access.pool.id
-
-
-def _access(pool: PoolID, view: PoolView, catalog: Catalog) -> _VisiblePool:
-    offered = catalog.offer(pool, view) if view.offered else ()
-    conditional = any(catalog.reader.of(catalog.slices[index].spec.devices).conditional for index in view.offered)
-    if not catalog.features.DeviceCompatibilityGroups:
-        skipped = Skipped.of((catalog.slices[index] for index in view.considered), catalog.allocated)
-        offered = tuple(device for device in offered if not skipped.concern(catalog.sources[device].device))
-    return _VisiblePool(PoolAccess(pool, view.state, offered, view.reason), conditional)
+        # Pools whose devices have binding conditions come last, because the others are simpler to use.
+        visible.sort(key=lambda entry: (entry[0], entry[1].id))
+        yield Node(node.metadata.name, tuple(pool for _, pool in visible))

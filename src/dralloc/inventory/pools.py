@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from dralloc.api import CounterSet, ResourceSlice
-from dralloc.api.device_template import common
+from dralloc.api import CounterSet
 from dralloc.features import Features
 from dralloc.inventory.columns import ColumnReader, SliceColumns
 from dralloc.problem import PoolState
@@ -40,16 +39,10 @@ class PoolView:
 
 
 class PoolViews:
-    """Judges pools from the slices that matter to one node.
+    """Judges pools from the slices that matter to one node, which are given by index."""
 
-    Parameters
-    ----------
-    slices
-        All slices of the cluster; what is asked indexes them.
-    """
-
-    def __init__(self, slices: Sequence[ResourceSlice], features: Features, reader: ColumnReader) -> None:
-        self.slices = slices
+    def __init__(self, reader: ColumnReader, features: Features) -> None:
+        self.slices = reader.slices
         self.features = features
         self.reader = reader
         self._sound: dict[tuple[int, ...], set[int]] = {}
@@ -96,22 +89,20 @@ class PoolViews:
 
     def _said(self, indices: Sequence[int]) -> Hashable:
         """What slices publish, beside what is special to lists of one template."""
-        specs = [self.slices[index].spec for index in indices]
-        return tuple([(id(common(spec.devices)), id(spec.shared_counters)) for spec in specs])
+        return tuple([(id(self.reader.of(index)), id(self.slices[index].spec.shared_counters)) for index in indices])
 
     def _defect(self, newest: Sequence[int], offered: Sequence[int], considered: Sequence[int]) -> str:
         """Why the pool is invalid, or the empty string."""
-        duplicate = _first_duplicate([name for index in offered for name in self._columns(index).names])
-        if duplicate is not None:
+        names = [name for index in offered for name in self.reader.of(index).names]
+        if (duplicate := _first_duplicate(names)) is not None:
             return f"duplicate device name {duplicate}"
         if not self.features.PartitionableDevices:
             return ""
         sets = [counters for index in newest for counters in self.slices[index].spec.shared_counters]
-        duplicate = _first_duplicate([counters.name for counters in sets])
-        if duplicate is not None:
+        if (duplicate := _first_duplicate([counters.name for counters in sets])) is not None:
             return f"duplicate counter set name {duplicate}"
         elsewhere = [index for index in considered if index not in set(newest)]
-        defects = (self._consumption_defect(self._columns(index), sets) for index in (*newest, *elsewhere))
+        defects = (self._consumption_defect(self.reader.of(index), sets) for index in (*newest, *elsewhere))
         return next(filter(None, defects), "")
 
     def _consumption_defect(self, columns: SliceColumns, sets: Sequence[CounterSet]) -> str:
@@ -133,9 +124,6 @@ class PoolViews:
                         return f"counter {name} not found in counter set {consumption.counter_set}"
             sound.add(key)
         return ""
-
-    def _columns(self, index: int) -> SliceColumns:
-        return self.reader.of(self.slices[index].spec.devices)
 
 
 def _first_duplicate(names: Sequence[str]) -> str | None:

@@ -7,8 +7,8 @@ only be judged together with its counters (KEP-4815).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from dralloc.api import Device, Node, NodeSelector, ResourceSlice
 from dralloc.api.node_selectors import selector_matches
@@ -19,13 +19,13 @@ __all__ = ["NodeIndex", "SliceReach", "find_reach"]
 
 
 class NodeIndex:
-    """Answers which nodes a node selection means. Equal selectors are worked out once."""
+    """Answers which nodes a node selection means. Equal selectors are worked out once. ``everywhere``: all nodes."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
         self._by_name = {node.metadata.name: index for index, node in enumerate(nodes)}
         self._by_selector: dict[str, frozenset[int]] = {}
-        self._everywhere = frozenset(range(len(nodes)))
+        self.everywhere = frozenset(range(len(nodes)))
 
     def selected(self, name: str | None, everywhere: bool | None, selector: NodeSelector | None) -> frozenset[int]:
         """Indices of the nodes meant by ``nodeName``, ``allNodes`` or ``nodeSelector``, in this order of precedence."""
@@ -33,10 +33,9 @@ class NodeIndex:
             index = self._by_name.get(name)
             return frozenset() if index is None else frozenset((index,))
         if everywhere:
-            return self._everywhere
-        return frozenset() if selector is None else self._selected_by(selector)
-
-    def _selected_by(self, selector: NodeSelector) -> frozenset[int]:
+            return self.everywhere
+        if selector is None:
+            return frozenset()
         key = repr(selector)
         if key not in self._by_selector:
             self._by_selector[key] = frozenset(
@@ -58,34 +57,27 @@ class NodeIndex:
         return frozenset()
 
 
-@dataclass(frozen=True)
-class SliceReach:
+class SliceReach(NamedTuple):
     """Slices by pool, as indices into the cluster's slices.
 
     ``everywhere``: slices with counters. ``by_node``: for each node the other slices that are meant for it.
     """
 
-    everywhere: dict[PoolID, list[int]] = field(default_factory=lambda: defaultdict(list))
-    by_node: list[dict[PoolID, list[int]]] = field(default_factory=list)
+    everywhere: Mapping[PoolID, list[int]]
+    by_node: Sequence[Mapping[PoolID, list[int]]]
 
 
-def find_reach(slices: Sequence[ResourceSlice], nodes: NodeIndex, count: int, features: Features) -> SliceReach:
-    """Sort the slices by the nodes (``count`` of them) that they matter to."""
-    reach = SliceReach(by_node=[{} for _ in range(count)])
+def find_reach(slices: Sequence[ResourceSlice], nodes: NodeIndex, features: Features) -> SliceReach:
+    """Sort the slices by the nodes that they matter to."""
+    everywhere: dict[PoolID, list[int]] = defaultdict(list)
+    by_node: list[dict[PoolID, list[int]]] = [{} for _ in nodes.everywhere]
     for index, slice_ in enumerate(slices):
-        if not features.PartitionableDevices and _is_partitionable(slice_):
+        partitionable = slice_.spec.per_device_node_selection or slice_.spec.shared_counters
+        if partitionable and not features.PartitionableDevices:
             continue
         if slice_.spec.shared_counters:
-            reach.everywhere[slice_.pool_id].append(index)
+            everywhere[slice_.pool_id].append(index)
         else:
-            _add(reach.by_node, nodes.of_slice(slice_), slice_.pool_id, index)
-    return reach
-
-
-def _is_partitionable(slice_: ResourceSlice) -> bool:
-    return slice_.spec.per_device_node_selection or bool(slice_.spec.shared_counters)
-
-
-def _add(by_node: list[dict[PoolID, list[int]]], nodes: Iterable[int], pool: PoolID, index: int) -> None:
-    for node in nodes:
-        by_node[node].setdefault(pool, []).append(index)
+            for node in nodes.of_slice(slice_):
+                by_node[node].setdefault(slice_.pool_id, []).append(index)
+    return SliceReach(everywhere, by_node)

@@ -247,24 +247,9 @@ class MatchTable(Brief):
 
     def rules_for(self, id_: DeviceID) -> tuple[DeviceTaintRule, ...]:
         """The rules that put a taint on a device, which need not be published (any more)."""
-        device = self.newest(id_)
+        device = self.inventory.newest(id_)
         published = None if device is None else partial(self._cel_device, device)
         return tuple(self.taint_rules.selecting(id_, published))
-
-    def newest(self, id_: DeviceID) -> int | None:
-        """The index of a device; where generations of a pool differ, of what was published last."""
-        slot = self.inventory.slots.get(id_)
-        return None if slot is None else self._newest[slot]
-
-    @cached_property
-    def _newest(self) -> Sequence[int]:
-        """By slot."""
-        inventory = self.inventory
-        newest = list(range(len(inventory.slots)))
-        if len(inventory.slots) < len(inventory.devices):
-            for index, device in enumerate(inventory.devices):
-                newest[device.slot] = index
-        return newest
 
     def charge(self, alternative: int, device: int) -> Charge | None:
         """What an allocation takes; None if the device cannot give what the alternative asks for."""

@@ -98,7 +98,7 @@ class _PublishedNodes:
         self.pools: dict[PoolID, list[int]] = defaultdict(list)
         for number, slice_ in enumerate(slices):
             self.pools[slice_.pool_id].append(number)
-        self.own = find_reach(slices, NodeIndex(nodes), len(nodes), self.features).by_node
+        self.own = find_reach(slices, NodeIndex(nodes), self.features).by_node
         self.users = Counter(pool for own in self.own for pool in own)
         self.results = _results_by_pool(cluster.claims)
 
@@ -190,7 +190,7 @@ class _PublishedNodes:
 
 def _results_by_pool(claims: Iterable[ResourceClaim]) -> Mapping[PoolID, list[DeviceRequestAllocationResult]]:
     found: dict[PoolID, list[DeviceRequestAllocationResult]] = defaultdict(list)
-    for result in held_results(claims):
+    for _, result in held_results(claims):
         found[result.device_id.pool_id].append(result)
     return found
 

@@ -105,7 +105,7 @@ class ClusterMigration:
 
     def _holdings(self) -> Mapping[ClaimKey, list[Holding]]:
         found: dict[ClaimKey, list[Holding]] = defaultdict(list)
-        for holding in self.compiled.inventory.reader.read(self.users.cluster.claims):
+        for holding in self.compiled.inventory.holdings(self.users.cluster.claims):
             found[holding.claim].append(holding)
         return found
 
