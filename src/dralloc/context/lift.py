@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from dralloc.errors import AllocationError
 from dralloc.problem import Capacity, Charge, Device, Problem
 from dralloc.problem.eligibility import Overlay
-from dralloc.problem.ledger import Ledger, Scarcity, Shortage
-from dralloc.problem.limits import Limit, limit_behind
+from dralloc.problem.ledger import Ledger, Scarcity
+from dralloc.problem.limits import Limit
 
 __all__ = ["NO_LIFT", "Lift", "lifted"]
 
@@ -27,10 +27,6 @@ class Lift:
 
     limits: frozenset[Limit] = frozenset()
     lenient: bool = False
-
-    def covers(self, problem: Problem, device: Device, shortage: Shortage) -> bool:
-        """Whether a shortage of a device does not count."""
-        return limit_behind(problem, device, shortage) in self.limits
 
 
 NO_LIFT = Lift()

@@ -3,70 +3,63 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Set
 from itertools import islice
 
 from dralloc.context.context import Context
-from dralloc.context.lift import Lift
-from dralloc.problem import Alternative, Charge, Demand, Device, PoolState, Request
-from dralloc.problem.ledger import Shortage
+from dralloc.context.lift import NO_LIFT, Lift
+from dralloc.problem import Alternative, Charge, Demand, PoolState
+from dralloc.problem.limits import Limit, limit_behind
 
 __all__ = ["Screening"]
 
 
 class Screening:
-    """Necessary, never sufficient: nodes that fail here need no search."""
+    """Necessary, never sufficient: nodes that fail here need no search. What it is asked for is found out once."""
 
-    def __init__(self, context: Context, demand: Demand, lift: Lift) -> None:
-        self._context = context
-        self._lift = lift
-        self._requests = [request for claim in demand.claims for request in claim.requests]
-        self._lifted: dict[Hashable, bool] = {}
-        self._by_key: dict[int, dict[Hashable, bool]] = defaultdict(dict)
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self._could_serve: dict[int, dict[Hashable, bool]] = defaultdict(dict)
+        self._short: dict[int, dict[int, Set[Limit]]] = defaultdict(dict)
 
-    def on(self, node: int) -> bool:
+    def on(self, node: int, demand: Demand, lift: Lift = NO_LIFT) -> bool:
         """Whether the node might serve every request."""
-        return all(self._serves(request, node) for request in self._requests)
+        requests = (request for claim in demand.claims for request in claim.requests)
+        return all(any(self._has_enough(each, node, lift) for each in request.alternatives) for request in requests)
 
-    def _serves(self, request: Request, node: int) -> bool:
-        return any(self._has_enough(alternative, node) for alternative in request.alternatives)
-
-    def _has_enough(self, alternative: Alternative, node: int) -> bool:
+    def _has_enough(self, alternative: Alternative, node: int, lift: Lift) -> bool:
         if alternative.count is None:
-            pools = self._context.problem.nodes[node].pools
+            pools = self.context.problem.nodes[node].pools
             return all(pool.state is PoolState.USABLE for pool in pools)
-        found = islice(self._found(alternative, node), alternative.count)
+        found = islice(self._found(alternative, node, lift), alternative.count)
         return sum(1 for _ in found) == alternative.count
 
-    def _found(self, alternative: Alternative, node: int) -> Iterator[int]:
+    def _found(self, alternative: Alternative, node: int, lift: Lift) -> Iterator[int]:
         """The devices on a node that could be had for an alternative."""
-        fits, offers = self._by_key[alternative.index], self._context.offers
-        for pool in self._context.problem.nodes[node].pools:
+        fits, offers = self._could_serve[alternative.index], self.context.offers
+        for pool in self.context.problem.nodes[node].pools:
             for device, key in zip(pool.devices, offers.device_keys(pool.devices), strict=True):
                 if key not in fits:
                     fits[key] = offers.could_serve(alternative.index, device)
-                if fits[key] and self._is_left(alternative, device, node):
+                if fits[key] and self._is_left(alternative, device, node, lift):
                     yield device
 
-    def serves(self, alternative: Alternative, number: int, node: int) -> bool:
+    def serves(self, alternative: Alternative, number: int, node: int, lift: Lift) -> bool:
         """Whether a device on a node could be had for an alternative that asks for nothing else."""
-        return self._context.offers.could_serve(alternative.index, number) and self._is_left(alternative, number, node)
+        could_serve = self.context.offers.could_serve(alternative.index, number)
+        return could_serve and self._is_left(alternative, number, node, lift)
 
-    def _is_left(self, alternative: Alternative, number: int, node: int) -> bool:
-        if not self._context.problem.on_node(number, node):
+    def _is_left(self, alternative: Alternative, number: int, node: int, lift: Lift) -> bool:
+        if not self.context.problem.on_node(number, node):
             return False
-        device, ledger = self._context.problem.devices[number], self._context.ledger
-        if not (alternative.admin or ledger.is_free(device)):
-            return False
-        charge = self._context.offers.charge(alternative.index, number) or Charge()
-        fits = ledger.fits(device, charge, admin=alternative.admin)
-        if fits or not self._lift.limits:
-            return fits
-        short = ledger.shortages(device, charge, admin=alternative.admin)
-        return all(self._is_lifted(device, one) for one in short)
+        known = self._short[alternative.index]
+        if number not in known:
+            known[number] = frozenset(self._limits(alternative, number))
+        return known[number] <= lift.limits
 
-    def _is_lifted(self, device: Device, shortage: Shortage) -> bool:
-        key = device.id.driver, shortage.scarcity, shortage.what
-        if key not in self._lifted:
-            self._lifted[key] = self._lift.covers(self._context.problem, device, shortage)
-        return self._lifted[key]
+    def _limits(self, alternative: Alternative, number: int) -> Iterator[Limit]:
+        """What is short of a device for an alternative."""
+        problem, ledger = self.context.problem, self.context.ledger
+        device, charge = problem.devices[number], self.context.offers.charge(alternative.index, number) or Charge()
+        for shortage in ledger.shortages(device, charge, admin=alternative.admin):
+            yield limit_behind(problem, device, shortage)

@@ -16,7 +16,7 @@ from dralloc.explain.wording import Wording, constraint_text, devices_text, tain
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Claim
 from dralloc.problem.ledger import Scarcity
-from dralloc.problem.limits import Limit, limits_of, used_by_limit
+from dralloc.problem.limits import Limit, limits_of, users_of
 from dralloc.report import amount, counted, listed
 
 __all__ = ["Member", "MemberKind", "alternatives_of", "members_of"]
@@ -141,23 +141,21 @@ class _Members:
 
     def limits(self) -> Iterator[Member]:
         """The limits on what devices share or have each, with who uses them."""
-        left, used = self._left(), used_by_limit(self.ledger)
         for limit in limits_of(self.problem):
-            holders = [self.wording.holders(used[limit])] if limit in used else []
-            detail = ", ".join((*left.get(limit, ()), *holders))
+            detail = ", ".join(self._state(limit))
             yield Member(MemberKind(limit.scarcity.value), str(limit), Change(limits=frozenset({limit})), detail)
 
-    def _left(self) -> dict[Limit, list[str]]:
-        """What is left of all counters of one name."""
-        sums: dict[Limit, list[int]] = defaultdict(lambda: [0, 0, 0])
-        for number, counter in enumerate(self.problem.counters):
-            parts = self.ledger.free[number], counter.total, 1
-            limit = Limit(Scarcity.COUNTER, counter.id.driver, counter.id.counter)
-            sums[limit] = [total + part for total, part in zip(sums[limit], parts, strict=True)]
-        return {
-            limit: [f"{amount(free)} free of {amount(total)}{f' in {sets} counter sets' if sets > 1 else ''}"]
-            for limit, (free, total, sets) in sums.items()
-        }
+    def _state(self, limit: Limit) -> Iterator[str]:
+        """What is left of all counters of one name, and who has the rest."""
+        if limit.scarcity is Scarcity.COUNTER:
+            sets = self.problem.counters_by_name[limit.driver, limit.name]
+            free, total = (
+                sum(self.ledger.free[one] for one in sets),
+                sum(self.problem.counters[one].total for one in sets),
+            )
+            yield f"{amount(free)} free of {amount(total)}{f' in {len(sets)} counter sets' if len(sets) > 1 else ''}"
+        if limit.scarcity is not Scarcity.GROUPS:
+            yield self.wording.holders(users_of(self.ledger, limit))
 
     def caps(self) -> Iterator[Member]:
         """The caps of the demand's namespace, with who uses how much."""

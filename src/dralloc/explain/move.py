@@ -8,7 +8,6 @@ from dataclasses import replace
 from dralloc.budget import Budget
 from dralloc.check import check
 from dralloc.context.context import Context
-from dralloc.context.lift import NO_LIFT
 from dralloc.context.offers import TableOffers
 from dralloc.context.screening import Screening
 from dralloc.explain.caps import charged
@@ -78,8 +77,8 @@ class Mover:
         """Place the claim on the first node that holds it, and enter that."""
         context = Context(self._context.problem, self._context.offers, ledger, self._budgets)
         free = replace(demand, nodes=None)
-        screening = Screening(context, free, NO_LIFT)
-        for node in filter(screening.on, demand.nodes or ()):
+        screening = Screening(context)
+        for node in (node for node in demand.nodes or () if screening.on(node, free)):
             part = context.part([node], [free])
             solution = first_fit(part.problem)
             if within_caps(part.problem, solution.placements):

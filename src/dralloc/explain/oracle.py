@@ -22,7 +22,6 @@ from dralloc.explain.snapshot import DemandSnapshot
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
 from dralloc.problem.equivalence import inventory_key
-from dralloc.problem.holdings import ClaimLedger
 from dralloc.problem.subproblem import Subproblem
 from dralloc.solution import Grant, Placement, Solution
 from dralloc.solvers.cpsat import solve, within_caps
@@ -62,7 +61,7 @@ class FeasibilityOracle:
         self.compiled = compiled
         self.exact = mode is Mode.OPTIMAL
         self._usable = frozenset(snapshot.nodes)
-        self._ledgers: dict[frozenset[ClaimKey], ClaimLedger] = {frozenset(): snapshot.context.ledger}
+        self._screenings: dict[frozenset[ClaimKey], Screening] = {}
         self._known: dict[Hashable, _Grants | None] = {}
         self._orders: dict[frozenset[str], list[int]] = {}
 
@@ -86,9 +85,9 @@ class FeasibilityOracle:
 
     def _search(self, change: Change, nodes: Sequence[int] | None, *, every: bool) -> Certificate | None:
         demand, lift, context = self.wanted(change), self.lift(change), self.context(change)
-        screening = Screening(context, demand, lift)
+        screening = self._screening(change.released)
         for node in self.allowed(change) if nodes is None else nodes:
-            if every or not self.exact or screening.on(node):
+            if every or not self.exact or screening.on(node, demand, lift):
                 found = self.within(context.part([node], [demand], lift), demand, lift)
                 if found is not None:
                     return found
@@ -109,12 +108,14 @@ class FeasibilityOracle:
 
     def context(self, change: Change) -> Context:
         """The context without the claims that are released, with the caps that are left."""
-        if change.released not in self._ledgers:
+        return replace(self._screening(change.released).context, budgets=self.snapshot.caps.under(change))
+
+    def _screening(self, released: frozenset[ClaimKey]) -> Screening:
+        if released not in self._screenings:
             ledger = self.snapshot.context.ledger.copy()
-            ledger.release(change.released)
-            self._ledgers[change.released] = ledger
-        budgets = self.snapshot.caps.under(change)
-        return replace(self.snapshot.context, ledger=self._ledgers[change.released], budgets=budgets)
+            ledger.release(released)
+            self._screenings[released] = Screening(replace(self.snapshot.context, ledger=ledger))
+        return self._screenings[released]
 
     def allowed(self, change: Change) -> list[int]:
         """The nodes that the demand may go to, in search order; nodes that are let in only by the change come last."""

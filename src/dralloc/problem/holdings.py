@@ -13,7 +13,7 @@ from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Charge
 from dralloc.problem.supply import Device
 
-__all__ = ["ClaimLedger", "Holding"]
+__all__ = ["ClaimLedger", "Holding", "summed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +117,11 @@ class ClaimLedger(Ledger):
 
     def holders_of_device(self, slot: int) -> Mapping[ClaimKey, int]:
         """The claims that hold a device or shares of it, with how many."""
-        return _summed((holding.claim, 1) for holding in self.by_slot.get(slot, ()))
+        return summed((holding.claim, 1) for holding in self.by_slot.get(slot, ()))
 
     def holders_of_capacity(self, slot: int, name: str) -> Mapping[ClaimKey, int]:
         """The claims that consume a capacity of a device, with the amounts."""
-        return _summed(
+        return summed(
             (holding.claim, amount)
             for holding in self.by_slot.get(slot, ())
             for charged, amount in holding.charge.capacity
@@ -164,7 +164,8 @@ class ClaimLedger(Ledger):
         return found
 
 
-def _summed(amounts: Iterable[tuple[ClaimKey, int]]) -> Mapping[ClaimKey, int]:
+def summed(amounts: Iterable[tuple[ClaimKey, int]]) -> Mapping[ClaimKey, int]:
+    """The amounts by claim."""
     found: dict[ClaimKey, int] = {}
     for claim, amount in amounts:
         found[claim] = found.get(claim, 0) + amount

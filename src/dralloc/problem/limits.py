@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from dralloc.names import ClaimKey
-from dralloc.problem.holdings import ClaimLedger
+from dralloc.problem.holdings import ClaimLedger, summed
 from dralloc.problem.ledger import Scarcity, Shortage
 from dralloc.problem.problem import Problem
 from dralloc.problem.supply import Device
 
-__all__ = ["Limit", "limit_behind", "limits_of", "used_by_limit"]
+__all__ = ["Limit", "limit_behind", "limits_of", "users_of"]
 
 
 class Limit(NamedTuple):
@@ -31,8 +31,7 @@ class Limit(NamedTuple):
 
 def limits_of(problem: Problem) -> Iterator[Limit]:
     """Every limit that a problem has."""
-    names = dict.fromkeys((counter.id.driver, counter.id.counter) for counter in problem.counters)
-    counters = (Limit(Scarcity.COUNTER, *name) for name in names)
+    counters = (Limit(Scarcity.COUNTER, *name) for name in problem.counters_by_name)
     capacities = (
         Limit(Scarcity.CAPACITY, device.id.driver, name)
         for device in problem.devices
@@ -46,33 +45,17 @@ def limits_of(problem: Problem) -> Iterator[Limit]:
 def limit_behind(problem: Problem, device: Device, shortage: Shortage) -> Limit:
     """The limit that a shortage of a device is about; one of no problem if the device itself is short."""
     if isinstance(shortage.what, int) and shortage.scarcity is Scarcity.COUNTER:
-        return _of_counter(problem, shortage.what)
+        id_ = problem.counters[shortage.what].id
+        return Limit(Scarcity.COUNTER, id_.driver, id_.counter)
     name = shortage.what if isinstance(shortage.what, str) else ""
     return Limit(shortage.scarcity, device.id.driver, name)
 
 
-def used_by_limit(ledger: ClaimLedger) -> Mapping[Limit, Mapping[ClaimKey, int]]:
-    """The claims that draw on the counters, and consume the capacities, of each name, with the sums in nanos."""
+def users_of(ledger: ClaimLedger, limit: Limit) -> Mapping[ClaimKey, int]:
+    """The claims that draw on the counters, or consume the capacities, of a name, with the sums in nanos."""
     problem = ledger.problem
-    found: dict[Limit, dict[ClaimKey, int]] = {
-        limit: {} for limit in limits_of(problem) if limit.scarcity is not Scarcity.GROUPS
-    }
-    for number in range(len(problem.counters)):
-        holders = ledger.holders_of_counter(number)
-        if holders:
-            _add(found[_of_counter(problem, number)], holders)
-    for slot, holdings in ledger.by_slot.items():
-        driver = problem.devices[problem.versions[slot][0]].id.driver
-        for name in dict.fromkeys(name for holding in holdings for name, _ in holding.charge.capacity):
-            _add(found.setdefault(Limit(Scarcity.CAPACITY, driver, name), {}), ledger.holders_of_capacity(slot, name))
-    return found
-
-
-def _of_counter(problem: Problem, number: int) -> Limit:
-    id_ = problem.counters[number].id
-    return Limit(Scarcity.COUNTER, id_.driver, id_.counter)
-
-
-def _add(total: dict[ClaimKey, int], amounts: Mapping[ClaimKey, int]) -> None:
-    for claim, amount in amounts.items():
-        total[claim] = total.get(claim, 0) + amount
+    if limit.scarcity is Scarcity.COUNTER:
+        numbers = problem.counters_by_name[limit.driver, limit.name]
+        return summed(pair for number in numbers for pair in ledger.holders_of_counter(number).items())
+    slots = (slot for slot in ledger.by_slot if problem.devices[problem.versions[slot][0]].id.driver == limit.driver)
+    return summed(pair for slot in slots for pair in ledger.holders_of_capacity(slot, limit.name).items())

@@ -138,6 +138,14 @@ class Problem(Brief):
         return found
 
     @cached_property
+    def counters_by_name(self) -> Mapping[tuple[str, str], Sequence[int]]:
+        """The counters of each driver and name, by index."""
+        found: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for number, counter in enumerate(self.counters):
+            found[counter.id.driver, counter.id.counter].append(number)
+        return found
+
+    @cached_property
     def groups_in_use(self) -> Mapping[int, Sequence[frozenset[str]]]:
         """By counter set, the compatibility groups of everything that is in use there (KEP-5963)."""
         usage = self.usage

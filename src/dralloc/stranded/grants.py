@@ -89,12 +89,12 @@ class Granter:
         return Granting(device, self._context.offers.charge(alternative, device) or Charge())
 
     def _look(self, part: Subproblem, demand: Demand, node: int) -> tuple[list[tuple[int, int]], list[int]]:
-        screening = Screening(self._context, demand, self._lift)
+        screening = Screening(self._context)
         candidates = [
             (each, place)
             for _, _, each in _alternatives(demand)
             for place, device in enumerate(part.devices)
-            if not each.admin and place in _offered(part) and screening.serves(each, device, node)
+            if not each.admin and place in _offered(part) and screening.serves(each, device, node, self._lift)
         ]
         alone = [(each.index, place) for each, place in candidates]
         if _takes_one(demand):
