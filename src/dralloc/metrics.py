@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import add
 
 from dralloc.brief import Brief
-from dralloc.problem import Alternative, Problem
-from dralloc.solution import Grant, Solution
+from dralloc.problem import Problem
+from dralloc.problem.ledger import Ledger
+from dralloc.solution import Solution, charged_grants, grants_of
 from dralloc.spending import spent
 
 __all__ = ["Metrics", "Spending", "Utilisation", "measure"]
@@ -96,16 +97,20 @@ class Metrics(Brief):
 
 def measure(problem: Problem, solution: Solution) -> Metrics:
     """Measure an answer of a problem."""
-    served = list(_served(problem, solution))
-    ranks = Tally(alternative.rank for _, alternative, first in served if first)
-    opened = {problem.devices[grant.device].slot for grant, alternative, _ in served if not alternative.admin}
+    placements, ledger = solution.placements, Ledger(problem)
+    rank_of = {(claim.key, grant.request): served.rank for claim, served, grant in grants_of(problem, placements)}
+    ranks, opened = Tally(rank_of.values()), set[int]()
+    for _, number, charge in charged_grants(problem, placements):
+        device = problem.devices[number]
+        ledger.enter(device, charge, share=device.shareable)
+        opened.add(device.slot)
     return Metrics(
-        placed=len(solution.placements),
-        weight=sum(problem.demands[placement.demand].weight for placement in solution.placements),
+        placed=len(placements),
+        weight=sum(problem.demands[placement.demand].weight for placement in placements),
         devices=len(opened),
-        nodes=len({placement.node for placement in solution.placements}),
+        nodes=len({placement.node for placement in placements}),
         ranks=tuple(ranks[rank] for rank in range(max(ranks, default=-1) + 1)),
-        utilisation=(*_counters(problem, served, opened), *_capacities(problem, served)),
+        utilisation=(*_summed("counter", _counters(ledger)), *_summed("capacity", _capacities(ledger))),
         spending=tuple(_spending(problem, solution)),
     )
 
@@ -116,55 +121,28 @@ def _spending(problem: Problem, solution: Solution) -> Iterator[Spending]:
         yield Spending(one.namespace, one.resource, one.total, one.used, one.used + taken, one.most)
 
 
-_Served = tuple[Grant, Alternative, bool]
+_Amounts = Iterator[tuple[str, str, tuple[int, int, int]]]
+"""Driver and name of something, how much there is of it, and what is in use before and after."""
 
 
-def _served(problem: Problem, solution: Solution) -> Iterator[_Served]:
-    """Every grant with its alternative, and whether it is the first of its request."""
-    for placement in solution.placements:
-        for claim, grants in zip(problem.demands[placement.demand].claims, placement.grants, strict=True):
-            seen: set[int] = set()
-            for grant in grants:
-                alternative = claim.requests[grant.request].alternatives[grant.alternative]
-                yield grant, alternative, grant.request not in seen
-                seen.add(grant.request)
-
-
-def _counters(problem: Problem, served: list[_Served], opened: set[int]) -> Iterator[Utilisation]:
-    used: dict[int, int] = defaultdict(int)
-    for slot in opened - set(problem.usage.shares):
-        for version in problem.versions[slot]:
-            for index, amount in problem.devices[version].consumes:
-                used[index] += amount
-    for grant, alternative, _ in served:
-        charge = problem.eligibility.charge(alternative.index, grant.device)
-        if charge is not None and not alternative.admin:
-            for index, amount in charge.counters:
-                used[index] += amount
-    sums: dict[tuple[str, str], list[int]] = {}
-    for index, counter in enumerate(problem.counters):
-        entry = sums.setdefault((counter.id.driver, counter.id.counter), [0, 0, 0])
-        before = counter.total - counter.free
-        for position, amount in enumerate((counter.total, before, before + used[index])):
-            entry[position] += amount
+def _summed(kind: str, amounts: _Amounts) -> Iterator[Utilisation]:
+    sums: dict[tuple[str, str], Sequence[int]] = {}
+    for driver, name, each in amounts:
+        sums[driver, name] = tuple(map(add, sums.get((driver, name), (0, 0, 0)), each))
     for (driver, name), (total, before, after) in sorted(sums.items()):
-        yield Utilisation("counter", driver, name, total, before, after)
+        yield Utilisation(kind, driver, name, total, before, after)
 
 
-def _capacities(problem: Problem, served: list[_Served]) -> Iterator[Utilisation]:
-    sums: dict[tuple[str, str], list[int]] = {}
-    for versions in problem.versions.values():
+def _counters(ledger: Ledger) -> _Amounts:
+    for counter, free in zip(ledger.problem.counters, ledger.free, strict=True):
+        yield counter.id.driver, counter.id.counter, (counter.total, counter.total - counter.free, counter.total - free)
+
+
+def _capacities(ledger: Ledger) -> _Amounts:
+    problem = ledger.problem
+    for slot, versions in problem.versions.items():
         device = problem.devices[versions[0]]
-        if device.shareable:
-            consumed = problem.usage.consumed.get(device.slot, {})
-            for capacity in device.capacity.values():
-                if capacity.consumable:
-                    entry = sums.setdefault((device.id.driver, capacity.name), [0, 0, 0])
-                    entry[0] += capacity.total
-                    entry[1] += consumed.get(capacity.name, 0)
-    for grant, alternative, _ in served:
-        charge = problem.eligibility.charge(alternative.index, grant.device)
-        for name, amount in charge.capacity if charge is not None and not alternative.admin else ():
-            sums[problem.devices[grant.device].id.driver, name][2] += amount
-    for (driver, name), (total, before, added) in sorted(sums.items()):
-        yield Utilisation("capacity", driver, name, total, before, before + added)
+        before, after = problem.usage.consumed.get(slot, {}), ledger.consumed.get(slot, {})
+        for name, capacity in device.capacity.items() if device.shareable else ():
+            if capacity.consumable:
+                yield device.id.driver, name, (capacity.total, before.get(name, 0), after.get(name, 0))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dralloc.brief import Brief
 from dralloc.errors import AllocationError
-from dralloc.problem import Charge, Problem
+from dralloc.problem import Alternative, Charge, Claim, Problem
 from dralloc.problem.holdings import Holding
 
 __all__ = [
@@ -18,7 +18,9 @@ __all__ = [
     "Solution",
     "Status",
     "Tier",
+    "charged_grants",
     "devices_only",
+    "grants_of",
     "holdings_of",
     "relative_gap",
     "with_node_grants",
@@ -46,15 +48,26 @@ class Placement:
     grants: tuple[tuple[Grant, ...], ...]
 
 
+def grants_of(problem: Problem, placements: Iterable[Placement]) -> Iterator[tuple[Claim, Alternative, Grant]]:
+    """Every granted device with its claim and the alternative that it serves, in order."""
+    for placement in placements:
+        for claim, grants in zip(problem.demands[placement.demand].claims, placement.grants, strict=True):
+            for grant in grants:
+                yield claim, claim.requests[grant.request].alternatives[grant.alternative], grant
+
+
+def charged_grants(problem: Problem, placements: Iterable[Placement]) -> Iterator[tuple[Claim, int, Charge]]:
+    """Every grant that takes something, with its claim, the device and the charge. Admin access does not (KEP-5018)."""
+    for claim, alternative, grant in grants_of(problem, placements):
+        if not alternative.admin:
+            yield claim, grant.device, problem.eligibility.charge(alternative.index, grant.device) or Charge()
+
+
 def holdings_of(problem: Problem, placement: Placement) -> Iterator[Holding]:
-    """What a placement's claims hold. Admin access holds nothing (KEP-5018)."""
-    for claim, grants in zip(problem.demands[placement.demand].claims, placement.grants, strict=True):
-        for request, choice, number in grants:
-            alternative = claim.requests[request].alternatives[choice]
-            if not alternative.admin:
-                device = problem.devices[number]
-                charge = problem.eligibility.charge(alternative.index, number) or Charge()
-                yield Holding(claim.key, device.slot, device.shareable, charge)
+    """What a placement's claims hold."""
+    for claim, number, charge in charged_grants(problem, (placement,)):
+        device = problem.devices[number]
+        yield Holding(claim.key, device.slot, device.shareable, charge)
 
 
 def devices_only(problem: Problem, placements: Iterable[Placement]) -> Iterator[Placement]:

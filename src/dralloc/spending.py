@@ -8,11 +8,12 @@ itself. So an alternative is charged at what it uses (KEP-4816). Admin access us
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
 from dralloc.names import ClaimKey
 from dralloc.problem import Charge, Counter, Device, Problem
-from dralloc.solution import Placement
+from dralloc.solution import Placement, charged_grants
 
 __all__ = ["amount_used", "spending", "spent"]
 
@@ -29,20 +30,15 @@ def amount_used(resource: str, device: Device, charge: Charge, counters: tuple[C
     return known.total if known is not None else 0
 
 
-def spent(problem: Problem, placements: Iterable[Placement], resource: str) -> dict[str, int]:
+def spent(problem: Problem, placements: Iterable[Placement], resource: str) -> Mapping[str, int]:
     """What placements use, by namespace, in nanos."""
-    found: dict[str, int] = {}
+    found: dict[str, int] = defaultdict(int)
     for claim, amount in spending(problem, placements, resource):
-        found[claim.namespace] = found.get(claim.namespace, 0) + amount
+        found[claim.namespace] += amount
     return found
 
 
 def spending(problem: Problem, placements: Iterable[Placement], resource: str) -> Iterator[tuple[ClaimKey, int]]:
     """What each grant of the placements uses, in nanos, with the claim that it is for."""
-    for placement in placements:
-        for claim, grants in zip(problem.demands[placement.demand].claims, placement.grants, strict=True):
-            for grant in grants:
-                alternative = claim.requests[grant.request].alternatives[grant.alternative]
-                charge = problem.eligibility.charge(alternative.index, grant.device)
-                if charge is not None and not alternative.admin:
-                    yield claim.key, amount_used(resource, problem.devices[grant.device], charge, problem.counters)
+    for claim, device, charge in charged_grants(problem, placements):
+        yield claim.key, amount_used(resource, problem.devices[device], charge, problem.counters)

@@ -16,7 +16,7 @@ from dralloc.choices import Goal
 from dralloc.problem import Problem
 from dralloc.solution import Placement, Status
 from dralloc.solvers.cpsat import Options, solve
-from dralloc.solvers.cpsat.goals import opened_slots, touched_units
+from dralloc.solvers.cpsat.objective import DemandSubset, after_weight
 from examples import examples
 
 THOROUGH = settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -43,9 +43,10 @@ def test_weight_and_alternatives(problem: Problem) -> None:
 @given(PROBLEMS, st.booleans())
 def test_devices_and_fragmentation(problem: Problem, devices: bool) -> None:
     goal = Goal.FEWEST_DEVICES if devices else Goal.LEAST_FRAGMENTATION
-    best = brute_force.best(problem)
+    best, everything = brute_force.best(problem), DemandSubset(problem, range(len(problem.demands)))
+    *_, counted = after_weight(goal)
     costs = (
-        len(opened_slots(problem, solution.placements) if devices else touched_units(problem, solution.placements))
+        counted.cost(everything, solution.placements)
         for solution in brute_force.solutions(problem)
         if worth(problem, solution.placements) == best
     )

@@ -45,8 +45,7 @@ def _consumption(model: Model) -> _Consumption:
     for serving in model.variables.every_serving():
         for take in serving.takes:
             for name, amount in () if take.admin else take.charge.capacity:
-                slot = model.problem.devices[take.device].slot
-                consumption[slot, name].append((serving.demand, (take.literal, amount)))
+                consumption[take.view.slot, name].append((serving.demand, (take.literal, amount)))
     return consumption
 
 

@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from ortools.sat.python import cp_model
 
 from dralloc.problem import Problem
+from dralloc.solvers.cpsat import constraints
+from dralloc.solvers.cpsat.all_exceptions import all_but_full
+from dralloc.solvers.cpsat.attribute_constraints import attribute_constraints
+from dralloc.solvers.cpsat.budgets import add_caps
 from dralloc.solvers.cpsat.candidates import CandidateSite, survey
-from dralloc.solvers.cpsat.constraints import add_all
+from dralloc.solvers.cpsat.inter_pod import inter_pod_rules
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.stopping import Stop
+from dralloc.solvers.cpsat.symmetry import equal_demands_in_order
 from dralloc.solvers.cpsat.variables import create
 
-__all__ = ["build", "build_for"]
+__all__ = ["RULES", "build", "build_for"]
+
+RULES: Final[Sequence[Callable[[Model], None]]] = (
+    constraints.one_node_or_none,
+    constraints.one_alternative,
+    constraints.device_count,
+    constraints.group_counts,
+    constraints.results_limit,
+    constraints.one_user_of_a_device,
+    constraints.one_use_in_a_claim,
+    constraints.opened_by_any_share,
+    constraints.counters,
+    constraints.compatible_groups,
+    constraints.capacities,
+    all_but_full,
+    attribute_constraints,
+    constraints.gangs,
+    inter_pod_rules,
+    constraints.shared_claims,
+    add_caps,
+    equal_demands_in_order,
+)
 
 
 def build(problem: Problem, *, strict_cel: bool = False) -> Model:
@@ -42,6 +69,7 @@ def build_for(
         It is time to stop: what there is of the model is of no use.
     """
     cp = cp_model.CpModel()
-    model = Model(problem, cp, create(cp, problem, sites, stop, named=named or bool(problem.budgets)))
-    add_all(model, sites)
+    model = Model(problem, sites, cp, create(cp, problem, sites, stop, named=named or bool(problem.budgets)))
+    for rule in RULES:
+        rule(model)
     return model

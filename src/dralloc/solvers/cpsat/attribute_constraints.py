@@ -11,7 +11,6 @@ from ortools.sat.python import cp_model
 
 from dralloc.names import ClaimKey
 from dralloc.problem import Constraint, ConstraintKind, Scalar
-from dralloc.solvers.cpsat.counter_consumption import servings_by_claim
 from dralloc.solvers.cpsat.interchangeable import binding_constraints
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Literal, add_at_most_one
@@ -91,17 +90,17 @@ def _distinct(model: Model, carried: Sequence[_Carried], held: Sequence[frozense
 
 def _within_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
     """The constraints of single claims that two devices can meet under, with what they cover."""
-    for (demand, number), servings in servings_by_claim(model).items():
+    for (demand, number), servings in model.variables.servings_by_claim().items():
         claim = model.problem.demands[demand].claims[number]
         for constraint, covered in binding_constraints(claim, (serving.choice for serving in servings)):
             if not constraint.scope:
                 mine = (one for one in servings if (one.choice.request, one.choice.alternative) in covered)
-                yield constraint, [_carried(model, constraint, each, take) for each in mine for take in each.takes]
+                yield constraint, [_carried(constraint, each, take) for each in mine for take in each.takes]
 
 
-def _carried(model: Model, constraint: Constraint, serving: Serving, take: Take) -> _Carried:
+def _carried(constraint: Constraint, serving: Serving, take: Take) -> _Carried:
     attribute = constraint.compared(serving.choice.spec.name)
-    return _Carried(serving, take.device, model.problem.devices[take.device].attributes[attribute], take.literal)
+    return _Carried(serving, take.device, take.view.attributes[attribute], take.literal)
 
 
 @dataclass(slots=True)
@@ -148,8 +147,8 @@ def _counted(model: Model, constraint: Constraint, serving: Serving, users: Sequ
         literal = take.literal if own else model.cp.new_bool_var("")
         for user in () if own else users:
             model.cp.add_bool_or([~take.literal, model.variables.miss[user], literal])
-        if constraint.compared(serving.choice.spec.name) in model.problem.devices[take.device].attributes:
-            yield _carried(model, constraint, serving, take)._replace(literal=literal)
+        if constraint.compared(serving.choice.spec.name) in take.view.attributes:
+            yield _carried(constraint, serving, take)._replace(literal=literal)
         else:
             model.cp.add(literal == 0)
 

@@ -96,7 +96,7 @@ class Component:
         for fixed in range(self._fixed, level):
             fix_cost(model.cp, self.tiers[fixed].terms(model), self.cost(fixed), f"tier {self.tiers[fixed].name}")
         self._fixed = level
-        model.hint(in_order(equal_demands(self.subset.problem, self.subset.sites, stop), self.placements))
+        model.hint(in_order(equal_demands(model, stop), self.placements))
         outcome = minimise(model.cp, self.tiers[level].terms(model), options, stop, watch)
         values = outcome.values
         found = None if values is None else model.placements(lambda variable: values[variable.index])

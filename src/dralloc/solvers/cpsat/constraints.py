@@ -1,35 +1,36 @@
-"""The rules about places, devices and amounts, one function per family; `add_all` is the table of contents."""
+"""The rules about places, devices and amounts, one function per family; `assemble.RULES` is the table of contents."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ortools.sat.python import cp_model
 
+from dralloc.names import ClaimKey
 from dralloc.problem import MAX_RESULTS, Charge, Demand
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.parent_groups import ParentGroup
-from dralloc.solvers.cpsat.all_exceptions import all_but_full
-from dralloc.solvers.cpsat.attribute_constraints import attribute_constraints
-from dralloc.solvers.cpsat.budgets import add_caps
-from dralloc.solvers.cpsat.candidates import CandidateSite
-from dralloc.solvers.cpsat.counter_consumption import (
-    counter_terms,
-    dedicated_users,
-    first_users,
-    is_shareable,
-    servings_by_claim,
-    takes_by_slot,
-)
-from dralloc.solvers.cpsat.inter_pod import inter_pod_rules
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Literal, Term, add_at_most, add_at_most_one
-from dralloc.solvers.cpsat.sharing import shared_claims
-from dralloc.solvers.cpsat.symmetry import equal_demands_in_order
 from dralloc.solvers.cpsat.variables import Take
 
-__all__ = ["add_all", "add_capacity"]
+__all__ = [
+    "add_capacity",
+    "capacities",
+    "compatible_groups",
+    "counters",
+    "device_count",
+    "gangs",
+    "group_counts",
+    "one_alternative",
+    "one_node_or_none",
+    "one_use_in_a_claim",
+    "one_user_of_a_device",
+    "opened_by_any_share",
+    "results_limit",
+    "shared_claims",
+]
 
 
 def one_node_or_none(model: Model) -> None:
@@ -79,7 +80,7 @@ def group_counts(model: Model) -> None:
 
 def results_limit(model: Model) -> None:
     """A claim gets no more results than its status can hold (``AllocationResultsMaxSize``)."""
-    for (demand, claim), servings in servings_by_claim(model).items():
+    for (demand, claim), servings in model.variables.servings_by_claim().items():
         by_node: dict[int, list[Term]] = defaultdict(list)
         for serving in servings:
             if serving.choice.loose:
@@ -96,19 +97,19 @@ def one_user_of_a_device(model: Model) -> None:
 
     Where another generation of the pool publishes the device as shareable, it is either dedicated or shared.
     """
-    for slot, literals in dedicated_users(model).items():
+    for slot, literals in model.dedicated_users().items():
         opened = model.variables.opened.get(slot)
         add_at_most_one(model.cp, literals if opened is None else [*literals, opened])
 
 
 def one_use_in_a_claim(model: Model) -> None:
     """Inside one claim a dedicated device is used once, with admin access or without (upstream behaviour)."""
-    for servings in servings_by_claim(model).values():
-        takes = [take for serving in servings for take in serving.takes if not is_shareable(model, take)]
+    for servings in model.variables.servings_by_claim().values():
+        takes = [take for serving in servings for take in serving.takes if not take.view.shareable]
         if any(take.admin for take in takes) and len({serving.choice.request for serving in servings}) > 1:
             users: dict[int, list[Literal]] = defaultdict(list)
             for take in takes:
-                users[model.problem.devices[take.device].slot].append(take.literal)
+                users[take.view.slot].append(take.literal)
             for literals in users.values():
                 add_at_most_one(model.cp, literals)
 
@@ -121,8 +122,9 @@ def opened_by_any_share(model: Model) -> None:
     opened, in_force, devices = model.variables.opened, model.variables.in_force, model.problem.devices
     ledger = Ledger(model.problem)
     shares: dict[int, list[Take]] = defaultdict(list)
-    for slot, take in takes_by_slot(model):
-        if not take.admin and slot in opened and is_shareable(model, take):
+    for take in model.variables.takes():
+        slot = take.view.slot
+        if not take.admin and slot in opened and take.view.shareable:
             model.cp.add_implication(take.literal, opened[slot])
             if in_force[take.device] is not opened[slot]:
                 shares[take.device].append(take)
@@ -151,7 +153,7 @@ def _charge_beside(model: Model, device: int, counter: int, by_request: Sequence
 
 def counters(model: Model) -> None:
     """A device in use consumes counters once (KEP-4815), and each allocation what it asks for (KEP-5941)."""
-    for counter, terms in counter_terms(model).items():
+    for counter, terms in model.counter_terms().items():
         known = model.problem.counters[counter]
         add_at_most(model.cp, terms, known.free, f"counter {known.id}")
 
@@ -166,10 +168,9 @@ def capacities(model: Model) -> None:
     own: dict[tuple[int, int], list[Take]] = defaultdict(list)
     for serving in model.variables.every_serving():
         for take in serving.takes:
-            if is_shareable(model, take):
-                slot = model.problem.devices[take.device].slot
-                own[serving.demand, slot].append(take)
-                shares[slot] += [] if take.admin else [take]
+            if take.view.shareable:
+                own[serving.demand, take.view.slot].append(take)
+                shares[take.view.slot] += [] if take.admin else [take]
     together = [(slot, takes) for (_, slot), takes in own.items() if any(take.admin for take in takes)]
     for slot, takes in (*shares.items(), *together):
         for name in dict.fromkeys(name for take in takes for name, _ in take.charge.capacity):
@@ -183,12 +184,12 @@ def add_capacity(model: Model, slot: int, name: str, takes: Sequence[Take]) -> N
     grant finds room if those on the versions with no more than a total stay within that total.
     """
     entries = [
-        (model.problem.devices[take.device].capacity[name].total, take.literal, amount)
+        (take.view.capacity[name].total, take.literal, amount)
         for take in takes
         if (amount := _amount(take.charge, name)) is not None
     ]
     consumed = model.problem.usage.consumed.get(slot, {}).get(name, 0)
-    what = f"device {model.problem.devices[takes[0].device].id}: capacity {name}"
+    what = f"device {takes[0].view.id}: capacity {name}"
     for limit in sorted({total for total, _, _ in entries}):
         terms = [(literal, amount) for total, literal, amount in entries if total <= limit]
         add_at_most(model.cp, terms, limit - consumed, what)
@@ -201,7 +202,7 @@ def _amount(charge: Charge, name: str) -> int | None:
 def compatible_groups(model: Model) -> None:
     """Whatever is in use on a counter set has a compatibility group in common (KEP-5963)."""
     members: dict[int, list[tuple[Literal, frozenset[str]]]] = defaultdict(list)
-    for device, user in first_users(model):
+    for device, user in model.first_users():
         for number, groups in model.problem.devices[device].compatibility:
             members[number].append((user, groups))
     common_before = Ledger(model.problem).common_groups() if members else {}
@@ -254,29 +255,39 @@ def _parent_groups(model: Model, admitted: dict[ParentGroup, dict[str, cp_model.
             admitted[group.parent][group.name] = own
 
 
-def add_all(model: Model, sites: Mapping[int, tuple[CandidateSite, ...]]) -> None:
-    """Add every rule.
+def shared_claims(model: Model) -> None:
+    """A claim is granted once, with a demand that is placed, if any is; the others go where its devices are usable."""
+    homes: dict[ClaimKey, list[Literal]] = defaultdict(list)
+    for (demand, claim, node), home in model.variables.homes.items():
+        model.cp.add_implication(home, model.variables.on[demand, node])
+        homes[model.problem.demands[demand].claims[claim].key].append(home)
+    for literals in homes.values():
+        model.cp.add_at_most_one(literals)
+    for demand, claims in model.variables.shared.items():
+        for claim in claims:
+            granted: list[cp_model.LiteralT] = [*homes[model.problem.demands[demand].claims[claim].key]]
+            model.cp.add_bool_or([*granted, model.variables.miss[demand]])
+    _within_reach(model)
 
-    Raises
-    ------
-    ModelError
-        Amounts of a counter or a capacity do not fit the solver's int64.
-    """
-    one_node_or_none(model)
-    one_alternative(model)
-    device_count(model)
-    group_counts(model)
-    results_limit(model)
-    one_user_of_a_device(model)
-    one_use_in_a_claim(model)
-    opened_by_any_share(model)
-    counters(model)
-    compatible_groups(model)
-    capacities(model)
-    all_but_full(model)
-    attribute_constraints(model)
-    gangs(model)
-    inter_pod_rules(model)
-    shared_claims(model)
-    add_caps(model)
-    equal_demands_in_order(model, sites)
+
+def _within_reach(model: Model) -> None:
+    visits = _visits(model)
+    for serving in model.variables.every_serving():
+        if (serving.demand, serving.choice.claim, serving.node) in model.variables.homes:
+            visited = visits[model.problem.demands[serving.demand].claims[serving.choice.claim].key]
+            for take in serving.takes:
+                for node, literal in visited.items():
+                    if not model.problem.usable_from(take.device, serving.node, node):
+                        model.cp.add_implication(take.literal, ~literal)
+
+
+def _visits(model: Model) -> dict[ClaimKey, dict[int, Literal]]:
+    """By claim and node: a demand that lists the claim is on the node."""
+    visits: dict[ClaimKey, dict[int, Literal]] = defaultdict(dict)
+    for (demand, node), on in model.variables.on.items():
+        for claim in model.variables.shared.get(demand, ()):
+            nodes = visits[model.problem.demands[demand].claims[claim].key]
+            if node not in nodes:
+                nodes[node] = model.cp.new_bool_var(f"visit {node}")
+            model.cp.add_implication(on, nodes[node])
+    return visits

@@ -14,7 +14,8 @@ The rest is one function per family of rules in `dralloc.solvers.cpsat.constrain
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,8 @@ from ortools.sat.python import cp_model
 from dralloc.errors import ModelError
 from dralloc.problem import Problem
 from dralloc.solution import Grant, Placement
-from dralloc.solvers.cpsat.rows import Literal
+from dralloc.solvers.cpsat.candidates import CandidateSite
+from dralloc.solvers.cpsat.rows import Literal, Term
 from dralloc.solvers.cpsat.variables import Serving, Variables
 
 __all__ = ["Model"]
@@ -31,9 +33,10 @@ __all__ = ["Model"]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A CP-SAT model of some demands of a problem, without objective."""
+    """A CP-SAT model of some demands of a problem, which have these sites, without objective."""
 
     problem: Problem
+    sites: Mapping[int, tuple[CandidateSite, ...]]
     cp: cp_model.CpModel
     variables: Variables
 
@@ -47,6 +50,37 @@ class Model:
         """
         if not self.cp.export_to_file(str(path)):
             raise ModelError(f"{path}: cannot write the model")
+
+    def dedicated_users(self) -> Mapping[int, list[Literal]]:
+        """By slot: the uses of a dedicated device; admin access is none."""
+        users: dict[int, list[Literal]] = defaultdict(list)
+        for take in self.variables.takes():
+            if not take.admin and not take.view.shareable:
+                users[take.view.slot].append(take.literal)
+        return users
+
+    def first_users(self) -> Iterator[tuple[int, Literal]]:
+        """By device: a literal that puts its version in force, which is a dedicated use, or the first of its shares.
+
+        While a pool is updated, only one of the generations that nodes see has counters, and a grant consumes only the
+        counters of the version that its node sees (upstream behaviour): there is an order in which those grants come
+        first.
+        """
+        for take in self.variables.takes():
+            if not take.admin and not take.view.shareable:
+                yield take.device, take.literal
+        yield from self.variables.in_force.items()
+
+    def counter_terms(self) -> Mapping[int, list[Term]]:
+        """The consumption of counters: by a device in use (KEP-4815), by each allocation on request (KEP-5941)."""
+        drawn: dict[int, list[Term]] = defaultdict(list)
+        for take in self.variables.takes():
+            for counter, amount in () if take.admin else take.charge.counters:
+                drawn[counter].append((take.literal, amount))
+        for device, user in self.first_users():
+            for counter, amount in self.problem.devices[device].consumes:
+                drawn[counter].append((self.variables.consumed.get((device, counter), user), amount))
+        return dict(sorted(drawn.items()))
 
     def placements(self, value: Callable[[Literal], int]) -> tuple[Placement, ...]:
         """Read an answer: placements in the order of the demands, grants in the order of requests and search.

@@ -6,22 +6,35 @@ Inside this package every tier is a cost of 0 or more; the first one is shown ou
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from ortools.sat.python import cp_model
+
 from dralloc.choices import Goal
 from dralloc.problem import Problem
-from dralloc.solution import Placement, Tier
-from dralloc.solvers.cpsat import goals
+from dralloc.solution import Placement, Tier, charged_grants, grants_of
 from dralloc.solvers.cpsat.candidates import CandidateSite, ServingChoice
 from dralloc.solvers.cpsat.classes.count_model import CountModel
 from dralloc.solvers.cpsat.classes.goals import goal_terms
+from dralloc.solvers.cpsat.fragmentation import touched_before, units
 from dralloc.solvers.cpsat.model import Model
-from dralloc.solvers.cpsat.rows import Term
+from dralloc.solvers.cpsat.rows import Literal, SignedTerm, Term, add_at_most
 from dralloc.solvers.cpsat.weight_tiers import WeightTier, weight_tiers
 
-__all__ = ["DemandSubset", "Objective", "after_weight", "placed_weight", "summed_weight"]
+__all__ = [
+    "DemandSubset",
+    "Objective",
+    "after_weight",
+    "node_terms",
+    "peak_terms",
+    "placed_weight",
+    "slot_terms",
+    "summed_weight",
+    "unit_terms",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +53,10 @@ class DemandSubset:
 _Cost = Callable[[DemandSubset, Sequence[Placement]], int]
 
 
+def _nothing(_: DemandSubset, __: Sequence[Placement]) -> int:
+    return 0
+
+
 @dataclass(frozen=True, slots=True)
 class Objective:
     """One tier.
@@ -50,10 +67,10 @@ class Objective:
         What the tier is called in solutions and while it is solved.
     cost
         What an answer costs.
-    floor
-        What any answer costs that is as good as the given one in the tiers before, known without solving.
     terms
         The cost in the variables of the per-device model, to which auxiliary variables may be added.
+    floor
+        What any answer costs that is as good as the given one in the tiers before, known without solving.
     total
         How costs of independent parts combine.
     counted
@@ -70,8 +87,8 @@ class Objective:
 
     name: str
     cost: _Cost
-    floor: _Cost
     terms: Callable[[Model], list[Term]]
+    floor: _Cost = _nothing
     total: Callable[[Iterable[int]], int] = sum
     counted: Callable[[CountModel], list[Term]] | None = None
     count: Callable[[CountModel, Sequence[int]], int] | None = None
@@ -86,7 +103,6 @@ def placed_weight(problem: Problem) -> tuple[Objective, ...]:
         Objective(
             "weight",
             partial(_missed, tier),
-            _nothing,
             partial(_miss_terms, tier),
             counted=partial(CountModel.missed_weight, tier=tier),
             weights=tier,
@@ -121,13 +137,8 @@ def _miss_terms(tier: WeightTier, model: Model) -> list[Term]:
 
 def _rank(subset: DemandSubset, placements: Sequence[Placement]) -> int:
     """The ranks of the picked alternatives (KEP-4816), added up."""
-    total = 0
-    for placement in placements:
-        claims = subset.problem.demands[placement.demand].claims
-        for claim, grants in zip(claims, placement.grants, strict=True):
-            picked = {(grant.request, grant.alternative) for grant in grants}
-            total += sum(claim.requests[request].alternatives[alternative].rank for request, alternative in picked)
-    return total
+    grants = grants_of(subset.problem, placements)
+    return sum({(claim.key, grant.request): picked.rank for claim, picked, grant in grants}.values())
 
 
 def _least_rank(subset: DemandSubset, placements: Sequence[Placement]) -> int:
@@ -158,6 +169,47 @@ def _nodes(_: DemandSubset, placements: Sequence[Placement]) -> int:
     return len({placement.node for placement in placements})
 
 
+def _any(_: DemandSubset, placements: Sequence[Placement]) -> int:
+    """An answer that is as good as one with placements has placements."""
+    return min(1, len(placements))
+
+
+def node_terms(model: Model) -> list[Term]:
+    """One per node, with its own devices and counters drawn from only if it is used."""
+    used: dict[int, Literal] = {}
+    for (_, node), on in model.variables.on.items():
+        if node not in used:
+            used[node] = model.cp.new_bool_var(f"used {model.problem.nodes[node].name}")
+        model.cp.add_implication(on, used[node])
+    places = _places(model)
+    rows = [([(literal, 1) for literal in users], 1, "device") for users in model.dedicated_users().values()]
+    for counter, terms in model.counter_terms().items():
+        known = model.problem.counters[counter]
+        rows.append((terms, known.free, f"counter {known.id}"))
+    for terms, free, what in rows:
+        nodes = set().union(*(places[literal.index] for literal, _ in terms))
+        if len(nodes) == 1:
+            _draw_only_if(model, used[nodes.pop()], terms, free, what)
+    return [(literal, 1) for literal in used.values()]
+
+
+def _places(model: Model) -> dict[int, set[int]]:
+    """By index of a literal: the nodes on which it takes something."""
+    places: dict[int, set[int]] = defaultdict(set)
+    for take in model.variables.takes():
+        opened = model.variables.opened.get(take.view.slot)
+        for literal in (take.literal, opened):
+            if literal is not None:
+                places[literal.index].update(take.nodes)
+    return places
+
+
+def _draw_only_if(model: Model, condition: Literal, terms: Sequence[Term], free: int, what: str) -> None:
+    if free > 0:
+        row: list[SignedTerm] = [*terms, (~condition, free)]
+        add_at_most(model.cp, row, free, what)
+
+
 def _peak(_: DemandSubset, placements: Sequence[Placement]) -> int:
     return max(Tally(placement.node for placement in placements).values(), default=0)
 
@@ -169,39 +221,71 @@ def _least_peak(subset: DemandSubset, placements: Sequence[Placement]) -> int:
     return -(-len(placements) // len(nodes)) if nodes else 0
 
 
-def _any(_: DemandSubset, placements: Sequence[Placement]) -> int:
-    """An answer that is as good as one with placements has placements."""
-    return min(1, len(placements))
-
-
-def _nothing(_: DemandSubset, __: Sequence[Placement]) -> int:
-    return 0
+def peak_terms(model: Model) -> list[Term]:
+    """The largest number of demands on one node."""
+    nodes: dict[int, list[Literal]] = defaultdict(list)
+    for (_, node), on in model.variables.on.items():
+        nodes[node].append(on)
+    peak = model.cp.new_int_var(0, max(map(len, nodes.values())), "peak")
+    for literals in nodes.values():
+        model.cp.add(cp_model.LinearExpr.sum(literals) <= peak)
+    return [(peak, 1)]
 
 
 def _opened(subset: DemandSubset, placements: Sequence[Placement]) -> int:
-    return len(goals.opened_slots(subset.problem, placements))
+    """The devices that were free before and are in use with the answer."""
+    problem = subset.problem
+    slots = {problem.devices[device].slot for _, device, _ in charged_grants(problem, placements)}
+    return len(slots - problem.usage.shares.keys())
+
+
+def slot_terms(model: Model) -> list[Term]:
+    """One per device that is opened: a dedicated one by its only user, a shareable one by its first."""
+    users = [user for literals in model.dedicated_users().values() for user in literals]
+    return [(literal, 1) for literal in (*users, *model.variables.opened.values())]
 
 
 def _touched(subset: DemandSubset, placements: Sequence[Placement]) -> int:
-    return len(goals.touched_units(subset.problem, placements))
+    """The units that were whole before and are not with the answer."""
+    problem = subset.problem
+    grants = charged_grants(problem, placements)
+    touched = {unit for _, device, charge in grants for unit in units(problem, device, charge)}
+    return len(touched - touched_before(problem))
+
+
+def unit_terms(model: Model) -> list[Term]:
+    """One per unit, drawn from only if it is touched: so the linear relaxation counts in parts of units."""
+    before = touched_before(model.problem)
+    touched: dict[Hashable, Literal] = {}
+    for take in model.variables.takes():
+        for unit in () if take.admin else units(model.problem, take.device, take.charge):
+            if unit not in before:
+                if unit not in touched:
+                    touched[unit] = model.cp.new_bool_var(f"touched {unit}")
+                model.cp.add_implication(take.literal, touched[unit])
+    for counter, terms in model.counter_terms().items():
+        known = model.problem.counters[counter]
+        if known.id[:3] in touched:
+            _draw_only_if(model, touched[known.id[:3]], terms, known.free, f"counter {known.id}")
+    return [(literal, 1) for literal in touched.values()]
 
 
 def _largest(costs: Iterable[int]) -> int:
     return max(costs, default=0)
 
 
-ALTERNATIVES = Objective("alternatives", _rank, _least_rank, _rank_terms, counted=CountModel.ranks)
+ALTERNATIVES = Objective("alternatives", _rank, _rank_terms, _least_rank, counted=CountModel.ranks)
 
 
-def _goal(goal: Goal, cost: _Cost, floor: _Cost, terms: Callable[[Model], list[Term]]) -> Objective:
+def _goal(goal: Goal, cost: _Cost, terms: Callable[[Model], list[Term]], floor: _Cost = _nothing) -> Objective:
     """A packing goal: what counts cost is only known once they have names."""
     total = _largest if goal is Goal.SPREAD else sum
-    return Objective(goal.value, cost, floor, terms, total, counted=partial(goal_terms, goal), by_names=True)
+    return Objective(goal.value, cost, terms, floor, total, counted=partial(goal_terms, goal), by_names=True)
 
 
 _GOALS = {
-    Goal.FEWEST_NODES: _goal(Goal.FEWEST_NODES, _nodes, _any, goals.node_terms),
-    Goal.FEWEST_DEVICES: _goal(Goal.FEWEST_DEVICES, _opened, _nothing, goals.slot_terms),
-    Goal.LEAST_FRAGMENTATION: _goal(Goal.LEAST_FRAGMENTATION, _touched, _nothing, goals.unit_terms),
-    Goal.SPREAD: _goal(Goal.SPREAD, _peak, _least_peak, goals.peak_terms),
+    Goal.FEWEST_NODES: _goal(Goal.FEWEST_NODES, _nodes, node_terms, _any),
+    Goal.FEWEST_DEVICES: _goal(Goal.FEWEST_DEVICES, _opened, slot_terms),
+    Goal.LEAST_FRAGMENTATION: _goal(Goal.LEAST_FRAGMENTATION, _touched, unit_terms),
+    Goal.SPREAD: _goal(Goal.SPREAD, _peak, peak_terms, _least_peak),
 }

@@ -6,7 +6,7 @@ that ask in different words, but can only get the same devices at the same charg
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -19,14 +19,12 @@ from dralloc.solvers.cpsat.stopping import Stop
 __all__ = ["equal_demands", "equal_demands_in_order", "in_order"]
 
 
-def equal_demands(
-    problem: Problem, sites: Mapping[int, tuple[CandidateSite, ...]], stop: Stop
-) -> list[tuple[int, ...]]:
+def equal_demands(model: Model, stop: Stop) -> list[tuple[int, ...]]:
     """Classes of two or more demands that can stand in for each other: same weight, candidates and constraints."""
     classes: dict[Hashable, list[int]] = {}
-    for demand, found in stop.each(sites.items()):
-        if not problem.demands[demand].gang and not found[0].shared:
-            classes.setdefault(_key(problem, demand, found), []).append(demand)
+    for demand, found in stop.each(model.sites.items()):
+        if not model.problem.demands[demand].gang and not found[0].shared:
+            classes.setdefault(_key(model.problem, demand, found), []).append(demand)
     return [tuple(members) for members in classes.values() if len(members) > 1]
 
 
@@ -51,9 +49,9 @@ def _choice(choice: ServingChoice) -> Hashable:
     return choice.claim, choice.request, choice.alternative, spec.rank, spec.admin, choice.count, candidates
 
 
-def equal_demands_in_order(model: Model, sites: Mapping[int, tuple[CandidateSite, ...]]) -> None:
+def equal_demands_in_order(model: Model) -> None:
     """Of equal demands, an earlier one is missed only if the later ones are."""
-    for members in equal_demands(model.problem, sites, model.variables.stop):
+    for members in equal_demands(model, model.variables.stop):
         for earlier, later in pairwise(members):
             model.cp.add_implication(model.variables.miss[earlier], model.variables.miss[later])
 

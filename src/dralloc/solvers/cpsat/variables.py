@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from ortools.sat.python import cp_model
 
-from dralloc.problem import Charge, Problem
+from dralloc.problem import Charge, Device, Problem
 from dralloc.solvers.cpsat.candidates import CandidateSite, ServingChoice
 from dralloc.solvers.cpsat.interchangeable import InterchangeableDevices, every_choice, interchangeable_devices
 from dralloc.solvers.cpsat.rows import Literal
@@ -27,6 +27,7 @@ class Take:
     """A device is taken, by a serving or by any serving that uses its group, on one of the nodes."""
 
     device: int
+    view: Device
     charge: Charge
     admin: bool
     nodes: tuple[int, ...]
@@ -111,6 +112,13 @@ class Variables:
             for servings in requests:
                 yield from servings
 
+    def servings_by_claim(self) -> dict[tuple[int, int], list[Serving]]:
+        """The servings of each claim, by demand and index of the claim in it."""
+        claims: dict[tuple[int, int], list[Serving]] = defaultdict(list)
+        for serving in self.every_serving():
+            claims[serving.demand, serving.choice.claim].append(serving)
+        return claims
+
     def takes(self) -> Iterator[Take]:
         """Each take, of servings and of device groups."""
         for serving in self.every_serving():
@@ -160,7 +168,8 @@ class _Creator:
         return self.model.new_bool_var(" ".join(map(str, parts)) if self.named else "")
 
     def _busy(self, device: int, nodes: tuple[int, ...]) -> Take:
-        return Take(device, Charge(), False, nodes, self._boolean("busy", self.problem.devices[device].id))
+        view = self.problem.devices[device]
+        return Take(device, view, Charge(), False, nodes, self._boolean("busy", view.id))
 
     def _demand(self, demand: int, sites: Sequence[CandidateSite]) -> None:
         key = self.problem.demands[demand].key
@@ -199,19 +208,19 @@ class _Creator:
         return Serving(demand, node, choice, gate, literal, (), tuple(group_counts))
 
     def _takes(self, node: int, choice: ServingChoice, literal: Literal, where: tuple[object, ...]) -> tuple[Take, ...]:
-        devices = self.problem.devices
         takes = []
         for device, charge in choice.candidates:
+            view = self.problem.devices[device]
             decided = choice.fixed or (choice.spec.count is None and not charge.capacity)
-            taken = literal if decided else self._boolean("take", *where, devices[device].id)
-            takes.append(Take(device, charge, choice.spec.admin, (node,), taken))
+            taken = literal if decided else self._boolean("take", *where, view.id)
+            takes.append(Take(device, view, charge, choice.spec.admin, (node,), taken))
         return tuple(takes)
 
     def _opened(self) -> None:
         shares, several = self.problem.usage.shares, self.problem.several_versions
         opened, in_force = self.variables.opened, self.variables.in_force
         for take in self.variables.takes():
-            view = self.problem.devices[take.device]
+            view = take.view
             if not view.shareable or take.admin or view.slot in shares:
                 continue
             if view.slot not in opened:

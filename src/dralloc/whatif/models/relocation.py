@@ -23,7 +23,6 @@ from dralloc.solvers.cpsat.assemble import build_for
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.component import Component, is_proven
 from dralloc.solvers.cpsat.constraints import add_capacity
-from dralloc.solvers.cpsat.counter_consumption import is_shareable
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective, after_weight, placed_weight, summed_weight
 from dralloc.solvers.cpsat.options import Options
@@ -85,9 +84,8 @@ class Exchange:
         shares: dict[int, list[tuple[str, int, Take]]] = defaultdict(list)
         for serving in model.variables.every_serving():
             for take in serving.takes:
-                if is_shareable(model, take):
-                    slot = model.problem.devices[take.device].slot
-                    shares[slot].append((demands[serving.demand].gang, serving.demand, take))
+                if take.view.shareable:
+                    shares[take.view.slot].append((demands[serving.demand].gang, serving.demand, take))
         for slot, found in shares.items():
             for demand in {number for _, number, take in found if take.admin}:
                 beside = [
@@ -104,7 +102,7 @@ class Exchange:
 
     def moves(self) -> Objective:
         """The number of moved claims as a tier."""
-        return Objective("moves", self._moved, lambda *_: 0, self._terms)
+        return Objective("moves", self._moved, self._terms)
 
     def _moved(self, _: DemandSubset, placements: Sequence[Placement]) -> int:
         return sum(self.costs.get(placement.demand, 0) for placement in placements)
