@@ -27,7 +27,7 @@ DOCUMENTS: Final = {
     "partition-layout": ("whatif.document", "PartitionLayoutDocument"),
     "preempt": ("whatif.document", "PreemptionDocument"),
     "stranded": ("stranded.document", "StrandingDocument"),
-    "validate": ("validate.document", "ValidationDocument"),
+    "validate": ("validate.violation", "ValidationDocument"),
 }
 """By command the module and the name of the document that it prints as JSON."""
 

@@ -1,26 +1,24 @@
 """What rules of one shape ask of fields: a limit, a form of name, differing items, one of some values.
 
-A check names its fields by their path on the wire, below the part that the rule is about; several are separated by
-``|``, and no name is the part itself. A field that is absent passes, but for `required`.
+A check names its fields by their path on the wire, below the part that the rule is about, as `Places` has it; no name
+is the part itself. A field that is absent passes, but for `required`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence, Sized
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Sized
+from typing import Any, Final
 
-from pydantic.alias_generators import to_snake
-
-from dralloc.validate.names import Judge
+from dralloc.validate.names import Judge, size_of
+from dralloc.validate.places import place_of, walk
 from dralloc.validate.rule import Check, Issue
 
 __all__ = [
+    "JUDGED",
     "at_most",
     "choice",
-    "choices",
     "distinct",
     "form",
-    "forms",
     "keys",
     "limit",
     "longest",
@@ -30,40 +28,50 @@ __all__ = [
     "on",
     "positive",
     "required",
-    "size_of",
+    "told",
     "unique",
 ]
+
+JUDGED: Final = '"{0}" {1}'
+"""A text, and what one of the functions of `dralloc.validate.names` says of it."""
 
 
 def on(fields: str, of_field: Check, *, absent: bool = False) -> Check:
     """A check that looks at each of the fields, also at those that are absent if that is asked for."""
-    ways = [(f".{field}" if field else "", _steps(field)) for field in fields.split("|")]
+    place = place_of(fields)
 
     def check(part: Any, at: str) -> Iterator[Issue]:
-        for below, steps in ways:
-            value = part
-            for wire, python in steps:
-                value = value.get(wire, "") if isinstance(value, dict) else getattr(value, python)
-            if absent or value is not None:
-                yield from of_field(value, f"{at}{below}".removeprefix("."))
+        for path, value in walk(part, place, at, absent=absent):
+            yield from of_field(value, path)
 
     return check
 
 
-def _steps(field: str) -> list[tuple[str, str]]:
-    return [(step, to_snake(step)) for step in field.split(".") if step]
+def told(fields: str, why: Callable[[Any], object], words: str, *, at: str = "", absent: bool = False) -> Check:
+    """Something does not hold of the fields.
+
+    Parameters
+    ----------
+    why
+        What is wrong with a value; nothing true if it is in order.
+    words
+        The message, in which ``{0}`` stands for the value and ``{1}`` for what is wrong with it.
+    at
+        The field of the value with which the issue is, if that is not the value as a whole.
+    absent
+        Whether absent fields are looked at, too.
+    """
+
+    def of_field(value: Any, path: str) -> Iterator[Issue]:
+        if wrong := why(value):
+            yield Issue(".".join(filter(None, (path, at))), words.format(value, wrong))
+
+    return on(fields, of_field, absent=absent)
 
 
 def form(fields: str, judge: Judge) -> Check:
     """A name has the form that a function of `dralloc.validate.names` asks for."""
     return on(fields, lambda text, at: named(text, at, judge))
-
-
-def forms(fields: str, judge: Judge) -> Check:
-    """All names of a list have a form."""
-    return on(
-        fields, lambda texts, at: (one for i, text in enumerate(texts) for one in named(text, f"{at}[{i}]", judge))
-    )
 
 
 def keys(fields: str, judge: Judge) -> Check:
@@ -78,12 +86,7 @@ def limit(most: int, fields: str, what: str) -> Check:
 
 def longest(most: int, fields: str) -> Check:
     """A text has at most so many bytes."""
-
-    def of_field(text: Any, at: str) -> Iterator[Issue]:
-        if size_of(str(text)) > most:
-            yield Issue(at, f"is longer than {most} bytes")
-
-    return on(fields, of_field)
+    return told(fields, lambda text: size_of(str(text)) > most, f"is longer than {most} bytes")
 
 
 def distinct(fields: str, by: str = "") -> Check:
@@ -93,48 +96,28 @@ def distinct(fields: str, by: str = "") -> Check:
 
 def choice(fields: str, allowed: Sequence[str], *, empty: bool = False) -> Check:
     """A text is one of some, or empty if that is allowed."""
-
-    def of_field(text: str, at: str) -> Iterator[Issue]:
-        if text not in allowed and not (empty and not text):
-            yield Issue(at, f'"{text}" is not one of {", ".join(allowed)}')
-
-    return on(fields, of_field)
-
-
-def choices(fields: str, allowed: Sequence[str]) -> Check:
-    """All texts of a list are of some."""
-    one = choice("", allowed)
-    return on(fields, lambda texts, at: (issue for i, text in enumerate(texts) for issue in one(text, f"{at}[{i}]")))
+    known = (*allowed, "") if empty else allowed
+    return told(fields, lambda text: text not in known, f'"{{}}" is not one of {", ".join(allowed)}')
 
 
 def required(fields: str) -> Check:
     """Something is there, and not empty."""
-    return on(fields, lambda value, at: () if value else (Issue(at, "is required"),), absent=True)
+    return told(fields, lambda value: not value, "is required", absent=True)
 
 
 def not_false(fields: str) -> Check:
     """A switch is on or absent."""
-    return on(fields, lambda value, at: (Issue(at, "must be true or left out"),) if value is False else ())
+    return told(fields, lambda value: value is False, "must be true or left out")
 
 
 def positive(fields: str) -> Check:
     """A number is above zero."""
-    return on(fields, lambda number, at: (Issue(at, f"{number} is not greater than zero"),) if number <= 0 else ())
+    return told(fields, lambda number: number <= 0, "{} is not greater than zero")
 
 
 def not_negative(fields: str) -> Check:
     """A number is zero or above; what is no number has been refused before."""
-
-    def of_field(number: Any, at: str) -> Iterator[Issue]:
-        if isinstance(number, int) and number < 0:
-            yield Issue(at, f"{number} is negative")
-
-    return on(fields, of_field)
-
-
-def size_of(text: str) -> int:
-    """How many bytes a text has on the wire."""
-    return len(text.encode(errors="surrogatepass"))
+    return told(fields, lambda number: isinstance(number, int) and number < 0, "{} is negative")
 
 
 def named(text: Any, path: str, judge: Judge) -> Iterator[Issue]:
@@ -144,7 +127,7 @@ def named(text: Any, path: str, judge: Judge) -> Iterator[Issue]:
         yield Issue(path, "is required")
     elif reason := judge(text):
         shown = text if len(text) <= 80 else f"{text[:38]}...{text[-38:]}"
-        yield Issue(path, f'"{shown}" {reason}')
+        yield Issue(path, JUDGED.format(shown, reason))
 
 
 def at_most(most: int, items: Sized, path: str, what: str) -> Iterator[Issue]:

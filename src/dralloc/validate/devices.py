@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from dralloc.api import UNSET, AttributeValue, Device, ResourceSliceSpec, Version
-from dralloc.validate.checks import at_most, distinct, form, forms, keys, limit, size_of
+from dralloc.validate.checks import at_most, distinct, form, keys, limit
 from dralloc.validate.names import (
-    MAX_VERSION,
     before_137,
     dns_label,
     dns_subdomain,
     label_name,
     qualified_name,
+    size_of,
     version,
 )
 from dralloc.validate.places import DEVICES, RESULTS, SLICES
@@ -23,7 +23,7 @@ __all__ = ["RULES"]
 
 MAX_ATTRIBUTES: Final = 32
 MAX_VALUES: Final = 48
-MAX_VALUE_BYTES: Final = MAX_VERSION
+MAX_VALUE_BYTES: Final = 64
 
 
 def _attribute_limit(device: Device, at: str) -> Iterator[Issue]:
@@ -120,6 +120,7 @@ _NAME: Final = "a C identifier of at most 32 characters, after a domain of at mo
 _CONDITIONAL: Final = DEVICES | RESULTS
 """What has binding conditions: devices, and the results that repeat theirs (KEP-5007)."""
 _CONDITIONS: Final = "bindingConditions|bindingFailureConditions"
+_EACH_CONDITION: Final = "bindingConditions[]|bindingFailureConditions[]"
 
 RULES: Final = (
     *errors(
@@ -174,7 +175,7 @@ RULES: Final = (
             limit(4, _CONDITIONS, "conditions"),
             "There are at most 4 conditions of each kind.",
         ),
-        ("binding-condition-name", forms(_CONDITIONS, label_name), "Conditions have the form of label keys."),
+        ("binding-condition-name", form(_EACH_CONDITION, label_name), "Conditions have the form of label keys."),
         ("binding-condition-unique", distinct(_CONDITIONS), "Each condition is listed once."),
         ("binding-condition-overlap", _condition_overlap, "No condition means success and failure."),
         ("binding-condition-pair", _condition_pair, "Conditions come with failure conditions."),

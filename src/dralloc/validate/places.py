@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from pydantic.alias_generators import to_snake
 
-from dralloc.api import ApiObject, DeviceSubRequest, ExactDeviceRequest
+from dralloc.api import DeviceSubRequest, ExactDeviceRequest
 from dralloc.validate.rule import Part, ValidationContext
 
 __all__ = [
@@ -38,6 +38,8 @@ __all__ = [
     "Details",
     "Place",
     "Places",
+    "place_of",
+    "walk",
 ]
 
 Details: TypeAlias = ExactDeviceRequest | DeviceSubRequest
@@ -57,11 +59,12 @@ class Places:
         """The parts at these places, object by object."""
         for kind, path in self.paths:
             for owner in context.view(_objects)[kind]:
-                yield from _walk(owner, owner, "", _place(path))
+                for at, value in walk(owner, place_of(path)):
+                    yield Part(owner, at, value)
 
     def of(self, kind: str) -> Iterator[Place]:
         """The paths into objects of one kind."""
-        return (_place(path) for one, path in self.paths if one == kind)
+        return (place_of(path) for one, path in self.paths if one == kind)
 
     def lead_to(self, path: str) -> bool:
         """Whether a path as messages have it is one of these, or goes on from one."""
@@ -83,14 +86,13 @@ class Step(NamedTuple):
     every: bool
 
 
-_JSON: Final = {str, int, float, bool, list}
-
 Place: TypeAlias = tuple[tuple[Step, ...], ...]
 """The steps of a path, each with the fields to go to."""
 
 
 @lru_cache
-def _place(path: str) -> Place:
+def place_of(path: str) -> Place:
+    """The steps of a path as `Places` has them; none for an empty one."""
     return tuple(tuple(map(_step, text.split("|"))) for text in path.split(".") if text)
 
 
@@ -99,28 +101,23 @@ def _step(text: str) -> Step:
     return Step(wire, to_snake(wire), every=wire != text)
 
 
-def _walk(owner: ApiObject, value: Any, at: str, place: Place) -> Iterator[Part[Any]]:
+def walk(value: Any, place: Place, at: str = "", *, absent: bool = False) -> Iterator[tuple[str, Any]]:
+    """The paths and values at a place below a value that is at a path; also what is absent, if that is asked for."""
     if not place:
-        yield Part(owner, at, value)
+        yield at, value
         return
     rest = place[1:]
-    for step in place[0]:
-        below = _below(value, step)
+    for wire, python, every in place[0]:
+        below = value.get(wire, "") if isinstance(value, dict) else getattr(value, python)
+        path = f"{at}.{wire}" if at else wire
         if below is None:
-            continue
-        path = f"{at}.{step.wire}" if at else step.wire
-        if step.every:
+            if absent:
+                yield path, None
+        elif every:
             for key, item in below.items() if isinstance(below, Mapping) else enumerate(below):
-                yield from _walk(owner, item, f"{path}[{key}]", rest)
+                yield from walk(item, rest, f"{path}[{key}]", absent=absent)
         else:
-            yield from _walk(owner, below, path, rest)
-
-
-def _below(value: Any, step: Step) -> Any:
-    if isinstance(value, dict):
-        return value.get(step.wire)
-    # JSON that is kept as it was written may be of any type.
-    return None if type(value) in _JSON else getattr(value, step.python)
+            yield from walk(below, rest, path, absent=absent)
 
 
 def _objects(context: ValidationContext) -> dict[str, list[Any]]:

@@ -1,19 +1,24 @@
-"""Pods that refer to what is not there, and claims that hold what is not published any more."""
+"""Pods that refer to what is not there, and claims that hold what is not published any more.
+
+No API server looks at the annotation with constraints over several claims.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final, NamedTuple
 
+from dralloc.across import ACROSS, annotated
 from dralloc.api import ApiObject, Container, DeviceClaim, Pod, PodResourceClaim
 from dralloc.cluster import Cluster
-from dralloc.inventory.drift import Drift, find_drift
+from dralloc.inventory.drift import find_drift
 from dralloc.names import ClaimKey
 from dralloc.validate.claims import request_names
 from dralloc.validate.places import CLAIMS
-from dralloc.validate.rule import Issue, Part, ValidationContext, errors, warnings
+from dralloc.validate.rule import Issue, Part, ValidationContext, errors, said, warnings
 
-__all__ = ["RULES", "given_pods"]
+__all__ = ["RULES"]
 
 
 class _Entry(NamedTuple):
@@ -40,7 +45,7 @@ class _Use(NamedTuple):
     entries: dict[str, _Entry]
 
 
-def given_pods(context: ValidationContext) -> Iterator[Pod]:
+def _given_pods(context: ValidationContext) -> Iterator[Pod]:
     """Pods, one of those with the same owner."""
     seen: set[tuple[str, str, str]] = set()
     for pod in context.cluster.pods:
@@ -54,13 +59,13 @@ def given_pods(context: ValidationContext) -> Iterator[Pod]:
 
 
 def _entries(context: ValidationContext) -> Iterator[Part[_Entry]]:
-    for pod in given_pods(context):
+    for pod in _given_pods(context):
         for index, entry in enumerate(pod.spec.resource_claims):
             yield Part(pod, f"spec.resourceClaims[{index}]", _Entry(entry, pod.key.namespace, context.cluster))
 
 
 def _uses(context: ValidationContext) -> Iterator[Part[_Use]]:
-    for pod in given_pods(context):
+    for pod in _given_pods(context):
         entries = {one.name: _Entry(one, pod.key.namespace, context.cluster) for one in pod.spec.resource_claims}
         for field, containers in (("initContainers", pod.spec.init_containers), ("containers", pod.spec.containers)):
             for index, container in enumerate(containers):
@@ -98,16 +103,37 @@ def _request_exists(use: _Use, at: str) -> Iterator[Issue]:
             yield Issue(f"{at}[{index}].request", f'"{claim.request}" is no request of the claim "{claim.name}"')
 
 
-def _drifts(context: ValidationContext) -> Iterator[Part[Drift]]:
+def _drifts(context: ValidationContext) -> Iterator[Part[str]]:
     if context.cluster.slices:
         given = [claim for _, _, claim in CLAIMS(context)]
         for drift in find_drift(context.cluster.slices, given, context.features):
-            owner: ApiObject = drift.claim
-            yield Part(owner, drift.path, drift)
+            yield Part(drift.claim, drift.path, drift.rule)
 
 
-def _drift(drift: Drift, at: str) -> Iterator[Issue]:
-    yield Issue(at, drift.rule)
+def _annotations(context: ValidationContext) -> Iterator[Part[str]]:
+    groups = (context.cluster.pod_groups.values(), context.cluster.workloads.values())
+    owners: Iterator[ApiObject] = chain(_given_pods(context), *groups)
+    for owner in owners:
+        if ACROSS in owner.metadata.annotations:
+            yield Part(owner, f'metadata.annotations["{ACROSS}"]', owner.metadata.annotations[ACROSS])
+
+
+def _across_form(text: str, at: str) -> Iterator[Issue]:
+    try:
+        annotated(text, "")
+    except ValueError as error:
+        yield Issue(at, str(error))
+
+
+def _across_requests(context: ValidationContext) -> Iterator[Part[str]]:
+    """What annotations of pods name that is no request of their claims."""
+    for owner, path, text in _annotations(context):
+        if isinstance(owner, Pod) and not any(_across_form(text, path)):
+            claims = (context.cluster.claim(key) for key in context.cluster.pod_claims(owner))
+            known = {name for claim in claims if claim for name in request_names(claim.spec.devices)}
+            for request in (request for one in annotated(text, "") for request in one.requests):
+                if request not in known:
+                    yield Part(owner, path, f'"{request}" is no request of the pod\'s claims')
 
 
 _POD: Final = "core validation, ValidatePodSpec"
@@ -125,6 +151,16 @@ RULES: Final = (
         _uses, ("container-request", _request_exists, "Containers name requests of the claims."), origin="KEP-4381"
     ),
     *warnings(
-        _drifts, ("allocation-drift", _drift, "Slices publish what claims hold."), origin="kubernetes/kubernetes#140802"
+        _drifts, ("allocation-drift", said, "Slices publish what claims hold."), origin="kubernetes/kubernetes#140802"
+    ),
+    *warnings(
+        _annotations,
+        ("across-form", _across_form, "Constraints over several claims have a kind and an attribute."),
+        origin="dralloc",
+    ),
+    *warnings(
+        _across_requests,
+        ("across-request", said, "Constraints over several claims name requests of these."),
+        origin="dralloc",
     ),
 )

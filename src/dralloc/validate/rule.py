@@ -23,6 +23,7 @@ __all__ = [
     "errors",
     "nothing",
     "remarks",
+    "said",
     "warnings",
 ]
 
@@ -137,3 +138,8 @@ def remarks(parts: Parts, *rows: Row, origin: str) -> Iterator[Rule]:
 def nothing(_part: Any, _at: str) -> Iterator[Issue]:
     """The check of a version that has none."""
     return iter(())
+
+
+def said(text: str, at: str) -> Iterator[Issue]:
+    """The check of parts that are words about what is wrong there."""
+    yield Issue(at, text)

@@ -8,103 +8,72 @@ from typing import Any, Final
 
 from dralloc.api import ApiObject
 from dralloc.cluster import Cluster
-from dralloc.errors import Finding, Level
+from dralloc.errors import Finding
 from dralloc.features import ALL_FEATURES, NEWEST_MINOR, Features, minor_version
 from dralloc.garbage import without_garbage_collection
 from dralloc.load import Reading
 from dralloc.validate import (
-    across,
-    admin,
     allocatable,
     claims,
     classes,
     counters,
-    derived,
     devices,
     metadata,
     node_selectors,
     offers,
     pods,
-    policies,
     pools,
-    results,
-    selectors,
     slices,
     status,
     taints,
     unsatisfiable,
 )
-from dralloc.validate.rule import Issue, Part, Parts, Rule, ValidationContext, nothing
+from dralloc.validate.rule import Issue, Part, Parts, Rule, ValidationContext, errors, nothing, warnings
 from dralloc.validate.stored import Stored
 from dralloc.validate.violation import Validation, Violation
 
-__all__ = ["DROPPED", "REPEATED", "RULES", "SCHEMA", "UNKNOWN_FIELD", "validate", "validate_reading"]
+__all__ = ["RULES", "validate", "validate_reading"]
 
 
 def _nothing(_context: ValidationContext) -> Iterator[Part[Finding]]:
     return iter(())
 
 
-SCHEMA: Final = Rule(
-    "schema", Level.ERROR, _nothing, nothing, "The object has the fields and types of its kind.", "the API's types"
+# What the loader refuses, what it leaves out, what it takes the first of, and what the API server drops without a word.
+[SCHEMA] = errors(
+    _nothing, ("schema", nothing, "The object has the fields and types of its kind."), origin="the API's types"
 )
-"""What the loader refuses."""
-
-UNKNOWN_FIELD: Final = Rule(
-    "unknown-field",
-    Level.WARNING,
+[UNKNOWN_FIELD] = warnings(
     _nothing,
-    nothing,
-    "Every field is one that the API knows; others are dropped, or refused if the client asks for that.",
-    "the API's types; fieldValidation",
+    (
+        "unknown-field",
+        nothing,
+        "Every field is one that the API knows; others are dropped, or refused if the client asks for that.",
+    ),
+    origin="the API's types; fieldValidation",
 )
-"""What the loader leaves out."""
-
-REPEATED: Final = Rule(
-    "repeated-object",
-    Level.WARNING,
+[REPEATED] = warnings(
     _nothing,
-    nothing,
-    "An object is given once: a later one of its name would replace it on the server, and is not checked here.",
-    "kubectl apply",
+    (
+        "repeated-object",
+        nothing,
+        "An object is given once: a later one of its name would replace it on the server, and is not checked here.",
+    ),
+    origin="kubectl apply",
 )
-"""What the loader takes the first of."""
-
-DROPPED: Final = Rule(
-    "dropped-field",
-    Level.WARNING,
+[DROPPED] = warnings(
     _nothing,
-    nothing,
-    "Every field is one that the asked version has and keeps, by its feature gates.",
-    "pkg/registry/resource, dropDisabledFields",
+    ("dropped-field", nothing, "Every field is one that the asked version has and keeps, by its feature gates."),
+    origin="pkg/registry/resource, dropDisabledFields",
 )
-"""What the API server drops without a word."""
 
+_TABLES: Final = (
+    *(metadata, slices, devices, counters, taints, node_selectors, allocatable, classes, claims, status),
+    *(pools, offers, unsatisfiable, pods),
+)
 RULES: Final[tuple[Rule, ...]] = (
-    SCHEMA,
-    UNKNOWN_FIELD,
-    REPEATED,
-    DROPPED,
-    *metadata.RULES,
-    *slices.RULES,
-    *devices.RULES,
-    *counters.RULES,
-    *policies.RULES,
-    *taints.RULES,
-    *node_selectors.RULES,
-    *allocatable.RULES,
-    *classes.RULES,
-    *selectors.RULES,
-    *claims.RULES,
-    *derived.RULES,
-    *admin.RULES,
-    *results.RULES,
-    *status.RULES,
-    *pools.RULES,
-    *offers.RULES,
-    *unsatisfiable.RULES,
-    *pods.RULES,
-    *across.RULES,
+    *(SCHEMA, UNKNOWN_FIELD, REPEATED, DROPPED),
+    *(rule for table in _TABLES for rule in table.RULES),
 )
 """Every rule there is."""
 

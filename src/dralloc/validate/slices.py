@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dralloc.api import AttributeValue, Device, ResourceSliceSpec
-from dralloc.validate.checks import at_most, choices, distinct, form, not_false, not_negative, on, positive
+from dralloc.validate.checks import at_most, choice, distinct, form, not_false, not_negative, on, positive
 from dralloc.validate.names import dns_subdomain, driver_name, fully_qualified_name, pool_name
 from dralloc.validate.places import RESULTS, SLICES
 from dralloc.validate.rule import Issue, Row, errors, warnings
@@ -88,7 +88,7 @@ def _prepared_only(operations: Sequence[str], at: str) -> Iterator[Issue]:
 
 
 def _skipping(kind: str) -> Iterator[Row]:
-    yield f"{kind}-skip-value", choices(_SKIPPED, _OPERATIONS), "skipNodeOperations lists known operations."
+    yield f"{kind}-skip-value", choice(f"{_SKIPPED}[]", _OPERATIONS), "skipNodeOperations lists known operations."
     yield f"{kind}-skip-unique", distinct(_SKIPPED), "skipNodeOperations lists each operation once."
     yield f"{kind}-skip-pair", on(_SKIPPED, _prepared_only), "Preparing is only skipped if unpreparing is."
 

@@ -1,35 +1,69 @@
-"""Rules about what drivers report of allocated devices (KEP-4817)."""
+"""Rules about the status of claims: what was allocated to whom, and what drivers report of it (KEP-4817)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_interface
 from typing import Any, Final
 
 from dralloc.api import ResourceClaim
-from dralloc.validate.checks import at_most, choice, form, limit, longest, not_negative, on, required, unique
+from dralloc.validate.checks import (
+    at_most,
+    choice,
+    distinct,
+    form,
+    limit,
+    longest,
+    not_negative,
+    on,
+    required,
+    unique,
+)
+from dralloc.validate.claims import MAX_REQUESTS, in_lists, refers
+from dralloc.validate.classes import raw_object
 from dralloc.validate.names import dns_label, driver_name, label_name, pool_name, uuid
-from dralloc.validate.places import CLAIMS
-from dralloc.validate.rule import Issue, errors
-from dralloc.validate.selectors import raw_object
+from dralloc.validate.places import ALLOCATIONS, CLAIMS, RESULTS
+from dralloc.validate.rule import Check, Issue, errors
 
 __all__ = ["RULES"]
 
+MAX_RESERVED: Final = 256
 MAX_DATA: Final = 10 * 1024
 MAX_IPS: Final = 16
 MAX_REASON: Final = 1024
+_AT: Final = "status.allocation.devices"
 _REASON: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 _REPORTED: Final = CLAIMS / "status.devices[]"
-_CONDITIONS: Final = _REPORTED / "conditions[]"
-_NETWORKS: Final = _REPORTED / "networkData"
 
-_NAMES: Final = {
-    "driver": form("driver", driver_name),
-    "pool": form("pool", pool_name),
-    "device": form("device", dns_label),
-    "share": form("shareID", uuid),
-}
+_NAMES: Final = (
+    ("driver", form("driver", driver_name), "A driver's name is a DNS subdomain of at most 63 characters."),
+    ("pool", form("pool", pool_name), "A pool's name is DNS subdomains joined by slashes."),
+    ("device", form("device", dns_label), "A device's name is a DNS label."),
+    ("share", form("shareID", uuid), "A share's ID is a UUID."),
+)
+"""How results and reports name a device: rules, with ids to which it is added which of them."""
+
+
+def _config_requests(claim: ResourceClaim, _at: str) -> Iterable[Issue]:
+    allocation = claim.status.allocation
+    return refers(in_lists(allocation.devices.config if allocation else (), f"{_AT}.config"), claim.spec.devices)
+
+
+def _request(claim: ResourceClaim, _at: str) -> Iterable[Issue]:
+    names = ((f"{_AT}.results[{index}].request", result.request) for index, result in enumerate(claim.results))
+    return refers(names, claim.spec.devices)
+
+
+def _reserved_unique(claim: ResourceClaim, _at: str) -> Iterator[Issue]:
+    if len(claim.status.reserved_for) <= MAX_RESERVED:
+        uids = (one.uid or f"without UID: {index}" for index, one in enumerate(claim.status.reserved_for))
+        yield from unique(uids, "status.reservedFor")
+
+
+def _reserved_allocated(claim: ResourceClaim, _at: str) -> Iterator[Issue]:
+    if claim.status.reserved_for and not claim.is_allocated:
+        yield Issue("status.reservedFor", "is only allowed for a claim with an allocation")
 
 
 def _key(one: Any) -> tuple[str, str, str, str | None]:
@@ -40,7 +74,7 @@ def _allocated(claim: ResourceClaim, _at: str) -> Iterator[Issue]:
     allocated = set(map(_key, claim.results))
     for index, report in enumerate(claim.status.devices):
         at = f"status.devices[{index}]"
-        if _key(report) not in allocated and not any(issue for check in _NAMES.values() for issue in check(report, at)):
+        if _key(report) not in allocated and not any(issue for _, check, _ in _NAMES for issue in check(report, at)):
             shown = "/".join(part for part in _key(report) if part)
             yield Issue(at, f'"{shown}" is not allocated to the claim')
 
@@ -64,14 +98,6 @@ def _ips(one: Mapping[str, Any]) -> list[str]:
     return [str(address) for address in found] if isinstance(found, list) else []
 
 
-def _ip_limit(one: Mapping[str, Any], at: str) -> Iterator[Issue]:
-    yield from at_most(MAX_IPS, _ips(one), f"{at}.ips", "addresses")
-
-
-def _ip_unique(one: Mapping[str, Any], at: str) -> Iterator[Issue]:
-    yield from unique(_ips(one), f"{at}.ips")
-
-
 def _ip_form(one: Mapping[str, Any], at: str) -> Iterator[Issue]:
     for index, address in enumerate(_ips(one)):
         try:
@@ -83,20 +109,53 @@ def _ip_form(one: Mapping[str, Any], at: str) -> Iterator[Issue]:
             yield Issue(f"{at}.ips[{index}]", f'"{address}" must be an address with its prefix length: {text}')
 
 
-def _lengths(one: Mapping[str, Any], at: str) -> Iterator[Issue]:
-    yield from longest(256, "interfaceName")(one, at)
-    yield from longest(128, "hardwareAddress")(one, at)
+def _both(*checks: Check) -> Check:
+    return lambda one, at: (issue for check in checks for issue in check(one, at))
 
 
 _CONDITION: Final = "apimachinery validation, ValidateConditions"
 
 RULES: Final = (
     *errors(
+        ALLOCATIONS,
+        ("result-limit", limit(32, "devices.results", "results"), "An allocation has at most 32 results."),
+        (
+            "result-config-limit",
+            limit(64, "devices.config", "configurations"),
+            "An allocation has at most 64 configurations.",
+        ),
+    ),
+    *errors(
+        CLAIMS,
+        ("result-request", _request, "A result names a request of the claim."),
+        ("result-config-request", _config_requests, "Configurations name requests of the claim."),
+        (
+            "reserved-limit",
+            limit(MAX_RESERVED, "status.reservedFor", "consumers"),
+            "A claim is reserved for at most 256 consumers.",
+        ),
+        ("reserved-unique", _reserved_unique, "A claim is reserved for each consumer once."),
+        ("reserved-allocated", _reserved_allocated, "Only an allocated claim is reserved."),
+    ),
+    *errors(
+        RESULTS,
+        *((f"result-{name}", check, help_) for name, check, help_ in _NAMES),
+    ),
+    *errors(
+        ALLOCATIONS / "devices.config[]",
+        (
+            "result-config-list",
+            _both(limit(MAX_REQUESTS, "requests", "requests"), distinct("requests")),
+            "Configurations list at most 32 requests, each once.",
+        ),
+    ),
+    *errors(
+        CLAIMS / "status.reservedFor[]",
+        ("reserved-field", required("resource|name|uid"), "A consumer has resource, name and uid."),
+    ),
+    *errors(
         _REPORTED,
-        ("device-status-driver", _NAMES["driver"], "A driver's name is a DNS subdomain of at most 63 characters."),
-        ("device-status-pool", _NAMES["pool"], "A pool's name is DNS subdomains joined by slashes."),
-        ("device-status-device", _NAMES["device"], "A device's name is a DNS label."),
-        ("device-status-share", _NAMES["share"], "A share's ID is a UUID."),
+        *((f"device-status-{name}", check, help_) for name, check, help_ in _NAMES),
         ("device-status-data", raw_object("data", MAX_DATA), "Data is a JSON object of at most 10 KiB."),
         ("condition-limit", limit(8, "conditions", "conditions"), "A device has at most 8 conditions."),
     ),
@@ -111,7 +170,7 @@ RULES: Final = (
         origin=_CONDITION,
     ),
     *errors(
-        _CONDITIONS,
+        _REPORTED / "conditions[]",
         ("condition-type", form("type", label_name), "Types have the form of label keys."),
         ("condition-status", choice("status", ("False", "True", "Unknown")), "A status is True, False or Unknown."),
         ("condition-reason", form("reason", _reason), "A condition has a reason in one word."),
@@ -121,10 +180,18 @@ RULES: Final = (
         origin=_CONDITION,
     ),
     *errors(
-        _NETWORKS,
-        ("network-length", _lengths, "Interface names have at most 256 bytes, addresses 128."),
-        ("network-ip-limit", _ip_limit, "A device has at most 16 addresses."),
-        ("network-ip-unique", _ip_unique, "Addresses differ."),
+        _REPORTED / "networkData",
+        (
+            "network-length",
+            _both(longest(256, "interfaceName"), longest(128, "hardwareAddress")),
+            "Interface names have at most 256 bytes, addresses 128.",
+        ),
+        (
+            "network-ip-limit",
+            lambda one, at: at_most(MAX_IPS, _ips(one), f"{at}.ips", "addresses"),
+            "A device has at most 16 addresses.",
+        ),
+        ("network-ip-unique", lambda one, at: unique(_ips(one), f"{at}.ips"), "Addresses differ."),
         ("network-ip", _ip_form, "Addresses have a prefix length and their normal form."),
     ),
 )

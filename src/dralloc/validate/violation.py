@@ -1,4 +1,4 @@
-"""What validation finds: violations of rules, at levels."""
+"""What validation finds: violations of rules, at levels; and the JSON of them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
+from pydantic import Field
+
 from dralloc.answer import Documented
 from dralloc.errors import Finding, Level
 from dralloc.report import Line, Part, Table
-from dralloc.validate.document import ValidationDocument
+from dralloc.schema import Document, Fields
 
-__all__ = ["Validation", "Violation"]
+__all__ = ["Validation", "ValidationDocument", "Violation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,26 @@ _NAMES: Final = {
     Level.WARNING: ("warning", "warnings"),
     Level.INFO: ("remark", "remarks"),
 }
+
+
+class ViolationFields(Fields):
+    """A rule that does not hold at one place."""
+
+    level: Level
+    rule: str
+    source: str
+    """Where the object was read."""
+    object: str = Field(validation_alias="subject")
+    """Kind and name."""
+    path: str
+    """The field, as the API server writes it; empty for the object as a whole."""
+    message: str
+
+
+class ValidationDocument(Document):
+    """What ``dralloc validate --json`` prints."""
+
+    violations: list[ViolationFields]
 
 
 class Validation(Documented, tuple[Violation, ...]):
