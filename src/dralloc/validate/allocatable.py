@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from dralloc.api import Device
-from dralloc.api.node_allocatable import NodeAllocatableMapping, NodeAllocatableOverhead, NodeAllocatableResource
-from dralloc.quantity import Quantity
-from dralloc.validate.checks import named, on
+from dralloc.api.node_allocatable import NodeAllocatableMapping
+from dralloc.validate.checks import named, told
 from dralloc.validate.names import node_resource_name
 from dralloc.validate.places import DEVICES
 from dralloc.validate.rule import Issue, errors
@@ -22,11 +21,6 @@ _ENTRIES: Final = DEVICES / "nodeAllocatableResources[]"
 def _name(device: Device, at: str) -> Iterator[Issue]:
     for name in device.node_allocatable_resources:
         yield from named(name, f"{at}.nodeAllocatableResources[{name}]", node_resource_name)
-
-
-def _says_something(entry: NodeAllocatableResource, at: str) -> Iterator[Issue]:
-    if entry.mapping is None and entry.overhead is None:
-        yield Issue(at, "needs mapping or overhead")
 
 
 def _capacity_key(device: Device, at: str) -> Iterator[Issue]:
@@ -54,21 +48,6 @@ def _one_of(mapping: NodeAllocatableMapping, at: str) -> Iterator[Issue]:
         )
 
 
-def _positive(multiplier: Quantity, at: str) -> Iterator[Issue]:
-    if multiplier.nanos <= 0:
-        yield Issue(at, "must be a quantity greater than zero")
-
-
-def _overhead(overhead: NodeAllocatableOverhead, at: str) -> Iterator[Issue]:
-    if overhead.per_pod is None and overhead.per_container is None:
-        yield Issue(at, "needs perPod or perContainer")
-
-
-def _not_negative(amount: Quantity, at: str) -> Iterator[Issue]:
-    if amount.nanos < 0:
-        yield Issue(at, "must be a quantity that is not negative")
-
-
 RULES: Final = (
     *errors(
         DEVICES,
@@ -77,7 +56,13 @@ RULES: Final = (
         origin=_ORIGIN,
     ),
     *errors(
-        _ENTRIES, ("node-resource-empty", _says_something, "A resource has a mapping or an overhead."), origin=_ORIGIN
+        _ENTRIES,
+        (
+            "node-resource-empty",
+            told("", lambda one: one.mapping is one.overhead is None, "needs mapping or overhead"),
+            "A resource has a mapping or an overhead.",
+        ),
+        origin=_ORIGIN,
     ),
     *errors(
         _ENTRIES / "mapping",
@@ -85,15 +70,27 @@ RULES: Final = (
         ("node-resource-one-of", _one_of, "A mapping follows a capacity or the devices."),
         (
             "node-resource-multiplier",
-            on("capacityMultiplier|deviceMultiplier", _positive),
+            told(
+                "capacityMultiplier|deviceMultiplier",
+                lambda one: one.nanos <= 0,
+                "must be a quantity greater than zero",
+            ),
             "Multipliers are above zero.",
         ),
         origin=_ORIGIN,
     ),
     *errors(
         _ENTRIES / "overhead",
-        ("node-overhead-empty", _overhead, "An overhead is per pod or per container."),
-        ("node-overhead-negative", on("perPod|perContainer", _not_negative), "Overheads are not negative."),
+        (
+            "node-overhead-empty",
+            told("", lambda one: one.per_pod is one.per_container is None, "needs perPod or perContainer"),
+            "An overhead is per pod or per container.",
+        ),
+        (
+            "node-overhead-negative",
+            told("perPod|perContainer", lambda one: one.nanos < 0, "must be a quantity that is not negative"),
+            "Overheads are not negative.",
+        ),
         origin=_ORIGIN,
     ),
 )

@@ -26,6 +26,7 @@ __all__ = [
     "not_false",
     "not_negative",
     "on",
+    "one_term",
     "positive",
     "required",
     "told",
@@ -69,9 +70,9 @@ def told(fields: str, why: Callable[[Any], object], words: str, *, at: str = "",
     return on(fields, of_field, absent=absent)
 
 
-def form(fields: str, judge: Judge) -> Check:
-    """A name has the form that a function of `dralloc.validate.names` asks for."""
-    return on(fields, lambda text, at: named(text, at, judge))
+def form(fields: str, judge: Judge, *, empty: bool = False) -> Check:
+    """A name has the form that a function of `dralloc.validate.names` asks for, or is empty if that is allowed."""
+    return on(fields, lambda text, at: () if empty and not text else named(text, at, judge))
 
 
 def keys(fields: str, judge: Judge) -> Check:
@@ -118,6 +119,12 @@ def positive(fields: str) -> Check:
 def not_negative(fields: str) -> Check:
     """A number is zero or above; what is no number has been refused before."""
     return told(fields, lambda number: isinstance(number, int) and number < 0, "{} is negative")
+
+
+def one_term(word: str) -> Check:
+    """A node selector has no more than one term."""
+    text = f"exactly one term is {word}, not {{1}}"
+    return told("nodeSelector.nodeSelectorTerms", lambda terms: len(terms) > 1 and len(terms), text)
 
 
 def named(text: Any, path: str, judge: Judge) -> Iterator[Issue]:

@@ -6,7 +6,7 @@ namespaces that allow it (KEP-5018).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from dralloc.validate.places import DETAILS, EXACT, REQUESTS, SPECS, Details
 from dralloc.validate.rule import Check, Issue, Part, ValidationContext, errors, remarks, warnings
 from kubecel import CheckedExpression, FeatureGates, check_expression, compile_derivation
 
-__all__ = ["MAX_REQUESTS", "RULES", "alternatives", "in_lists", "refers", "request_names"]
+__all__ = ["MAX_REQUESTS", "RULES", "alternatives", "covers", "in_lists", "refers", "request_names"]
 
 MAX_REQUESTS: Final = 32
 MAX_RESULTS: Final = 32
@@ -39,6 +39,11 @@ def alternatives(spec: DeviceClaim, at: str) -> Iterator[list[tuple[str, str, De
         )
         named = zip(fields, request.alternatives, strict=True)
         yield [(f"{at}.requests[{number}].{field}", name, one) for field, (name, one) in named]
+
+
+def covers(requests: Collection[str], name: str) -> bool:
+    """Whether a constraint on some requests, on all if there are none, is about one that allocations call so."""
+    return not requests or name in requests or name.partition("/")[0] in requests
 
 
 def refers(names: Iterable[tuple[str, str]], spec: DeviceClaim) -> Iterator[Issue]:
@@ -125,7 +130,7 @@ def _used(spec: DeviceClaim, at: str) -> Iterator[Issue]:
         compared = {
             constraint.match_attribute or constraint.distinct_attribute
             for constraint in spec.constraints
-            if not constraint.requests or {name, name.partition("/")[0]} & set(constraint.requests)
+            if covers(constraint.requests, name)
         }
         derived = request.derived_attributes
         for index, one in enumerate(derived if len(derived) <= MAX_DERIVED else ()):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from dralloc.api import UNSET, AttributeValue, Device, ResourceSliceSpec, Version
-from dralloc.validate.checks import at_most, distinct, form, keys, limit
+from dralloc.validate.checks import at_most, distinct, form, keys, limit, one_term
 from dralloc.validate.names import (
     before_137,
     dns_label,
@@ -74,12 +74,6 @@ def _not_false(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
     for index, device in enumerate(spec.devices if spec.per_device_node_selection else ()):
         if device.all_nodes is False:
             yield Issue(f"{at}.devices[{index}].allNodes", "must be true or left out")
-
-
-def _one_term(device: Device, at: str) -> Iterator[Issue]:
-    terms = () if device.node_selector is None else device.node_selector.node_selector_terms
-    if len(terms) > 1:
-        yield Issue(f"{at}.nodeSelector.nodeSelectorTerms", f"exactly one term is expected, not {len(terms)}")
 
 
 def _selections(device: Device) -> list[str]:
@@ -163,7 +157,7 @@ RULES: Final = (
         DEVICES,
         (
             "device-node-selector-terms",
-            _one_term,
+            one_term("expected"),
             "The node selector of a device has one term, as the API documents without checking it.",
         ),
         origin="resource.k8s.io types, Device",

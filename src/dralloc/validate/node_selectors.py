@@ -6,10 +6,11 @@ Source: ``pkg/apis/core/validation``, ValidateNodeSelector.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import not_
 from typing import Final
 
 from dralloc.api import NodeSelectorRequirement
-from dralloc.validate.checks import choice, form, named, on
+from dralloc.validate.checks import JUDGED, choice, form, named, told
 from dralloc.validate.names import dns_subdomain, label_name, label_value
 from dralloc.validate.places import NODE_SELECTORS
 from dralloc.validate.rule import Issue, errors
@@ -25,11 +26,6 @@ _LABELS: Final = NODE_SELECTORS / "nodeSelectorTerms[].matchExpressions[]"
 _FIELDS: Final = NODE_SELECTORS / "nodeSelectorTerms[].matchFields[]"
 
 
-def _no_terms(terms: tuple[object, ...], at: str) -> Iterator[Issue]:
-    if not terms:
-        yield Issue(at, "needs at least one term")
-
-
 def _count(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
     if one.operator in _LISTS and not one.values:
         yield Issue(f"{at}.values", f"is required with {one.operator}")
@@ -37,12 +33,6 @@ def _count(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
         yield Issue(f"{at}.values", f"is not allowed with {one.operator}")
     elif one.operator in _NUMBERS and len(one.values) != 1:
         yield Issue(f"{at}.values", f"must have a single value with {one.operator}")
-
-
-def _values(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
-    for index, value in enumerate(one.values):
-        if reason := label_value(value):
-            yield Issue(f"{at}.values[{index}]", f'"{value}" {reason}')
 
 
 def _field_key(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
@@ -65,7 +55,11 @@ def _field_values(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
 RULES: Final = (
     *errors(
         NODE_SELECTORS,
-        ("node-selector-terms", on("nodeSelectorTerms", _no_terms), "A node selector has terms."),
+        (
+            "node-selector-terms",
+            told("nodeSelectorTerms", not_, "needs at least one term"),
+            "A node selector has terms.",
+        ),
         origin=_ORIGIN,
     ),
     *errors(
@@ -73,7 +67,7 @@ RULES: Final = (
         ("node-selector-key", form("key", label_name), "Keys have the form of label keys."),
         ("node-selector-operator", choice("operator", (*_LISTS, *_FLAGS, *_NUMBERS)), "Operators are known."),
         ("node-selector-count", _count, "The operator says how many values there are."),
-        ("node-selector-value", _values, "Values have the form of label values."),
+        ("node-selector-value", told("values[]", label_value, JUDGED), "Values have the form of label values."),
         origin=_ORIGIN,
     ),
     *errors(

@@ -116,8 +116,10 @@ def walk(value: Any, place: Place, at: str = "", *, absent: bool = False) -> Ite
         elif every:
             for key, item in below.items() if isinstance(below, Mapping) else enumerate(below):
                 yield from walk(item, rest, f"{path}[{key}]", absent=absent)
-        else:
+        elif rest:
             yield from walk(below, rest, path, absent=absent)
+        else:
+            yield path, below
 
 
 def _objects(context: ValidationContext) -> dict[str, list[Any]]:

@@ -6,14 +6,16 @@ Source: KEP-4381 "Resource pools", KEP-4815 "Resource pool validation". An incom
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from dralloc.api import Counter, CounterSet, DeviceCounterConsumption, ResourceSlice
+from dralloc.api.slice_reader import LISTS
 from dralloc.names import PoolID
-from dralloc.validate.rule import Issue, Part, ValidationContext, remarks, warnings
+from dralloc.validate.places import place_of, walk
+from dralloc.validate.rule import Check, Issue, Part, ValidationContext, remarks, warnings
 
 __all__ = ["RULES", "Pool", "find_pools"]
 
@@ -31,20 +33,14 @@ class Pool:
     older: list[ResourceSlice] = field(default_factory=list)
 
     @cached_property
-    def counters(self) -> Mapping[str, CounterSet]:
-        """Counter sets by name; the first of the same name."""
-        sets = [one for slice_ in self.slices for one in slice_.spec.shared_counters]
-        return {one.name: one for one in reversed(sets)}
-
-    @cached_property
-    def devices(self) -> Mapping[str, ResourceSlice]:
-        """The slice of each device; the first of the same name."""
-        return {device.name: one for one in reversed(self.slices) for device in one.spec.devices}
-
-    @cached_property
-    def sets(self) -> Mapping[str, ResourceSlice]:
-        """The slice of each counter set; the first of the same name."""
-        return {found.name: one for one in reversed(self.slices) for found in one.spec.shared_counters}
+    def named(self) -> Mapping[str, Mapping[str, tuple[ResourceSlice, Any]]]:
+        """For each list of slices: what is in it by name, with the slice; the first of the same name."""
+        return {
+            wire: {
+                item.name: (one, item) for one in reversed(self.slices) for item in reversed(getattr(one.spec, python))
+            }
+            for wire, python in LISTS.items()
+        }
 
     @cached_property
     def consumptions(self) -> list[tuple[ResourceSlice, str, DeviceCounterConsumption]]:
@@ -57,32 +53,19 @@ class Pool:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class _PoolSlice:
-    """A slice as a part of its pool."""
-
+class _PoolSlice(NamedTuple):
     slice: ResourceSlice
     pool: Pool
 
-    @property
-    def is_newest(self) -> bool:
-        """Whether the slice counts."""
-        return self.slice.spec.pool.generation == self.pool.generation
 
-
-@dataclass(frozen=True, slots=True)
-class _Consumption:
+class _Consumption(NamedTuple):
     """A consumption, and what its pool has of it. Equal mistakes are told once for a slice."""
 
     consumption: DeviceCounterConsumption
     published: CounterSet | None
     pool: PoolID
-    more: int
-
-    @property
-    def others(self) -> str:
-        """Words about the devices with the same mistake."""
-        return f", here and for {self.more} more devices" if self.more else ""
+    others: str
+    """Words about the devices with the same mistake."""
 
 
 def find_pools(context: ValidationContext) -> list[Pool]:
@@ -117,7 +100,9 @@ def _consumptions(context: ValidationContext) -> Iterator[Part[_Consumption]]:
         for slice_, path, one in pool.consumptions:
             alike[slice_.name, repr(one)].append((slice_, path, one))
         for (slice_, path, one), *others in alike.values():
-            yield Part(slice_, path, _Consumption(one, pool.counters.get(one.counter_set), pool.id, more=len(others)))
+            _, published = pool.named["sharedCounters"].get(one.counter_set, (None, None))
+            more = f", here and for {len(others)} more devices" if others else ""
+            yield Part(slice_, path, _Consumption(one, published, pool.id, more))
 
 
 def _slices(pool: Pool, at: str) -> Iterator[Issue]:
@@ -130,7 +115,7 @@ def _slices(pool: Pool, at: str) -> Iterator[Issue]:
 def _counts(one: _PoolSlice, at: str) -> Iterator[Issue]:
     first = one.pool.slices[0]
     count, expected = one.slice.spec.pool.resource_slice_count, first.spec.pool.resource_slice_count
-    if one.is_newest and count != expected:
+    if one.slice.spec.pool.generation == one.pool.generation and count != expected:
         yield Issue(f"{at}.pool.resourceSliceCount", f"{count} differs from the {expected} of {first.title}")
 
 
@@ -140,26 +125,18 @@ def _generation(one: _PoolSlice, at: str) -> Iterator[Issue]:
         yield Issue(f"{at}.pool.generation", f"{generation} is older than {one.pool.generation}: the slice is ignored")
 
 
-def _elsewhere(
-    names: Iterable[tuple[str, str]], taken: Mapping[str, ResourceSlice], own: ResourceSlice
-) -> Iterator[Issue]:
-    for path, name in names:
-        other = taken[name]
-        if other is not own:
-            yield Issue(path, f'"{name}" is also in {other.title}: no device of the pool can be allocated')
+def _unique(field: str) -> Check:
+    """No other slice of the newest generation has something of the same name in a list."""
 
+    def check(one: _PoolSlice, at: str) -> Iterator[Issue]:
+        newest = one.slice.spec.pool.generation == one.pool.generation
+        for path, item in walk(one.slice.spec, place_of(f"{field}[]"), at) if newest else ():
+            other, _ = one.pool.named[field][item.name]
+            if other is not one.slice:
+                text = f'"{item.name}" is also in {other.title}: no device of the pool can be allocated'
+                yield Issue(f"{path}.name", text)
 
-def _unique_devices(one: _PoolSlice, at: str) -> Iterator[Issue]:
-    if one.is_newest:
-        names = ((f"{at}.devices[{index}].name", device.name) for index, device in enumerate(one.slice.spec.devices))
-        yield from _elsewhere(names, one.pool.devices, one.slice)
-
-
-def _unique_sets(one: _PoolSlice, at: str) -> Iterator[Issue]:
-    if one.is_newest:
-        sets = enumerate(one.slice.spec.shared_counters)
-        names = ((f"{at}.sharedCounters[{index}].name", found.name) for index, found in sets)
-        yield from _elsewhere(names, one.pool.sets, one.slice)
+    return check
 
 
 def _set_exists(one: _Consumption, at: str) -> Iterator[Issue]:
@@ -197,14 +174,16 @@ RULES: Final = (
     *warnings(
         _members,
         ("pool-counts", _counts, "The slices of a pool agree on their number."),
-        ("pool-device-unique", _unique_devices, "The names of a pool's devices differ."),
+        ("pool-device-unique", _unique("devices"), "The names of a pool's devices differ."),
         origin=_ORIGIN_POOL,
     ),
     *remarks(
         _members, ("pool-older", _generation, "Only the newest generation of a pool counts."), origin=_ORIGIN_POOL
     ),
     *warnings(
-        _members, ("pool-set-unique", _unique_sets, "The names of its counter sets differ."), origin=_ORIGIN_COUNTERS
+        _members,
+        ("pool-set-unique", _unique("sharedCounters"), "The names of its counter sets differ."),
+        origin=_ORIGIN_COUNTERS,
     ),
     *warnings(
         _consumptions,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dralloc.api import AttributeValue, Device, ResourceSliceSpec
-from dralloc.validate.checks import at_most, choice, distinct, form, not_false, not_negative, on, positive
+from dralloc.validate.checks import at_most, choice, distinct, form, not_false, not_negative, on, one_term, positive
 from dralloc.validate.names import dns_subdomain, driver_name, fully_qualified_name, pool_name
 from dralloc.validate.places import RESULTS, SLICES
 from dralloc.validate.rule import Issue, Row, errors, warnings
@@ -27,12 +27,6 @@ def _one_selection(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
     # An empty name and false have errors of their own.
     if given > 1 or all(selection is None for selection in selections):
         yield Issue(at, f"exactly one of {_ONE_OF} is required, not {given or 'none'}")
-
-
-def _one_term(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
-    terms = 1 if spec.node_selector is None else len(spec.node_selector.node_selector_terms)
-    if terms > 1:
-        yield Issue(f"{at}.nodeSelector.nodeSelectorTerms", f"exactly one term is required, not {terms}")
 
 
 def _devices_or_counters(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
@@ -111,7 +105,7 @@ RULES: Final = (
             "allNodes and perDeviceNodeSelection are true or absent.",
         ),
         ("slice-node-selection", _one_selection, f"A slice says one of {_ONE_OF}."),
-        ("slice-node-selector-terms", _one_term, "The node selector of a slice has exactly one term."),
+        ("slice-node-selector-terms", one_term("required"), "The node selector of a slice has exactly one term."),
         (
             "slice-device-limit",
             _device_limit,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dralloc.api import DeviceTaint, DeviceToleration
-from dralloc.validate.checks import choice, form, limit, named, required
+from dralloc.validate.checks import JUDGED, choice, form, limit, required, told
 from dralloc.validate.names import label_name, label_value
 from dralloc.validate.places import DETAILS, DEVICES, RESULTS, TAINT_RULES
 from dralloc.validate.rule import Check, Issue, errors, warnings
@@ -18,22 +18,12 @@ _TAINTS: Final = DEVICES / "taints[]" | TAINT_RULES / "spec.taint"
 _TOLERATIONS: Final = (DETAILS | RESULTS) / "tolerations[]"
 """Of requests, and of the results that repeat them."""
 
-
 _KNOWN_EFFECT: Final = choice("effect", _EFFECTS, empty=True)
-
-
-def _value(one: DeviceTaint, at: str) -> Iterator[Issue]:
-    if reason := label_value(one.value):
-        yield Issue(f"{at}.value", f'"{one.value}" {reason}')
+_TOLERATION_KEY: Final = form("key", label_name, empty=True)
 
 
 def _effect(taint: DeviceTaint, at: str) -> Iterator[Issue]:
     yield from (_KNOWN_EFFECT if taint.effect else required("effect"))(taint, at)
-
-
-def _toleration_key(toleration: DeviceToleration, at: str) -> Iterator[Issue]:
-    if toleration.key:
-        yield from named(toleration.key, f"{at}.key", label_name)
 
 
 def _toleration_value(toleration: DeviceToleration, at: str) -> Iterator[Issue]:
@@ -61,12 +51,12 @@ RULES: Final = (
     *errors(
         _TAINTS,
         ("taint-key", form("key", label_name), "A taint's key has the form of a label key."),
-        ("taint-value", _value, "A taint's value has the form of a label value."),
+        ("taint-value", told("value", label_value, JUDGED), "A taint's value has the form of a label value."),
         ("taint-effect", _effect, "A taint's effect is None, NoSchedule or NoExecute."),
     ),
     *errors(
         _TOLERATIONS,
-        ("toleration-key", _toleration_key, "A toleration's key has the form of a label key.", _asked(_toleration_key)),
+        ("toleration-key", _TOLERATION_KEY, "A toleration's key has the form of a label key.", _asked(_TOLERATION_KEY)),
         (
             "toleration-value",
             _toleration_value,

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from enum import Enum, auto
 from functools import cached_property
 from typing import Final, NamedTuple
 
 from dralloc.api import ApiObject, DeviceClaim, ResourceClaim
 from dralloc.report import counted
 from dralloc.validate.candidates import Candidates, Offer, find_candidates
+from dralloc.validate.claims import alternatives, covers
 from dralloc.validate.places import SPECS, Details
-from dralloc.validate.rule import Issue, Part, ValidationContext, remarks, warnings
+from dralloc.validate.rule import Issue, Part, Row, ValidationContext, remarks, warnings
 from kubecel import CelCompileError, compile_selector
 
 __all__ = ["RULES", "RequestAlternative", "find_alternatives"]
 
 
-class _Step(Enum):
-    """What a device must pass to be allocated for a request, in order."""
-
-    CLASS = auto()
-    SELECTOR = auto()
-    TAINT = auto()
-    CAPACITY = auto()
-    COUNT = auto()
-
-
 class _Stop(NamedTuple):
-    """Where a request finds no device any more: at which of its fields."""
+    """Where a request finds no device any more: the rule that tells it, and at which of its fields."""
 
-    step: _Step
+    rule: str
     field: str
     message: str
 
@@ -91,7 +81,9 @@ def _compiles(expression: str) -> bool:
 def _stop(request: Details, candidates: Candidates) -> _Stop | None:
     name, everything = request.device_class_name, len(candidates.offers)
     if not candidates.of_class(name):
-        return _Stop(_Step.CLASS, ".deviceClassName", f'none of {counted(everything, "device")} is in class "{name}"')
+        return _Stop(
+            "request-no-device", ".deviceClassName", f'none of {counted(everything, "device")} is in class "{name}"'
+        )
     return _selection(request, candidates) or _use(request, candidates)
 
 
@@ -102,7 +94,7 @@ def _selection(request: Details, candidates: Candidates) -> _Stop | None:
     first = left.index(0) - 1
     before = "that the selectors before leave" if first else "of the class"
     text = f"accepts none of {counted(left[first], 'device')} {before}"
-    return _Stop(_Step.SELECTOR, f".selectors[{first}].cel.expression", text)
+    return _Stop("request-no-device", f".selectors[{first}].cel.expression", text)
 
 
 def _use(request: Details, candidates: Candidates) -> _Stop | None:
@@ -110,16 +102,16 @@ def _use(request: Details, candidates: Candidates) -> _Stop | None:
     if not tolerated:
         devices = counted(len(candidates.of_request(request)), "device")
         text = f"tolerates the taints of none of {devices} that it could get"
-        return _Stop(_Step.TAINT, ".tolerations", text)
+        return _Stop("request-untolerated", ".tolerations", text)
     capable = candidates.capable(request)
     if not capable:
         text = f"none of {counted(len(tolerated), 'device')} that it could get has this capacity, even unused"
-        return _Stop(_Step.CAPACITY, ".capacity.requests", text)
+        return _Stop("request-capacity", ".capacity.requests", text)
     most = candidates.most_on_a_node(capable)
     wanted = 1 if request.allocation_mode == "All" else request.count
     if most < wanted:
         text = f"asks for {counted(wanted, 'device')}, but no node has more than {most} that it could get"
-        return _Stop(_Step.COUNT, ".count" if most else "", text)
+        return _Stop("request-too-many", ".count" if most else "", text)
     return None
 
 
@@ -132,40 +124,36 @@ class _Choice(NamedTuple):
 
 def find_alternatives(context: ValidationContext) -> list[tuple[DeviceClaim, str, list[list[RequestAlternative]]]]:
     """For every claim and template without allocation: what it asks for, by request and alternative."""
+
+    def found(owner: ApiObject, path: str, spec: DeviceClaim) -> Iterator[list[RequestAlternative]]:
+        for request in alternatives(spec, path):
+            yield [RequestAlternative(owner, at, name, one, context) for at, name, one in request]
+
     return [
-        (spec, path, [list(_alternatives(owner, path, spec, number, context)) for number in range(len(spec.requests))])
+        (spec, path, list(found(owner, path, spec)))
         for owner, path, spec in SPECS(context)
         if not (isinstance(owner, ResourceClaim) and owner.is_allocated)
     ]
 
 
-def _alternatives(
-    owner: ApiObject, path: str, spec: DeviceClaim, number: int, context: ValidationContext
-) -> Iterator[RequestAlternative]:
-    request, at = spec.requests[number], f"{path}.requests[{number}]"
-    if request.exactly is not None:
-        yield RequestAlternative(owner, f"{at}.exactly", request.name, request.exactly, context)
-    for index, sub in enumerate(request.first_available):
-        yield RequestAlternative(owner, f"{at}.firstAvailable[{index}]", f"{request.name}/{sub.name}", sub, context)
-
-
 def _choices(context: ValidationContext) -> Iterator[Part[_Choice]]:
     for _, _, requests in context.view(find_alternatives):
-        for alternatives in requests:
-            for one in alternatives:
-                has_other = any(not other.stop for other in alternatives if other is not one)
-                yield Part(one.owner, one.path, _Choice(one, has_other))
+        for every in requests:
+            for one in every:
+                yield Part(
+                    one.owner, one.path, _Choice(one, any(not other.stop for other in every if other is not one))
+                )
 
 
-def _stopped_by(*steps: _Step) -> Callable[[_Choice, str], Iterator[Issue]]:
-    """A check for requests that one of the steps stops and that have no other alternative."""
+def _stopped(rule: str, help_: str) -> Row:
+    """A rule about what stops requests that have no other alternative."""
 
     def check(choice: _Choice, at: str) -> Iterator[Issue]:
         stop = choice.alternative.stop
-        if stop is not None and stop.step in steps and not choice.has_other:
+        if stop is not None and stop.rule == rule and not choice.has_other:
             yield Issue(at + stop.field, stop.message)
 
-    return check
+    return rule, check, help_
 
 
 def _never_taken(choice: _Choice, at: str) -> Iterator[Issue]:
@@ -204,15 +192,11 @@ def _compared(context: ValidationContext) -> Iterator[Part[_ComparedAttribute]]:
         every = [one for alternatives in requests for one in alternatives]
         for index, constraint in enumerate(spec.constraints):
             attribute = constraint.match_attribute or constraint.distinct_attribute
-            covered = [one for one in every if _covers(constraint.requests, one) and one.offers]
+            covered = [one for one in every if covers(constraint.requests, one.name) and one.offers]
             if attribute and covered and all(one.can_be_judged for one in covered):
                 field = "matchAttribute" if constraint.match_attribute else "distinctAttribute"
                 at = f"{path}.constraints[{index}]"
                 yield Part(covered[0].owner, at, _ComparedAttribute(attribute, field, covered))
-
-
-def _covers(names: tuple[str, ...], one: RequestAlternative) -> bool:
-    return not names or one.name in names or one.name.partition("/")[0] in names
 
 
 def _attribute_exists(compared: _ComparedAttribute, at: str) -> Iterator[Issue]:
@@ -234,28 +218,19 @@ RULES: Final = (
     ),
     *warnings(
         _choices,
-        (
-            "request-no-device",
-            _stopped_by(_Step.CLASS, _Step.SELECTOR),
-            "Some device is in the class of a request and accepted by all of its selectors.",
-        ),
-        ("request-too-many", _stopped_by(_Step.COUNT), "Some node has as many devices as a request asks for."),
+        _stopped("request-no-device", "Some device is in the class of a request and accepted by all of its selectors."),
+        _stopped("request-too-many", "Some node has as many devices as a request asks for."),
         origin=_ORIGIN,
     ),
     *warnings(
         _choices,
-        (
-            "request-untolerated",
-            _stopped_by(_Step.TAINT),
-            "A request tolerates the taints of some device that it selects.",
-        ),
+        _stopped("request-untolerated", "A request tolerates the taints of some device that it selects."),
         origin="KEP-5055",
     ),
     *warnings(
         _choices,
-        (
+        _stopped(
             "request-capacity",
-            _stopped_by(_Step.CAPACITY),
             "Some selected device has the capacity that a request asks for, and its policy allows the amount.",
         ),
         origin="KEP-5075",
