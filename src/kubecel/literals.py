@@ -6,7 +6,7 @@ import re
 from math import isinf
 from typing import Final
 
-from kubecel.data import INT_MAX, UINT_MAX, Uint
+from kubecel.data import INT_MAX, INT_MIN, UINT_MAX, Uint
 
 __all__ = ["ESCAPED", "bytes_literal", "double_literal", "int_literal", "string_literal", "uint_literal"]
 
@@ -20,20 +20,20 @@ _CODE: Final = re.compile(r"[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]
 
 
 def int_literal(text: str) -> int:
-    """An int; one more than the largest is allowed, because a minus may stand before it.
+    """An int, perhaps with a minus.
 
     Raises
     ------
     ValueError
         It is too large.
     """
-    if (value := int(text, 16 if text[:2] == "0x" else 10)) > INT_MAX + 1:
+    if not INT_MIN <= (value := int(text, 16 if "x" in text else 10)) <= INT_MAX:
         raise ValueError("invalid int literal")
     return value
 
 
 def double_literal(text: str) -> float:
-    """A double.
+    """A double, perhaps with a minus.
 
     Raises
     ------

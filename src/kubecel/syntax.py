@@ -39,11 +39,10 @@ CONDITIONAL: Final = "_?_:_"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal:
-    """A constant. ``parens`` tells ``-(1)`` from the literal ``-1``."""
+    """A constant; the minus of a number belongs to it."""
 
     pos: int
     value: Value
-    parens: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -138,6 +138,44 @@ def test_errors_are_shown_as_upstream_does(expression: str, shown: str) -> None:
     assert compile_message(expression) == f"compilation failed: ERROR: <input>:{shown}"
 
 
+@pytest.mark.parametrize(
+    ("expression", "column", "message"),
+    [
+        ("a.5", 3, "unexpected input '5'"),
+        ("a..5", 3, "unexpected input '.5'"),
+        ("a.?b(1)", 5, "unexpected input '('"),
+        ("'\\z'(1)", 5, "unexpected input '('"),
+        ("a{1: 2}", 3, "unexpected input '1'"),
+        ("1 // 2\n 3", 2, "unexpected input '3'"),
+        ("[1, 2 3]", 7, "unexpected input '3'"),
+        ("f(1,)", 5, "unexpected input ')'"),
+        ("a ? b ? c : d : e", 7, "unexpected input '?'"),
+        ("a && !=b", 7, "unexpected input '='"),
+        ('a == "b', 6, "unexpected input '\"'"),
+        ("-!a", 2, "extraneous input '!'"),
+        ("9223372036854775808 == 1", 1, "invalid int literal"),
+        ("1 + -9223372036854775809", 6, "invalid int literal"),
+        ("x.in(1)", 3, "no viable alternative at input 'in'"),
+        (".true", 2, "reserved identifier: true"),
+        ("a[0]{b: 1}", 5, "mismatched input '{'"),
+    ],
+)
+def test_what_is_said_about_text_that_is_no_expression(expression: str, column: int, message: str) -> None:
+    line = 2 if "\n" in expression else 1
+    shown = compile_message(expression).splitlines()[0]
+    assert shown == f"compilation failed: ERROR: <input>:{line}:{column}: Syntax error: {message}"
+
+
+@pytest.mark.parametrize(
+    ("expression", "function", "pos"),
+    [("-1.includes(2)", "includes", 11), ("-(1).includes(2)", "-_", 0), ("-a.b(2)", "-_", 0), ("1 - 2", "_-_", 2)],
+)
+def test_the_minus_of_a_number_binds_closest(expression: str, function: str, pos: int) -> None:
+    node = parse(expression)
+    assert isinstance(node, Call)
+    assert (node.function, node.pos) == (function, pos)
+
+
 def test_no_more_than_a_hundred_errors_are_shown() -> None:
     message = compile_message(" && ".join(f"a{number}" for number in range(103)))
     assert message.count("ERROR") == 100
@@ -159,6 +197,7 @@ def test_length_is_limited() -> None:
         "!" * 1000 + "true",
         " && ".join(["true"] * 1000),
         "(" * 200 + "true" + ")" * 200,
+        "dyn(" * 200 + "true" + ")" * 200,
         '"((((' + "(" * 300 + '" != ""',
     ],
 )
