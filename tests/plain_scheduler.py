@@ -12,15 +12,13 @@ from dralloc.compiler import CompiledCluster
 from dralloc.errors import FatalError
 from dralloc.names import ClaimKey
 from dralloc.scheduling import Attempt, Profile, Scheduler
-from dralloc.scheduling.attempt import checks_of, first_rejection
-from dralloc.scheduling.cycle import Cycle
+from dralloc.scheduling.attempt import checks_of, feasible_nodes_to_find, first_rejection
 from dralloc.scheduling.devices import Devices, Wanted
 from dralloc.scheduling.message import fit_error, refused
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugins.plugin import Check, Rejection
-from dralloc.scheduling.plugins.table import PLUGINS
+from dralloc.scheduling.plugin import Check, Cycle, Rejection
+from dralloc.scheduling.plugins import PLUGINS
 from dralloc.scheduling.preemption import after_filters
-from dralloc.scheduling.sampling import feasible_nodes_to_find
 from dralloc.scheduling.verdicts import Rejected, Verdicts
 from dralloc.solvers.first_fit.leaky import LeakySearch
 from dralloc.solvers.first_fit.plain import Found as Taken
@@ -101,9 +99,10 @@ def _attempt(cycle: Cycle, start: int) -> Attempt:
 
 def _scores(cycle: Cycle, feasible: Sequence[NodeInfo]) -> dict[str, NDArray[np.int64]]:
     found = {}
+    cycle = cycle._replace(feasible=feasible)
     for plugin in PLUGINS:
         scores = plugin.score is not None and plugin.name not in cycle.profile.no_scores
-        scoring = plugin.score(cycle, feasible) if scores and plugin.score else None
+        scoring = plugin.score(cycle) if scores and plugin.score else None
         if scoring is not None:
             raw = np.array([scoring.score(node) for node in feasible], np.int64)
             found[plugin.name] = cycle.profile.weights.get(plugin.name, plugin.weight) * scoring.normalise(raw)

@@ -6,7 +6,7 @@ import pytest
 
 from dralloc.names import ClaimKey
 from dralloc.scheduling import Profile
-from dralloc.scheduling.sampling import feasible_nodes_to_find
+from dralloc.scheduling.attempt import feasible_nodes_to_find
 from scheduling_wire import feasible, node, pod, scheduler
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dralloc.api import Container, Namespace, Node, Pod, PodAffinity, PodSpec, TopologySpreadConstraint
 from dralloc.api.node_selectors import selector_matches
@@ -60,7 +60,7 @@ class PodKind:
     labels: Mapping[str, str]
     spec: PodSpec
     controller: Controller | None
-    memo: dict[Hashable, object] = field(default_factory=dict)
+    memo: dict[Hashable, Any] = field(default_factory=dict)
 
     @property
     def priority(self) -> int:

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from itertools import groupby
 from random import Random
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dralloc.names import ClaimKey
-from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection, Scores
-from dralloc.scheduling.plugins.table import PLUGINS
+from dralloc.scheduling.plugin import Check, Cycle, Plugin, Rejection, Scores
+from dralloc.scheduling.plugins import PLUGINS
 from dralloc.scheduling.verdicts import Places, Rejected, Verdicts
 
-__all__ = ["Attempt", "checks_of", "filtered", "first_rejection", "scored"]
+__all__ = ["Attempt", "checks_of", "feasible_nodes_to_find", "filtered", "first_rejection", "scored"]
+
+_LEAST_NODES: Final = 100
+_LEAST_PERCENTAGE: Final = 5
 
 Checks = Sequence[tuple[Plugin, Check]]
 
@@ -110,7 +114,7 @@ def checks_of(cycle: Cycle) -> Iterator[tuple[Plugin, Check | Rejection]]:
     """What the filters have to say about the pod; a rejection is the last of them."""
     for plugin in PLUGINS:
         if plugin.filter is not None and plugin.name not in cycle.profile.no_filters:
-            found = cycle.memory.filter(plugin, cycle)
+            found = cycle.memory.answer(plugin, plugin.filter, cycle)
             if found is not None:
                 yield plugin, found
             if isinstance(found, Rejection):
@@ -126,58 +130,56 @@ def first_rejection(checks: Sequence[Check], node: NodeInfo) -> Rejection | None
     return None
 
 
+def feasible_nodes_to_find(percentage: int, nodes: int) -> int:
+    """How many feasible nodes are scored at most, of so many nodes (``numFeasibleNodesToFind``).
+
+    Upstream looks at nodes in parallel, so that a few more than needed may be looked at; here, as with
+    ``parallelism: 1``, none are.
+
+    Parameters
+    ----------
+    percentage
+        ``percentageOfNodesToScore``; 0 for one that falls from 50 for few nodes to 5 for many.
+    """
+    if nodes < _LEAST_NODES:
+        return nodes
+    share = percentage or max(50 - nodes // 125, _LEAST_PERCENTAGE)
+    return max(nodes * share // 100, _LEAST_NODES)
+
+
 def filtered(cycle: Cycle, checks: Checks, window: Places, enough: int) -> tuple[Places, Places, Verdicts]:
     """The first feasible nodes of a window, the others that were looked at, and what is against these.
 
-    The search ends with the first feasible node that is not needed any more.
+    The search ends with the first feasible node that is not needed any more. Checks in a row that look at nothing but
+    the node are asked again only where something has changed.
     """
-    parts = _parts(checks)
     nodes = cycle.snapshot.nodes
-    if len(parts) == 1 and not parts[0][0][0].looks_around:
-        verdicts = cycle.memory.verdicts(tuple(plugin.name for plugin, _ in parts[0]))
-        asked: Check = _together(parts[0])
+    parts = [(around, [*part]) for around, part in groupby(checks, key=lambda each: each[0].looks_around)]
+    if [around for around, _ in parts] == [False]:
+        verdicts, ask = _known(cycle, checks), _together(checks)
     else:
         verdicts = Verdicts(len(nodes))
-        remembering = [_remembering(cycle, part) for part in parts]
-
-        def asked(node: NodeInfo) -> Rejection | None:
-            return first_rejection(remembering, node)
-
-    return (*verdicts.find(asked, window, nodes, enough), verdicts)
+        each = [_together(one) if around else partial(_known(cycle, one).ask, _together(one)) for around, one in parts]
+        ask = partial(first_rejection, each)
+    return (*verdicts.find(ask, window, nodes, enough), verdicts)
 
 
-def _parts(checks: Checks) -> list[list[tuple[Plugin, Check]]]:
-    """Checks in a row that look at nothing but the node, and each of the others by itself."""
-    parts: list[list[tuple[Plugin, Check]]] = []
-    for plugin, check in checks:
-        if parts and not plugin.looks_around and not parts[-1][0][0].looks_around:
-            parts[-1].append((plugin, check))
-        else:
-            parts.append([(plugin, check)])
-    return parts
+def _known(cycle: Cycle, checks: Checks) -> Verdicts:
+    return cycle.memory.verdicts(tuple(plugin.name for plugin, _ in checks))
 
 
-def _together(part: Checks) -> Check:
-    checks = [check for _, check in part]
-    return lambda node: first_rejection(checks, node)
-
-
-def _remembering(cycle: Cycle, part: Checks) -> Check:
-    """The checks of a part as one, which asks again only where something has changed."""
-    ask = _together(part)
-    if part[0][0].looks_around:
-        return ask
-    verdicts = cycle.memory.verdicts(tuple(plugin.name for plugin, _ in part))
-    return lambda node: verdicts.ask(ask, node)
+def _together(checks: Checks) -> Check:
+    return partial(first_rejection, [check for _, check in checks])
 
 
 def scored(cycle: Cycle, places: Places, feasible: Sequence[NodeInfo]) -> Mapping[str, Scores]:
     """The weighted scores of feasible nodes, by plugin."""
     plugins = [plugin for plugin in PLUGINS if plugin.score and plugin.name not in cycle.profile.no_scores]
-    found = cycle.memory.scores(cycle, plugins).at(places, cycle.snapshot.nodes)
+    found = cycle.memory.scores(cycle, plugins, places)
+    cycle = cycle._replace(feasible=feasible)
     for plugin in plugins:
-        scoring = plugin.score(cycle, feasible) if plugin.looks_around and plugin.score else None
+        scoring = plugin.score(cycle) if plugin.looks_around and plugin.score else None
         if scoring is not None:
             raw = np.array([scoring.score(node) for node in feasible], np.int64)
-            found[plugin.name] = cycle.profile.weights.get(plugin.name, plugin.weight) * scoring.normalise(raw)
+            found[plugin.name] = plugin.weight_in(cycle.profile) * scoring.normalise(raw)
     return found

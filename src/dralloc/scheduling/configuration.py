@@ -28,7 +28,7 @@ from dralloc.errors import Finding, InputError
 from dralloc.limits import LIMITS
 from dralloc.load.documents import documents_of
 from dralloc.load.text import TextError, unpacked
-from dralloc.scheduling.plugins.table import PLUGINS
+from dralloc.scheduling.plugins import PLUGINS
 from dralloc.scheduling.profile import SYSTEM_CONSTRAINTS, Profile, Strategy
 
 __all__ = ["profiles_of", "read_profiles"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -80,7 +80,8 @@ class Devices(QuickRun):
         self.footprints = PodFootprints(compiled)
         uses = Counter(key for keys in self._cluster.claims_of_pods.values() for key in keys)
         self._shared = frozenset(key for key, number in uses.items() if number > 1)
-        self._seen_from: dict[int, frozenset[int]] = {}
+        devices = self._problem.devices
+        self._nodes_of = cache(lambda device: frozenset(self._problem.seeing(devices[device].id.pool_id)))
 
     @cached_property
     def _backed(self) -> frozenset[str]:
@@ -123,16 +124,18 @@ class Devices(QuickRun):
         """Whether another pod uses an allocated claim that only one can use (KEP-5517)."""
         if not self.footprints or not self.is_allocated(claim):
             return False
-        users = {*self._users[claim.key], *((user.resource, user.name) for user in claim.status.reserved_for)}
-        others = users - {self._cluster.consumer(pod.key, claim.key)}
+        others = self._users_of(claim) - {self._cluster.consumer(pod.key, claim.key)}
         return bool(others) and self.footprints.is_mapped(claim, self.granted({}))
 
     def is_full(self, claim: ResourceClaim, pod: PodInfo) -> bool:
         """Whether so many pods use an allocated claim that one more cannot."""
         if not self.is_allocated(claim):
             return False
-        users = {*self._users[claim.key], *((user.resource, user.name) for user in claim.status.reserved_for)}
+        users = self._users_of(claim)
         return len(users) >= MAX_CONSUMERS and self._cluster.consumer(pod.key, claim.key) not in users
+
+    def _users_of(self, claim: ResourceClaim) -> Set[tuple[str, str]]:
+        return {*self._users[claim.key], *((user.resource, user.name) for user in claim.status.reserved_for)}
 
     def is_reachable(self, claim: ResourceClaim, node: NodeInfo) -> bool:
         """Whether what is allocated for a claim can be used from the node; also if nothing is."""
@@ -189,9 +192,8 @@ class Devices(QuickRun):
         number = self._demands.get(pod.key)
         demand = None if number is None else self._problem.demands[number]
         claims = demand.claims if demand else ()
-        if len(self._cluster.claims_of_pods[pod.key]) != len(claims) or self.has_shared_claims(pod):
-            return None
-        if demand and demand.group_scopes:
+        every_one_open = len(self._cluster.claims_of_pods[pod.key]) == len(claims)
+        if not every_one_open or self.has_shared_claims(pod) or (demand and demand.group_scopes):
             return None
         known = self._class_of(pod, claims)
         if known is None or not self.footprints:
@@ -271,11 +273,6 @@ class Devices(QuickRun):
     def _seeing(self, placement: Placement) -> Set[int]:
         """The nodes that can see the devices of a placement."""
         return frozenset().union(*[self._nodes_of(grant.device) for grants in placement.grants for grant in grants])
-
-    def _nodes_of(self, device: int) -> frozenset[int]:
-        if device not in self._seen_from:
-            self._seen_from[device] = frozenset(self._problem.seeing(self._problem.devices[device].id.pool_id))
-        return self._seen_from[device]
 
     def _told(self, placement: Placement) -> Iterator[Placement]:
         """The placement, unless a device plugin serves some of it: then who shares its claims next tells of them."""

@@ -1,4 +1,4 @@
-"""What the devices of a pod take of its node (KEP-5517): found out with the devices, and looked at once more then.
+"""What the devices of a pod take of its node (KEP-5517), found out with the devices.
 
 Source: ``framework/plugins/dynamicresources/nodeallocatabledynamicresources.go`` of ``kubernetes/pkg/scheduler``, 1.37.
 """
@@ -15,15 +15,11 @@ from dralloc.compiler.footprints import Footprints
 from dralloc.errors import FatalError
 from dralloc.names import ClaimKey
 from dralloc.pods.kinds import PodInfo
-from dralloc.pods.requests import CPU, EPHEMERAL, MEMORY, caps_of, requests_of
 from dralloc.problem.node_footprint import footprint_of
-from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugins.plugin import Rejection
 from dralloc.solution import Grant
 
 __all__ = ["Granted", "PodFootprints"]
 
-_CAPPED = "pod level request for {} is insufficient to cover the aggregated container and node-allocatable DRA requests"
 Granted = Callable[[ClaimKey], Sequence[Grant]]
 """What claims get that were not allocated before the run."""
 
@@ -82,24 +78,3 @@ class PodFootprints:
         """Whether an allocated claim has a device that stands for a part of its node."""
         devices = (self._problem.devices[grant.device] for grant in granted(claim.key))
         return self._footprints.is_mapped(claim) or any(part.is_mapped for one in devices for part in one.footprint)
-
-    def rejection(self, pod: PodInfo, node: NodeInfo, taken: Mapping[str, int]) -> Rejection | None:
-        """What is against a node on which the pod's devices take this."""
-        if not taken:
-            return None
-        for name, cap in caps_of(pod.kind.spec).items():
-            if taken.get(name, 0) > cap:
-                return Rejection((_CAPPED.format(name),))
-        wanted = requests_of(pod.kind.spec, of_devices=taken) if node.is_limited else {}
-        left = {name: node.allocatable.get(name, 0) - node.requested.get(name, 0) for name in wanted}
-        lacking = [name for name in _in_order(wanted) if wanted[name] > max(left[name], 0)]
-        if not lacking:
-            return None
-        resolvable = all(wanted[name] <= node.allocatable.get(name, 0) for name in lacking)
-        return Rejection(tuple(f"Insufficient {name}" for name in lacking), resolvable)
-
-
-def _in_order(wanted: Mapping[str, int]) -> Iterator[str]:
-    """The resources that are looked at."""
-    yield from (name for name in (CPU, MEMORY, EPHEMERAL) if name in wanted)
-    yield from sorted(name for name in wanted if name.startswith("hugepages-"))

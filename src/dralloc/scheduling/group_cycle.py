@@ -19,8 +19,8 @@ from dralloc.names import ClaimKey
 from dralloc.scheduling.attempt import Attempt
 from dralloc.scheduling.groups import Group, PlacementError, placements_of
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugins.node_resources_fit import NODE_RESOURCES_FIT, use_of
-from dralloc.scheduling.plugins.plugin import Scores, relative
+from dralloc.scheduling.plugin import Scores, relative
+from dralloc.scheduling.plugins.node_resources import NODE_RESOURCES_FIT, use_of
 from dralloc.scheduling.scheduler import Scheduler
 from dralloc.scheduling.verdicts import Places
 
@@ -139,13 +139,12 @@ def placement_scores(scheduler: Scheduler, trials: Sequence[GroupTrial], running
     counts = np.array([running + len(trial.nodes) for trial in trials], np.int64)
     found = {_COUNT: profile.weights.get(_COUNT, 1) * relative(counts)}
     if NODE_RESOURCES_FIT.name not in profile.no_scores:
-        weight = profile.weights.get(NODE_RESOURCES_FIT.name, NODE_RESOURCES_FIT.weight)
         fullness = []
         for trial in trials:
             places = range(len(scheduler.snapshot.nodes)) if trial.within is None else trial.within.tolist()
             pods = [scheduler.pods[key] for key in trial.nodes]
             fullness.append(use_of(profile, [scheduler.snapshot.nodes[place] for place in places], pods))
-        found[NODE_RESOURCES_FIT.name] = weight * np.array(fullness, np.int64)
+        found[NODE_RESOURCES_FIT.name] = NODE_RESOURCES_FIT.weight_in(profile) * np.array(fullness, np.int64)
     return found
 
 

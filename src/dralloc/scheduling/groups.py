@@ -6,7 +6,7 @@ Source: ``framework/plugins/gangscheduling/gangscheduling.go``, ``topologyaware/
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,9 +100,9 @@ def placements_of(group: Group, homes: Mapping[ClaimKey, str], snapshot: Snapsho
             f"cannot determine domain for already scheduled pods: more than 1 domain found for pod group: {several}"
         )
     domains: dict[str, list[int]] = defaultdict(list)
-    for domain, place in _homes(group, snapshot):
-        if not here or domain in here:
-            domains[domain].append(place)
+    for node in snapshot.nodes:
+        if group.topology in node.labels and (not here or node.labels[group.topology] in here):
+            domains[node.labels[group.topology]].append(node.place)
     if not domains:
         raise PlacementError("no feasible placements found")
     return {domain: np.array(places, np.intp) for domain, places in domains.items()}
@@ -114,9 +114,3 @@ def _domain(pod: ClaimKey, labels: Mapping[str, str], group: Group) -> str:
             f"cannot determine domain for already scheduled pods: no topology domain found for pod {pod}"
         )
     return labels[group.topology]
-
-
-def _homes(group: Group, snapshot: Snapshot) -> Iterator[tuple[str, int]]:
-    for node in snapshot.nodes:
-        if group.topology in node.labels:
-            yield node.labels[group.topology], node.place

@@ -6,71 +6,22 @@ comes or goes there, or a device that the node reaches is taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from dralloc.scheduling.local_scores import LocalScores
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection, Scoring
+from dralloc.scheduling.plugin import Cycle, Plugin, Rejection, Scores, Scoring
 from dralloc.scheduling.verdicts import Places, Verdicts
 
 if TYPE_CHECKING:
     from dralloc.scheduling.attempt import Attempt
-    from dralloc.scheduling.cycle import Cycle
 
-__all__ = ["Failure", "KindMemory", "Memory"]
+__all__ = ["Memory"]
 
 T = TypeVar("T")
-
-
-@dataclass(eq=False)
-class KindMemory:
-    """What plugins with a view of nodes say for pods of one kind; nodes that look the same are asked about once."""
-
-    _filters: dict[str, Check | Rejection | None] = field(default_factory=dict)
-    _scorings: dict[str, Scoring | None] = field(default_factory=dict)
-
-    def filter(self, plugin: Plugin, cycle: Cycle) -> Check | Rejection | None:
-        """What the plugin's filter says."""
-        if plugin.name not in self._filters:
-            found = plugin.filter and plugin.filter(cycle)
-            if plugin.view and found is not None and not isinstance(found, Rejection):
-                found = _remembering(found, plugin.view)
-            self._filters[plugin.name] = found
-        return self._filters[plugin.name]
-
-    def scoring(self, plugin: Plugin, cycle: Cycle) -> Scoring | None:
-        """How the plugin scores."""
-        if plugin.name not in self._scorings:
-            found = plugin.score and plugin.score(cycle, ())
-            if plugin.view and found is not None:
-                found = found._replace(score=_remembering(found.score, plugin.view))
-            self._scorings[plugin.name] = found
-        return self._scorings[plugin.name]
-
-
-def _remembering(ask: Callable[[NodeInfo], T], view: Callable[[NodeInfo], Hashable]) -> Callable[[NodeInfo], T]:
-    """The same answers, asked for once for nodes that look the same."""
-    known: dict[Hashable, T] = {}
-
-    def asked(node: NodeInfo) -> T:
-        seen = view(node)
-        if seen not in known:
-            known[seen] = ask(node)
-        return known[seen]
-
-    return asked
-
-
-class Failure(NamedTuple):
-    """An attempt that found no node, after how many changes of the snapshot and among which nodes."""
-
-    changes: int
-    within: Places | None
-    attempt: Attempt
 
 
 @dataclass(eq=False)
@@ -82,48 +33,50 @@ class Memory:
     size
         How many nodes there are.
     of_kind
-        What is known whatever the claims are; None if plugins are to be asked again.
+        What is known whatever the claims are (see `PodKind.memo`): what plugins with a view of nodes say, which are
+        asked once about nodes that look the same. None if they are to be asked again.
 
     Notes
     -----
-    ``ranks``: what DynamicResources found out about a node on the way to its verdict. ``seen``: how many changes of
-    the snapshot it knows of. ``failure``: the last one.
+    ``ranks``: what DynamicResources found out about a node on the way to its verdict. ``failure``: the last attempt
+    that found no node, after how many changes of the snapshot and among which nodes.
     """
 
     size: int
-    of_kind: KindMemory | None = None
-    seen: int = 0
+    of_kind: dict[Hashable, Any] | None = None
     ranks: dict[NodeInfo, int] = field(default_factory=dict)
-    failure: Failure | None = None
-    _filters: dict[str, Check | Rejection | None] = field(default_factory=dict)
+    failure: tuple[int, Places | None, Attempt | None] = (-1, None, None)
+    _seen: int = 0
+    _answers: dict[Hashable, Any] = field(default_factory=dict)
     _verdicts: dict[Hashable, Verdicts] = field(default_factory=dict)
-    _scores: LocalScores | None = None
+    _scores: _LocalScores | None = None
 
-    def fails_again(self, within: Places | None) -> bool:
-        """Whether the last failure was among the same nodes, and nothing has changed since."""
-        failure = self.failure
-        return failure is not None and failure.changes == self.seen and failure.within is within
+    def failed(self, within: Places | None) -> Attempt | None:
+        """The last failure, if it was among the same nodes, and nothing has changed since."""
+        changes, among, attempt = self.failure
+        return attempt if changes == self._seen and among is within else None
 
     def forget(self, changes: Sequence[int]) -> None:
         """Forget what is known about the places that have changed since the last time."""
-        if self.seen == len(changes):
+        if self._seen == len(changes):
             return
-        places = np.array(changes[self.seen :], np.intp)
-        self.seen = len(changes)
+        places = np.array(changes[self._seen :], np.intp)
+        self._seen = len(changes)
         for verdicts in self._verdicts.values():
             verdicts.forget(places)
         if self._scores is not None:
             self._scores.forget(places)
 
-    def filter(self, plugin: Plugin, cycle: Cycle) -> Check | Rejection | None:
-        """What the plugin's filter says: for equal pods the same, unless it looks around."""
+    def answer(self, plugin: Plugin, ask: Callable[[Cycle], T], cycle: Cycle) -> T:
+        """What the plugin's filter or score says: for equal pods the same, unless it looks around."""
         if plugin.looks_around:
-            return plugin.filter and plugin.filter(cycle)
-        if plugin.name not in self._filters:
-            shared = self.of_kind if plugin.view else None
-            found = shared.filter(plugin, cycle) if shared else plugin.filter and plugin.filter(cycle)
-            self._filters[plugin.name] = found
-        return self._filters[plugin.name]
+            return ask(cycle)
+        view = plugin.view
+        known = self._answers if view is None or self.of_kind is None else self.of_kind
+        if ask not in known:
+            known[ask] = ask(cycle) if view is None or known is self._answers else _once(ask(cycle), view)
+        found: T = known[ask]
+        return found
 
     def verdicts(self, filters: Hashable) -> Verdicts:
         """The verdicts of some filters together."""
@@ -131,19 +84,75 @@ class Memory:
             self._verdicts[filters] = Verdicts(self.size)
         return self._verdicts[filters]
 
-    def scores(self, cycle: Cycle, plugins: Iterable[Plugin]) -> LocalScores:
-        """The scores by those of the plugins that do not look around."""
+    def scores(self, cycle: Cycle, plugins: Iterable[Plugin], places: Places) -> dict[str, Scores]:
+        """The weighted scores at some places, all feasible ones, by those of the plugins that do not look around."""
         if self._scores is None:
-            weights = cycle.profile.weights
-            scorings = {plugin: self._scoring(plugin, cycle) for plugin in plugins if not plugin.looks_around}
+            asked = [plugin for plugin in plugins if not plugin.looks_around and plugin.score]
+            answers = {plugin: self.answer(plugin, plugin.score, cycle) for plugin in asked if plugin.score}
             weighted = {
-                plugin.name: (scoring, weights.get(plugin.name, plugin.weight))
-                for plugin, scoring in scorings.items()
+                plugin.name: (scoring, plugin.weight_in(cycle.profile))
+                for plugin, scoring in answers.items()
                 if scoring is not None
             }
-            self._scores = LocalScores(weighted, self.size)
-        return self._scores
+            self._scores = _LocalScores(weighted, self.size)
+        return self._scores.at(places, cycle.snapshot.nodes)
 
-    def _scoring(self, plugin: Plugin, cycle: Cycle) -> Scoring | None:
-        shared = self.of_kind if plugin.view else None
-        return shared.scoring(plugin, cycle) if shared else plugin.score and plugin.score(cycle, ())
+
+def _once(answer: Any, view: Callable[[NodeInfo], Hashable]) -> Any:
+    """The same check or scoring, asked once for nodes that look the same."""
+    match answer:
+        case None | Rejection():
+            return answer
+        case Scoring():
+            return answer._replace(score=_once(answer.score, view))
+    known: dict[Hashable, Any] = {}
+
+    def asked(node: NodeInfo) -> Any:
+        seen = view(node)
+        if seen not in known:
+            known[seen] = answer(node)
+        return known[seen]
+
+    return asked
+
+
+class _LocalScores:
+    """The scores by plugins that do not look around, until a node changes.
+
+    Parameters
+    ----------
+    scorings
+        By plugin, with its weight.
+    """
+
+    def __init__(self, scorings: Mapping[str, tuple[Scoring, int]], size: int) -> None:
+        self._scorings = scorings
+        self._rates = [scoring.score for scoring, _ in scorings.values()]
+        self._values = np.zeros((len(scorings), size), np.int64)
+        self._known = np.zeros(size, np.bool_)
+        self._varies = np.zeros(len(scorings), np.bool_)
+        none = np.zeros(size, np.int64)
+        self._without = {name: weight * scoring.normalise(none) for name, (scoring, weight) in scorings.items()}
+
+    def forget(self, places: Places) -> None:
+        """Forget the scores of these places."""
+        self._known[places] = False
+
+    def at(self, places: Places, nodes: Sequence[NodeInfo]) -> dict[str, Scores]:
+        """The scores by plugin at some places, all feasible ones."""
+        unknown = places[~self._known[places]]
+        if len(unknown):
+            rated = [nodes[place] for place in unknown.tolist()]
+            scores = np.array([[rate(node) for node in rated] for rate in self._rates], np.int64)
+            scores = scores.reshape(len(self._rates), len(rated))
+            self._values[:, unknown] = scores
+            self._known[unknown] = True
+            self._varies |= scores.any(axis=1)
+        found = {}
+        # Most often many plugins have nothing to say about any node.
+        for varies, row, (name, (scoring, weight)) in zip(
+            self._varies.tolist(), self._values, self._scorings.items(), strict=True
+        ):
+            raw = row.take(places) if varies else None
+            found[name] = self._without[name][: len(places)] if raw is None else weight * scoring.normalise(raw)
+        return found

@@ -6,9 +6,9 @@ Source: ``FitError`` in ``framework/types.go`` of ``kubernetes/pkg/scheduler``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from dralloc.scheduling.plugins.plugin import Rejection
+from dralloc.scheduling.plugin import Rejection
 
 __all__ = ["fit_error", "refused"]
 
@@ -34,19 +34,14 @@ def fit_error(nodes: int, rejections: Mapping[Rejection, int], absent: str = "",
     rest = nodes - sum(rejections.values())
     if absent and rest:
         reasons[absent] += rest
-    return _sentence(nodes, _histogram(reasons), after)
+    return _sentence(nodes, sorted(f"{number} {reason}" for reason, number in reasons.items()), after)
 
 
 def refused(nodes: int, rejection: Rejection, after: str) -> str:
     """The message for a pod that no node could help."""
-    return _sentence(nodes, ", ".join(rejection.reasons), after)
+    return _sentence(nodes, rejection.reasons, after)
 
 
-def _sentence(nodes: int, reasons: str, after: str) -> str:
-    return " ".join(
-        part for part in (f"0/{nodes} nodes are available:", f"{reasons}." if reasons else "", after) if part
-    )
-
-
-def _histogram(reasons: Mapping[str, int]) -> str:
-    return ", ".join(sorted(f"{number} {reason}" for reason, number in reasons.items()))
+def _sentence(nodes: int, reasons: Sequence[str], after: str) -> str:
+    against = f"{', '.join(reasons)}." if reasons else ""
+    return " ".join(filter(None, (f"0/{nodes} nodes are available:", against, after)))

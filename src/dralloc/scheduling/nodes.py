@@ -5,7 +5,7 @@ Source: ``framework/types.go`` (NodeInfo), ``backend/cache/node_tree.go`` of ``k
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -35,21 +35,6 @@ class NodeInfo:
         Numbers of what nodes have and of what is requested of them (see `usage`).
     """
 
-    __slots__ = (
-        "_usage",
-        "_usages",
-        "allocatable",
-        "labels",
-        "name",
-        "node",
-        "number",
-        "occupied",
-        "place",
-        "pods",
-        "ports",
-        "requested",
-    )
-
     def __init__(self, node: Node, number: int, place: int, usages: dict[Hashable, int]) -> None:
         self.node = node
         self.number = number
@@ -73,6 +58,11 @@ class NodeInfo:
     def pod_room(self) -> int:
         """How many more pods may be on it."""
         return self.allocatable.get(PODS, 0) - len(self.pods)
+
+    def lacking(self, wanted: Mapping[str, int]) -> list[str]:
+        """The resources of which more is wanted than is left."""
+        there, used = self.allocatable, self.requested
+        return [name for name, amount in wanted.items() if amount > max(there.get(name, 0) - used.get(name, 0), 0)]
 
     @property
     def usage(self) -> int:
@@ -124,13 +114,9 @@ def by_zones(nodes: Sequence[Node], heard_of: Sequence[int]) -> list[int]:
     zones: dict[tuple[str, str], list[int]] = {}
     for number in heard_of:
         zones.setdefault(_zone(nodes[number].metadata.labels), []).append(number)
-    return [number for rank in zip_longest(*zones.values()) for number in _present(rank)]
+    return [number for rank in zip_longest(*zones.values()) for number in rank if number is not None]
 
 
 def _zone(labels: Mapping[str, str]) -> tuple[str, str]:
     region, zone = (next((labels[key] for key in keys if key in labels), "") for keys in (_REGIONS, _ZONES))
     return region, zone
-
-
-def _present(numbers: Iterable[int | None]) -> Iterator[int]:
-    return (number for number in numbers if number is not None)

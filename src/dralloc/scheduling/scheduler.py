@@ -6,7 +6,6 @@ asked for.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Hashable, Sequence, Set
 from dataclasses import replace
 from typing import Final
@@ -16,20 +15,18 @@ import numpy as np
 from dralloc.compiler import CompiledCluster
 from dralloc.errors import FatalError
 from dralloc.names import ClaimKey
-from dralloc.pods.kinds import PodInfo, PodKind, PodKinds
-from dralloc.scheduling.attempt import Attempt, checks_of, filtered, scored
-from dralloc.scheduling.cycle import Cycle
+from dralloc.pods.kinds import PodInfo, PodKinds
+from dralloc.scheduling.attempt import Attempt, checks_of, feasible_nodes_to_find, filtered, scored
 from dralloc.scheduling.devices import Devices
-from dralloc.scheduling.memory import Failure, KindMemory, Memory
+from dralloc.scheduling.memory import Memory
 from dralloc.scheduling.message import fit_error, refused
 from dralloc.scheduling.nodes import NodeInfo, NodesAt
+from dralloc.scheduling.plugin import Check, Cycle, Plugin, Rejection
+from dralloc.scheduling.plugins import PLUGINS
 from dralloc.scheduling.plugins.dynamic_resources import DYNAMIC_RESOURCES
-from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection
-from dralloc.scheduling.plugins.table import PLUGINS
 from dralloc.scheduling.preemption import after_filters, choose_victims
 from dralloc.scheduling.profile import Profile
 from dralloc.scheduling.release import USUAL, Release
-from dralloc.scheduling.sampling import feasible_nodes_to_find
 from dralloc.scheduling.snapshot import Snapshot
 from dralloc.scheduling.verdicts import Places, Rejected
 from dralloc.solution import Solution
@@ -74,7 +71,6 @@ class Scheduler:
         self._next = 0
         self._remembers = remembers
         self._memories: dict[Hashable, Memory] = {}
-        self._of_kinds: dict[PodKind, KindMemory] = defaultdict(KindMemory)
         kinds = PodKinds(self._cluster.namespaces)
         self.pods = {info.key: info for info in kinds.infos(self._cluster.pods)}
         for pod in self._cluster.pods:
@@ -113,14 +109,14 @@ class Scheduler:
         cycle = self._cycle(key, in_flight, in_placement=within is not None)
         nodes = self._order if within is None else within
         places = [self.snapshot.by_name[name].place for name in sample]
-        if cycle.memory.fails_again(within) and not places:
-            assert cycle.memory.failure is not None
-            return replace(cycle.memory.failure.attempt, pod=key)
+        failed = None if places else cycle.memory.failed(within)
+        if failed is not None:
+            return replace(failed, pod=key)
         try:
             found = self._attempt(cycle, nodes, places)
             # Only if every node was looked at does the next search start at the same one.
             if found.evaluated == len(nodes) and not found.feasible:
-                cycle.memory.failure = Failure(len(self.snapshot.changes), within, found)
+                cycle.memory.failure = len(self.snapshot.changes), within, found
             return found
         except FatalError:
             # Equal pods share what names the claims of one of them.
@@ -150,14 +146,18 @@ class Scheduler:
         """Put a pod on a node that an attempt found feasible, with its devices."""
         self.pods[key], touched = self._devices.bind(self.pods[key], node)
         self.snapshot.add(self.pods[key], node)
-        self.snapshot.changes += (self._places[number] for number in touched if number != node.number)
+        self._touch(touched, node)
 
     def unbind(self, key: ClaimKey, node: NodeInfo) -> None:
         """Take a pod that was bound off its node."""
         touched = self._devices.release(self.pods[key])
         self.snapshot.remove(self.pods[key], node)
         self.pods[key] = replace(self.pods[key], of_devices={})
-        self.snapshot.changes += (self._places[number] for number in touched if number != node.number)
+        self._touch(touched, node)
+
+    def _touch(self, seeing: Set[int], node: NodeInfo) -> None:
+        """Something has changed on other nodes, too, that see the same devices."""
+        self.snapshot.changes += (self._places[number] for number in seeing if number != node.number)
 
     def _cycle(self, key: ClaimKey, in_flight: Set[ClaimKey] = frozenset(), *, in_placement: bool = False) -> Cycle:
         pod, profile = self.pods[key], self.profile_of(key)
@@ -168,13 +168,12 @@ class Scheduler:
         """What is known for pods like this one; less for one with claims that are more than its own."""
         if not self._remembers:
             return Memory(len(self.snapshot.nodes))
-        of_kind = self._of_kinds[pod.kind]
         claims = None if in_flight else self._devices.kind_of(pod)
         if claims is None:
-            return Memory(len(self.snapshot.nodes), of_kind)
+            return Memory(len(self.snapshot.nodes), pod.kind.memo)
         memory = self._memories.get((pod.kind, claims))
         if memory is None:
-            memory = self._memories[pod.kind, claims] = Memory(len(self.snapshot.nodes), of_kind)
+            memory = self._memories[pod.kind, claims] = Memory(len(self.snapshot.nodes), pod.kind.memo)
         memory.forget(self.snapshot.changes)
         return memory
 

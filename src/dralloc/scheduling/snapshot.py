@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 from dralloc.api import Node
@@ -106,7 +106,8 @@ class Snapshot:
         for sort in ("required_affinity", "required_anti_affinity", "preferred"):
             for term in getattr(pod.kind, sort):
                 if term not in self.carried[sort]:
-                    self.carried[sort][term] = self.tally((sort, term), term.topology_key, _carrying(sort, term))
+                    weigh = partial(_times, sort, term)
+                    self.carried[sort][term] = self.tally((sort, term), term.topology_key, weigh)
         node.add(pod)
         self.changes.append(node.place)
         for tally in self._tallies.values():
@@ -130,12 +131,10 @@ class Snapshot:
         identity = key, topology_key
         if identity not in self._tallies:
             tally = self._tallies[identity] = Tally(topology_key, weigh, places)
-            for pod, node in self._pods():
-                tally.count(pod, node, 1)
+            for node in self.nodes:
+                for pod in node.pods:
+                    tally.count(pod, node, 1)
         return self._tallies[identity]
-
-    def _pods(self) -> Iterable[tuple[PodInfo, NodeInfo]]:
-        return ((pod, node) for node in self.nodes for pod in node.pods)
 
 
 def image_names(node: Node) -> Set[str]:
@@ -143,9 +142,7 @@ def image_names(node: Node) -> Set[str]:
     return {name for image in node.status.images for name in image.names}
 
 
-def _carrying(sort: str, term: Term) -> Callable[[PodKind], int]:
-    def weigh(kind: PodKind) -> int:
-        terms: tuple[Term, ...] = getattr(kind, sort)
-        return terms.count(term)
-
-    return weigh
+def _times(sort: str, term: Term, kind: PodKind) -> int:
+    """How often a kind has a term."""
+    terms: tuple[Term, ...] = getattr(kind, sort)
+    return terms.count(term)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugins.plugin import Check, Rejection
+from dralloc.scheduling.plugin import Check, Rejection
 
 __all__ = ["Places", "Rejected", "Verdicts"]
 
@@ -28,7 +28,7 @@ class Verdicts:
     def __init__(self, size: int) -> None:
         self.codes = np.zeros(size, np.int64)
         self.rejections: list[Rejection] = []
-        self._known: dict[Rejection, int] = {}
+        self._known: dict[Rejection | None, int] = {None: _PASSES}
 
     def find(self, ask: Check, window: Places, nodes: Sequence[NodeInfo], enough: int) -> tuple[Places, Places]:
         """The first feasible places of a window, and all others up to the first feasible one that is not needed."""
@@ -49,22 +49,17 @@ class Verdicts:
 
     def ask(self, ask: Check, node: NodeInfo) -> Rejection | None:
         """What is against one node."""
+        if self.codes[node.place] == _UNKNOWN:
+            self.enter(node.place, ask(node))
         code = int(self.codes[node.place])
-        if code == _UNKNOWN:
-            code = self.codes[node.place] = self._code(ask(node))
         return None if code == _PASSES else self.rejections[code - _PASSES - 1]
 
     def enter(self, place: int, rejection: Rejection | None) -> None:
         """Know what is against one node."""
-        self.codes[place] = self._code(rejection)
-
-    def _code(self, rejection: Rejection | None) -> int:
-        if rejection is None:
-            return _PASSES
-        if rejection not in self._known:
+        if rejection is not None and rejection not in self._known:
             self.rejections.append(rejection)
             self._known[rejection] = _PASSES + len(self.rejections)
-        return self._known[rejection]
+        self.codes[place] = self._known[rejection]
 
 
 _NOWHERE: Final = np.array([], np.intp)

@@ -1,19 +1,22 @@
 """Devices for claims, and nodes with better alternatives.
 
-Source: ``framework/plugins/dynamicresources/dynamicresources.go``, ``extendeddynamicresources.go``.
+Source: ``framework/plugins/dynamicresources``: ``dynamicresources.go``, ``extendeddynamicresources.go``,
+``nodeallocatabledynamicresources.go``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from dralloc.api import ResourceClaim
 from dralloc.errors import FatalError, NodeError
-from dralloc.scheduling.cycle import Cycle
+from dralloc.pods.kinds import PodInfo
+from dralloc.pods.requests import CPU, EPHEMERAL, MEMORY, caps_of, requests_of
 from dralloc.scheduling.devices import MOST_ALTERNATIVES, Found
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugins.plugin import Check, Plugin, Rejection, Scoring, relative
+from dralloc.scheduling.plugin import Check, Cycle, Plugin, Rejection, Scoring, relative
+from dralloc.scheduling.plugins.node_resources import insufficient
 
 __all__ = ["DYNAMIC_RESOURCES"]
 
@@ -25,6 +28,9 @@ _CANNOT_FIT: Final = Rejection(("cannot fit resource",))
 _ELSEWHERE: Final = Rejection(("resourceclaim not available on the node",))
 _IN_USE: Final = Rejection(("resourceclaim in use",))
 _MAPPED: Final = "has a mapped device and cannot be shared across pods"
+_CAPPED: Final = (
+    "pod level request for {} is insufficient to cover the aggregated container and node-allocatable DRA requests"
+)
 
 
 def _filter(cycle: Cycle) -> Check | Rejection | None:
@@ -52,9 +58,8 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
     has_choice = any(request.first_available for claim in claims for request in claim.spec.devices.requests)
 
     def footprint_rejection(node: NodeInfo, found: Found) -> Rejection | None:
-        if footprints is None:
-            return None
-        return footprints.rejection(pod, node, footprints.of(pod, lambda key: found.get(key, ())))
+        taken = footprints.of(pod, lambda key: found.get(key, ())) if footprints else {}
+        return _short_of(pod, node, taken) if taken else None
 
     def check(node: NodeInfo) -> Rejection | None:
         if unbacked and any(name not in node.allocatable for name in unbacked):
@@ -84,6 +89,17 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
     return check
 
 
+def _short_of(pod: PodInfo, node: NodeInfo, taken: Mapping[str, int]) -> Rejection | None:
+    """What is against a node on which the pod's devices take this."""
+    for name, cap in caps_of(pod.kind.spec).items():
+        if taken.get(name, 0) > cap:
+            return Rejection((_CAPPED.format(name),))
+    wanted = requests_of(pod.kind.spec, of_devices=taken) if node.is_limited else {}
+    looked_at = [CPU, MEMORY, EPHEMERAL, *sorted(name for name in wanted if name.startswith("hugepages-"))]
+    lacking = node.lacking({name: wanted[name] for name in looked_at if name in wanted})
+    return insufficient(node, wanted, lacking, too_many=False) if lacking else None
+
+
 def _classes(claim: ResourceClaim) -> Iterator[tuple[str, str]]:
     """The classes that a claim names, with the requests that do."""
     for request in claim.spec.devices.requests:
@@ -93,7 +109,7 @@ def _classes(claim: ResourceClaim) -> Iterator[tuple[str, str]]:
             yield f"{request.name}/{sub.name}", sub.device_class_name
 
 
-def _score(cycle: Cycle, _: Sequence[NodeInfo]) -> Scoring:
+def _score(cycle: Cycle) -> Scoring:
     return Scoring(lambda node: cycle.memory.ranks.get(node, 0), relative)
 
 

@@ -6,16 +6,16 @@ upstream does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from dralloc.pods.kinds import PodKind
 from dralloc.pods.selectors import Term
-from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugins.plugin import MAX_SCORE, Check, Plugin, Rejection, Scores, Scoring
+from dralloc.scheduling.plugin import MAX_SCORE, Check, Cycle, Plugin, Rejection, Scores, Scoring
 from dralloc.scheduling.snapshot import Snapshot, Tally
 
 __all__ = ["INTER_POD_AFFINITY"]
@@ -45,7 +45,7 @@ def _filter(cycle: Cycle) -> Check | None:
     return check
 
 
-def _score(cycle: Cycle, _: Sequence[NodeInfo]) -> Scoring | None:
+def _score(cycle: Cycle) -> Scoring | None:
     kind, snapshot, profile = cycle.pod.kind, cycle.snapshot, cycle.profile
     if profile.ignores_preferences_of_others and not kind.preferred:
         return None
@@ -68,18 +68,12 @@ def _stretched(scores: Scores) -> Scores:
 
 def _carried(snapshot: Snapshot, sort: str, kind: PodKind) -> Iterator[tuple[Term, Tally]]:
     """The terms of pods on nodes that mean the kind, with the number of pods that have them."""
-    for term, tally in snapshot.carried[sort].items():
-        if term.matches(kind.namespace, kind.namespace_labels, kind.labels):
-            yield term, tally
+    return ((term, tally) for term, tally in snapshot.carried[sort].items() if kind.is_meant_by(term))
 
 
 def _meant(snapshot: Snapshot, terms: tuple[Term, ...], topology_key: str) -> Tally:
     """The pods that all of the terms of a pod mean."""
-    return snapshot.tally(("meant", terms), topology_key, _meaning(terms))
-
-
-def _meaning(terms: tuple[Term, ...]) -> Callable[[PodKind], bool]:
-    return lambda kind: _means(terms, kind)
+    return snapshot.tally(("meant", terms), topology_key, partial(_means, terms))
 
 
 def _means(terms: tuple[Term, ...], kind: PodKind) -> bool:
@@ -89,9 +83,7 @@ def _means(terms: tuple[Term, ...], kind: PodKind) -> bool:
     labels of namespaces before, and has none at hand when it comes to the pods.
     """
     return bool(terms) and all(
-        term.matches(kind.namespace, kind.namespace_labels, kind.labels)
-        or term.matches(kind.namespace, {}, kind.labels)
-        for term in terms
+        kind.is_meant_by(term) or term.matches(kind.namespace, {}, kind.labels) for term in terms
     )
 
 

@@ -19,10 +19,8 @@ from dralloc.api.node_names import HOSTNAME_LABEL
 from dralloc.api.tolerating import all_tolerated
 from dralloc.pods.kinds import PodKind
 from dralloc.pods.selectors import spread_selector
-from dralloc.scheduling.cycle import Cycle
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugins.plugin import MAX_SCORE, Check, Plugin, Rejection, Scores, Scoring
-from dralloc.scheduling.rounding import rounded
+from dralloc.scheduling.plugin import MAX_SCORE, Check, Cycle, Plugin, Rejection, Scores, Scoring, rounded
 from dralloc.scheduling.snapshot import EVERY_NODE, Snapshot, Tally
 
 __all__ = ["POD_TOPOLOGY_SPREAD"]
@@ -107,12 +105,12 @@ def _most(one: _SpreadConstraint) -> int:
     return one.given.max_skew + least - one.itself
 
 
-def _score(cycle: Cycle, feasible: Sequence[NodeInfo]) -> Scoring | None:
+def _score(cycle: Cycle) -> Scoring | None:
     constraints = _constraints(cycle, "ScheduleAnyway")
     if not constraints:
         return None
-    keys = _needed(cycle, constraints)
-    rated = [node for node in feasible if _has(node, keys)]
+    keys = _needed(cycle, [one.given for one in constraints])
+    rated = [node for node in cycle.feasible if _has(node, keys)]
     weighed = [(one, *_counted(one, rated)) for one in constraints]
 
     def score(node: NodeInfo) -> int:
@@ -141,10 +139,10 @@ def _few_is_good(counts: Scores) -> Scores:
     return np.where(counts == _IGNORED, 0, shares)
 
 
-def _needed(cycle: Cycle, constraints: Iterable[_SpreadConstraint]) -> list[str]:
+def _needed(cycle: Cycle, constraints: Iterable[TopologySpreadConstraint]) -> list[str]:
     """The labels without which a node is left out: all, but for the system's default constraints."""
     own = bool(cycle.pod.kind.spec.topology_spread_constraints) or not cycle.profile.spread_by_system
-    return [one.key for one in constraints] if own else []
+    return [one.topology_key for one in constraints] if own else []
 
 
 def _has(node: NodeInfo, keys: Iterable[str]) -> bool:
@@ -153,12 +151,10 @@ def _has(node: NodeInfo, keys: Iterable[str]) -> bool:
 
 def _constraints(cycle: Cycle, action: str) -> Sequence[_SpreadConstraint]:
     """The pod's constraints with this answer to uneven pods, or the default ones."""
-    memo = cycle.pod.kind.memo
-    key = "spread", action
+    memo, key = cycle.pod.kind.memo, ("spread", action)
     if key not in memo:
         memo[key] = list(_worked_out(cycle, action))
-    found = memo[key]
-    assert isinstance(found, list)
+    found: Sequence[_SpreadConstraint] = memo[key]
     return found
 
 
@@ -168,7 +164,7 @@ def _worked_out(cycle: Cycle, action: str) -> Iterator[_SpreadConstraint]:
     if not own and kind.controller is None:
         return
     given = [one for one in own or profile.default_constraints if one.when_unsatisfiable == action]
-    keys = [one.topology_key for one in given] if own or not profile.spread_by_system else []
+    keys = _needed(cycle, given)
     for one in given:
         eligible = {
             node.place: node.labels.get(one.topology_key, "")

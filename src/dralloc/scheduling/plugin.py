@@ -1,23 +1,29 @@
-"""What a plugin of the scheduler is: it may filter nodes, and it may score those that are left.
+"""What a plugin of the scheduler is, and what it is told: it may filter nodes, and it may score those that are left.
 
 Source: ``k8s.io/kube-scheduler/framework/interface.go``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence, Set
+from collections.abc import Callable, Container, Hashable, Sequence, Set
 from dataclasses import dataclass
+from math import floor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dralloc.names import ClaimKey
+from dralloc.pods.kinds import PodInfo
 from dralloc.scheduling.nodes import NodeInfo
+from dralloc.scheduling.profile import Profile
+from dralloc.scheduling.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from dralloc.scheduling.cycle import Cycle
+    from dralloc.scheduling.devices import Devices
+    from dralloc.scheduling.memory import Memory
 
-__all__ = ["MAX_SCORE", "Check", "Plugin", "Rejection", "Scores", "Scoring", "relative", "unchanged"]
+__all__ = ["MAX_SCORE", "Check", "Cycle", "Plugin", "Rejection", "Scores", "Scoring", "relative", "rounded"]
 
 MAX_SCORE: Final = 100
 """The best score of a node (``MaxNodeScore``)."""
@@ -47,16 +53,39 @@ Scores = NDArray[np.int64]
 """Scores of feasible nodes, in their order."""
 
 
-def unchanged(scores: Scores) -> Scores:
-    """Scores that need no normalisation."""
-    return scores
-
-
 class Scoring(NamedTuple):
     """How a plugin rates nodes for one pod: each by itself, and then all feasible ones beside each other."""
 
     score: Callable[[NodeInfo], int]
-    normalise: Callable[[Scores], Scores] = unchanged
+    normalise: Callable[[Scores], Scores] = lambda scores: scores
+
+
+class Cycle(NamedTuple):
+    """One attempt to schedule a pod, as plugins are told of it.
+
+    Parameters
+    ----------
+    classes
+        Names of the device classes.
+    memory
+        What is known about nodes for pods of this kind with these claims.
+    in_flight
+        Claims whose allocation is decided but not yet known to the API server: their next user has to wait.
+    in_placement
+        Whether a group is tried in a part of the nodes.
+    feasible
+        The nodes that are to be scored, for plugins that look around.
+    """
+
+    pod: PodInfo
+    profile: Profile
+    snapshot: Snapshot
+    devices: Devices
+    classes: Container[str]
+    memory: Memory
+    in_flight: Set[ClaimKey] = frozenset()
+    in_placement: bool = False
+    feasible: Sequence[NodeInfo] = ()
 
 
 @dataclass(frozen=True)
@@ -79,14 +108,24 @@ class Plugin:
 
     name: str
     filter: Callable[[Cycle], Check | Rejection | None] | None = None
-    score: Callable[[Cycle, Sequence[NodeInfo]], Scoring | None] | None = None
+    score: Callable[[Cycle], Scoring | None] | None = None
     weight: int = 1
     looks_around: bool = False
     view: Callable[[NodeInfo], Hashable] | None = None
     named: Callable[[Cycle], Set[str] | None] | None = None
+
+    def weight_in(self, profile: Profile) -> int:
+        """What its scores count for."""
+        return profile.weights.get(self.name, self.weight)
 
 
 def relative(scores: Scores) -> Scores:
     """Scores as shares of the best one, from 0 to `MAX_SCORE` (``DefaultNormalizeScore``)."""
     best = scores.max(initial=0)
     return MAX_SCORE * scores // best if best else scores
+
+
+def rounded(value: float) -> int:
+    """The nearest integer, halves away from zero (``math.Round`` of a value that is not negative)."""
+    whole = floor(value)
+    return whole + (value - whole >= 0.5)
