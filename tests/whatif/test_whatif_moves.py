@@ -50,7 +50,8 @@ def replayed(migration: Migration, found: MigrationPlan) -> None:
     """Nothing is over-committed at any step; who moves holds the new devices before the old ones are given back."""
     held = {mover.key: mover.holdings for mover in migration.movers}
     for number, step in enumerate(found.steps):
-        keys = [migration.movers[mover].key for mover in step.movers]
+        movers = (mover for move in step.moves for mover in move.option.movers)
+        keys = [migration.movers[mover].key for mover in movers]
         if step.action in {Action.STOP, Action.RESTART}:
             held |= dict.fromkeys(keys, ())
         ledger = ClaimLedger(migration.problem)

@@ -18,7 +18,7 @@ from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Demand
 from dralloc.problem.supply import Counter, Device, Node
 
-__all__ = ["Subproblem", "at_home", "cut", "separated", "with_versions"]
+__all__ = ["Subproblem", "cut", "cut_alone", "separated", "with_versions"]
 
 
 @dataclass(frozen=True)
@@ -118,9 +118,10 @@ def separated(
     return list(groups.values())
 
 
-def at_home(demands: Iterable[Demand], node: int) -> list[Demand]:
-    """The demands as they are on this node cut out alone: without rules about nodes, or with nowhere to go."""
-    return [replace(one, nodes=None if one.nodes is None or node in one.nodes else ()) for one in demands]
+def cut_alone(whole: Problem, demands: Iterable[Demand], node: int) -> tuple[Problem, list[Demand]]:
+    """One node cut out alone, and the demands as they are there: without rules about nodes, or with nowhere to go."""
+    here = [replace(one, nodes=None if one.nodes is None or node in one.nodes else ()) for one in demands]
+    return cut(whole, [node]).problem, here
 
 
 def _counter(counter: Counter, number: int, ledger: Ledger | None) -> Counter:

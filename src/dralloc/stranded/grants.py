@@ -17,11 +17,12 @@ from dralloc.problem.eligibility import Overlay
 from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.holdings import ClaimLedger
 from dralloc.problem.subproblem import Subproblem
-from dralloc.solution import Grant
+from dralloc.solution import grants_of
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.stranded.lifting import Cause, LiftedOffers, lift_of
 from dralloc.stranded.quantities import Quantities
+from dralloc.whatif.partitions import read_single
 
 __all__ = ["Found", "Granter", "Granting"]
 
@@ -90,11 +91,12 @@ class Granter:
 
     def _look(self, part: Subproblem, demand: Demand, node: int) -> tuple[list[tuple[int, int]], list[int]]:
         screening = Screening(self._context)
+        offered = frozenset(part.problem.nodes[0].devices())
         candidates = [
             (each, place)
-            for _, _, each in _alternatives(demand)
+            for each in demand.alternatives()
             for place, device in enumerate(part.devices)
-            if not each.admin and place in _offered(part) and screening.serves(each, device, node, self._lift)
+            if not each.admin and place in offered and screening.serves(each, device, node, self._lift)
         ]
         alone = [(each.index, place) for each, place in candidates]
         if _takes_one(demand):
@@ -107,22 +109,10 @@ class Granter:
         return sorted(tried.granted), list(dict.fromkeys(place for _, place in alone))
 
 
-def _offered(part: Subproblem) -> frozenset[int]:
-    return frozenset(part.problem.nodes[0].devices())
-
-
-def _alternatives(demand: Demand) -> Iterator[tuple[Claim, Request, Alternative]]:
-    for claim in demand.claims:
-        for request in claim.requests:
-            for alternative in request.alternatives:
-                yield claim, request, alternative
-
-
 def _takes_one(demand: Demand) -> bool:
     """Whether it takes one device, whatever its attributes."""
-    requests = [request for claim in demand.claims for request in claim.requests]
-    single = len(requests) == 1 and all(one.count == 1 for one in requests[0].alternatives)
-    return single and not demand.is_defective and not any(claim.constraints for claim in demand.claims)
+    constrained = any(claim.constraints for claim in demand.claims)
+    return read_single(demand) is not None and not demand.is_defective and not constrained
 
 
 def _without_constraints(demand: Demand) -> Demand:
@@ -162,17 +152,10 @@ class _Tried:
         if solution.errors:
             # What ends first fit's attempt may leave other answers.
             solution = solve(problem)
-        for placement in solution.placements:
-            for claim, grants in zip(demand.claims, placement.grants, strict=True):
-                self.granted.update(_named(claim, grants, names))
+        for _, each, grant in grants_of(problem, solution.placements):
+            if not each.admin:
+                self.granted.add((names.get(each.index, each.index), grant.device))
         return bool(solution.placements)
-
-
-def _named(claim: Claim, grants: Sequence[Grant], names: dict[int, int]) -> Iterator[tuple[int, int]]:
-    for grant in grants:
-        alternative = claim.requests[grant.request].alternatives[grant.alternative]
-        if not alternative.admin:
-            yield names.get(alternative.index, alternative.index), grant.device
 
 
 def _with(demand: Demand, alternative: Alternative, parts: Sequence[Alternative]) -> Demand:

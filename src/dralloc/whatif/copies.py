@@ -9,7 +9,7 @@ from itertools import accumulate, chain, pairwise
 from dralloc.names import ClaimKey
 from dralloc.problem import Charge, Claim, Demand, Problem
 from dralloc.problem.eligibility import Overlay
-from dralloc.solution import Placement
+from dralloc.solution import Placement, charged_grants
 from dralloc.solvers.cpsat import solve
 
 __all__ = ["by_demand", "copies", "is_for_nothing", "replicated", "takes_nothing"]
@@ -61,14 +61,7 @@ def takes_nothing(problem: Problem, demand: Demand) -> bool:
 
 def is_for_nothing(problem: Problem, placement: Placement) -> bool:
     """Whether another copy could always be placed beside this one, in the same way: what it has costs nothing."""
-    demand = problem.demands[placement.demand]
-    for claim, grants in zip(demand.claims, placement.grants, strict=True):
-        for grant in grants:
-            alternative = claim.requests[grant.request].alternatives[grant.alternative]
-            charge = problem.eligibility.charge(alternative.index, grant.device)
-            if not (alternative.admin or _is_free(problem, grant.device, charge)):
-                return False
-    return True
+    return all(_is_free(problem, device, charge) for _, device, charge in charged_grants(problem, [placement]))
 
 
 def _is_free(problem: Problem, device: int, charge: Charge | None) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 from typing import Final
 
@@ -42,7 +43,9 @@ def find_front(most: Vector, reach: Callable[[Vector, int], Vector | None], limi
         End with so many points, and say whether there could be more.
     """
     boxes = [_Box((0,) * len(most), most)]
-    points = _ends(most, reach)[:limit]
+    # The outermost points come first: where each number in turn is the last to count.
+    ends = (reach((0,) * len(most), axis) for axis in range(len(most)))
+    points = list(dict.fromkeys(point for point in ends if point is not None))[:limit]
     for point in points:
         boxes = _without(boxes, point)
     while boxes and (limit is None or len(points) < limit):
@@ -56,12 +59,6 @@ def find_front(most: Vector, reach: Callable[[Vector, int], Vector | None], limi
             points.append(found)
             boxes = _without(boxes, found)
     return Front(tuple(sorted(points, reverse=True)), not boxes)
-
-
-def _ends(most: Vector, reach: Callable[[Vector, int], Vector | None]) -> list[Vector]:
-    """The outermost points: where each number in turn is the last to count."""
-    found = (reach((0,) * len(most), axis) for axis in range(len(most)))
-    return list(dict.fromkeys(point for point in found if point is not None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +84,10 @@ class _Box:
         """The part where one number is smaller than a value; nothing if it is empty."""
         return [replace(self, most=_with(self.most, axis, value - 1))] if self.least[axis] < value else []
 
-    def above(self, axis: int, value: int) -> list[_Box]:
-        """The part where one number is larger than a value."""
-        return [replace(self, least=_with(self.least, axis, value + 1))] if self.most[axis] > value else []
+    def beyond(self, point: Vector) -> list[_Box]:
+        """For each number the part where it is larger than the point's, unless that is empty."""
+        larger = [axis for axis, value in enumerate(point) if self.most[axis] > value]
+        return [replace(self, least=_with(self.least, axis, point[axis] + 1)) for axis in larger]
 
     def includes(self, other: _Box) -> bool:
         return _covers(other.least, self.least) and _covers(self.most, other.most)
@@ -97,13 +95,9 @@ class _Box:
 
 def _without(boxes: Sequence[_Box], point: Vector) -> list[_Box]:
     """What is left of the boxes beside a point and what it dominates; a box within another is left out."""
-    parts = [part for box in boxes for part in ([box] if not _covers(point, box.least) else _split(box, point))]
-    distinct = list(dict.fromkeys(parts))
+    parts = (box.beyond(point) if _covers(point, box.least) else [box] for box in boxes)
+    distinct = list(dict.fromkeys(chain.from_iterable(parts)))
     return [box for box in distinct if not any(other.includes(box) for other in distinct if other != box)]
-
-
-def _split(box: _Box, point: Vector) -> list[_Box]:
-    return [part for axis in range(len(point)) for part in box.above(axis, point[axis])]
 
 
 def _covers(vector: Vector, least: Vector) -> bool:

@@ -13,7 +13,7 @@ from dralloc.check import check
 from dralloc.errors import FatalError
 from dralloc.problem import Demand, Problem
 from dralloc.problem.equivalent_nodes import equivalent_nodes
-from dralloc.problem.subproblem import at_home, cut
+from dralloc.problem.subproblem import cut_alone
 from dralloc.solvers.first_fit import first_fit
 from dralloc.whatif.copies import replicated
 from dralloc.whatif.front import Vector
@@ -94,7 +94,7 @@ class IsolatedFirstFit:
     def _part(self, representative: int) -> tuple[Problem, list[Demand], Vector]:
         """The node alone, the demands there, and how many of each could fit at most."""
         if representative not in self._parts:
-            part, demands = cut(self.problem, [representative]).problem, at_home(self.demands, representative)
+            part, demands = cut_alone(self.problem, self.demands, representative)
             totals = (PerDeviceBound(part, demand).total() for demand in demands)
             most = (high if total is None else min(high, total) for high, total in zip(self.most, totals, strict=True))
             self._parts[representative] = part, demands, tuple(most)

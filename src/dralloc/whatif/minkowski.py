@@ -8,19 +8,19 @@ Minkowski sum of fronts; Ehrgott, Multicriteria Optimization, 2005).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from dralloc.problem import Demand, Problem
 from dralloc.problem.equivalent_nodes import equivalent_nodes
-from dralloc.problem.subproblem import at_home, cut
+from dralloc.problem.subproblem import cut_alone
 from dralloc.solvers.cpsat import Options
 from dralloc.whatif.copy_count import count_copies
 from dralloc.whatif.divide import divide
 from dralloc.whatif.front import Vector, find_front
 from dralloc.whatif.joint_packing import JointPacking
-from dralloc.whatif.models.sums import Summands, best_sum
+from dralloc.whatif.models.sums import best_sum
 
 __all__ = ["MinkowskiSum", "minkowski_sum"]
 
@@ -36,12 +36,12 @@ class MinkowskiSum:
     Parameters
     ----------
     sets
-        By class of nodes, how many there are, and the points that fit on one; each has been placed and checked.
+        By the points that fit on one node, each of which has been placed and checked, how many nodes there are.
     proven
         Whether everything that was said so far is proven.
     """
 
-    sets: tuple[Summands, ...]
+    sets: Mapping[tuple[Vector, ...], int]
     most: Vector
     options: Options
     proven: bool = True
@@ -78,15 +78,14 @@ def minkowski_sum(
             return None
         fronts[points] += sum(times[divided.homes[part]] for part in group)
         left -= len(points)
-    return MinkowskiSum(tuple(Summands(times, points) for points, times in fronts.items()), most, options)
+    return MinkowskiSum(fronts, most, options)
 
 
 def _points(
     problem: Problem, demands: Sequence[Demand], node: int, limit: int, options: Options
 ) -> tuple[Vector, ...] | None:
     """All points of a node; None if there are more than so many, or one of them is not proven."""
-    part = cut(problem, [node]).problem
-    here = at_home(demands, node)
+    part, here = cut_alone(problem, demands, node)
     alone = [count_copies(part, demand, options) for demand in here]
     packing = JointPacking(part, here, tuple(found.bound or 0 for found in alone), options)
     if not any(packing.most):

@@ -21,7 +21,7 @@ from dralloc.check import check
 from dralloc.errors import DrallocError
 from dralloc.problem import Demand, Problem
 from dralloc.problem.replicas import replicate
-from dralloc.problem.subproblem import at_home, cut
+from dralloc.problem.subproblem import cut_alone
 from dralloc.solution import Placement, Solution
 from dralloc.solvers.cpsat import Options
 from dralloc.whatif.copies import replicated
@@ -108,8 +108,7 @@ class _NodeType:
         self, problem: Problem, demands: Sequence[Demand], needs: Vector, node_cost: NodeCost, options: Options
     ) -> None:
         self.cost = node_cost.cost
-        self.part = cut(problem, [node_cost.node]).problem
-        here = at_home(demands, node_cost.node)
+        self.part, here = cut_alone(problem, demands, node_cost.node)
         most = tuple(self._most(demand, need, options) for demand, need in zip(here, needs, strict=True))
         self.packing = JointPacking(self.part, here, most, options)
         for place, number in enumerate(most):

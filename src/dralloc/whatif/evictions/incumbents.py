@@ -6,7 +6,6 @@ between those who stay and those who come. What pods asked of others when they c
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,9 +21,9 @@ from dralloc.problem import Claim, Demand, Problem
 from dralloc.problem.holdings import Holding
 from dralloc.solution import Placement, Solution, with_node_grants
 from dralloc.whatif.evictions.victims import EvictionUnit
-from dralloc.whatif.moves.claim_users import ClaimUsers
+from dralloc.whatif.moves.claim_users import ClaimUsers, devices_seen
 from dralloc.whatif.moves.cluster_migration import released
-from dralloc.whatif.moves.stay_options import StayTable, stay_grants
+from dralloc.whatif.moves.stay_options import StayEligibility, stay_grants
 
 __all__ = ["Incumbents"]
 
@@ -71,15 +70,18 @@ class Incumbents:
 
     def beside(self, demands: Sequence[Demand], weights: Sequence[int]) -> Problem:
         """The whole problem: some demands of the compiled cluster, and then those of all pods, unit by unit."""
-        compiled, kept = self.compiled, StayTable()
-        claims = {key: self._stay(key, kept) for key in self.freed}
+        compiled = self.compiled
+        staying = StayEligibility(compiled.problem.eligibility)
+        claims = {
+            key: staying.claim(compiled.problem, key, self._holdings.get(key, ()), self._devices(key))
+            for key in self.freed
+        }
         pods = [
             self._demand(pod, unit, weight, claims)
             for unit, weight in zip(self.units, weights, strict=True)
             for pod in unit.pods
         ]
-        eligibility = kept.over(compiled.problem.eligibility)
-        problem = replace(compiled.problem, demands=(*demands, *pods), eligibility=eligibility, budgets=())
+        problem = replace(compiled.problem, demands=(*demands, *pods), eligibility=staying, budgets=())
         return compiled.pods.of(self._unbound()).applied(problem)
 
     def _demand(self, pod: Pod, unit: EvictionUnit, weight: int, claims: Mapping[ClaimKey, Claim]) -> Demand:
@@ -103,21 +105,12 @@ class Incumbents:
 
     @cached_property
     def _holdings(self) -> Mapping[ClaimKey, Sequence[Holding]]:
-        found: dict[ClaimKey, list[Holding]] = defaultdict(list)
-        for holding in self.compiled.inventory.holdings(self.users.cluster.claims):
-            found[holding.claim].append(holding)
-        return found
+        return self.users.holdings(self.compiled)
 
-    def _devices(self, key: ClaimKey) -> list[int]:
+    def _devices(self, key: ClaimKey) -> tuple[int, ...]:
         """What a claim holds, as a node of its users sees it if it does."""
-        problem, home = self.compiled.problem, self._home(self.users.users[key][0])
-        offered = {problem.devices[device].slot: device for device in problem.nodes[home].devices()}
-        holdings = self._holdings.get(key, ())
-        return [offered.get(one.slot, problem.versions[one.slot][-1]) for one in holdings]
-
-    def _stay(self, key: ClaimKey, kept: StayTable) -> Claim:
-        devices = self._devices(key)
-        return kept.claim(self.compiled.problem, key, self._holdings.get(key, ()), devices)
+        home = self._home(self.users.users[key][0])
+        return devices_seen(self.compiled.problem, home, self._holdings.get(key, ()))
 
     def staying(self, problem: Problem, first: int, units: Collection[int]) -> Solution:
         """The answer in which some units, by index, stay, and nobody else is placed.

@@ -11,8 +11,9 @@ The problem holds for every allocated claim that may move a demand that can only
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ortools.sat.python import cp_model
 
@@ -21,7 +22,7 @@ from dralloc.problem import Problem
 from dralloc.solution import Placement, Solution, Status, Tier
 from dralloc.solvers.cpsat.assemble import build_for
 from dralloc.solvers.cpsat.candidates import survey
-from dralloc.solvers.cpsat.component import Component, is_proven
+from dralloc.solvers.cpsat.component import Component, improve_all
 from dralloc.solvers.cpsat.constraints import add_capacity
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective, after_weight, placed_weight, summed_weight
@@ -144,24 +145,11 @@ class Relocation:
         subset = DemandSubset(problem, tuple(found.sites), found.sites)
         self.component = Component(subset, self.tiers, start, exchange.add_to)
         self.exhausted = False
-        self._named: Model | None = None
-        self._give_up: Literal | None = None
 
     def solve(self) -> Solution:
         """The best exchange, tier by tier, as far as the time limit allows."""
         for level in range(len(self.tiers)):
-            if not is_proven(self.component, level) and not self.stop.reached():
-                self.component.improve(level, self.options, self.stop, None)
-            if not is_proven(self.component, level):
-                break
-        return self._solution(self.component.placements)
-
-    @property
-    def size(self) -> int:
-        """How many candidates all demands have together."""
-        return self.component.size
-
-    def _solution(self, placements: Sequence[Placement]) -> Solution:
+            improve_all(level, [self.component], self.options, self.stop)
         tiers = []
         for level, tier in enumerate(self.tiers):
             cost, bound = self.component.cost(level), self.component.bounds[level]
@@ -172,13 +160,8 @@ class Relocation:
                 tiers.append(Tier(tier.name, weight - cost, weight - bound))
         number = len(self.weight)
         tiers[:number] = [summed_weight(tiers[:number], self.weight)]
-        proven = all(tier.proven for tier in tiers)
-        return Solution(
-            placements=tuple(sorted(placements, key=lambda placement: placement.demand)),
-            status=Status.OPTIMAL if proven else Status.FEASIBLE,
-            tiers=tuple(tiers),
-            warnings=self.warnings,
-        )
+        status = Status.OPTIMAL if all(tier.proven for tier in tiers) else Status.FEASIBLE
+        return Solution(_sorted(self.component.placements), status, tuple(tiers), warnings=self.warnings)
 
     def another(self, than: Solution) -> Solution | None:
         """Another best exchange: somebody moves elsewhere than in any answer given here before.
@@ -187,7 +170,7 @@ class Relocation:
         """
         try:
             self.stop.check()
-            model, give_up = self._for_others()
+            model, give_up = self._others
             self._exclude(model, than.placements, give_up)
         except Stopped:
             return None
@@ -196,19 +179,16 @@ class Relocation:
         self.exhausted = outcome.bound > 0
         if values is None or values[give_up.index]:
             return None
-        found = model.placements(lambda variable: values[variable.index])
-        return replace(than, placements=tuple(sorted(found, key=lambda placement: placement.demand)))
+        return replace(than, placements=_sorted(model.placements(lambda variable: values[variable.index])))
 
-    def _for_others(self) -> tuple[Model, Literal]:
-        """A model of the best answers, in which it is decided who gets which device."""
-        if self._named is None or self._give_up is None:
-            subset = self.component.subset
-            self._named = build_for(self.problem, subset.sites, self.stop, named=True)
-            self.exchange.add_to(self._named)
-            for level, tier in enumerate(self.tiers):
-                add_at_most(self._named.cp, tier.terms(self._named), self.component.cost(level), tier.name)
-            self._give_up = self._named.cp.new_bool_var("no other")
-        return self._named, self._give_up
+    @cached_property
+    def _others(self) -> tuple[Model, Literal]:
+        """A model of the best answers, in which it is decided who gets which device; and that there is no other."""
+        model = build_for(self.problem, self.component.subset.sites, self.stop, named=True)
+        self.exchange.add_to(model)
+        for level, tier in enumerate(self.tiers):
+            add_at_most(model.cp, tier.terms(model), self.component.cost(level), tier.name)
+        return model, model.cp.new_bool_var("no other")
 
     def _exclude(self, model: Model, placements: Sequence[Placement], give_up: Literal) -> None:
         """Not all that moves in this answer moves to the same devices."""
@@ -228,3 +208,7 @@ class Relocation:
                 same += [~take.literal for take in serving.takes if take.device in grants]
         same += [~model.variables.on[demand, here.node] for demand, here in moving.items()]
         model.cp.add_bool_or(same)
+
+
+def _sorted(placements: Iterable[Placement]) -> tuple[Placement, ...]:
+    return tuple(sorted(placements, key=lambda placement: placement.demand))

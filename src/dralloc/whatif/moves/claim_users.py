@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import networkx as nx
+from networkx.utils import UnionFind
 
 from dralloc.api import Pod, ResourceClaim
-from dralloc.api.node_selectors import selector_matches
+from dralloc.api.node_selectors import names_of, selector_matches
 from dralloc.cluster import Cluster
+from dralloc.compiler import CompiledCluster
 from dralloc.compiler.extended import extended_claims
 from dralloc.names import ClaimKey
+from dralloc.problem import Problem
+from dralloc.problem.holdings import Holding
 
-__all__ = ["ClaimGroup", "ClaimUsers"]
+__all__ = ["ClaimGroup", "ClaimUsers", "devices_seen"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +55,16 @@ class ClaimUsers:
 
     def groups(self) -> Iterator[ClaimGroup]:
         """The allocated claims by what they have in common, in order."""
-        graph: nx.Graph[tuple[str, ClaimKey]] = nx.Graph()
-        for claim in self.cluster.claims:
-            if claim.is_allocated:
-                graph.add_node(("claim", claim.key))
-                graph.add_edges_from((("claim", claim.key), ("pod", pod.key)) for pod in self.users[claim.key])
-        pods = {pod.key: pod for pod in self.cluster.pods}
-        order = {claim.key: number for number, claim in enumerate(self.cluster.claims)}
-        for members in nx.connected_components(graph):
-            claims = sorted((key for kind, key in members if kind == "claim"), key=order.__getitem__)
-            users = sorted(key for kind, key in members if kind == "pod")
-            yield ClaimGroup(tuple(claims), tuple(pods[key] for key in users))
+        allocated = dict.fromkeys(claim.key for claim in self.cluster.claims if claim.is_allocated)
+        forest = UnionFind(allocated)
+        for claims in self.claims_of.values():
+            forest.union(*(key for key in claims if key in allocated))
+        groups: dict[ClaimKey, list[ClaimKey]] = defaultdict(list)
+        for key in allocated:
+            groups[forest[key]].append(key)
+        for group in groups.values():
+            pods = {pod.key: pod for key in group for pod in self.users[key]}
+            yield ClaimGroup(tuple(group), tuple(pods[key] for key in sorted(pods)))
 
     def is_settled(self, group: ClaimGroup) -> bool:
         """Whether nobody of the group still waits for a claim or to be scheduled, or is about to go."""
@@ -86,20 +88,28 @@ class ClaimUsers:
         selector = allocation.node_selector if allocation is not None else None
         if selector is None:
             return tuple(range(len(self.nodes)))
-        only = [
-            field.values
-            for term in selector.node_selector_terms
-            for field in term.match_fields
-            if field.key == "metadata.name" and field.operator == "In"
-        ]
-        if (
-            len(only) == len(selector.node_selector_terms) == 1
-            and not selector.node_selector_terms[0].match_expressions
-        ):
-            return tuple(sorted(self.by_name[name] for name in only[0] if name in self.by_name))
-        return tuple(number for number, node in enumerate(self.nodes) if selector_matches(selector, node))
+        names = names_of(selector)
+        named = (
+            self.by_name.values()
+            if names is None
+            else sorted(self.by_name[name] for name in names & self.by_name.keys())
+        )
+        return tuple(number for number in named if selector_matches(selector, self.nodes[number]))
 
     def home(self, key: ClaimKey) -> tuple[int, ...]:
         """The nodes where an allocated claim is used: those of its pods, or else those from which it can be."""
         bound = [self.by_name.get(pod.spec.node_name or "") for pod in self.users[key] if pod.spec.node_name]
         return tuple(node for node in bound if node is not None) if bound else self.reach(key)
+
+    def holdings(self, compiled: CompiledCluster) -> Mapping[ClaimKey, list[Holding]]:
+        """What each allocated claim holds of the devices of a cluster that was compiled without some of them."""
+        found: dict[ClaimKey, list[Holding]] = defaultdict(list)
+        for holding in compiled.inventory.holdings(self.cluster.claims):
+            found[holding.claim].append(holding)
+        return found
+
+
+def devices_seen(problem: Problem, node: int, holdings: Iterable[Holding]) -> tuple[int, ...]:
+    """What is held, as a node sees it if it does."""
+    offered = {problem.devices[device].slot: device for device in problem.nodes[node].devices()}
+    return tuple(offered.get(one.slot, problem.versions[one.slot][-1]) for one in holdings)

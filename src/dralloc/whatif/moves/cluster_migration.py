@@ -6,10 +6,9 @@ these pods that stay must be usable from where the pods go.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
 from typing import Final
 
@@ -23,8 +22,7 @@ from dralloc.errors import Finding
 from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand
-from dralloc.problem.holdings import Holding
-from dralloc.whatif.moves.claim_users import ClaimGroup, ClaimUsers
+from dralloc.whatif.moves.claim_users import ClaimGroup, ClaimUsers, devices_seen
 from dralloc.whatif.moves.migration import Migration, MovableClaim, MoveOption
 
 __all__ = ["ClusterMigration", "released", "unbound"]
@@ -61,9 +59,8 @@ class ClusterMigration:
     @cached_property
     def compiled(self) -> CompiledCluster:
         """The cluster without what the groups hold."""
-        moving = {key for group in self.groups for key in group.claims}
         whole = self.users.cluster
-        claims = tuple(released(claim) if claim.key in moving else claim for claim in whole.claims)
+        claims = tuple(released(claim) if claim.key in self._moving else claim for claim in whole.claims)
         nodes = tuple(_cordoned(node) if node.metadata.name in self.cordoned else node for node in whole.nodes)
         staged = replace(whole, claims=claims, nodes=nodes)
         names = [node.metadata.name for node in self.users.nodes]
@@ -81,7 +78,12 @@ class ClusterMigration:
     def migration(self) -> Migration:
         """Who may move, and how."""
         movers = tuple(self._movers())
-        problem = replace(self.compiled.problem, demands=self._pending() if self.pending else ())
+        pending = (
+            demand
+            for demand in self.compiled.problem.demands
+            if self.pending and self._moving.keys().isdisjoint(claim.key for claim in demand.claims)
+        )
+        problem = replace(self.compiled.problem, demands=tuple(pending))
         return Migration(problem, movers, tuple(self._move_options(movers)))
 
     @property
@@ -90,34 +92,19 @@ class ClusterMigration:
         lone = (key for group in self.groups if not group.pods for key in group.claims)
         return sum(bool(self.users.claim(key).status.reserved_for) for key in lone)
 
-    def _pending(self) -> tuple[Demand, ...]:
-        moving = {key for group in self.groups for key in group.claims}
-        demands = self.compiled.problem.demands
-        return tuple(demand for demand in demands if moving.isdisjoint(claim.key for claim in demand.claims))
+    @cached_property
+    def _moving(self) -> Mapping[ClaimKey, None]:
+        return dict.fromkeys(key for group in self.groups for key in group.claims)
 
     def _movers(self) -> Iterator[MovableClaim]:
-        held = self._holdings()
-        for group in self.groups:
-            for key in group.claims:
-                holdings = held.get(key, [])
-                home, devices = self._place(key, holdings)
-                yield MovableClaim(key, home, tuple(holdings), devices)
-
-    def _holdings(self) -> Mapping[ClaimKey, list[Holding]]:
-        found: dict[ClaimKey, list[Holding]] = defaultdict(list)
-        for holding in self.compiled.inventory.holdings(self.users.cluster.claims):
-            found[holding.claim].append(holding)
-        return found
-
-    def _place(self, key: ClaimKey, holdings: Sequence[Holding]) -> tuple[int, tuple[int, ...]]:
-        """A node where a claim is used, if possible one that offers all that it holds, and the devices it sees."""
-        problem = self.compiled.problem
-        homes = self.users.home(key) or (0,)
-        for home in homes:
-            offered = {problem.devices[device].slot: device for device in problem.nodes[home].devices()}
-            if all(holding.slot in offered for holding in holdings):
-                return home, tuple(offered[holding.slot] for holding in holdings)
-        return homes[0], tuple(problem.versions[holding.slot][-1] for holding in holdings)
+        """Each claim at a node where it is used, if possible one that offers all that it holds."""
+        held, problem = self.users.holdings(self.compiled), self.compiled.problem
+        for key in self._moving:
+            holdings, homes = held.get(key, ()), self.users.home(key) or (0,)
+            seen = ((home, devices_seen(problem, home, holdings)) for home in homes)
+            whole = (each for each in seen if set(problem.nodes[each[0]].devices()).issuperset(each[1]))
+            home, devices = next(whole, None) or (homes[0], devices_seen(problem, homes[0], holdings))
+            yield MovableClaim(key, home, tuple(holdings), devices)
 
     def _move_options(self, movers: Sequence[MovableClaim]) -> Iterator[MoveOption]:
         numbers = {mover.key: number for number, mover in enumerate(movers)}
@@ -131,12 +118,10 @@ class ClusterMigration:
         """Which claims of a group can move at once."""
         free = [key for key in group.claims if key not in must]
         if len(free) <= _MOST:
-            extras: Iterable[tuple[ClaimKey, ...]] = (
-                extra for size in range(len(free) + 1) for extra in combinations(free, size)
-            )
+            extras = [extra for size in range(len(free) + 1) for extra in combinations(free, size)]
         else:
             tied = tuple(key for key in free if len(self.users.reach(key)) == 1)
-            extras = dict.fromkeys([(), tied, tuple(free)])
+            extras = list(dict.fromkeys([(), tied, tuple(free)]))
         for extra in extras:
             chosen = tuple(key for key in group.claims if key in must or key in extra)
             if chosen:
@@ -156,15 +141,10 @@ class ClusterMigration:
             if key in moving and not self.users.users[key]:
                 yield Demand(key, (self._asked(key),), nodes=self._where.everywhere())
 
-    def _asked(self, key: ClaimKey) -> Claim:
-        if key not in self._compiled_claims:
-            claim, table = self.users.claim(key), self.compiled.table
-            self._compiled_claims[key] = compile_claim(claim, self.users.cluster.classes, table, table.features)
-        return self._compiled_claims[key]
-
     @cached_property
-    def _compiled_claims(self) -> dict[ClaimKey, Claim]:
-        return {}
+    def _asked(self) -> Callable[[ClaimKey], Claim]:
+        classes, table = self.users.cluster.classes, self.compiled.table
+        return cache(lambda key: compile_claim(self.users.claim(key), classes, table, table.features))
 
     @cached_property
     def _where(self) -> Where:

@@ -1,4 +1,4 @@
-"""Moves and plans as greedy data and as tables."""
+"""Ordered plans as plain data and as tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dralloc.report import Line, Table, folded
 from dralloc.whatif.document import ClaimMove, StepFields
 from dralloc.whatif.moves.cluster_migration import ClusterMigration
 from dralloc.whatif.moves.rearrange import MigrationPlan
-from dralloc.whatif.moves.steps import MigrationStep
+from dralloc.whatif.moves.steps import MigrationStep, gains
 
 __all__ = ["Itinerary"]
 
@@ -31,10 +31,11 @@ class Itinerary:
 
     def _moved(self, step: MigrationStep) -> Iterator[ClaimMove]:
         for move in step.moves:
-            gains = {key: (node, devices) for key, node, devices in move.gains()} if step.placements else {}
+            got = gains(move.option.demands, move.placements) if step.placements else ()
+            homes = {key: (node, devices) for key, node, devices in got}
             for number in move.option.movers:
                 mover = self.movable.migration.movers[number]
-                node, devices = gains.get(mover.key, (None, ()))
+                node, devices = homes.get(mover.key, (None, ()))
                 yield ClaimMove(
                     claim=str(mover.key),
                     from_node=self._node(mover.home),
@@ -45,11 +46,8 @@ class Itinerary:
 
     def _admitted(self, step: MigrationStep) -> Iterator[ClaimMove]:
         moved = sum(len(move.demands) for move in step.moves) if step.placements else 0
-        for demand, placement in zip(step.demands[moved:], step.placements[moved:], strict=True):
-            for claim, grants in zip(demand.claims, placement.grants, strict=True):
-                if grants or not claim.requests:
-                    devices = self._devices(tuple(grant.device for grant in grants))
-                    yield ClaimMove(claim=str(claim.key), to_node=self._node(placement.node), to=devices)
+        for key, node, devices in gains(step.demands[moved:], step.placements[moved:]):
+            yield ClaimMove(claim=str(key), to_node=self._node(node), to=self._devices(devices))
 
     def held(self, key: ClaimKey) -> Iterator[str]:
         """The devices that an allocated claim has now."""

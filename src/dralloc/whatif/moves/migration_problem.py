@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from dralloc.names import ClaimKey
-from dralloc.problem import Claim, Demand
+from dralloc.problem import Demand
 from dralloc.solution import Placement, Solution
 from dralloc.whatif.models.relocation import Exchange
 from dralloc.whatif.moves.migration import Migration, MoveOption
-from dralloc.whatif.moves.stay_options import StayOptions, stay_grants
+from dralloc.whatif.moves.stay_options import stay_grants, stay_options
 from dralloc.whatif.moves.steps import Move
 
 __all__ = ["MigrationProblem"]
@@ -27,10 +27,10 @@ class MigrationProblem:
 
     def __init__(self, migration: Migration, most: int | None) -> None:
         self.migration = migration
-        stay_options = StayOptions.of(migration)
-        movable = [number for number, demand in enumerate(stay_options.demands) if demand is not None]
+        staying, eligibility = stay_options(migration)
+        movable = [number for number, demand in enumerate(staying) if demand is not None]
         self.places = {number: place for place, number in enumerate(movable)}
-        demands = [demand for demand in stay_options.demands if demand is not None]
+        demands = [demand for demand in staying if demand is not None]
         self.leads: list[int] = []
         for number, option in enumerate(migration.move_options):
             self.leads.append(len(demands))
@@ -38,7 +38,7 @@ class MigrationProblem:
         self.first_pending = len(demands)
         problem = migration.without(movable).applied()
         every = (*demands, *migration.problem.demands)
-        self.problem = replace(problem, demands=every, eligibility=stay_options.eligibility)
+        self.problem = replace(problem, demands=every, eligibility=eligibility)
         self.exchange = self._exchange(most)
 
     def _exchange(self, most: int | None) -> Exchange:
@@ -65,10 +65,6 @@ class MigrationProblem:
                 mover = self.migration.movers[number]
                 yield Placement(place, mover.home, (stay_grants(mover.devices),))
 
-    def admitted(self, placements: Iterable[Placement]) -> Iterator[Placement]:
-        """Placements of what is pending, in the numbers of the whole."""
-        return (replace(one, demand=one.demand + self.first_pending) for one in placements)
-
     def demands_of(self, option: int) -> tuple[Demand, ...]:
         """The demands of an option, under names of their own."""
         lead = self.leads[option]
@@ -92,9 +88,7 @@ def _of_option(option: MoveOption, number: int) -> Iterator[Demand]:
     """The demands of an option, apart from those of other options that move the same claims."""
     gang = f"option {number}"
     for place, demand in enumerate(option.demands):
-        claims = tuple(replace(claim, key=_renamed(claim, number)) for claim in demand.claims)
+        claims = tuple(
+            replace(claim, key=ClaimKey(claim.key.namespace, f"{claim.key.name} ({gang})")) for claim in demand.claims
+        )
         yield replace(demand, claims=claims, gang=gang, parent=None, weight=0 if place else option.weight)
-
-
-def _renamed(claim: Claim, number: int) -> ClaimKey:
-    return ClaimKey(claim.key.namespace, f"{claim.key.name} (option {number})")

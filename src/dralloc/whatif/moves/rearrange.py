@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from dralloc.check import check
-from dralloc.solution import Placement, Solution, Status, Tier
+from dralloc.check import check, violations
+from dralloc.solution import Placement, Solution, Status, Tier, grants_of
 from dralloc.solvers.cpsat import Options
+from dralloc.solvers.first_fit import first_fit
 from dralloc.whatif.models.relocation import Relocation
-from dralloc.whatif.moves.greedy import greedy_moves
-from dralloc.whatif.moves.migration import Migration
+from dralloc.whatif.moves.migration import Migration, MoveOption
 from dralloc.whatif.moves.migration_problem import MigrationProblem
 from dralloc.whatif.moves.order import Order
 from dralloc.whatif.moves.steps import MigrationStep, Move, find_order, replay, steps_of
@@ -76,59 +76,94 @@ def rearrange(
     CheckError
         The answer or a step of the plan breaks a rule: a defect of dralloc.
     """
-    return _Rearrangement(MigrationProblem(migration, most), options or Options()).run(admitted)
+    whole, chosen = MigrationProblem(migration, most), options or Options()
+    greedy = _greedy(whole)
+    if greedy is not None and greedy.status is Status.OPTIMAL:
+        order = find_order(migration, whole.moves(greedy))
+        if not order.restarts:
+            return _plan(whole, greedy, order, fewest=True)
+    pending = (replace(one, demand=one.demand + whole.first_pending) for one in admitted)
+    start = greedy.placements if greedy else (*whole.staying(), *pending)
+    relocation = Relocation(whole.problem, whole.exchange, chosen, start)
+    best = relocation.solve()
+    order = _ordered(whole, best)
+    if order.restarts and best.status is Status.OPTIMAL:
+        return _with_fewest_restarts(whole, relocation, best, order)
+    return _plan(whole, best, order, fewest=not order.restarts)
 
 
-class _Rearrangement:
-    def __init__(self, whole: MigrationProblem, options: Options) -> None:
-        self.whole = whole
-        self.options = options
+def _with_fewest_restarts(
+    whole: MigrationProblem, relocation: Relocation, best: Solution, order: Order
+) -> MigrationPlan:
+    """Go through the answers of the same worth, until one needs no restart or there are no more."""
+    fewest, last = order.proven, best
+    for _ in range(min(_MOST_ORDERS, _EFFORT // (relocation.component.size + 1))):
+        found = relocation.another(last)
+        if found is None:
+            return _plan(whole, best, order, fewest=fewest and relocation.exhausted)
+        shorter = _ordered(whole, found)
+        fewest, last = fewest and shorter.proven, found
+        if shorter.restarts < order.restarts:
+            best, order = found, shorter
+        if not order.restarts:
+            return _plan(whole, best, order, fewest=True)
+    return _plan(whole, best, order, fewest=False)
 
-    def run(self, admitted: Sequence[Placement]) -> MigrationPlan:
-        greedy = greedy_moves(self.whole)
-        if greedy is not None and greedy.status is Status.OPTIMAL:
-            order = find_order(self.whole.migration, self.whole.moves(greedy))
-            if not order.restarts:
-                return self._outcome(greedy, order, fewest=True)
-        start = greedy.placements if greedy else (*self.whole.staying(), *self.whole.admitted(admitted))
-        relocation = Relocation(self.whole.problem, self.whole.exchange, self.options, start)
-        best = relocation.solve()
-        order = self._ordered(best)
-        if order.restarts and best.status is Status.OPTIMAL:
-            return self._with_fewest_restarts(relocation, best, order)
-        return self._outcome(best, order, fewest=not order.restarts)
 
-    def _with_fewest_restarts(self, relocation: Relocation, best: Solution, order: Order) -> MigrationPlan:
-        """Go through the answers of the same worth, until one needs no restart or there are no more."""
-        fewest, last = order.proven, best
-        for _ in range(min(_MOST_ORDERS, _EFFORT // (relocation.size + 1))):
-            found = relocation.another(last)
-            if found is None:
-                return self._outcome(best, order, fewest=fewest and relocation.exhausted)
-            shorter = self._ordered(found)
-            fewest, last = fewest and shorter.proven, found
-            if shorter.restarts < order.restarts:
-                best, order = found, shorter
-            if not order.restarts:
-                return self._outcome(best, order, fewest=True)
-        return self._outcome(best, order, fewest=False)
+def _ordered(whole: MigrationProblem, solution: Solution) -> Order:
+    check(whole.problem, solution)
+    return find_order(whole.migration, whole.moves(solution))
 
-    def _ordered(self, solution: Solution) -> Order:
-        check(self.whole.problem, solution)
-        return find_order(self.whole.migration, self.whole.moves(solution))
 
-    def _outcome(self, best: Solution, order: Order, *, fewest: bool) -> MigrationPlan:
-        late = [one for one in best.placements if one.demand >= self.whole.first_pending]
-        pending = [(self.whole.problem.demands[one.demand], one) for one in late]
-        steps = steps_of(order, self.whole.moves(best), pending)
-        replay(self.whole.migration, steps)
-        return MigrationPlan(
-            steps=steps,
-            moves=tuple(move for step in steps if step.placements for move in step.moves),
-            admitted=tuple(one.demand - self.whole.first_pending for one in late),
-            restarts=order.restarts,
-            fewest=fewest,
-            status=best.status,
-            tiers=best.tiers,
-            warnings=best.warnings,
-        )
+def _plan(whole: MigrationProblem, best: Solution, order: Order, *, fewest: bool) -> MigrationPlan:
+    late = [one for one in best.placements if one.demand >= whole.first_pending]
+    steps = steps_of(order, whole.moves(best), [(whole.problem.demands[one.demand], one) for one in late])
+    replay(whole.migration, steps)
+    return MigrationPlan(
+        steps=steps,
+        moves=tuple(move for step in steps if step.placements for move in step.moves),
+        admitted=tuple(one.demand - whole.first_pending for one in late),
+        restarts=order.restarts,
+        fewest=fewest,
+        status=best.status,
+        tiers=best.tiers,
+        warnings=best.warnings,
+    )
+
+
+def _greedy(whole: MigrationProblem) -> Solution | None:
+    """An answer in which whoever is worth it moves in the cheapest way, as far as first fit finds room.
+
+    Everybody holds what they have meanwhile. Often that is the best already: it is optimal if all of them move with
+    their first alternatives, and nothing is pending. None if no move is of worth, if moves are limited, or if the
+    answer breaks a rule once everybody has left.
+    """
+    migration, chosen = whole.migration, _cheapest(whole.migration)
+    if not chosen or migration.problem.demands or whole.exchange.most is not None:
+        return None
+    demands = tuple(demand for number in chosen for demand in whole.demands_of(number))
+    numbers = [whole.leads[number] + place for number in chosen for place in range(len(whole.demands_of(number)))]
+    before = replace(migration.ledger.applied(), demands=demands)
+    placed = [replace(one, demand=numbers[one.demand]) for one in first_fit(before).placements]
+    taken = {one.demand for one in placed}
+    moving = [option for number, option in chosen.items() if whole.leads[number] in taken]
+    stays = whole.staying(mover for option in moving for mover in option.movers)
+    answer = Solution(tuple(sorted((*stays, *placed), key=lambda one: one.demand)))
+    if violations(whole.problem, answer):
+        return None
+    if len(moving) < len(chosen) or any(each.rank for _, each, _ in grants_of(whole.problem, placed)):
+        return answer
+    weight = sum(option.weight for option in moving)
+    moves = sum(len(option.movers) for option in moving)
+    tiers = Tier("weight", weight, weight), Tier("moves", moves, moves, -1), Tier("alternatives", 0, 0, -1)
+    return replace(answer, status=Status.OPTIMAL, tiers=tiers)
+
+
+def _cheapest(migration: Migration) -> dict[int, MoveOption]:
+    """For each group that is worth moving the option, by index, that moves the fewest claims."""
+    best: dict[int, tuple[int, MoveOption]] = {}
+    for number, option in enumerate(migration.move_options):
+        known = best.setdefault(option.group, (number, option))
+        if len(option.movers) < len(known[1].movers):
+            best[option.group] = number, option
+    return {number: option for number, option in best.values() if option.weight}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dralloc.check import violations
@@ -17,32 +17,26 @@ from dralloc.problem.holdings import Holding
 from dralloc.solution import Grant, Placement, Solution
 from dralloc.whatif.moves.migration import Migration, MovableClaim
 
-__all__ = ["StayOptions", "StayTable", "broken", "stay_grants"]
+__all__ = ["StayEligibility", "broken", "stay_grants", "stay_options"]
 
 _FIRST: Final = 2**32
 """Alternatives of a problem have smaller numbers."""
 
 
-@dataclass(frozen=True)
-class StayOptions:
+def stay_options(migration: Migration) -> tuple[Sequence[Demand | None], Eligibility]:
     """One demand for each movable claim, and who can serve them.
 
-    ``demands`` has None for movable claims whose allocation breaks a rule as things are now: those hold what they hold.
+    None stands for movable claims whose allocation breaks a rule as things are now: those hold what they hold.
     """
-
-    demands: tuple[Demand | None, ...]
-    eligibility: Eligibility
-
-    @classmethod
-    def of(cls, migration: Migration) -> StayOptions:
-        """The demands of all movable claims that could be allocated again what they have."""
-        table = StayTable()
-        demands = [_stay(migration.problem, mover, table) for mover in migration.movers]
-        eligibility = table.over(migration.problem.eligibility)
-        regular = _as_published(migration.problem, migration.movers)
-        if regular and not violations(*_all_stay(migration, demands, eligibility)):
-            return cls(tuple(demands), eligibility)
-        return cls(tuple(_regular(migration, demands, eligibility)), eligibility)
+    problem, movers = migration.problem, migration.movers
+    eligibility = StayEligibility(problem.eligibility)
+    demands = [_stay(problem, mover, eligibility) for mover in movers]
+    if _as_published(problem, movers):
+        placements = (Placement(place, one.home, (stay_grants(one.devices),)) for place, one in enumerate(movers))
+        whole = replace(problem, demands=tuple(demands), eligibility=eligibility)
+        if not violations(whole, Solution(tuple(placements))):
+            return demands, eligibility
+    return list(_regular(migration, demands, eligibility)), eligibility
 
 
 def _as_published(problem: Problem, movers: Iterable[MovableClaim]) -> bool:
@@ -54,13 +48,6 @@ def _as_published(problem: Problem, movers: Iterable[MovableClaim]) -> bool:
     )
 
 
-def _all_stay(migration: Migration, demands: Sequence[Demand], eligibility: Eligibility) -> tuple[Problem, Solution]:
-    """The problem and the answer in which every movable claim is granted what it has."""
-    problem = replace(migration.problem, demands=tuple(demands), eligibility=eligibility)
-    placements = (Placement(place, one.home, (stay_grants(one.devices),)) for place, one in enumerate(migration.movers))
-    return problem, Solution(tuple(placements))
-
-
 def _regular(migration: Migration, demands: Sequence[Demand], eligibility: Eligibility) -> Iterator[Demand | None]:
     """The demands of the movable claims that could be allocated what they have, beside everybody else."""
     ledger = migration.ledger.copy()
@@ -70,11 +57,15 @@ def _regular(migration: Migration, demands: Sequence[Demand], eligibility: Eligi
         ledger.hold(mover.holdings)
 
 
-class StayTable:
-    """Requests that only certain devices can serve, at what is consumed of them already."""
+@dataclass(eq=False)
+class StayEligibility(Overlay):
+    """The eligibility of a problem, with requests, of numbers beyond all others, for what claims hold.
 
-    def __init__(self) -> None:
-        self._entries: dict[int, tuple[int, Charge]] = {}
+    Only certain devices can serve these, at what is consumed of them already.
+    """
+
+    entries: dict[int, tuple[int, Charge]] = field(default_factory=dict)
+    devices: set[int] = field(default_factory=set)
 
     def claim(self, problem: Problem, key: ClaimKey, holdings: Sequence[Holding], devices: Sequence[int]) -> Claim:
         """A claim that asks for what is held, of these devices: one request for each."""
@@ -82,19 +73,38 @@ class StayTable:
         for number, (holding, device) in enumerate(zip(holdings, devices, strict=True)):
             known = problem.devices[device].capacity if holding.share else {}
             taken = tuple((name, amount) for name, amount in holding.charge.capacity if name in known)
-            index, name = _FIRST + len(self._entries), RequestName(f"device-{number}")
-            self._entries[index] = device, Charge(capacity=taken, counters=holding.charge.counters)
+            index, name = _FIRST + len(self.entries), RequestName(f"device-{number}")
+            self.entries[index] = device, Charge(capacity=taken, counters=holding.charge.counters)
+            self.devices.add(device)
             requests.append(Request(str(name), (Alternative(index, name, 0, 1),)))
         return Claim(key, "", tuple(requests))
 
-    def over(self, base: Eligibility) -> Eligibility:
-        """An eligibility that knows these requests, too."""
-        return _WithStayOptions(base, self._entries, frozenset(device for device, _ in self._entries.values()))
+    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+        """As in `Eligibility`."""
+        own = self.entries.get(alternative)
+        return super().selects(alternative, device) if own is None else own[0] == device
+
+    def admits(self, alternative: int, device: int) -> bool:
+        """As in `Eligibility`."""
+        return alternative in self.entries or super().admits(alternative, device)
+
+    def charge(self, alternative: int, device: int) -> Charge | None:
+        """As in `Eligibility`."""
+        own = self.entries.get(alternative)
+        return super().charge(alternative, device) if own is None else own[1]
+
+    def request_key(self, alternative: int) -> Hashable:
+        """As in `Eligibility`."""
+        return alternative if alternative in self.entries else super().request_key(alternative)
+
+    def device_key(self, device: int) -> Hashable:
+        """As in `Eligibility`."""
+        return super().device_key(device), device if device in self.devices else None
 
 
-def _stay(problem: Problem, mover: MovableClaim, table: StayTable) -> Demand:
+def _stay(problem: Problem, mover: MovableClaim, eligibility: StayEligibility) -> Demand:
     key = ClaimKey(mover.key.namespace, f"{mover.key.name} (stays)")
-    claim = table.claim(problem, key, mover.holdings, mover.devices)
+    claim = eligibility.claim(problem, key, mover.holdings, mover.devices)
     return Demand(key, (claim,), weight=0, nodes=(mover.home,), gang=str(key))
 
 
@@ -124,30 +134,3 @@ def broken(context: Context, demands: Sequence[Demand], placements: Sequence[Pla
         for one in placements
     )
     return violations(part.problem, Solution(here))
-
-
-@dataclass(eq=False)
-class _WithStayOptions(Overlay):
-    """The eligibility of a problem, with numbers beyond all others for what claims hold."""
-
-    table: Mapping[int, tuple[int, Charge]]
-    devices: frozenset[int]
-
-    def selects(self, alternative: int, device: int) -> bool | AllocationError:
-        return (
-            super().selects(alternative, device)
-            if alternative not in self.table
-            else self.table[alternative][0] == device
-        )
-
-    def admits(self, alternative: int, device: int) -> bool:
-        return alternative in self.table or super().admits(alternative, device)
-
-    def charge(self, alternative: int, device: int) -> Charge | None:
-        return super().charge(alternative, device) if alternative not in self.table else self.table[alternative][1]
-
-    def request_key(self, alternative: int) -> Hashable:
-        return super().request_key(alternative) if alternative not in self.table else alternative
-
-    def device_key(self, device: int) -> Hashable:
-        return super().device_key(device), device if device in self.devices else None

@@ -11,13 +11,13 @@ from dralloc.context.context import Context
 from dralloc.context.offers import Offers
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
-from dralloc.problem.holdings import ClaimLedger, Holding
+from dralloc.problem.holdings import Holding
 from dralloc.solution import Placement, Solution, holdings_of
 from dralloc.whatif.moves.migration import Migration, MoveOption
 from dralloc.whatif.moves.order import Order, Phase, shortest_order
 from dralloc.whatif.moves.stay_options import broken
 
-__all__ = ["Action", "MigrationStep", "Move", "find_order", "replay", "steps_of"]
+__all__ = ["Action", "MigrationStep", "Move", "find_order", "gains", "replay", "steps_of"]
 
 
 class Action(StrEnum):
@@ -45,13 +45,6 @@ class Move:
     demands: tuple[Demand, ...]
     placements: tuple[Placement, ...]
 
-    def gains(self) -> Iterator[tuple[ClaimKey, int, tuple[int, ...]]]:
-        """What each claim gets, in order: its key, the node and the devices by index."""
-        for demand, placement in zip(self.option.demands, self.placements, strict=True):
-            for claim, grants in zip(demand.claims, placement.grants, strict=True):
-                if grants or not claim.requests:
-                    yield claim.key, placement.node, tuple(grant.device for grant in grants)
-
 
 @dataclass(frozen=True, slots=True)
 class MigrationStep:
@@ -70,15 +63,15 @@ class MigrationStep:
     demands: tuple[Demand, ...] = ()
     placements: tuple[Placement, ...] = ()
 
-    @property
-    def frees_first(self) -> bool:
-        """Whether what is held is given back before anything is taken."""
-        return self.action in {Action.STOP, Action.RESTART}
 
-    @property
-    def movers(self) -> tuple[int, ...]:
-        """Who moves, by index."""
-        return tuple(number for move in self.moves for number in move.option.movers)
+def gains(
+    demands: Iterable[Demand], placements: Iterable[Placement]
+) -> Iterator[tuple[ClaimKey, int, tuple[int, ...]]]:
+    """What each claim of some demands gets, in order: its key, the node and the devices by index."""
+    for demand, placement in zip(demands, placements, strict=True):
+        for claim, grants in zip(demand.claims, placement.grants, strict=True):
+            if grants or not claim.requests:
+                yield claim.key, placement.node, tuple(grant.device for grant in grants)
 
 
 def find_order(migration: Migration, moves: Sequence[Move]) -> Order:
@@ -113,9 +106,7 @@ def steps_of(
         demands = tuple(demand for move in chosen for demand in move.demands)
         placements = _numbered(placement for move in chosen for placement in move.placements)
         action = _action(phase, stopped)
-        steps.append(
-            MigrationStep(action, chosen, demands, placements) if phase.starts else MigrationStep(action, chosen)
-        )
+        steps.append(MigrationStep(action, chosen, *((demands, placements) if phase.starts else ())))
         stopped.update(phase.moves if phase.stops else ())
     return _with_admitted(steps, admitted, as_one=any(phase.as_one for phase in order.phases))
 
@@ -153,15 +144,11 @@ def replay(migration: Migration, steps: Sequence[MigrationStep]) -> None:
     """
     ledger = migration.ledger.copy()
     for step in steps:
-        if step.frees_first:
-            _release(migration, ledger, step)
+        leaving = [migration.movers[number].key for move in step.moves for number in move.option.movers]
+        if step.action in {Action.STOP, Action.RESTART}:
+            ledger.release(leaving)
         if step.placements:
             problem = replace(ledger.applied(), demands=step.demands)
             check(problem, Solution(step.placements))
             ledger.hold(_taken(migration.problem, step.demands, step.placements))
-        if not step.frees_first:
-            _release(migration, ledger, step)
-
-
-def _release(migration: Migration, ledger: ClaimLedger, step: MigrationStep) -> None:
-    ledger.release(migration.movers[number].key for number in step.movers)
+        ledger.release(leaving)
