@@ -25,15 +25,14 @@ from dralloc.problem import Problem
 from dralloc.solvers.cpsat.candidates import CandidateSurvey
 from dralloc.solvers.cpsat.classes.arcflow import as_flow_source, flow_supplies
 from dralloc.solvers.cpsat.classes.bin_keys import BinClassifier
-from dralloc.solvers.cpsat.classes.bins import Bins, find_bins
+from dralloc.solvers.cpsat.classes.bins import Bin, find_bins
 from dralloc.solvers.cpsat.classes.budgeted import BudgetedAmounts, budgeted_amounts
 from dralloc.solvers.cpsat.classes.classification import classify_demands
 from dralloc.solvers.cpsat.classes.count_model import Counted
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, DemandClasses, ServingMode
 from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
 from dralloc.solvers.cpsat.classes.divisible_flow import as_divisible_flow
-from dralloc.solvers.cpsat.classes.domain_counts import DomainCounts
-from dralloc.solvers.cpsat.classes.domains import bins_by_domain
+from dralloc.solvers.cpsat.classes.domain_counts import DomainCounts, bins_by_domain
 from dralloc.solvers.cpsat.classes.node_bound import with_tickets
 from dralloc.solvers.cpsat.classes.patterns import maximal_patterns
 from dralloc.solvers.cpsat.classes.state_space import StateSpace
@@ -98,7 +97,7 @@ def divide(
     usable = usable_devices(problem, demand_classes, stop, strict_cel=options.strict_cel)
     bins = find_bins(problem, demand_classes, usable, stop)
     classifier = BinClassifier(problem, demand_classes, usable)
-    class_of = [classifier.enter(bin_) for bin_ in stop.hundreds(bins.bins)]
+    class_of = [classifier.enter(bin_) for bin_ in stop.hundreds(bins)]
     spaces = {
         id(each): StateSpace(each, usable.profiles, tuple(classifier.regions))
         for each in stop.each(classifier.classes.values())
@@ -126,20 +125,20 @@ def divide(
     return Division(tuple(counted), tuple(packed), tuple(sorted(left)), tuple(usable.warnings))
 
 
-def _unfit(problem: Problem, usable: UsableDevices, bins: Bins, others: CandidateSurvey) -> Iterator[int]:
+def _unfit(problem: Problem, usable: UsableDevices, bins: Sequence[Bin], others: CandidateSurvey) -> Iterator[int]:
     """The bins that other demands reach into, and those of which not only sums of one version decide."""
     owners: dict[Hashable, int] = {}
     if not (others.sites or problem.several_versions or not problem.is_additive):
         return
-    for device, view in enumerate(problem.devices):
-        bin_ = bins.bin_of[device]
-        if bin_ >= 0:
+    for number, bin_ in enumerate(bins):
+        for device in bin_.devices:
+            view = problem.devices[device]
             if others.sites:
-                owners["slot", view.slot] = bin_
+                owners["slot", view.slot] = number
                 drawn = chain((counter for counter, _ in view.consumes), usable.charged[device])
-                owners.update((("counter", counter), bin_) for counter in drawn)
+                owners.update((("counter", counter), number) for counter in drawn)
             if view.slot in problem.several_versions or not view.is_additive:
-                yield bin_
+                yield number
     for resource in touched(problem, others):
         if resource in owners:
             yield owners[resource]

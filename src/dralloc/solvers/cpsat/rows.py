@@ -21,6 +21,7 @@ __all__ = [
     "add_at_most_one",
     "fix_cost",
     "reduced",
+    "sum_of",
 ]
 
 Literal = cp_model.IntVar
@@ -34,6 +35,11 @@ SignedTerm = tuple[SignedLiteral, int]
 
 SAFE_SUM: Final = 3 * 2**61
 """Above 0.75 * 2**63 the solver calls a row invalid."""
+
+
+def sum_of(terms: Sequence[Term]) -> cp_model.LinearExpr:
+    """The sum of terms."""
+    return cp_model.LinearExpr.weighted_sum([variable for variable, _ in terms], [factor for _, factor in terms])
 
 
 def reduced(terms: Iterable[SignedTerm], limit: int) -> tuple[list[SignedTerm], list[SignedLiteral], int]:

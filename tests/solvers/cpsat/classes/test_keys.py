@@ -30,7 +30,7 @@ def bin_classes(problem: Problem) -> list[BinClass]:
     demands = classify_demands(problem, Stop())
     usable = usable_devices(problem, demands, Stop(), strict_cel=False)
     classifier = BinClassifier(problem, demands, usable)
-    for each in find_bins(problem, demands, usable, Stop()).bins:
+    for each in find_bins(problem, demands, usable, Stop()):
         classifier.enter(each)
     return list(classifier.classes.values())
 

@@ -13,7 +13,7 @@ a flow falls apart into paths, because at every ``r`` no more devices leave than
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -22,10 +22,10 @@ from ortools.sat.python import cp_model
 from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.classes.demand_classes import Requirement
 from dralloc.solvers.cpsat.classes.state_space import StateSpace
-from dralloc.solvers.cpsat.classes.supply import Served
-from dralloc.solvers.cpsat.rows import Term
+from dralloc.solvers.cpsat.classes.supply import Served, Supply
+from dralloc.solvers.cpsat.rows import Term, sum_of
 
-__all__ = ["FlowSource", "FlowSupply", "as_flow_source", "at_most", "flow_arcs", "flow_supplies"]
+__all__ = ["FlowSource", "FlowSupply", "as_flow_source", "flow_arcs", "flow_supplies"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def flow_supplies(sources: Iterable[FlowSource]) -> list[FlowSupply]:
 
 
 @dataclass(slots=True)
-class FlowSupply:
+class FlowSupply(Supply):
     """Devices on a common flow."""
 
     sources: list[FlowSource] = field(default_factory=list)
@@ -97,30 +97,25 @@ class FlowSupply:
             leaving[left - size].append((variable, -1))
             of_size[size].append((variable, -1))
         for left, terms in leaving.items():
-            at_most(cp, terms, starting.get(left, 0))
+            cp.add(sum_of(terms) <= starting.get(left, 0))
         for size, terms in of_size.items():
             for requirement in (requirement for requirement, takes in self.sizes.items() if takes == size):
                 self.served[requirement] = cp.new_int_var(0, most * (max(starting) // size), f"served {requirement}")
                 terms.append((self.served[requirement], 1))
-            at_most(cp, terms, 0)
+            cp.add(sum_of(terms) <= 0)
         return {requirement: [(number, 1)] for requirement, number in self.served.items()}
 
     def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
         """Send the bins along the arcs, the fullest flows first; of a size, requirements are served in their order."""
         places: dict[int, list[Served]] = defaultdict(list)
-        waiting: dict[int, list[Bin]] = defaultdict(list)
+        waiting: dict[int, deque[Bin]] = defaultdict(deque)
         for each in self.sources:
             waiting[each.left] += each.bins
-        by_left: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for (left, size), variable in self.arcs.items():
-            by_left[left].append((size, values[variable.index]))
-        for left in sorted(by_left, reverse=True):
-            here = iter(waiting[left])
-            for size, number in by_left[left]:
-                for _ in range(number):
-                    bin_ = next(here)
-                    waiting[left - size].append(bin_)
-                    places[size].append(Served((bin_.units[0],), bin_.nodes[0]))
+        for (left, size), variable in sorted(self.arcs.items(), key=lambda arc: -arc[0][0]):
+            for _ in range(values[variable.index]):
+                bin_ = waiting[left].popleft()
+                waiting[left - size].append(bin_)
+                places[size].append(Served((bin_.units[0],), bin_.nodes[0]))
         queues = {size: iter(sorted(each)) for size, each in places.items()}
         for requirement, variable in self.served.items():
             for _ in range(values[variable.index]):
@@ -138,9 +133,3 @@ def flow_arcs(reached: set[int], sizes: Iterable[int]) -> Iterator[tuple[int, in
                 yield left, size
                 left -= size
                 reached.add(left)
-
-
-def at_most(cp: cp_model.CpModel, terms: Sequence[Term], limit: int) -> None:
-    """Add a row."""
-    variables, factors = zip(*terms, strict=True)
-    cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) <= limit)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
 from dralloc.solvers.cpsat.classes.usable import UsableDevices
 from dralloc.solvers.cpsat.stopping import Stop
 
-__all__ = ["Bin", "Bins", "common_attributes", "find_bins"]
+__all__ = ["Bin", "common_attributes", "find_bins"]
 
 
 class Bin(NamedTuple):
@@ -33,32 +32,23 @@ class Bin(NamedTuple):
     units: tuple[tuple[int, ...], ...]
     nodes: tuple[int, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class Bins:
-    """All bins, in search order, and by device the number of its bin (-1 for a device that is not usable)."""
-
-    bins: list[Bin]
-    bin_of: list[int]
+    @property
+    def devices(self) -> list[int]:
+        """All devices."""
+        return [device for unit in self.units for device in unit]
 
 
-def find_bins(problem: Problem, demand_classes: DemandClasses, usable: UsableDevices, stop: Stop) -> Bins:
-    """Divide the usable devices into bins."""
+def find_bins(problem: Problem, demand_classes: DemandClasses, usable: UsableDevices, stop: Stop) -> list[Bin]:
+    """Divide the usable devices into bins, in search order."""
     units = _units(problem, usable, stop)
     whole = units.copy()
     _join(problem, demand_classes, usable, whole, stop)
-    grouped: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for device in stop.hundreds(usable.order):
-        grouped[whole.find(device)][units.find(device)].append(device)
-    bins: list[Bin] = []
-    bin_of = [-1] * len(problem.devices)
-    for members in grouped.values():
-        devices = [device for unit in members.values() for device in unit]
-        for device in devices:
-            bin_of[device] = len(bins)
-        nodes = dict.fromkeys([node for device in devices for node in usable.nodes_of[device]])
-        bins.append(Bin(tuple(map(tuple, members.values())), tuple(nodes)))
-    return Bins(bins, bin_of)
+    bins = []
+    for members in whole.groups(stop.hundreds(usable.order)):
+        found = Bin(tuple(map(tuple, units.groups(members))), ())
+        nodes = dict.fromkeys([node for device in found.devices for node in usable.nodes_of[device]])
+        bins.append(found._replace(nodes=tuple(nodes)))
+    return bins
 
 
 def _units(problem: Problem, usable: UsableDevices, stop: Stop) -> DisjointSets:

@@ -6,10 +6,10 @@ from collections import Counter as Tally
 from collections.abc import Hashable, Iterator, Sequence
 
 from dralloc.problem import Demand, Problem, Scope
+from dralloc.problem.inter_pod import OneDomain
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, DemandClasses, GangShare, ServingMode
 from dralloc.solvers.cpsat.classes.joint_demands import JointDemands
 from dralloc.solvers.cpsat.classes.serving_modes import ServingModes
-from dralloc.solvers.cpsat.classes.topologies import Topologies
 from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["classify_demands"]
@@ -25,8 +25,8 @@ class _DemandClassifier:
         self.problem = problem
         self.demand_classes = DemandClasses(with_budgets=frozenset(budget.namespace for budget in problem.budgets))
         self.updated = [device for slot in problem.opened_freely for device in problem.versions[slot]]
-        self.topologies = Topologies(problem)
-        self.demand_classes.topologies = self.topologies.listed
+        self.topologies: dict[int, int] = {}
+        self.with_role = Tally(role.rule for demand in problem.demands for role in demand.roles)
         self.joint_demands = JointDemands(problem, stop)
         self.serving_modes = ServingModes(problem, self.joint_demands, self.demand_classes)
         self.modes: dict[Hashable, tuple[ServingMode, ...] | None] = {}
@@ -51,7 +51,7 @@ class _DemandClassifier:
         """Put demands that gangs or shared claims bind together into classes, if classes can express them."""
         demands = [self.problem.demands[index] for index in block]
         found = self.joint_demands.of(block)
-        topology = self.topologies.of(demands)
+        topology = self._topology(demands)
         if not found or topology is None or not all(map(_is_plain, demands)):
             return False
         if self.updated and any(map(self._gets_updated, demands)):
@@ -76,6 +76,25 @@ class _DemandClassifier:
             if known := self._class((key, gang), self.modes[key] or (), each, share, topology):
                 known.joint_demands.append(each)
         return True
+
+    def _topology(self, block: Sequence[Demand]) -> int | None:
+        """The number of the topology of which they need one domain (KEP-5732), 0 for none; None for any other rule.
+
+        The rule must be a gang's own: all members carry it, and nobody else has to do with it.
+        """
+        roles = {role for demand in block for role in demand.roles}
+        if not roles:
+            return 0
+        [role, *others] = roles
+        own = sum(len(demand.roles) for demand in block) == self.with_role[role.rule] == len(block)
+        if others or not (own and block[0].gang and role.carries and isinstance(role.rule, OneDomain)):
+            return None
+        # Gangs of a cluster with the same label have the same object.
+        listed = self.demand_classes.topologies
+        number = self.topologies.setdefault(id(role.rule.domains), len(listed))
+        if number == len(listed):
+            listed.append(role.rule.domains)
+        return number
 
     def _gets_updated(self, demand: Demand) -> bool:
         """Whether it may get a device of a pool that is being updated which others can open for it."""

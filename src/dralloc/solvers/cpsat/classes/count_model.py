@@ -32,7 +32,8 @@ from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, Requiremen
 from dralloc.solvers.cpsat.classes.joint_demands import granted_with
 from dralloc.solvers.cpsat.classes.supply import DomainSupply, Served, Supply
 from dralloc.solvers.cpsat.classes.whole_gangs import AdmittedGangs
-from dralloc.solvers.cpsat.rows import Term, fix_cost
+from dralloc.solvers.cpsat.rows import Term, fix_cost, sum_of
+from dralloc.solvers.cpsat.search import most_of
 from dralloc.solvers.cpsat.weight_tiers import WeightTier
 
 __all__ = ["CountModel", "Counted", "placements_of"]
@@ -77,14 +78,11 @@ class CountModel:
     """A model of a component over classes. No namespace takes more than its budget leaves."""
 
     def __init__(self, counted: Counted, budgets: Sequence[Budget]) -> None:
-        self.classes = classes = counted.classes
-        self.supplies = counted.supplies
-        self.requirements = counted.requirements
-        self.amounts = counted.amounts
-        self.evenly = counted.evenly
+        self.counted = counted
         self._servings: dict[tuple[int, int], cp_model.IntVar] = {}
         self.budgets = budgets
         self.cp = cp_model.CpModel()
+        classes = counted.classes
         self.missed = [self.cp.new_int_var(0, each.size, f"missed {n}") for n, each in enumerate(classes)]
         self.placed = [
             [self.cp.new_int_var(0, each.size, f"placed {n} {mode.picks}") for mode in each.modes]
@@ -93,20 +91,17 @@ class CountModel:
         for each, missed, placed in zip(classes, self.missed, self.placed, strict=True):
             self.cp.add(cp_model.LinearExpr.sum([missed, *placed]) == each.size)
         self._gangs = AdmittedGangs(self.cp, classes, self.missed)
-        self._balance()
+        self._supplied = [supply.build(self.cp) for supply in counted.supplies]
+        self._suffice(self._supplied)
+        for by_domain in self._by_domain():
+            by_domain.tie(self.cp, classes, self.placed)
         for budget in budgets:
             uses = list(self.uses(budget))
             if budget.left is not None and uses:
                 fix_cost(self.cp, uses, budget.left, f"cap {budget.namespace}={budget.resource}")
 
-    def _balance(self) -> None:
-        self._supplied = [supply.build(self.cp) for supply in self.supplies]
-        self._suffice(self._supplied)
-        for supply in self._by_domain():
-            supply.tie(self.cp, self.classes, self.placed)
-
     def _by_domain(self) -> Iterator[DomainSupply]:
-        return (supply for supply in self.supplies if isinstance(supply, DomainSupply))
+        return (supply for supply in self.counted.supplies if isinstance(supply, DomainSupply))
 
     def _suffice(self, supplied: Iterable[Mapping[int, Sequence[Term]]]) -> None:
         """Of each requirement at least as much is supplied as is placed."""
@@ -114,15 +109,12 @@ class CountModel:
         for each in supplied:
             for requirement, terms in each.items():
                 all_of[requirement] += terms
-        wanted: dict[int, list[cp_model.IntVar]] = defaultdict(list)
+        wanted: dict[int, list[Term]] = defaultdict(list)
         for cls, mode, variable in self._modes():
             if not cls.topology:
-                wanted[mode.requirement].append(variable)
-        for requirement, variables in wanted.items():
-            terms = all_of[requirement]
-            literals = [variable for variable, _ in terms] + variables
-            factors = [factor for _, factor in terms] + [-1] * len(variables)
-            self.cp.add(cp_model.LinearExpr.weighted_sum(literals, factors) >= 0)
+                wanted[mode.requirement].append((variable, -1))
+        for requirement, terms in wanted.items():
+            self.cp.add(sum_of([*all_of[requirement], *terms]) >= 0)
 
     def served_by(self, supply: int) -> Iterable[int]:
         """The requirements that a supply (by number) can serve."""
@@ -134,10 +126,8 @@ class CountModel:
         for number in supplies:
             mine = {}
             for requirement, terms in self._supplied[number].items():
-                variables, factors = zip(*terms, strict=True)
-                most = sum(factor * variable.domain.max() for variable, factor in terms)
-                servings = self.cp.new_int_var(0, most, f"servings {number} {requirement}")
-                self.cp.add(servings <= cp_model.LinearExpr.weighted_sum(variables, factors))
+                servings = self.cp.new_int_var(0, most_of(terms), f"servings {number} {requirement}")
+                self.cp.add(servings <= sum_of(terms))
                 self._servings[number, requirement] = servings
                 mine[requirement] = [(servings, 1)]
             kept[number] = mine
@@ -145,20 +135,22 @@ class CountModel:
         return self._servings
 
     def _modes(self) -> Iterator[tuple[DemandClass, ServingMode, cp_model.IntVar]]:
-        for each, placed in zip(self.classes, self.placed, strict=True):
+        for each, placed in zip(self.counted.classes, self.placed, strict=True):
             for mode, variable in zip(each.modes, placed, strict=True):
                 yield each, mode, variable
 
     def uses(self, budget: Budget) -> Iterator[Term]:
         """What the demands of the budget's namespace use."""
-        amounts = self.amounts[budget.resource]
+        amounts = self.counted.amounts[budget.resource]
         for each, mode, variable in self._modes():
             if each.namespace == budget.namespace and amounts[mode.requirement]:
                 yield variable, amounts[mode.requirement]
 
     def missed_weight(self, tier: WeightTier) -> list[Term]:
         """The cost of a tier of the weight."""
-        whole = [(missed, each.missed_weight(tier)) for each, missed in zip(self.classes, self.missed, strict=True)]
+        whole = [
+            (missed, each.missed_weight(tier)) for each, missed in zip(self.counted.classes, self.missed, strict=True)
+        ]
         parts = ((variable, each.missed_weight(tier, mode)) for each, mode, variable in self._modes())
         return [*whole, *((variable, weight) for variable, weight in parts if weight)]
 
@@ -174,13 +166,13 @@ class CountModel:
         DrallocError
             There is less than the variables say. It never happens unless the formulation is wrong.
         """
-        queues = self._served(values)
+        queues, classes = self._served(values), self.counted.classes
         found: list[Placement] = []
         for supply in self._by_domain():
-            for joint, mode, served in supply.realise_gangs(self.classes, values):
+            for joint, mode, served in supply.realise_gangs(classes, values):
                 found += placements_of(problem, joint, mode, served)
-        members = self._gangs.placed_members(self.classes, self.missed, values)
-        for each, placed, named in zip(self.classes, self.placed, members, strict=True):
+        members = self._gangs.placed_members(classes, self.missed, values)
+        for each, placed, named in zip(classes, self.placed, members, strict=True):
             for mode, variable in () if each.topology else zip(each.modes, placed, strict=True):
                 for _ in range(values[variable.index]):
                     got = next(queues[mode.requirement], None)
@@ -195,7 +187,7 @@ class CountModel:
         """By requirement: what is served, in the order of the inventory or evenly over nodes."""
         served: dict[int, list[Served]] = {mode.requirement: [] for _, mode, _ in self._modes()}
         on_node: Tally[int] = Tally()
-        for number, supply in enumerate(self.supplies):
+        for number, supply in enumerate(self.counted.supplies):
             mine: dict[int, list[Served]] = defaultdict(list)
             for requirement, each in supply.realise(values):
                 mine[requirement].append(each)
@@ -203,7 +195,7 @@ class CountModel:
             for requirement, every in sorted(mine.items(), key=lambda item: len(item[1])):
                 limit = self._servings.get((number, requirement))
                 most = len(every) if limit is None else values[limit.index]
-                served[requirement] += _even(every, most, on_node) if self.evenly else every[:most]
+                served[requirement] += _even(every, most, on_node) if self.counted.evenly else every[:most]
         return {requirement: iter(sorted(each)) for requirement, each in served.items()}
 
 

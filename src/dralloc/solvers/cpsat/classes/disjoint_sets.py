@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 
 __all__ = ["DisjointSets"]
 
@@ -37,6 +38,13 @@ class DisjointSets:
         first = next(members, None)
         for other in members if first is not None else ():
             self.unite(first, other)  # type: ignore[arg-type]
+
+    def groups(self, members: Iterable[int]) -> Collection[list[int]]:
+        """The members by their sets, in order."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for member in members:
+            found[self.find(member)].append(member)
+        return found.values()
 
     def copy(self) -> DisjointSets:
         """An independent copy."""

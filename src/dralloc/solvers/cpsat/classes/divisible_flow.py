@@ -39,13 +39,13 @@ from typing import Final, NamedTuple
 
 from ortools.sat.python import cp_model
 
-from dralloc.solvers.cpsat.classes.arcflow import at_most, flow_arcs
+from dralloc.solvers.cpsat.classes.arcflow import flow_arcs
 from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, Requirement, ServingMode
-from dralloc.solvers.cpsat.classes.domains import DomainBins
+from dralloc.solvers.cpsat.classes.domain_counts import BinsByDomain
 from dralloc.solvers.cpsat.classes.state_space import StateSpace
 from dralloc.solvers.cpsat.classes.supply import DomainSupply, Served
-from dralloc.solvers.cpsat.rows import Term
+from dralloc.solvers.cpsat.rows import Term, sum_of
 
 __all__ = ["DivisibleFlow", "as_divisible_flow"]
 
@@ -90,7 +90,7 @@ class _Trip:
 
     def served(self, steps: Sequence[int]) -> Iterator[tuple[Boarding, list[Served]]]:
         """Those whose members take most come first, and take from the first bins that have enough."""
-        left = [[device for unit in bin_.units for device in unit] for bin_ in self.bins]
+        left = [bin_.devices for bin_ in self.bins]
         for one in sorted(self.boarded, key=lambda each: each.layer):
             yield one, [self._take(left, steps[one.layer]) for _ in range(one.members)]
 
@@ -164,7 +164,7 @@ class DivisibleFlow(DomainSupply):
             if size:
                 of_size[before.sort, before.layer, size].append((flow, -1))
         for state, terms in leaving.items():
-            at_most(cp, terms, len(self._sources.get(state, ())))
+            cp.add(sum_of(terms) <= len(self._sources.get(state, ())))
         found: dict[int, list[Term]] = defaultdict(list)
         for boarding, sort in self._sorts.items():
             for number in boarding:
@@ -178,8 +178,7 @@ class DivisibleFlow(DomainSupply):
                         found[one.requirement].append((boarded, 1))
         # As many, for a path without what nobody uses is a path as well.
         for terms in of_size.values():
-            variables, signs = zip(*terms, strict=True)
-            cp.add(cp_model.LinearExpr.weighted_sum(variables, signs) == 0)
+            cp.add(sum_of(terms) == 0)
         return found
 
     def tie(
@@ -191,10 +190,9 @@ class DivisibleFlow(DomainSupply):
             boarded[self.boardings[number].cls].append((variable, self.boardings[number].members))
         for cls, each in enumerate(classes):
             if each.topology and each.gang:
-                terms = boarded[cls]
-                variables, members = [variable for variable, _ in terms], [number for _, number in terms]
-                cp.add(cp_model.LinearExpr.weighted_sum(variables, members) == placed[cls][0])
-                cp.add(cp_model.LinearExpr.sum(variables) <= each.size // each.gang.number)
+                cp.add(sum_of(boarded[cls]) == placed[cls][0])
+                gangs = cp_model.LinearExpr.sum([variable for variable, _ in boarded[cls]])
+                cp.add(gangs <= each.size // each.gang.number)
 
     def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
         """Everything that boards alone."""
@@ -240,7 +238,7 @@ class DivisibleFlow(DomainSupply):
 
 def as_divisible_flow(
     classes: Sequence[DemandClass],
-    parts: Sequence[DomainBins],
+    parts: BinsByDomain,
     spaces: Sequence[StateSpace],
     requirements: Sequence[Requirement],
 ) -> DivisibleFlow | None:
@@ -258,11 +256,11 @@ def as_divisible_flow(
         return None
     able = [_able(space, requirements, wanted) for space in spaces]
     flow = DivisibleFlow(steps, list(_boardings(classes, requirements, steps)))
-    for part in parts:
-        [mine, *others] = {able[place] for place in part.bins}
+    for domains, by_class in parts.items():
+        [mine, *others] = {able[place] for place in by_class}
         if mine is None or others:
             return None
-        every, is_domain = [bin_ for bins in part.bins.values() for bin_ in bins], part.domains[0] is not None
+        every, is_domain = [bin_ for bins in by_class.values() for bin_ in bins], domains[0] is not None
         for bins in [every] if is_domain else [[bin_] for bin_ in every]:
             flow.enter(bins, mine, is_domain=is_domain)
     return flow if flow.connect() else None

@@ -19,25 +19,43 @@ domain members are dealt out to its gangs in turn, which gives each of them its 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ortools.sat.python import cp_model
 
+from dralloc.problem import Problem
+from dralloc.problem.inter_pod import Domains
+from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, ServingMode
-from dralloc.solvers.cpsat.classes.domains import DomainBins
 from dralloc.solvers.cpsat.classes.patterns import Pattern
 from dralloc.solvers.cpsat.classes.state_space import StateSpace
 from dralloc.solvers.cpsat.classes.supply import DomainSupply, PatternSupply, Served
-from dralloc.solvers.cpsat.classes.whole_gangs import dealt_out
-from dralloc.solvers.cpsat.rows import Term
+from dralloc.solvers.cpsat.classes.whole_gangs import GangMember, admit, dealt_out, gangs_of
+from dralloc.solvers.cpsat.rows import Term, sum_of
+from dralloc.solvers.cpsat.search import most_of
 
-__all__ = ["DomainCounts"]
+__all__ = ["BinsByDomain", "DomainCounts", "bins_by_domain"]
+
+BinsByDomain = Mapping[tuple[str | None, ...], Mapping[int, list[Bin]]]
+"""By part (of each topology the domain, None for none), the bins by the place of their class."""
 
 _At = tuple[int, int]
 """A part and a requirement."""
 
-_Member = tuple[int, DemandClass]
-"""A demand class and its number."""
+
+def bins_by_domain(
+    problem: Problem, topologies: Sequence[Domains], spaces: Iterable[StateSpace]
+) -> BinsByDomain | None:
+    """The parts; None if the nodes of some bin are in different domains."""
+    parts: dict[tuple[str | None, ...], dict[int, list[Bin]]] = defaultdict(lambda: defaultdict(list))
+    for place, space in enumerate(spaces):
+        for bin_ in space.bin_class.bins:
+            names = [problem.nodes[node].name for node in bin_.nodes]
+            [domains, *others] = {tuple(each.get(name) for each in topologies) for name in names}
+            if others:
+                return None
+            parts[domains][place].append(bin_)
+    return parts
 
 
 class DomainCounts(DomainSupply):
@@ -56,16 +74,17 @@ class DomainCounts(DomainSupply):
     def __init__(
         self,
         topologies: Sequence[int],
-        parts: Sequence[DomainBins],
+        parts: BinsByDomain,
         spaces: Sequence[StateSpace],
         patterns: Sequence[Sequence[Pattern]],
     ) -> None:
         self.supplies = [
-            [PatternSupply(spaces[place], patterns[place], bins) for place, bins in part.bins.items()] for part in parts
+            [PatternSupply(spaces[place], patterns[place], here) for place, here in bins.items()]
+            for bins in parts.values()
         ]
         self.domains: dict[int, dict[str, list[int]]] = {topology: defaultdict(list) for topology in topologies}
-        for number, part in enumerate(parts):
-            for topology, domain in zip(topologies, part.domains, strict=True):
+        for number, domains in enumerate(parts):
+            for topology, domain in zip(topologies, domains, strict=True):
                 if domain is not None:
                     self.domains[topology][domain].append(number)
         self._supplied: dict[_At, list[Term]] = defaultdict(list)
@@ -81,9 +100,8 @@ class DomainCounts(DomainSupply):
                     self._supplied[part, requirement] += terms
         found: dict[int, list[Term]] = defaultdict(list)
         for (part, requirement), terms in self._supplied.items():
-            most = sum(variable.domain.max() * number for variable, number in terms)
-            self._free[part, requirement] = cp.new_int_var(0, most, f"free {part} {requirement}")
-            found[requirement].append((self._free[part, requirement], 1))
+            free = self._free[part, requirement] = cp.new_int_var(0, most_of(terms), f"free {part} {requirement}")
+            found[requirement].append((free, 1))
         return found
 
     def tie(
@@ -101,10 +119,8 @@ class DomainCounts(DomainSupply):
                     mine.append(inside)
                 cp.add(cp_model.LinearExpr.sum(mine) == placed[cls][mode])
         for at, terms in self._supplied.items():
-            variables, numbers = zip(*terms, strict=True)
-            supplied = cp_model.LinearExpr.weighted_sum(variables, numbers)
-            cp.add(cp_model.LinearExpr.sum([self._free[at], *taken[at]]) <= supplied)
-        for gang, members in _gangs(classes).items():
+            cp.add(cp_model.LinearExpr.sum([self._free[at], *taken[at]]) <= sum_of(terms))
+        for gang, members in gangs_of(classes, in_domains=True).items():
             self._admit(cp, gang, members)
 
     def _parts(self, topology: int, requirement: int) -> Iterator[int]:
@@ -112,24 +128,15 @@ class DomainCounts(DomainSupply):
         for parts in self.domains[topology].values():
             yield from (part for part in parts if (part, requirement) in self._supplied)
 
-    def _admit(self, cp: cp_model.CpModel, gang: int, members: Sequence[_Member]) -> None:
+    def _admit(self, cp: cp_model.CpModel, gang: int, members: Sequence[GangMember]) -> None:
         """As many gangs in each domain as have there all members that they need."""
-        _, first = members[0]
-        assert first.gang
-        gangs, quorum = first.size // first.gang.number, first.gang.quorum
-        every = []
+        _, first, share = members[0]
+        gangs, every = first.size // share.number, []
         for domain in self.domains[first.topology]:
             admitted = self._admitted[gang, domain] = cp.new_int_var(0, gangs, f"admitted {gang} {domain}")
             every.append(admitted)
-            there = []
-            for cls, each in members:
-                assert each.gang
-                here = cp_model.LinearExpr.sum([inside for _, _, inside in self._in(cls, each, domain)])
-                most = each.gang.number * admitted
-                cp.add(here == most if quorum is None else here <= most)
-                there.append(here)
-            if quorum is not None:
-                cp.add(cp_model.LinearExpr.sum(there) >= quorum * admitted)
+            inside = [[variable for _, _, variable in self._in(cls, each, domain)] for cls, each, _ in members]
+            admit(cp, members, list(map(cp_model.LinearExpr.sum, inside)), admitted)
         cp.add(cp_model.LinearExpr.sum(every) <= gangs)
 
     def _in(self, cls: int, each: DemandClass, domain: str) -> Iterator[tuple[int, ServingMode, cp_model.IntVar]]:
@@ -151,11 +158,11 @@ class DomainCounts(DomainSupply):
     ) -> Iterator[tuple[tuple[int, ...], ServingMode, Served]]:
         """The first gangs of a class are in the first domain, the next in the second."""
         queues = {at: iter(served) for at, served in self._served(values).items()}
-        for gang, members in _gangs(classes).items():
+        for gang, members in gangs_of(classes, in_domains=True).items():
             before = 0
             for domain in self.domains[members[0][1].topology]:
                 admitted, turn = values[self._admitted[gang, domain].index], 0
-                for cls, each in members:
+                for cls, each, _ in members:
                     here = list(self._in(cls, each, domain))
                     number = sum(values[inside.index] for _, _, inside in here)
                     named = dealt_out(each, number, admitted, turn, before)
@@ -173,12 +180,3 @@ class DomainCounts(DomainSupply):
                 for requirement, served in supply.realise(values):
                     found[part, requirement].append(served)
         return found
-
-
-def _gangs(classes: Sequence[DemandClass]) -> Mapping[int, list[_Member]]:
-    """The classes of members, by class of gangs, of those that need a domain."""
-    found: dict[int, list[_Member]] = defaultdict(list)
-    for cls, each in enumerate(classes):
-        if each.topology and each.gang:
-            found[each.gang.gangs].append((cls, each))
-    return found

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from typing import Final
@@ -67,18 +67,14 @@ def goal_terms(goal: Goal, counts: CountModel) -> list[Term]:
     return _TERMS[goal](counts)
 
 
-def _devices(bin_: Bin) -> list[int]:
-    return [device for unit in bin_.units for device in unit]
-
-
 def _opening(problem: Problem, supply: PatternSupply) -> PatternSupply | None:
     """With what ``fewest-devices`` counts."""
-    devices = _devices(supply.bins[0])
+    devices = supply.bins[0].devices
     if not any(problem.devices[device].shareable for device in devices):
         return _each_serving(supply)
     if len(devices) > 1:
         return None
-    slots = (problem.devices[_devices(bin_)[0]].slot for bin_ in supply.bins)
+    slots = [problem.devices[device].slot for bin_ in supply.bins for device in bin_.devices]
     return _each_bin(supply, [slot in problem.usage.shares for slot in slots])
 
 
@@ -89,27 +85,20 @@ def _touching(problem: Problem, supplies: Sequence[PatternSupply], stop: Stop) -
         yield None
         return
     before = touched_before(problem)
-    touched = [[_units(problem, bin_) for bin_ in stop.each(supply.bins)] for supply in supplies]
+    touched = [
+        [{unit for device in bin_.devices for unit in units(problem, device, Charge())} for bin_ in stop.each(one.bins)]
+        for one in supplies
+    ]
     bins_of = Tally(unit for each in touched for found in each for unit in found)
     for supply, each in zip(supplies, touched, strict=True):
-        devices = (problem.devices[device] for bin_ in supply.bins for device in _devices(bin_))
-        if all(found == set(slots) for found, slots in zip(each, _slots(problem, supply), strict=True)) and not any(
-            device.shareable for device in devices
-        ):
+        devices = [[problem.devices[device] for device in bin_.devices] for bin_ in supply.bins]
+        apart = all(found == {device.slot for device in bin_} for found, bin_ in zip(each, devices, strict=True))
+        if apart and not any(device.shareable for bin_ in devices for device in bin_):
             yield _each_serving(supply)
         elif all(len(found) == 1 and bins_of[min(found, key=repr)] == 1 for found in each):
             yield _each_bin(supply, [not before.isdisjoint(found) for found in each])
         else:
             yield None
-
-
-def _slots(problem: Problem, supply: PatternSupply) -> Iterator[list[int]]:
-    return ([problem.devices[device].slot for device in _devices(bin_)] for bin_ in supply.bins)
-
-
-def _units(problem: Problem, bin_: Bin) -> set[Hashable]:
-    """All that servings in the bin may touch."""
-    return {unit for device in _devices(bin_) for unit in units(problem, device, Charge())}
 
 
 def _each_serving(supply: PatternSupply) -> PatternSupply:
@@ -154,7 +143,7 @@ _COSTED: Final[Mapping[Goal, Callable[[Problem, Sequence[PatternSupply], Stop], 
 
 
 def _costed(counts: CountModel) -> Iterator[tuple[int, PatternSupply]]:
-    for number, supply in enumerate(counts.supplies):
+    for number, supply in enumerate(counts.counted.supplies):
         assert isinstance(supply, PatternSupply)
         yield number, supply
 
@@ -162,7 +151,7 @@ def _costed(counts: CountModel) -> Iterator[tuple[int, PatternSupply]]:
 def _devices_or_bins(counts: CountModel) -> list[Term]:
     by_serving = [number for number, supply in _costed(counts) if supply.costing.each_serving]
     found = [
-        (servings, counts.requirements[requirement].devices)
+        (servings, counts.counted.requirements[requirement].devices)
         for (_, requirement), servings in counts.limit_servings(by_serving).items()
     ]
     for number, supply in _costed(counts):
@@ -185,7 +174,7 @@ def _used_nodes(counts: CountModel) -> list[Term]:
 
 def _peak(counts: CountModel) -> list[Term]:
     """One for each number of demands that some node exceeds."""
-    servings = counts.limit_servings(range(len(counts.supplies)))
+    servings = counts.limit_servings(range(len(counts.counted.supplies)))
     types: dict[int, _Type] = {}
     for number, supply in _costed(counts):
         mine = {requirement: servings[number, requirement] for requirement in counts.served_by(number)}

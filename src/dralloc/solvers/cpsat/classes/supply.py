@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,22 +36,17 @@ class Supply(Protocol):
         """Every requirement that is served, given the values of all variables of the model."""
 
 
-class DomainSupply(ABC):
-    """A supply by topology domains: it also says which gangs are in which, of those that must be in one (KEP-5732)."""
+class DomainSupply(Supply):
+    """A supply by topology domains: it also says which gangs are in which, of those that must be in one (KEP-5732).
 
-    @abstractmethod
-    def build(self, cp: cp_model.CpModel) -> Mapping[int, list[Term]]:
-        """As in `Supply`, for demands that are not in such a gang."""
+    What it builds and realises as every supply is for demands that are not in such a gang.
+    """
 
     @abstractmethod
     def tie(
         self, cp: cp_model.CpModel, classes: Sequence[DemandClass], placed: Sequence[Sequence[cp_model.IntVar]]
     ) -> None:
         """Add rows for how many demands of such gangs are placed in each mode of their classes, after `build`."""
-
-    @abstractmethod
-    def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
-        """As in `Supply`, for demands that are not in such a gang."""
 
     @abstractmethod
     def realise_gangs(
@@ -81,7 +76,7 @@ class Costing:
     per_node: int = 0
 
 
-class PatternSupply:
+class PatternSupply(Supply):
     """Equal bins, each with one of the maximal patterns.
 
     In variables::
@@ -130,7 +125,7 @@ class PatternSupply:
 
 def follow(space: StateSpace, bin_: Bin, transitions: Sequence[Transition]) -> Iterator[tuple[int, Served]]:
     """Follow the transitions in a bin: the n-th device of the class is the n-th device of the bin."""
-    devices = [device for unit in bin_.units for device in unit]
+    devices = bin_.devices
     left = [[list(reversed(group.members)) for group in layout.groups] for layout in space.layouts]
     units = list(range(len(left)))
     for transition in transitions:

@@ -16,13 +16,39 @@ them no more than its members, and all of them the same number but for one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ortools.sat.python import cp_model
 
-from dralloc.solvers.cpsat.classes.demand_classes import DemandClass
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, GangShare
 
-__all__ = ["AdmittedGangs", "dealt_out"]
+__all__ = ["AdmittedGangs", "GangMember", "admit", "dealt_out", "gangs_of"]
+
+GangMember = tuple[int, DemandClass, GangShare]
+"""A demand class, with its number and its share of a gang."""
+
+
+def gangs_of(classes: Sequence[DemandClass], *, in_domains: bool) -> Mapping[int, list[GangMember]]:
+    """The classes of members, by class of gangs: of those that need a domain, or of the others."""
+    found: dict[int, list[GangMember]] = defaultdict(list)
+    for cls, each in enumerate(classes):
+        if each.gang and bool(each.topology) == in_domains:
+            found[each.gang.gangs].append((cls, each, each.gang))
+    return found
+
+
+def admit(
+    cp: cp_model.CpModel,
+    members: Sequence[GangMember],
+    placed: Sequence[cp_model.LinearExprT],
+    admitted: cp_model.IntVar,
+) -> None:
+    """Add the rows above: of each class so many are placed, and so many gangs are admitted."""
+    quorum = None
+    for (_, _, (_, number, quorum)), here in zip(members, placed, strict=True):
+        cp.add(here == number * admitted if quorum is None else here <= number * admitted)
+    if quorum is not None:
+        cp.add(cp_model.LinearExpr.sum(placed) >= quorum * admitted)
 
 
 class AdmittedGangs:
@@ -36,21 +62,10 @@ class AdmittedGangs:
 
     def __init__(self, cp: cp_model.CpModel, classes: Sequence[DemandClass], missed: Sequence[cp_model.IntVar]) -> None:
         self._admitted: dict[int, cp_model.IntVar] = {}
-        placed: dict[int, list[cp_model.LinearExpr]] = defaultdict(list)
-        quorums: dict[int, int] = {}
-        for each, missing in zip(classes, missed, strict=True):
-            if each.gang and not each.topology:
-                (gang, number, quorum), size = each.gang, each.size
-                if gang not in self._admitted:
-                    self._admitted[gang] = cp.new_int_var(0, size // number, f"admitted {gang}")
-                if quorum is None:
-                    cp.add(missing + number * self._admitted[gang] == size)
-                else:
-                    cp.add(missing + number * self._admitted[gang] >= size)
-                    placed[gang].append(size - missing)
-                    quorums[gang] = quorum
-        for gang, quorum in quorums.items():
-            cp.add(cp_model.LinearExpr.sum(placed[gang]) >= quorum * self._admitted[gang])
+        for gang, members in gangs_of(classes, in_domains=False).items():
+            _, first, share = members[0]
+            self._admitted[gang] = cp.new_int_var(0, first.size // share.number, f"admitted {gang}")
+            admit(cp, members, [each.size - missed[cls] for cls, each, _ in members], self._admitted[gang])
 
     def placed_members(
         self, classes: Sequence[DemandClass], missed: Sequence[cp_model.IntVar], values: Sequence[int]
