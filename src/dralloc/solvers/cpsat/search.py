@@ -17,7 +17,7 @@ from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import Term
 from dralloc.solvers.cpsat.stopping import Stop
 
-__all__ = ["EXACT_FLOAT", "SolverOutcome", "Watch", "as_one", "limit_cost", "minimise", "most_of"]
+__all__ = ["EXACT_FLOAT", "SolverOutcome", "Watch", "as_one", "minimise", "most_of"]
 
 EXACT_FLOAT: Final = 2**53
 """CP-SAT reports objective values as floats, which are exact up to here."""
@@ -81,13 +81,6 @@ def _run(cp: cp_model.CpModel, options: Options, stop: Stop, unit: int, watch: W
     run = _SolverRun(cp, _solver(options, stop), unit)
     run.wait(stop, watch)
     return _outcome(run, unit)
-
-
-def limit_cost(cp: cp_model.CpModel, terms: Sequence[Term], most: int) -> None:
-    """Fix a tier of counts: what it costs divided by the common factor stays within the solver's int64."""
-    if terms:
-        variables, factors = zip(*terms, strict=True)
-        cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) <= most)
 
 
 def as_one(tiers: Sequence[Sequence[Term]]) -> Sequence[Term]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
@@ -15,7 +15,8 @@ from dralloc.errors import ModelError
 from dralloc.solvers.cpsat.classes.arcflow import FlowSource, FlowSupply
 from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.packing.unit_types import Supplied
-from dralloc.solvers.cpsat.rows import SAFE_SUM, Term
+from dralloc.solvers.cpsat.rows import SAFE_SUM, Term, sum_of
+from dralloc.solvers.cpsat.search import most_of
 
 __all__ = ["CapacityUnitType", "capacity_units"]
 
@@ -36,28 +37,15 @@ class CapacityUnitType:
         The items that fit.
     uses
         What an item of each type takes of each capacity.
-    left
+    start
         What is left of each capacity.
     """
 
     types: tuple[int, ...]
     uses: tuple[tuple[int, ...], ...]
-    left: tuple[int, ...]
-
-    @property
-    def shared(self) -> bool:
-        """The device gives several items."""
-        return True
-
-    @property
-    def together(self) -> bool:
-        """What several devices have left cannot be added up."""
-        return False
-
-    @property
-    def start(self) -> tuple[int, ...]:
-        """All that is left."""
-        return self.left
+    start: tuple[int, ...]
+    shared = True
+    together = False
 
     @cached_property
     def _places(self) -> dict[int, int]:
@@ -65,12 +53,12 @@ class CapacityUnitType:
 
     @cached_property
     def _amounts(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-        return np.array(self.uses, dtype=np.float64).reshape(len(self.uses), len(self.left))
+        return np.array(self.uses, dtype=np.float64).reshape(len(self.uses), len(self.start))
 
     def most(self, type_: int) -> int:
         """The most items of a type, if nothing else is taken."""
         uses = self.uses[self._places[type_]]
-        return min(left // amount for left, amount in zip(self.left, uses, strict=True) if amount)
+        return min(left // amount for left, amount in zip(self.start, uses, strict=True) if amount)
 
     def step(self, state: Hashable, type_: int) -> tuple[int, ...] | None:
         """One more item, if there is enough left of all."""
@@ -95,18 +83,17 @@ class CapacityUnitType:
 
     def supply(self, cp: cp_model.CpModel, number: int) -> Supplied:
         """One device gives what its capacities hold; several give no more than a flow, or their sum, allows."""
-        if number > 1 and len(self.left) == 1 and len(set(self.uses)) * (self.left[0] // self._unit()) <= _MOST_ARCS:
+        if number > 1 and len(self.start) == 1:
             sizes = {type_: size for type_, (size,) in zip(self.types, self.uses, strict=True)}
-            flow = FlowSupply([FlowSource(self.left[0], sizes, [_ANY] * number)], sizes)
-            return _CapacitySupply(flow.build(cp))
+            if len(set(self.uses)) * (self.start[0] // gcd(*sizes.values())) <= _MOST_ARCS:
+                flow = FlowSupply([FlowSource(self.start[0], sizes, [_ANY] * number)], sizes)
+                flow.build(cp)
+                return Supplied([(variable, (type_,)) for type_, variable in flow.served.items()], pooled=True)
         given = [cp.new_int_var(0, number * self.most(type_), f"given {type_}") for type_ in self.types]
-        for place, left in enumerate(self.left):
+        for place, left in enumerate(self.start):
             terms = [(variable, uses[place]) for variable, uses in zip(given, self.uses, strict=True) if uses[place]]
             _at_most(cp, terms, left * number)
-        return _CapacitySupply({type_: [(variable, 1)] for type_, variable in zip(self.types, given, strict=True)})
-
-    def _unit(self) -> int:
-        return gcd(*(size for (size,) in self.uses))
+        return Supplied([(variable, (type_,)) for type_, variable in zip(self.types, given, strict=True)], pooled=True)
 
 
 def capacity_units(uses: Mapping[int, tuple[int, ...]], left: tuple[int, ...], wanted: int) -> CapacityUnitType:
@@ -117,27 +104,12 @@ def capacity_units(uses: Mapping[int, tuple[int, ...]], left: tuple[int, ...], w
     return CapacityUnitType(tuple(fit), tuple(fit.values()), left)
 
 
-@dataclass(frozen=True, slots=True)
-class _CapacitySupply:
-    terms: Mapping[int, Sequence[Term]]
-
-    def shares(self, values: Sequence[int]) -> Iterator[list[int]]:
-        """All items, as those of one device."""
-        yield [
-            type_
-            for type_, terms in self.terms.items()
-            for variable, factor in terms
-            for _ in range(factor * values[variable.index])
-        ]
-
-
 def _at_most(cp: cp_model.CpModel, terms: Sequence[Term], limit: int) -> None:
     """Add ``sum(factor * variable) <= limit`` with the smallest numbers that mean the same."""
     unit = gcd(*(factor for _, factor in terms)) or 1
-    most = sum(factor // unit * variable.domain.max() for variable, factor in terms)
-    if most <= limit // unit:
+    smallest = [(variable, factor // unit) for variable, factor in terms]
+    if (most := most_of(smallest)) <= limit // unit:
         return
     if most > SAFE_SUM:
         raise ModelError(f"capacities add up to {most} after removing common factors, beyond the solver's int64")
-    variables, factors = zip(*terms, strict=True)
-    cp.add(cp_model.LinearExpr.weighted_sum(variables, [factor // unit for factor in factors]) <= limit // unit)
+    cp.add(sum_of(smallest) <= limit // unit)

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Sequence
+from itertools import chain
 from operator import add, mul
 from typing import NamedTuple
 
 import numpy as np
 
-from dralloc.solvers.cpsat.packing.construction import BinContent, Packing
+from dralloc.solvers.cpsat.packing.construction import Packing
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
 
-__all__ = ["Column", "Columns", "Costs", "PackingSolution", "costs_of", "left_of", "placed_of", "served", "spent_of"]
+__all__ = [
+    "Column",
+    "Columns",
+    "Costs",
+    "PackingSolution",
+    "costs_of",
+    "free_bins",
+    "left_of",
+    "placed_of",
+    "served",
+    "spent_of",
+]
 
 
 class Column(NamedTuple):
@@ -22,10 +34,10 @@ class Column(NamedTuple):
     packing: Packing
     number: int
 
-    @property
-    def content(self) -> BinContent:
-        """Which unit gives what."""
-        return self.packing.content(self.number)
+    @classmethod
+    def of(cls, packing: Packing, number: int) -> Column:
+        """That of a bin in a packing."""
+        return cls(tuple(packing.counts[number].tolist()), packing, number)
 
 
 PackingSolution = list[list[tuple[Column, int]]]
@@ -51,7 +63,7 @@ class Columns:
             key = packing.counts[bin_].tobytes()
             copies[bin_type][key] += 1
             if key not in self.of_bin_type[bin_type]:
-                self.of_bin_type[bin_type][key] = Column(tuple(packing.counts[bin_].tolist()), packing, bin_)
+                self.of_bin_type[bin_type][key] = Column.of(packing, bin_)
         return [
             [(columns[key], number) for key, number in each.items()]
             for columns, each in zip(self.of_bin_type, copies, strict=True)
@@ -63,14 +75,18 @@ class Columns:
         return self.of_bin_type[bin_type].setdefault(key, column) is column
 
 
+def free_bins(instance: PackingInstance, answer: PackingSolution) -> list[int]:
+    """By bin type, how many bins have no column."""
+    parts = zip(instance.bin_types, answer, strict=True)
+    return [len(bin_type.instances) - sum(number for _, number in chosen) for bin_type, chosen in parts]
+
+
 def served(instance: PackingInstance, answer: PackingSolution) -> list[int]:
     """How often each option is served in all bins together; it can be more than there are demands."""
-    total = [0] * len(instance.options)
-    for bin_type in answer:
-        for column, number in bin_type:
-            for option, count in enumerate(column.counts):
-                total[option] += count * number
-    return total
+    total = np.zeros(len(instance.options), dtype=np.int64)
+    for column, number in chain.from_iterable(answer):
+        total += number * np.array(column.counts)
+    return list(total.tolist())
 
 
 def left_of(instance: PackingInstance, answer: PackingSolution) -> list[int]:

@@ -10,6 +10,8 @@ relaxation; what is left of the demand is tried in the end, the most weight per 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,16 +20,13 @@ from dralloc.solvers.cpsat.packing.automaton import Automaton, Flags, Numbers, V
 from dralloc.solvers.cpsat.packing.instance import Item, PackingInstance
 from dralloc.solvers.cpsat.stopping import Stop
 
-__all__ = ["BinContent", "ConstructiveHeuristic", "Packing", "Targets"]
+__all__ = ["BinContent", "ConstructiveHeuristic", "Packing", "PlacementRound", "Targets"]
 
 Targets = Mapping[tuple[int, int], int]
 """By option and area, how many to place."""
 
-PackedOption = tuple[int, tuple[int, ...]]
-"""An option that is served, and the unit (by its place in the bin type) that gives each item."""
-
-BinContent = tuple[PackedOption, ...]
-"""What is served in a bin."""
+BinContent = Sequence[tuple[int, Sequence[int]]]
+"""What is served in a bin: options, each with the units (by their place in the bin type) that give its items."""
 
 _WASTE: Final = 1000.0
 """How much more waste matters than room that is left."""
@@ -43,6 +42,7 @@ class PlacementRound(NamedTuple):
     units: Numbers
 
 
+@dataclass(frozen=True, eq=False)
 class Packing:
     """What each bin serves; the bins are those of the bin types in a row.
 
@@ -52,25 +52,19 @@ class Packing:
         By bin and option, how often.
     rounds
         The options that were put into bins, in order.
-    contents
-        By bin, the same; derived from the rounds if it is not given.
     """
 
-    def __init__(
-        self, counts: Numbers, rounds: Sequence[PlacementRound] = (), contents: Sequence[Sequence[PackedOption]] = ()
-    ) -> None:
-        self.counts = counts
-        self._rounds = rounds
-        self._contents = list(map(list, contents))
+    counts: Numbers
+    rounds: Sequence[PlacementRound]
 
-    def content(self, bin_: int) -> BinContent:
-        """What is served in a bin."""
-        if not self._contents:
-            self._contents = [[] for _ in self.counts]
-            for option, bins, units in self._rounds:
-                for number, suppliers in zip(bins.tolist(), units.tolist(), strict=True):
-                    self._contents[number].append((option, tuple(suppliers)))
-        return tuple(self._contents[bin_])
+    @cached_property
+    def contents(self) -> Sequence[BinContent]:
+        """By bin, what is served there. Most packings are never asked."""
+        found: list[list[tuple[int, list[int]]]] = [[] for _ in self.counts]
+        for option, bins, units in self.rounds:
+            for number, suppliers in zip(bins.tolist(), units.tolist(), strict=True):
+                found[number].append((option, suppliers))
+        return found
 
 
 class ConstructiveHeuristic:

@@ -12,9 +12,18 @@ from itertools import cycle, islice
 from math import floor
 from typing import Final, NamedTuple
 
-from dralloc.solvers.cpsat.linear import LinearSolution
+from dralloc.solvers.cpsat.linear import LinearSolution, solve_linear
 from dralloc.solvers.cpsat.options import Options
-from dralloc.solvers.cpsat.packing.columns import Column, Columns, Costs, PackingSolution, left_of, placed_of, spent_of
+from dralloc.solvers.cpsat.packing.columns import (
+    Column,
+    Columns,
+    Costs,
+    PackingSolution,
+    free_bins,
+    left_of,
+    placed_of,
+    spent_of,
+)
 from dralloc.solvers.cpsat.packing.exact import ExactModel
 from dralloc.solvers.cpsat.packing.pricing import Pricer, is_better, restricted
 from dralloc.solvers.cpsat.packing.restricted_master import ColumnChoice, RestrictedMaster
@@ -79,11 +88,8 @@ class DivingHeuristic:
 
     def _free(self, order: Sequence[int]) -> dict[int, int]:
         """By bin type, the bins that have no column yet."""
-        free = {
-            bin_type: len(self.instance.bin_types[bin_type].instances) - sum(n for _, n in self.answer[bin_type])
-            for bin_type in order
-        }
-        return {bin_type: number for bin_type, number in free.items() if number}
+        free = free_bins(self.instance, self.answer)
+        return {bin_type: free[bin_type] for bin_type in order if free[bin_type]}
 
     def _solve(self, bins: Mapping[int, int], stop: Stop) -> dict[int, list[tuple[Column, float]]] | None:
         """By column generation: the columns with copies of each bin type, when none is better or the cost is low."""
@@ -102,14 +108,16 @@ class DivingHeuristic:
             prices = [abs(found.duals[row]) for row in master.rows_of_options]
             priced = list(islice(bin_types, -(-len(bins) // _TURNS)))
             for bin_type, column in zip(priced, self.pricer.best(priced, prices, stop), strict=True):
-                idle = 0 if column and self._add(bin_type, column, prices) else idle + 1
+                known = list(self.columns.of_bin_type[bin_type].values())
+                is_new = column and is_better(column, known, prices) and self.columns.add_column(bin_type, column)
+                idle = 0 if is_new else idle + 1
         return None
 
     def _fractional(self, master: RestrictedMaster, stop: Stop) -> tuple[LinearSolution | None, float]:
         """The best copies with fractions allowed, and the cost of all bins with them."""
         spent = self._spent()
         cost = master.cost_after([most - each for most, each in zip(self.target.fixed, spent, strict=False)])
-        found = master.fractional(cost, stop)
+        found = solve_linear(master.cp, cost, stop)
         values = found.values if found else []
         return found, spent[len(self.target.fixed)] + sum(
             factor * values[variable.index] for variable, factor in cost if values
@@ -118,11 +126,6 @@ class DivingHeuristic:
     def _spent(self) -> Costs:
         """By tier, what the options of the answer so far cost."""
         return spent_of(self.instance, self.answer, placed_of(self.instance, self.answer))
-
-    def _add(self, bin_type: int, column: Column, prices: Sequence[float]) -> bool:
-        """Add a column of a bin type, if its reduced cost is negative: True."""
-        known = list(self.columns.of_bin_type[bin_type].values())
-        return is_better(column, known, prices) and self.columns.add_column(bin_type, column)
 
     def _keep(self, found: Mapping[int, Sequence[tuple[Column, float]]]) -> None:
         """Fix what is integer; or round up the largest fraction."""
@@ -145,7 +148,7 @@ class DivingHeuristic:
             packing = model.read(outcome.values)
             places = (bin_type for bin_type, number in bins.items() for _ in range(number))
             for bin_, bin_type in enumerate(places):
-                column = Column(tuple(packing.counts[bin_].tolist()), packing, bin_)
+                column = Column.of(packing, bin_)
                 self.columns.add_column(bin_type, column)
                 answer[bin_type] = [*answer[bin_type], (column, 1)]
         return answer

@@ -52,7 +52,7 @@ def _contents(instance: PackingInstance, answer: PackingSolution) -> Iterator[tu
         instances = iter(bin_type.instances)
         for column, number in chosen:
             for _ in range(number):
-                yield next(instances), column.content
+                yield next(instances), column.packing.contents[column.number]
 
 
 def _servings(
@@ -84,7 +84,7 @@ def _devices(
         for item, unit in zip(instance.options[option].items, suppliers, strict=True):
             types[unit].append(item.type)
     return [
-        iter(_named([device for part in parts for device in bin_instance.bin.units[part]], unit.picker.devices(asked)))
+        iter(_named([device for part in parts for device in bin_instance.bin.units[part]], unit.devices(asked)))
         for asked, parts, unit in zip(types, bin_instance.order, bin_instance.units, strict=True)
     ]
 

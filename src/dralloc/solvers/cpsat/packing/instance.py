@@ -175,17 +175,10 @@ def as_packing_instance(
                 wanted[item.type] += classes[option.cls].size
     classifier = UnitClassifier(inventory.profiles, bundles, wanted, listed_amounts)
     bins = _typed_bins(spaces, inventory, classifier, charging, stop)
-    if bins is None or _may_repeat_devices(options, classifier.unit_types):
+    unit_types = tuple(classifier.unit_types)
+    if bins is None or _may_repeat_devices(options, unit_types):
         return None
-    bin_types, areas = bins
-    return PackingInstance(
-        tuple(classes),
-        tuple(options),
-        tuple(classifier.unit_types),
-        bin_types,
-        areas,
-        tuple(each.size for each in classes),
-    )
+    return PackingInstance(tuple(classes), tuple(options), unit_types, *bins, tuple(each.size for each in classes))
 
 
 class _Inventory(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from dralloc.solvers.cpsat.options import Options
-from dralloc.solvers.cpsat.packing.columns import Column, left_of
+from dralloc.solvers.cpsat.packing.columns import Column
 from dralloc.solvers.cpsat.packing.exact import ExactModel
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.search import minimise
@@ -49,8 +49,7 @@ class Pricer:
         """
         for bin_type in bin_types:
             if bin_type not in self._models:
-                only = restricted(self.instance, {bin_type: 1}, left_of(self.instance, []))
-                self._models[bin_type] = ExactModel(only)
+                self._models[bin_type] = ExactModel(restricted(self.instance, {bin_type: 1}, self.instance.demand))
         decided = partial(self._decided, prices=prices, stop=stop)
         models = [self._models[bin_type] for bin_type in bin_types]
         if self.options.jobs == 1:
@@ -62,10 +61,7 @@ class Pricer:
         unit = _UNIT / (max(prices) or 1.0)
         cost = [(variable, -round(unit * prices[option])) for option, variable in model.bins[0].placed.items()]
         outcome = minimise(model.cp, cost, self.options, stop)
-        if outcome.values is None:
-            return None
-        packing = model.read(outcome.values)
-        return Column(tuple(packing.counts[0].tolist()), packing, 0)
+        return None if outcome.values is None else Column.of(model.read(outcome.values), 0)
 
 
 def restricted(instance: PackingInstance, bins: Mapping[int, int], demand: Sequence[int]) -> PackingInstance:

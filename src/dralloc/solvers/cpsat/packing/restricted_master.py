@@ -14,22 +14,20 @@ options and classes: with few classes nearly every bin is decided.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ortools.sat.python import cp_model
 
-from dralloc.solvers.cpsat.linear import LinearSolution, solve_linear
 from dralloc.solvers.cpsat.packing.columns import Column
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.packing.tiered import TieredModel
-from dralloc.solvers.cpsat.rows import Term
+from dralloc.solvers.cpsat.rows import Term, sum_of
 from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["ColumnChoice", "RestrictedMaster"]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnChoice:
+class ColumnChoice(NamedTuple):
     """Columns to choose from, for so many bins of a bin type."""
 
     columns: Sequence[Column]
@@ -69,7 +67,7 @@ class RestrictedMaster(TieredModel):
         for bin_type, copies in self.copies.items():
             self.cp.add(cp_model.LinearExpr.sum(copies) <= choices[bin_type].bins)
         self.rows_of_options = list(self._serve(stop))
-        self._demand(demand)
+        self.cover(enumerate(self.served))
 
     def _serve(self, stop: Stop) -> Iterator[int]:
         terms: list[list[Term]] = [[(served, -1)] for served in self.served]
@@ -79,23 +77,7 @@ class RestrictedMaster(TieredModel):
                     if count:
                         terms[option].append((variable, count))
         for each in terms:
-            variables, factors = zip(*each, strict=True)
-            yield self.cp.add(cp_model.LinearExpr.weighted_sum(variables, factors) >= 0).index
-
-    def _demand(self, demand: Sequence[int]) -> None:
-        of_class: list[list[cp_model.IntVar]] = [[missed] for missed in self.missed]
-        for option, served in zip(self.instance.options, self.served, strict=True):
-            of_class[option.cls].append(served)
-        for size, variables in zip(demand, of_class, strict=True):
-            self.cp.add(cp_model.LinearExpr.sum(variables) == size)
-
-    def of_options(self, costs: Sequence[int]) -> list[Term]:
-        """See `TieredModel`."""
-        return [(served, cost) for served, cost in zip(self.served, costs, strict=True) if cost]
-
-    def fractional(self, cost: Sequence[Term], stop: Stop) -> LinearSolution | None:
-        """The best copies with fractions allowed."""
-        return solve_linear(self.cp, cost, stop)
+            yield self.cp.add(sum_of(each) >= 0).index
 
     def read(self, values: Sequence[float]) -> dict[int, list[tuple[Column, float]]]:
         """By bin type, the columns with copies, given the values of all variables."""

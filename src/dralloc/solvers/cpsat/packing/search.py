@@ -10,9 +10,9 @@ from typing import Final
 
 import numpy as np
 
-from dralloc.solvers.cpsat.linear import LinearSolution
+from dralloc.solvers.cpsat.linear import LinearSolution, solve_linear
 from dralloc.solvers.cpsat.options import Options
-from dralloc.solvers.cpsat.packing.columns import Column, Columns, Costs, PackingSolution, costs_of, left_of
+from dralloc.solvers.cpsat.packing.columns import Column, Columns, Costs, PackingSolution, costs_of, free_bins, left_of
 from dralloc.solvers.cpsat.packing.construction import ConstructiveHeuristic, Packing, Targets
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.packing.restricted_master import ColumnChoice, RestrictedMaster
@@ -99,8 +99,8 @@ class PackingSearch:
             for bin_type, columns in enumerate(self.columns.of_bin_type)
             if columns
         }
-        master = RestrictedMaster(self.instance, choices, left_of(self.instance, []), stop)
-        found = master.fractional(master.cost_after(fixed), stop)
+        master = RestrictedMaster(self.instance, choices, self.instance.demand, stop)
+        found = solve_linear(master.cp, master.cost_after(fixed), stop)
         if found is None:
             return False
         whole: PackingSolution = [[] for _ in self.instance.bin_types]
@@ -125,10 +125,7 @@ class PackingSearch:
 
     def _complete(self, whole: PackingSolution, stop: Stop) -> bool:
         """Choose columns for the bins that have none, for the demand that is left."""
-        left = [
-            len(bin_type.instances) - sum(n for _, n in chosen)
-            for bin_type, chosen in zip(self.instance.bin_types, whole, strict=True)
-        ]
+        left = free_bins(self.instance, whole)
         choices = {
             bin_type: ColumnChoice(self._choice(bin_type), left[bin_type])
             for bin_type, columns in enumerate(self.columns.of_bin_type)

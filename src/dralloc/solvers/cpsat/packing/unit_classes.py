@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
-from typing import Final, Protocol
+from itertools import accumulate, count
+from typing import Final, NamedTuple
 
 from dralloc.solvers.cpsat.classes.bin_keys import BinClass, NodeView, UnitView
 from dralloc.solvers.cpsat.classes.bins import Bin
@@ -33,68 +34,46 @@ Devices = tuple[tuple[int, ...], ...]
 """What serves an item: for each of its item groups the devices, by position in the unit."""
 
 
-class DevicePicker(Protocol):
-    """Decides which devices of a unit serve items."""
+class ClassifiedUnit(NamedTuple):
+    """The unit type (an index), and which devices serve items of some types that fit together."""
 
-    def devices(self, types: Sequence[int]) -> list[Devices]:
-        """The devices for items of these types; they must fit together."""
-
-
-class SharedDevicePicker:
-    """A unit that is one shared device."""
-
-    def devices(self, types: Sequence[int]) -> list[Devices]:
-        """The device, for every item."""
-        return [((0,),)] * len(types)
-
-
-class NoDevicePicker:
-    """A unit without devices."""
-
-    def devices(self, types: Sequence[int]) -> list[Devices]:
-        """Nothing, for every item."""
-        return [()] * len(types)
+    unit_type: int
+    devices: Callable[[Sequence[int]], list[Devices]]
 
 
 @dataclass(frozen=True, slots=True)
-class PatternDevicePicker:
-    """A unit with known patterns."""
+class _AlwaysTheSame:
+    """Picks for a unit of which every item has the same devices: the shared one, or none."""
+
+    each: Devices
+
+    def __call__(self, types: Sequence[int]) -> list[Devices]:
+        return [self.each] * len(types)
+
+
+@dataclass(frozen=True, slots=True)
+class _ByPattern:
+    """Picks for a unit with known patterns."""
 
     space: StateSpace
     patterns: Sequence[Pattern]
     _known: dict[tuple[int, ...], list[Devices]] = field(default_factory=dict)
 
-    def devices(self, types: Sequence[int]) -> list[Devices]:
-        """The devices for items of these types; they must fit together."""
+    def __call__(self, types: Sequence[int]) -> list[Devices]:
         key = tuple(types)
         if key not in self._known:
             self._known[key] = self._find(types)
         return self._known[key]
 
     def _find(self, types: Sequence[int]) -> list[Devices]:
-        asked: dict[int, int] = defaultdict(int)
-        for type_ in types:
-            asked[type_] += 1
-        pattern = next(each for each in self.patterns if asked.items() <= _covered(each, asked).items())
+        asked = Tally(types)
+        pattern = next(each for each in self.patterns if asked <= Tally(dict(each.counts)))
         itself = Bin((tuple(range(self.space.size)),), (0,))
         found: dict[int, list[Devices]] = defaultdict(list)
         for type_, served in follow(self.space, itself, pattern.transitions):
             found[type_].append(served.devices)
         given = {type_: iter(sorted(devices)) for type_, devices in found.items()}
         return [next(given[type_]) for type_ in types]
-
-
-def _covered(pattern: Pattern, asked: Mapping[int, int]) -> dict[int, int]:
-    """The asked items that the pattern has."""
-    return {type_: min(count, asked[type_]) for type_, count in pattern.counts if type_ in asked}
-
-
-@dataclass(frozen=True, slots=True)
-class ClassifiedUnit:
-    """The unit type (an index), and how devices are picked."""
-
-    unit_type: int
-    picker: DevicePicker
 
 
 class UnitClassifier:
@@ -110,6 +89,11 @@ class UnitClassifier:
         By type, how many items are wanted in all.
     listed_amounts
         See `dralloc.choices.Thresholds`.
+
+    Attributes
+    ----------
+    unit_types
+        All so far, with their numbers.
     """
 
     def __init__(
@@ -119,15 +103,17 @@ class UnitClassifier:
         self.bundles = bundles
         self.listed_amounts = listed_amounts
         self.supply = supply
-        self.unit_types: list[UnitType] = []
-        self._numbers: dict[UnitType, int] = {}
+        self.unit_types: dict[UnitType, int] = defaultdict(count().__next__)
         self._units: dict[Hashable, ClassifiedUnit | None] = {}
 
     def units(self, bin_class: BinClass) -> list[tuple[tuple[int, ...], ClassifiedUnit]] | None:
         """The units of a bin, by unit type, each with its parts; None if one of them has too many states."""
         found = []
         for parts in self.bundles.units(bin_class, self.profiles):
-            unit = self._read(tuple(bin_class.units[part] for part in parts), tuple(_values(bin_class, parts)))
+            key = tuple(bin_class.units[part] for part in parts), tuple(_values(bin_class, parts))
+            if key not in self._units:
+                self._units[key] = self._enter(*key)
+            unit = self._units[key]
             if unit is None:
                 return None
             found.append((parts, unit))
@@ -137,15 +123,8 @@ class UnitClassifier:
         """The unit of counters that are charged by request, which gives an item of a type to each of item groups."""
         charged = {type_: counters.of(item_groups) for item_groups, type_ in types.items()}
         uses = {type_: amounts for type_, amounts in charged.items() if amounts is not None}
-        return ClassifiedUnit(
-            self._number(capacity_units(uses, counters.left, sum(self.supply.values()))), NoDevicePicker()
-        )
-
-    def _read(self, views: tuple[UnitView, ...], values: Values) -> ClassifiedUnit | None:
-        key = views, values
-        if key not in self._units:
-            self._units[key] = self._enter(*key)
-        return self._units[key]
+        unit_type = capacity_units(uses, counters.left, sum(self.supply.values()))
+        return ClassifiedUnit(self.unit_types[unit_type], _AlwaysTheSame(()))
 
     def _enter(self, views: tuple[UnitView, ...], values: Values) -> ClassifiedUnit | None:
         devices = [device for view in views for device in view.devices]
@@ -153,27 +132,20 @@ class UnitClassifier:
         space = StateSpace(BinClass(views, values, (everywhere,)), self.profiles, (frozenset({0}),))
         offered = {type_ for device in devices for type_, _ in self.profiles[device.profile]}
         supply = {
-            type_: count
-            for type_, count in self.supply.items()
+            type_: number
+            for type_, number in self.supply.items()
             if offered.issuperset(group.type for group in self.bundles.items[type_].item_groups)
         }
         capacity_units = _as_capacity_units(space, supply, self.listed_amounts)
         if capacity_units is not None:
-            return ClassifiedUnit(self._number(capacity_units), SharedDevicePicker())
+            return ClassifiedUnit(self.unit_types[capacity_units], _AlwaysTheSame(((0,),)))
         patterns = maximal_patterns(space, self.bundles.items, supply, _MOST_EFFORT)
         if patterns is None:
             return None
         types = tuple(sorted({type_ for pattern in patterns for type_, _ in pattern.counts}))
-        counts = [dict(pattern.counts) for pattern in patterns]
-        rows = sorted({tuple(each.get(type_, 0) for type_ in types) for each in counts})
+        rows = sorted({tuple(map(Tally(dict(pattern.counts)).__getitem__, types)) for pattern in patterns})
         unit_type = PatternUnitType(types, tuple(rows), any(device.shareable for device in devices))
-        return ClassifiedUnit(self._number(unit_type), PatternDevicePicker(space, patterns))
-
-    def _number(self, unit_type: UnitType) -> int:
-        if unit_type not in self._numbers:
-            self._numbers[unit_type] = len(self.unit_types)
-            self.unit_types.append(unit_type)
-        return self._numbers[unit_type]
+        return ClassifiedUnit(self.unit_types[unit_type], _ByPattern(space, patterns))
 
 
 def _as_capacity_units(space: StateSpace, wanted: Mapping[int, int], few: int) -> CapacityUnitType | None:
@@ -184,13 +156,11 @@ def _as_capacity_units(space: StateSpace, wanted: Mapping[int, int], few: int) -
         return None
     left = layout.block[1:]
     uses = {}
-    for type_ in sorted(set(group.uses).intersection(wanted)):
-        amounts = [0] * len(left)
-        for at, amount in group.uses[type_]:
-            amounts[at - 1] += amount
-        uses[type_] = tuple(amounts)
+    for type_ in sorted(wanted):
+        amounts = dict(group.uses[type_])
+        uses[type_] = tuple(amounts.get(at, 0) for at in range(1, 1 + len(left)))
     fit = capacity_units(uses, left, sum(wanted.values()))
-    return None if len(fit.left) == len(left) and len(set(fit.uses)) <= few else fit
+    return None if len(fit.start) == len(left) and len(set(fit.uses)) <= few else fit
 
 
 def _values(bin_class: BinClass, parts: Sequence[int]) -> Iterator[tuple[str, tuple[frozenset[int] | None, ...]]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import fsum
 from typing import Protocol
 
@@ -18,18 +20,34 @@ ItemCounts = tuple[int, ...]
 """How many items of each type, by position in `UnitType.types`."""
 
 
-class Supplied(Protocol):
-    """Equal units in a model: terms that add up to the items that they supply, and the share of each unit in the end.
+@dataclass(frozen=True, slots=True)
+class Supplied:
+    """Equal units in a model.
 
-    ``shares`` yields the types of the items of each unit, given the values of all variables.
+    Parameters
+    ----------
+    given
+        Variables, each for how often some items (by type) are given.
+    pooled
+        Whether all of them are given by one unit, and not each time by another one.
     """
+
+    given: Sequence[tuple[cp_model.IntVar, tuple[int, ...]]]
+    pooled: bool = False
 
     @property
     def terms(self) -> Mapping[int, Sequence[Term]]:
-        """By type."""
+        """By type, terms that add up to the items that are supplied."""
+        found: dict[int, list[Term]] = defaultdict(list)
+        for variable, items in self.given:
+            for type_, count in Tally(items).items():
+                found[type_].append((variable, count))
+        return found
 
-    def shares(self, values: Sequence[int]) -> Iterator[list[int]]:
-        """The items of each unit."""
+    def shares(self, values: Sequence[int]) -> list[tuple[int, ...]]:
+        """The items of each unit that gives any, given the values of all variables."""
+        found = [items for variable, items in self.given for _ in range(values[variable.index])]
+        return [tuple(chain.from_iterable(found))] if self.pooled else found
 
 
 class UnitType(Protocol):
@@ -78,11 +96,7 @@ class PatternUnitType:
     types: tuple[int, ...]
     patterns: tuple[ItemCounts, ...]
     shared: bool
-
-    @property
-    def together(self) -> bool:
-        """Each unit has a pattern of its own."""
-        return True
+    together = True
 
     @property
     def start(self) -> ItemCounts:
@@ -118,22 +132,7 @@ class PatternUnitType:
 
     def supply(self, cp: cp_model.CpModel, number: int) -> Supplied:
         """Each unit has one of the patterns. Exact."""
-        return _PatternUnitSupply(self, cp, number)
-
-
-class _PatternUnitSupply:
-    def __init__(self, unit_type: PatternUnitType, cp: cp_model.CpModel, number: int) -> None:
-        self.unit_type = unit_type
-        self.variables = [cp.new_int_var(0, number, f"pattern {pattern}") for pattern in unit_type.patterns]
-        cp.add(cp_model.LinearExpr.sum(self.variables) <= number)
-        self.terms: dict[int, list[Term]] = defaultdict(list)
-        for variable, pattern in zip(self.variables, unit_type.patterns, strict=True):
-            for type_, count in zip(unit_type.types, pattern, strict=True):
-                if count:
-                    self.terms[type_].append((variable, count))
-
-    def shares(self, values: Sequence[int]) -> Iterator[list[int]]:
-        """The items of each unit that has a pattern."""
-        for variable, pattern in zip(self.variables, self.unit_type.patterns, strict=True):
-            for _ in range(values[variable.index]):
-                yield [type_ for type_, count in zip(self.unit_type.types, pattern, strict=True) for _ in range(count)]
+        variables = [cp.new_int_var(0, number, f"pattern {pattern}") for pattern in self.patterns]
+        cp.add(cp_model.LinearExpr.sum(variables) <= number)
+        items = [tuple(Tally(dict(zip(self.types, pattern, strict=True))).elements()) for pattern in self.patterns]
+        return Supplied(list(zip(variables, items, strict=True)))
