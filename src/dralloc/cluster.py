@@ -240,6 +240,10 @@ class Cluster(Answer):
         """The claim with this key, if there is one."""
         return self._claims_by_key.get(key)
 
+    def is_lone(self, key: ClaimKey, claims: Iterable[ClaimKey]) -> bool:
+        """Whether what asks for these claims is a claim that no pod uses, and not a pod (which may have its name)."""
+        return key in self.lone_claims and [*claims] == [key]
+
     def remark(self, about: ApiObject, path: str, rule: str) -> Finding:
         """A finding about an object, with the place where it was read."""
         return Finding(self.sources.get(identity(about), ""), about.title, path, rule)
@@ -251,6 +255,11 @@ class Cluster(Answer):
         for pod in self.suspended:
             used.update(ClaimKey(pod.key.namespace, one.resource_claim_name or "") for one in pod.spec.resource_claims)
         return frozenset(claim.key for claim in self.claims) - used
+
+    @cached_property
+    def pods_by_key(self) -> Mapping[ClaimKey, Pod]:
+        """The pods by key."""
+        return {pod.key: pod for pod in self.pods}
 
     @cached_property
     def _claims_by_key(self) -> Mapping[ClaimKey, ResourceClaim]:

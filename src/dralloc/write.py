@@ -61,7 +61,7 @@ def _users(
     compiled: CompiledCluster, solution: Solution
 ) -> Mapping[ClaimKey, Sequence[ResourceClaimConsumerReference]]:
     """Which placed pods use which claim; a claim of a PodGroup is reserved for the group as a whole (KEP-5729)."""
-    pods = {pod.key: pod for pod in compiled.cluster.pods}
+    pods = compiled.cluster.pods_by_key
     users: dict[ClaimKey, list[ResourceClaimConsumerReference]] = {}
     for placement in solution.placements:
         demand = compiled.problem.demands[placement.demand]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dralloc.api import ResourceClaim
+from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.compiler import CompiledCluster, compile_cluster
-from dralloc.compiler.extended import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.errors import InputError
 from dralloc.features import ALL_FEATURES
 from dralloc.load import load

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
+from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.cluster import Cluster
-from dralloc.compiler.extended import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.errors import DrallocError
 from dralloc.whatif import Defragmentation, Drain, defragment, drain
 from examples import examples

@@ -12,7 +12,7 @@ from dralloc.api.allocation import DeviceRequestAllocationResult, DeviceTolerati
 from dralloc.api.base import Int64, WireModel
 from dralloc.api.capacity import CapacityRequirements
 from dralloc.api.classes import DeviceSelector, OpaqueDeviceConfiguration
-from dralloc.api.disclosure import Name, Refined, Terms
+from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION, Name, Refined, Terms
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.objects import ResourceObject, changed
 from dralloc.api.texts import AttributeName, CelExpression, ClassName, RequestId
@@ -139,6 +139,11 @@ class ResourceClaim(ResourceObject, namespaced=True):
     def is_allocated(self) -> bool:
         """Whether it has devices."""
         return self.status.allocation is not None
+
+    @property
+    def is_extended(self) -> bool:
+        """Whether it stands for the extended resources that a pod asks for (KEP-5004)."""
+        return self.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) == "true"
 
     @property
     def results(self) -> tuple[DeviceRequestAllocationResult, ...]:

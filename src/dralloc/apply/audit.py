@@ -105,8 +105,7 @@ class _Reading:
         return replace(self.problem, demands=tuple(demands)), Solution(tuple(placements))
 
     def _identity(self, demand: Demand) -> tuple[bool, ClaimKey]:
-        lone = demand.key in self.compiled.cluster.lone_claims and all(one.key == demand.key for one in demand.claims)
-        return not lone, demand.key
+        return not self.compiled.is_claim(demand), demand.key
 
     def _written(self, demand: Demand) -> Demand:
         mine = tuple(one for one in demand.claims if one.key in self.claims)

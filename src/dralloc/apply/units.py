@@ -13,8 +13,8 @@ from typing import Any
 
 import networkx as nx
 
-from dralloc.api import AllocationResult, ResourceClaim
-from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
+from dralloc.api import AllocationResult
+from dralloc.cluster import Cluster
 from dralloc.names import ClaimKey, PoolID
 from dralloc.plan import Placed, Plan
 from dralloc.snapshot import Json
@@ -128,7 +128,7 @@ def units_of(plan: Plan) -> tuple[list[WriteUnit], list[Aside]]:
             reasons = {one.demand: f"claim {key} has not been made of its template yet" for one, key in waiting}
             asides += (Aside(one.demand, reasons.get(one.demand, "belongs to a pod that waits")) for one in group)
         else:
-            units.append(_unit(plan, group))
+            units.append(_unit(plan.compiled.cluster, group))
     return units, asides
 
 
@@ -149,30 +149,23 @@ def _groups(plan: Plan) -> Iterator[list[Placed]]:
     yield from groups.values()
 
 
-def _is_extended(claim: ResourceClaim) -> bool:
-    return claim.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) == "true"
-
-
 def _is_missing(plan: Plan, key: ClaimKey) -> bool:
     claim = plan.compiled.cluster.claim(key)
-    return claim is None or (not claim.metadata.uid and not _is_extended(claim))
+    return claim is None or (not claim.metadata.uid and not claim.is_extended)
 
 
-def _unit(plan: Plan, group: Iterable[Placed]) -> WriteUnit:
+def _unit(cluster: Cluster, group: Iterable[Placed]) -> WriteUnit:
     claims = {
         key: WrittenClaim(key, claim.metadata.uid, allocation_to_wire(allocation))
         for one in group
         for key, allocation in one.claims.items()
-        if (claim := plan.compiled.cluster.claim(key)) is not None and not _is_extended(claim)
+        if (claim := cluster.claim(key)) is not None and not claim.is_extended
     }
-    uids = {pod.key: pod.metadata.uid for pod in plan.compiled.cluster.pods}
     demands = [
         WrittenDemand(
             key=one.demand,
             node=one.node,
-            pod=""
-            if one.demand in plan.compiled.cluster.lone_claims and [*one.claims] == [one.demand]
-            else uids[one.demand],
+            pod="" if cluster.is_lone(one.demand, one.claims) else cluster.pods_by_key[one.demand].metadata.uid,
             pinned=any(_pins(claims[key].allocation, one.node) for key in one.claims if key in claims),
         )
         for one in group

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from dralloc.api import Pod
-from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.apply.fence import without_fence
 from dralloc.apply.selection import Selection, gates_of
 from dralloc.apply.units import WriteUnit, WrittenDemand
@@ -48,28 +46,23 @@ class LiveView:
     def awaited(self) -> list[ClaimKey]:
         """The claims that a controller is about to make of templates; those of extended resources a scheduler makes."""
         made = (self.cluster.claim(key) for key in self.cluster.made)
-        return [one.key for one in made if one and one.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) != "true"]
-
-    @cached_property
-    def pods(self) -> Mapping[ClaimKey, Pod]:
-        """The pods that are pending and selected, or not pending."""
-        return {pod.key: pod for pod in self.cluster.pods}
+        return [one.key for one in made if one and not one.is_extended]
 
     def ready(self, gate: str) -> Iterator[WriteUnit]:
         """The gated pods whose claims are all allocated already: nothing is to be written but the gate taken.
 
         A run that was ended may have left them, or somebody who allocates by hand. Pods of a group wait for each other.
         """
-        ready = {key for key, names in self.gates.items() if names == [gate] and self._is_allocated(key)}
-        waiting = {_group_of(self.pods[key]) for key in self.gates.keys() - ready if key in self.pods}
-        for key in sorted(ready):
-            pod = self.pods[key]
-            if _group_of(pod) is None or _group_of(pod) not in waiting:
-                yield WriteUnit((WrittenDemand(key, "", pod.metadata.uid),), ())
+        pods = self.cluster.pods_by_key
+        gated = {key: pods[key] for key in sorted(self.gates) if key in pods}
+        ready = [key for key, pod in gated.items() if self.gates[key] == [gate] and self._is_allocated(pod)]
+        waiting = {_group_of(gated[key]) for key in gated.keys() - set(ready)} - {None}
+        for key in ready:
+            if _group_of(gated[key]) not in waiting:
+                yield WriteUnit((WrittenDemand(key, "", gated[key].metadata.uid),), ())
 
-    def _is_allocated(self, key: ClaimKey) -> bool:
-        pod = self.pods.get(key)
-        claims = [self.cluster.claim(one) for one in self.cluster.pod_claims(pod)] if pod is not None else []
+    def _is_allocated(self, pod: Pod) -> bool:
+        claims = [self.cluster.claim(one) for one in self.cluster.pod_claims(pod)]
         return bool(claims) and all(one is not None and one.is_allocated for one in claims)
 
 

@@ -56,9 +56,9 @@ def _half_written(view: LiveView, gate: str, runs: str) -> Iterator[WrittenClaim
     ready = {one.key for unit in view.ready(gate) for one in unit.demands}
     halves = {key for key, names in view.gates.items() if names == [gate]} - ready
     users: dict[ClaimKey, set[ClaimKey]] = defaultdict(set)
-    for key, pod in view.pods.items():
+    for pod in view.cluster.pods:
         for name in view.cluster.pod_claims(pod):
-            users[name].add(key)
+            users[name].add(pod.key)
     for claim in view.cluster.claims:
         allocation = claim.status.allocation
         mine = claim.metadata.annotations.get(RUN, "").startswith(runs)

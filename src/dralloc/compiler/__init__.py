@@ -3,9 +3,7 @@
 - `dralloc.compiler.demands`: what is to be placed, and in which order;
 - `dralloc.compiler.where`: which nodes a pod may be placed on;
 - `dralloc.compiler.extended`: claims for the extended resources that pods ask for;
-- `dralloc.compiler.device_plugins`: extended resources that no class offers;
 - `dralloc.compiler.pod_rules`: what binds pods to nodes and to each other, beside devices;
-- `dralloc.compiler.beside_devices`: what an answer leaves out that looks at devices alone;
 - `dralloc.compiler.gangs`: which pods are placed together;
 - `dralloc.compiler.budgets`: what namespaces use of something that is capped or to be shared fairly;
 - `dralloc.compiler.quota`: which claims a namespace may not have;
@@ -14,7 +12,6 @@
 
 from __future__ import annotations
 
-from dralloc.compiler.beside_devices import beside_devices
 from dralloc.compiler.compile import CompiledCluster, compile_cluster
 
-__all__ = ["CompiledCluster", "beside_devices", "compile_cluster"]
+__all__ = ["CompiledCluster", "compile_cluster"]

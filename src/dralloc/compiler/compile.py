@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Unpack
+from typing import Final, Unpack
 
 from dralloc.across import parsed as parsed_across
 from dralloc.api import Node as ApiNode
+from dralloc.api import Pod
 from dralloc.brief import Brief
 from dralloc.budget import parsed
 from dralloc.choices import Choices, ChoiceWords, Ignored, Mode, Priorities, several
@@ -16,11 +17,10 @@ from dralloc.cluster import Cluster
 from dralloc.compiler.across import find_across
 from dralloc.compiler.budgets import find_budgets
 from dralloc.compiler.demands import Demands
-from dralloc.compiler.device_plugins import DevicePlugins
-from dralloc.compiler.extended import with_extended_resources
+from dralloc.compiler.extended import DevicePlugins, with_extended_resources
 from dralloc.compiler.gangs import find_gangs
 from dralloc.compiler.pod_rules import PodRules
-from dralloc.compiler.quota import check_quotas
+from dralloc.compiler.quota import Quotas
 from dralloc.compiler.remarks import cap_remarks, drift_remarks, eviction_remarks, group_remarks, ignored_remarks
 from dralloc.compiler.unmodelled import Unmodelled, find_unmodelled
 from dralloc.compiler.worth import Worth, annotated_values, worth_of
@@ -28,6 +28,7 @@ from dralloc.errors import DrallocError, Finding, InputError
 from dralloc.garbage import without_garbage_collection
 from dralloc.inventory import Inventory, find_drift, take_inventory
 from dralloc.match import MatchTable, TaintRules
+from dralloc.modelled import used
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
 from dralloc.problem.holdings import Holding
@@ -35,6 +36,8 @@ from dralloc.solution import Solution, devices_only, with_node_grants
 from dralloc.unasked import Unasked
 
 __all__ = ["CompiledCluster", "compile_cluster"]
+
+_ONLY_DEVICES: Final = "only devices count here, and not what else the pod takes of nodes, nor its rules for other pods"
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,6 +76,29 @@ class CompiledCluster(Brief):
         """What objects say that one of the modes does not model, with the object and the field."""
         return tuple(one.finding for one in self.left_out if not one.modes.isdisjoint(modes))
 
+    def beside_devices(self, pods: Collection[Pod], *, strict: bool) -> tuple[Finding, ...]:
+        """What an answer leaves out that looks at devices alone, as those to what-if questions do.
+
+        Parameters
+        ----------
+        pods
+            Those that get new devices. Of such that have a node `unmodelled` knows nothing.
+
+        Raises
+        ------
+        InputError
+            If there is anything, and nothing may be in doubt.
+        """
+        running = used({"Pod": [pod for pod in pods if pod.spec.node_name]})
+        ignored = (self.cluster.remark(use.about, use.path, use.rule) for use in running if Mode.OPTIMAL in use.modes)
+        found = [*self.unmodelled({Mode.OPTIMAL}), *ignored]
+        if bound := list(self.pods.bound(pods)):
+            more = f" (here and in {len(bound) - 1} more)" if len(bound) > 1 else ""
+            found.append(self.cluster.remark(bound[0], "spec", f"{_ONLY_DEVICES}{more}"))
+        if strict and found:
+            raise InputError(found)
+        return tuple(found)
+
     @cached_property
     def holdings(self) -> tuple[Holding, ...]:
         """What the allocated claims hold of published devices."""
@@ -98,7 +124,7 @@ class CompiledCluster(Brief):
 
     def is_claim(self, demand: Demand) -> bool:
         """Whether a demand is a claim that no pod uses, and not a pod (which may have the same name)."""
-        return demand.key in self.cluster.lone_claims and [claim.key for claim in demand.claims] == [demand.key]
+        return self.cluster.is_lone(demand.key, (claim.key for claim in demand.claims))
 
 
 @without_garbage_collection()
@@ -141,7 +167,7 @@ def compile_cluster(
     across = across.beside(cluster, inventory, features)
     rules = cluster.taint_rules if features.DeviceTaintRules else ()
     table = MatchTable(inventory, features, TaintRules(rules, cluster.classes))
-    quotas = check_quotas(cluster, features)
+    quotas = Quotas(cluster, features)
     pods = PodRules(cluster, chosen, plugins.backed, several(Ignored, "rule to ignore", choices.ignore))
     demands = Demands(cluster, chosen, table, extended.elsewhere, quotas.defects, gangs, across, plugins, pods.ignored)
     wanted = demands.in_order()
@@ -163,7 +189,7 @@ def compile_cluster(
         *eviction_remarks(cluster, table),
         *group_remarks(cluster, features),
         *cap_remarks(cluster, caps),
-        *quotas.findings,
+        *quotas.findings(),
         *gangs.findings,
         *demands.findings,
         *ignored_remarks(pods.ignored),

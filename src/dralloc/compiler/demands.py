@@ -17,7 +17,7 @@ from dralloc.api.expansion import generated_name
 from dralloc.choices import Ignored
 from dralloc.cluster import Cluster
 from dralloc.compiler.across import ConstraintsAcross
-from dralloc.compiler.device_plugins import DevicePlugins
+from dralloc.compiler.extended import DevicePlugins
 from dralloc.compiler.footprints import Footprints
 from dralloc.compiler.gangs import Gangs
 from dralloc.compiler.where import Where

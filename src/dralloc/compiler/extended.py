@@ -12,8 +12,9 @@ node asks for nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
 from dralloc.api import (
@@ -38,16 +39,18 @@ from dralloc.names import ClaimKey
 from dralloc.quantity import NANOS
 
 __all__ = [
-    "EXTENDED_RESOURCE_ANNOTATION",
-    "IMPLICIT",
+    "DevicePlugins",
     "Extended",
     "classes_by_resource",
     "extended_claims",
+    "is_extended",
     "with_extended_resources",
 ]
 
-IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
+_IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
 """Prefix of the resources that are there for every class by its name."""
+_NATIVE: Final = "kubernetes.io/"
+_QUOTA: Final = "requests."
 
 
 @dataclass(frozen=True)
@@ -70,112 +73,71 @@ def with_extended_resources(cluster: Cluster, nodes: Sequence[Node], features: F
     """
     if not features.ExtendedResource:
         return Extended(cluster)
-    return _Extension(cluster, nodes).extended()
+    classes, given = classes_by_resource(cluster.classes.values()), dict(extended_claims(cluster.claims))
+    plugins = _plugins(nodes, classes)
+    used = {pod: claim for pod, claim in given.items() if claim.is_allocated}
+    made: dict[ClaimKey, ResourceClaim] = {}
+    elsewhere: dict[ClaimKey, frozenset[str]] = {}
+    met: set[str] = set()
+    for pod in cluster.pods if classes else ():
+        resources = () if pod.spec.node_name or pod.key in used else sorted(pod.requested & classes.keys())
+        served = frozenset[str]().union(*(plugins.get(resource, ()) for resource in resources))
+        if resources and (not served or len(served) < len(nodes)):
+            made[pod.key] = _claim_for(pod, {resource: classes[resource].name for resource in resources})
+            elsewhere[pod.key] = served
+            met.update(resources)
+    if not given and not made:
+        return Extended(cluster)
+    claims = {**used, **made}
+    own = {pod: (*keys, claims[pod].key) if pod in claims else keys for pod, keys in cluster.claims_of_pods.items()}
+    extended = replace(
+        cluster,
+        claims=(*cluster.claims, *made.values()),
+        claims_of_pods=own,
+        made=cluster.made.union(claim.key for claim in made.values()),
+        abandoned=cluster.abandoned.union(claim.key for claim in given.values() if not claim.is_allocated),
+    )
+    return Extended(extended, elsewhere, tuple(_remarks(cluster, classes, plugins, met)))
 
 
-class _Extension:
-    def __init__(self, cluster: Cluster, nodes: Sequence[Node]) -> None:
-        self.cluster = cluster
-        self.nodes = nodes
-        self.classes = classes_by_resource(cluster.classes.values())
-        self.given = dict(extended_claims(cluster.claims))
-        self.claims: dict[ClaimKey, ResourceClaim] = {}
-        self.elsewhere: dict[ClaimKey, frozenset[str]] = {}
-        self.plugins = self._plugins()
-        self.met: set[str] = set()
+def _plugins(nodes: Iterable[Node], classes: Mapping[str, DeviceClass]) -> Mapping[str, frozenset[str]]:
+    """The nodes that offer a resource by a device plugin, by resource, for those that classes back."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for node in nodes:
+        for resource in node.status.allocatable.keys() & classes.keys():
+            if node.status.allocatable[resource].nanos:
+                found[resource].add(node.name)
+    return {resource: frozenset(names) for resource, names in found.items()}
 
-    def extended(self) -> Extended:
-        claims_of_pods = dict(self.cluster.claims_of_pods)
-        for pod in self.cluster.pods:
-            key = self._claim_of(pod)
-            if key is not None:
-                claims_of_pods[pod.key] = (*claims_of_pods[pod.key], key)
-        stale = {claim.key for claim in self.given.values() if claim.status.allocation is None}
-        if not self.claims and not stale and claims_of_pods == self.cluster.claims_of_pods:
-            return Extended(self.cluster)
-        cluster = replace(
-            self.cluster,
-            claims=(*self.cluster.claims, *self.claims.values()),
-            claims_of_pods=claims_of_pods,
-            made=self.cluster.made | self.claims.keys(),
-            abandoned=self.cluster.abandoned | stale,
-        )
-        return Extended(cluster, self.elsewhere, tuple(self._findings()))
 
-    def _plugins(self) -> Mapping[str, frozenset[str]]:
-        """The nodes that offer a resource by a device plugin, by resource, for those that classes back."""
-        found: dict[str, set[str]] = defaultdict(set)
-        for node in self.nodes:
-            for resource in node.status.allocatable.keys() & self.classes.keys():
-                if node.status.allocatable[resource].nanos:
-                    found[resource].add(node.name)
-        return {resource: frozenset(names) for resource, names in found.items()}
-
-    def _claim_of(self, pod: Pod) -> ClaimKey | None:
-        given = self.given.get(pod.key)
-        if given is not None and given.status.allocation is not None:
-            return given.key
-        resources = {} if pod.spec.node_name else self._resources(pod)
-        if not resources:
-            return None
-        elsewhere = frozenset[str]().union(*(self.plugins.get(resource, ()) for resource in resources))
-        if elsewhere and len(elsewhere) == len(self.nodes):
-            return None
-        self.met.update(resources)
-        claim = _claim_for(pod, tuple(_requests(pod, resources)))
-        self.claims[claim.key] = claim
-        self.elsewhere[pod.key] = elsewhere
-        return claim.key
-
-    def _resources(self, pod: Pod) -> dict[str, str]:
-        """The class behind each extended resource that some container asks for, sorted by resource."""
-        if not self.classes:
-            return {}
-        return {resource: self.classes[resource].name for resource in sorted(pod.requested & self.classes.keys())}
-
-    def _findings(self) -> Iterator[Finding]:
-        for resource in sorted(self.met & self.plugins.keys()):
-            device_class = self.classes[resource]
-            names = ", ".join(sorted(self.plugins[resource]))
-            yield self.cluster.remark(
-                device_class,
-                "spec.extendedResourceName" if device_class.spec.extended_resource_name == resource else "",
-                f"a device plugin offers {resource} on {names}: pods that ask for it are placed on other nodes only",
-            )
+def _remarks(
+    cluster: Cluster, classes: Mapping[str, DeviceClass], plugins: Mapping[str, Set[str]], asked: Set[str]
+) -> Iterator[Finding]:
+    for resource in sorted(asked & plugins.keys()):
+        own = classes[resource]
+        path = "spec.extendedResourceName" if own.spec.extended_resource_name == resource else ""
+        where = f"a device plugin offers {resource} on {', '.join(sorted(plugins[resource]))}"
+        yield cluster.remark(own, path, f"{where}: pods that ask for it are placed on other nodes only")
 
 
 def classes_by_resource(classes: Iterable[DeviceClass]) -> Mapping[str, DeviceClass]:
     """The class for each resource name: of several the newest, then the first by name (upstream's resolver)."""
     found: dict[str, DeviceClass] = {}
-    oldest_first = sorted(sorted(classes, key=lambda one: one.name, reverse=True), key=_created)
-    for one in oldest_first:
-        found[f"{IMPLICIT}{one.name}"] = one
+    by_name = sorted(classes, key=lambda one: one.name, reverse=True)
+    for one in sorted(by_name, key=lambda one: one.metadata.creation_timestamp or ""):
+        found[f"{_IMPLICIT}{one.name}"] = one
         if one.spec.extended_resource_name is not None:
             found[one.spec.extended_resource_name] = one
     return found
 
 
-def _created(one: DeviceClass) -> str:
-    return one.metadata.creation_timestamp or ""
-
-
 def extended_claims(claims: Sequence[ResourceClaim]) -> Iterator[tuple[ClaimKey, ResourceClaim]]:
     """The claims that a scheduler made for extended resources, by their pods."""
     for claim in claims:
-        if claim.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) == "true":
+        if claim.is_extended:
             for owner in claim.metadata.owner_references:
                 if owner.kind == Pod.kind and owner.controller:
                     yield ClaimKey(claim.key.namespace, owner.name), claim
-
-
-def _containers(pod: Pod) -> tuple[Container, ...]:
-    return (*pod.spec.init_containers, *pod.spec.containers)
-
-
-def _requests(pod: Pod, classes: Mapping[str, str]) -> Iterator[DeviceRequest]:
-    """The requests of the claim, by name: one for each container and resource, as upstream names and shares them."""
-    found = [one for resource, name in classes.items() for one in _requests_for(pod, resource, name)]
-    yield from sorted(found, key=lambda one: one.name)
 
 
 def _amount(pod: Pod, container: Container, resource: str) -> int:
@@ -201,7 +163,7 @@ def _requests_for(pod: Pod, resource: str, class_name: str) -> Iterator[DeviceRe
     Init containers run one after the other, before the containers behind them: they share the devices of those, and
     one request covers what the most demanding of them needs beyond that.
     """
-    containers = _containers(pod)
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
     amounts = [_amount(pod, one, resource) for one in containers]
     short_lived = [index for index, one in enumerate(pod.spec.init_containers) if one.restart_policy != "Always"]
     lasting = {index: amount for index, amount in enumerate(amounts) if amount and index not in short_lived}
@@ -218,7 +180,9 @@ def _requests_for(pod: Pod, resource: str, class_name: str) -> Iterator[DeviceRe
         yield DeviceRequest(name=f"container-{index}-request-{number}", exactly=exactly)
 
 
-def _claim_for(pod: Pod, requests: tuple[DeviceRequest, ...]) -> ResourceClaim:
+def _claim_for(pod: Pod, classes: Mapping[str, str]) -> ResourceClaim:
+    """The claim of a pod: a request for each container and resource, as upstream names and shares them, by name."""
+    requests = (one for resource, name in classes.items() for one in _requests_for(pod, resource, name))
     base = f"{pod.name}-extended-resources-"
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.metadata.uid, controller=True)
     return ResourceClaim(
@@ -230,5 +194,43 @@ def _claim_for(pod: Pod, requests: tuple[DeviceRequest, ...]) -> ResourceClaim:
             creation_timestamp=pod.metadata.creation_timestamp,
             owner_references=(owner,),
         ),
-        spec=ResourceClaimSpec(devices=DeviceClaim(requests=requests)),
+        spec=ResourceClaimSpec(devices=DeviceClaim(requests=tuple(sorted(requests, key=lambda one: one.name)))),
     )
+
+
+class DevicePlugins:
+    """What pods ask device plugins for, and what of it there can be on no node.
+
+    What of it is left on a node is not looked at. But where no node has any, a pod that asks for it cannot be placed.
+
+    Parameters
+    ----------
+    backed
+        The extended resources that classes offer.
+    """
+
+    def __init__(self, cluster: Cluster, nodes: Sequence[Node], features: Features) -> None:
+        self._nodes = nodes
+        self.backed = frozenset(classes_by_resource(cluster.classes.values()) if features.ExtendedResource else ())
+
+    def asked(self, pod: Pod) -> frozenset[str]:
+        """The extended resources that a pod asks for, whoever offers them (upstream's ``IsExtendedResourceName``)."""
+        return frozenset(name for name in pod.requested if is_extended(name))
+
+    def missing(self, pod: Pod) -> list[str]:
+        """Those that neither a class nor a node has, by name. A node that says nothing may have everything."""
+        return [] if self._on_nodes is None else sorted(self.asked(pod) - self.backed - self._on_nodes)
+
+    @cached_property
+    def _on_nodes(self) -> frozenset[str] | None:
+        """The resources that some node has; None if they may be any."""
+        if not all(node.status.allocatable for node in self._nodes):
+            return None
+        stocks = (node.status.allocatable.items() for node in self._nodes)
+        return frozenset(name for stock in stocks for name, amount in stock if amount.nanos)
+
+
+def is_extended(name: str) -> bool:
+    """Whether a resource is an extended one: of no domain of Kubernetes, and no quota."""
+    native = "/" not in name or _NATIVE in name
+    return name.startswith(_IMPLICIT) or not (native or name.startswith(_QUOTA))

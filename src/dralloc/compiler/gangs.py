@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from dralloc.api import Pod
 from dralloc.cluster import Cluster
-from dralloc.compiler.device_plugins import DevicePlugins
+from dralloc.compiler.extended import DevicePlugins
 from dralloc.compiler.group_trees import GroupTrees
 from dralloc.compiler.pod_groups import PodsOfGroup, pod_groups
 from dralloc.compiler.topology import Topology

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from dralloc.across import ACROSS
 from dralloc.api import ApiObject, Pod
 from dralloc.cluster import Cluster
-from dralloc.compiler.device_plugins import DevicePlugins
+from dralloc.compiler.extended import DevicePlugins
 from dralloc.features import Features
 from dralloc.names import ClaimKey
 

@@ -1,8 +1,6 @@
 """What binds pods to nodes beside devices: what they take of their nodes, in the terms of the problem.
 
-- `dralloc.compiler.node_resources`: CPU, memory, room for pods and whatever else nodes list;
-- `dralloc.compiler.host_ports`: ports of nodes;
-- `dralloc.compiler.host_exclusion`: anti-affinity by node;
+- `dralloc.compiler.node_amounts`: resources, ports, and anti-affinity by node;
 - `dralloc.compiler.inter_pod`: other rules between pods.
 
 Pods that are on nodes count as what is used there.
@@ -13,19 +11,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
-from typing import Protocol
+from functools import cached_property, reduce
+from operator import or_
 
 from dralloc.api import Node, Pod
-from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.api.node_names import HOSTNAME_LABEL
 from dralloc.choices import Ignored
 from dralloc.cluster import Cluster
 from dralloc.compiler.footprints import Footprints
-from dralloc.compiler.host_exclusion import HostExclusion
-from dralloc.compiler.host_ports import HostPorts
 from dralloc.compiler.inter_pod import bound_to_pods, inter_pod_roles
-from dralloc.compiler.node_resources import NodeResources
+from dralloc.compiler.node_amounts import HostExclusion, HostPorts, NodeAmounts, NodeResources
 from dralloc.names import ClaimKey
 from dralloc.pods.kinds import PodInfo, PodKind, PodKinds
 from dralloc.pods.selectors import Term
@@ -34,14 +29,6 @@ from dralloc.problem.node_claims import NodeStock, resource_of, with_node_claims
 from dralloc.problem.node_footprint import with_footprints
 
 __all__ = ["PodRules"]
-
-
-class _Sort(Protocol):
-    """Something that pods take of nodes, by name and in nanos."""
-
-    def asked(self, kind: PodKind) -> dict[str, int]: ...
-
-    def there(self, node: Node) -> dict[str, int]: ...
 
 
 class PodRules:
@@ -113,10 +100,11 @@ class PodRules:
             problem = replace(problem, demands=bound)
         resources = NodeResources(kinds, footprints.resources, self.ignored)
         sorts = (resources, *self._sorts(kinds, {kind for _, kind in running}, apart))
-        asked = {kind: _of_all(sort.asked(kind) for sort in sorts) for kind in {*kinds, *(kind for _, kind in running)}}
+        every = {*kinds, *(kind for _, kind in running)}
+        asked = {kind: reduce(or_, (sort.asked(kind) for sort in sorts)) for kind in every}
         stocks = [
             NodeStock(
-                _of_all(sort.there(node) for sort in sorts),
+                reduce(or_, (sort.there(node) for sort in sorts)),
                 {
                     pod.key: asked[pod.kind] | (resources.asked(pod) if pod.of_devices else {})
                     for pod in self.running.get(node.name, ())
@@ -127,7 +115,7 @@ class PodRules:
         taken = {number: self._beside_devices(info, asked[info.kind]) for number, info in wanting.items()}
         if not footprints:
             return with_node_claims(problem, stocks, taken)
-        pods = {pod.key: pod for pod in self._cluster.pods}
+        pods = self._cluster.pods_by_key
         for number, info in wanting.items():
             held = resources.of_devices(footprints.held(pods[info.key]))
             taken[number] = {**taken[number], **{name: taken[number].get(name, 0) + held[name] for name in held}}
@@ -146,13 +134,9 @@ class PodRules:
             if demand.key in self.infos and demand.key not in settled and not self._is_claim(demand):
                 yield number, self.infos[demand.key]
 
-    def _is_claim(self, demand: Demand) -> bool:
-        """Whether a demand is a claim that no pod uses, of the same name as a pod."""
-        return [claim.key for claim in demand.claims] == [demand.key] and demand.key in self._cluster.lone_claims
-
     def _sorts(
         self, wanting: Counter[PodKind], running: Collection[PodKind], apart: Collection[Term]
-    ) -> Iterator[_Sort]:
+    ) -> Iterator[NodeAmounts]:
         if Ignored.PORTS not in self.ignored and any(kind.host_ports for kind in wanting):
             yield HostPorts((*wanting, *running))
         if apart:
@@ -168,25 +152,20 @@ class PodRules:
         every = (term for kind in (*wanting, *running) for term in kind.required_anti_affinity)
         return dict.fromkeys(term for term in every if term.topology_key == HOSTNAME_LABEL and term not in strict)
 
+    def _is_claim(self, demand: Demand) -> bool:
+        return self._cluster.is_lone(demand.key, (claim.key for claim in demand.claims))
+
     def _beside_devices(self, pod: PodInfo, asked: Mapping[str, int]) -> Mapping[str, int]:
         """What a pod takes of its node itself: extended resources may be claimed as devices (KEP-5004)."""
         if self._backed.isdisjoint(map(resource_of, asked)):
             return asked
         claims = (self._cluster.claim(key) for key in self._cluster.claims_of_pods[pod.key])
-        claimed = any(one and one.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) == "true" for one in claims)
+        claimed = any(one and one.is_extended for one in claims)
         return {name: amount for name, amount in asked.items() if not (claimed and resource_of(name) in self._backed)}
 
 
 def _has_rules(pod: Pod) -> bool:
     """Whether anything in a pod may bind it, or others, to nodes even if these list no resources."""
     spec = pod.spec
-    return bool(
-        spec.affinity
-        or spec.topology_spread_constraints
-        or any(one.ports for one in spec.containers)
-        or any(one.ports for one in spec.init_containers)
-    )
-
-
-def _of_all(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    return {name: amount for part in parts for name, amount in part.items()}
+    ports = any(one.ports for one in (*spec.init_containers, *spec.containers))
+    return bool(spec.affinity or spec.topology_spread_constraints or ports)

@@ -149,10 +149,9 @@ def annotated_values(cluster: Cluster, demands: Sequence[Demand]) -> dict[int, i
     """
     if not any(VALUE_ANNOTATION in one.metadata.annotations for one in (*cluster.pods, *cluster.claims)):
         return {}
-    pods = {pod.key: pod for pod in cluster.pods}
     found = {}
     for number, demand in enumerate(demands):
-        about = pods.get(demand.key) or cluster.claim(demand.key)
+        about = cluster.pods_by_key.get(demand.key) or cluster.claim(demand.key)
         text = about.metadata.annotations.get(VALUE_ANNOTATION) if about else None
         if about and text is not None:
             if not (text.isascii() and text.isdigit()):

@@ -126,6 +126,5 @@ def _term(term: NodeSelectorTerm) -> str:
 
 def pod_of(cluster: Cluster, demand: Demand) -> Pod | None:
     """The pod of a demand; None if it is a claim that no pod uses (a pod may have the same name)."""
-    pod = next((one for one in cluster.pods if one.key == demand.key), None)
-    lone = [claim.key for claim in demand.claims] == [demand.key]
-    return None if pod is None or (lone and demand.key not in cluster.pod_claims(pod)) else pod
+    lone = cluster.is_lone(demand.key, (claim.key for claim in demand.claims))
+    return None if lone else cluster.pods_by_key.get(demand.key)

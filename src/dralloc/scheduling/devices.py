@@ -13,8 +13,7 @@ from dralloc.api import ResourceClaim
 from dralloc.api.node_selectors import selector_matches
 from dralloc.compiler import CompiledCluster
 from dralloc.compiler.demands import MAX_CONSUMERS
-from dralloc.compiler.device_plugins import is_extended
-from dralloc.compiler.extended import EXTENDED_RESOURCE_ANNOTATION, classes_by_resource
+from dralloc.compiler.extended import classes_by_resource, is_extended
 from dralloc.names import ClaimKey
 from dralloc.pods.kinds import PodInfo
 from dralloc.problem import Claim
@@ -166,8 +165,7 @@ class Devices(QuickRun):
     @cached_property
     def _extended(self) -> frozenset[ClaimKey]:
         """The claims that stand for extended resources."""
-        annotated = ((claim.key, claim.metadata.annotations) for claim in self._cluster.claims)
-        return frozenset(key for key, notes in annotated if notes.get(EXTENDED_RESOURCE_ANNOTATION) == "true")
+        return frozenset(claim.key for claim in self._cluster.claims if claim.is_extended)
 
     def find(self, wanted: Wanted, node: NodeInfo) -> Taken | None:
         """What each of the claims would get on the node; None if they do not fit.

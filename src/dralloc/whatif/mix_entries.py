@@ -17,7 +17,7 @@ from dralloc.api import ObjectMeta, Pod, ResourceClaim, ResourceClaimSpec, Resou
 from dralloc.api.objects import changed
 from dralloc.choices import Choices, ChoiceWords
 from dralloc.cluster import Cluster
-from dralloc.compiler import CompiledCluster, beside_devices, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.errors import DrallocError, Finding
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand
@@ -128,7 +128,7 @@ def compile_mix(
         compiled,
         tuple(by_key[key] for key in keys),
         represented.order if represented else compiled.problem.all_nodes,
-        beside_devices(compiled, changed.pods, strict=choices.strict),
+        compiled.beside_devices(changed.pods, strict=choices.strict),
     )
 
 

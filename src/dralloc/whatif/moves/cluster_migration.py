@@ -16,7 +16,7 @@ from dralloc.api import Node as ApiNode
 from dralloc.api import Pod, ResourceClaim
 from dralloc.api.objects import changed
 from dralloc.choices import Choices
-from dralloc.compiler import CompiledCluster, beside_devices, compile_cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.compiler.where import Where
 from dralloc.errors import Finding
 from dralloc.match.requests import compile_claim
@@ -72,7 +72,7 @@ class ClusterMigration:
         waiting = {demand.key for demand in self.migration.problem.demands}
         moving = {pod.key for group in self.groups for pod in group.pods}
         pods = [pod for pod in self.users.cluster.pods if pod.key in waiting | moving]
-        return beside_devices(self.compiled, pods, strict=self.choices.strict)
+        return self.compiled.beside_devices(pods, strict=self.choices.strict)
 
     @cached_property
     def migration(self) -> Migration:
