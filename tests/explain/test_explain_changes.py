@@ -22,14 +22,13 @@ from dralloc.budget import Cap
 from dralloc.check import violations
 from dralloc.choices import Mode
 from dralloc.cluster import Cluster
-from dralloc.explain.change import Change
+from dralloc.explain.change import Change, Cost, Suggestion
 from dralloc.explain.conflict import find_conflict
 from dralloc.explain.gang import Gathering, gather
 from dralloc.explain.members import Member, members_of
 from dralloc.explain.nodes import Diagnosis
 from dralloc.explain.oracle import FeasibilityOracle
 from dralloc.explain.snapshot import placed_before, snapshot_of
-from dralloc.explain.suggestion import Cost, Suggestion
 from dralloc.explain.suggestions import find_suggestions
 from dralloc.explain.wording import Wording
 from dralloc.problem import Problem

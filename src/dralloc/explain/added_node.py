@@ -10,9 +10,8 @@ from dralloc.api.node_names import HOSTNAME_LABEL
 from dralloc.api.objects import changed
 from dralloc.context.context import alternatives_in
 from dralloc.context.node_rules import CORDONED
-from dralloc.explain.change import Change
+from dralloc.explain.change import Change, Cost, Suggestion
 from dralloc.explain.oracle import FeasibilityOracle
-from dralloc.explain.suggestion import Cost, Suggestion
 from dralloc.inventory.reach import NodeIndex
 
 __all__ = ["added_nodes"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from dralloc.budget import Budget
@@ -24,27 +24,18 @@ class Blockers:
         self._snapshot = oracle.snapshot
         self._context = oracle.snapshot.context
         self._requests = [request for claim in oracle.snapshot.demand.claims for request in claim.requests]
-        self._known: dict[int, set[ClaimKey] | None] = {}
 
-    def order(self) -> list[int]:
-        """The nodes where releasing claims could help, those with the fewest claims in the way first."""
-        nodes = self._oracle.allowed(Change())
-        costs = {node: len(found) for node in nodes if (found := self._cheapest(node)) is not None}
-        return sorted(costs, key=lambda node: (costs[node], node))
-
-    def cheapest(self, node: int) -> set[ClaimKey]:
-        """The claims in the way of the devices that the fewest claims hold."""
-        return self._cheapest(node) or set()
+    @cached_property
+    def cheapest(self) -> Mapping[int, set[ClaimKey]]:
+        """The claims in the way of the devices that the fewest claims hold, by node; the cheapest nodes first."""
+        found = {node: self._cheapest(node) for node in self._oracle.allowed(Change())}
+        known = {node: claims for node, claims in found.items() if claims is not None}
+        return dict(sorted(known.items(), key=lambda item: (len(item[1]), item[0])))
 
     def _cheapest(self, node: int) -> set[ClaimKey] | None:
-        if node not in self._known:
-            self._known[node] = self._sum(node)
-        return self._known[node]
-
-    def _sum(self, node: int) -> set[ClaimKey] | None:
         total: set[ClaimKey] = set()
         for request in self._requests:
-            options = [self._of_alternative(each, node) for each in request.alternatives]
+            options = (self._of_alternative(each, node) for each in request.alternatives)
             usable = [option for option in options if option is not None]
             if not usable:
                 return None
@@ -53,9 +44,7 @@ class Blockers:
 
     def _of_alternative(self, alternative: Alternative, node: int) -> set[ClaimKey] | None:
         held = [self._of_device(alternative, device) for device in self._devices(alternative, node)]
-        if alternative.count is None:
-            return set().union(*held) if held else None
-        if len(held) < alternative.count:
+        if len(held) < (alternative.count or 1):
             return None
         return set().union(*sorted(held, key=len)[: alternative.count])
 
@@ -107,15 +96,9 @@ class Blockers:
         """Who uses what is capped for the demand."""
         return set().union(*map(self._snapshot.caps.users, self._caps)) - self._snapshot.own
 
-    # Priorities.
-
     def priority(self, claim: ClaimKey) -> int:
         """The highest priority of the pods that use a claim; 0 if nobody does."""
         return max(self._priorities.get(claim, (0,)))
-
-    def by_priority(self, claims: Iterable[ClaimKey]) -> list[ClaimKey]:
-        """The claims, those of the highest priority first."""
-        return sorted(claims, key=lambda claim: (-self.priority(claim), claim))
 
     @cached_property
     def _priorities(self) -> Mapping[ClaimKey, list[int]]:

@@ -70,6 +70,10 @@ class Caps:
         """What each of them allows, in nanos."""
         return {one.key: one.most or 0 for one in self.budgets}
 
+    def used(self, problem: Problem, placements: Sequence[Placement]) -> Mapping[BudgetKey, int]:
+        """What namespaces use of each of them once these placements are made, in nanos."""
+        return {one.key: one.used for one in charged(self.budgets, problem, placements)}
+
     def of(self, demand: Demand) -> tuple[Budget, ...]:
         """The caps of a demand's namespace."""
         namespaces = {claim.key.namespace for claim in demand.claims}

@@ -1,10 +1,11 @@
-"""What could be different: changes of what is asked, of who holds what, and of which nodes are allowed."""
+"""What could be different: what is asked, who holds what, which nodes are allowed; and how such changes rank."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from enum import IntEnum
 
 from dralloc.budget import BudgetKey
 from dralloc.context.offers import Offers, Variation
@@ -12,7 +13,7 @@ from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Claim, Demand, Request
 from dralloc.problem.limits import Limit
 
-__all__ = ["Change", "Place", "constraint_places"]
+__all__ = ["Change", "Cost", "Place", "Suggestion", "constraint_places"]
 
 Place = tuple[int, int, int]
 """An alternative of a demand: index of the claim, of the request in it, of the alternative in that."""
@@ -88,6 +89,47 @@ class Change:
         """Both changes together; variations of one alternative are put together."""
         joined = {each.name: getattr(self, each.name) | getattr(other, each.name) for each in fields(self)}
         return replace(self, **{**joined, "variations": _merged(self.variations, other.variations)})
+
+
+class Cost(IntEnum):
+    """How changes are ranked: what the claim's author can do comes before what others have to give up or buy."""
+
+    TOLERATE = 1
+    CONSTRAINT = 2
+    SELECTOR = 3
+    LESS = 4
+    OTHER = 5
+    NODES = 6
+    CAP = 7
+    MOVE = 8
+    RELEASE = 9
+    CLASS = 10
+    NODE = 11
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A change that admits the demand.
+
+    Parameters
+    ----------
+    text
+        What to change.
+    outcome
+        What then happens, as it was found by trying.
+    cost
+        Its kind.
+    amount
+        How much of it, to rank changes of one kind.
+    change
+        What was tried.
+    """
+
+    text: str
+    outcome: str
+    cost: Cost
+    amount: int = 0
+    change: Change = field(default_factory=Change, repr=False, compare=False)
 
 
 def constraint_places(claims: Sequence[Claim]) -> list[list[tuple[int, int]]]:

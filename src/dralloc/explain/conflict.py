@@ -54,44 +54,31 @@ def find_conflict(oracle: FeasibilityOracle, members: Sequence[Member]) -> Confl
 class _Filter:
     def __init__(self, oracle: FeasibilityOracle, members: Sequence[Member]) -> None:
         self.oracle = oracle
-        self.members = list(members)
+        self.members = members
         self.kept = list(members)
 
     def run(self) -> Conflict:
         for _, chunk in groupby(self.members, key=lambda member: member.kind):
             self._prune(list(chunk))
-        while True:
-            spare = next((member for member in self.kept if not self._feasible_without([member])), None)
-            if spare is None:
-                break
+        while spare := next((member for member in self.kept if not self._feasible_without([member])), None):
             self.kept.remove(spare)
-        nodes = self._verify()
-        return Conflict(tuple(reversed(self.kept)), nodes)
+        change = self._relaxed(self.kept)
+        # The model is asked about every node with all members in force.
+        if self.oracle.admit(change, every=True) is not None:
+            raise AssertionError("a conflict turned out to be feasible")
+        return Conflict(tuple(reversed(self.kept)), len(self.oracle.allowed(change)))
 
     def _prune(self, chunk: list[Member]) -> None:
         """Leave out as much of the chunk as possible."""
         if not self._feasible_without(chunk):
-            self.kept = [member for member in self.kept if not _among(member, chunk)]
+            self.kept = [member for member in self.kept if member not in chunk]
         elif len(chunk) > 1:
             half = len(chunk) // 2
             self._prune(chunk[:half])
             self._prune(chunk[half:])
 
     def _feasible_without(self, left_out: Sequence[Member]) -> bool:
-        in_force = [member for member in self.kept if not _among(member, left_out)]
-        return self.oracle.admit(self._relaxed(in_force)) is not None
+        return self.oracle.admit(self._relaxed([one for one in self.kept if one not in left_out])) is not None
 
     def _relaxed(self, in_force: Sequence[Member]) -> Change:
-        left_out = (member.without for member in self.members if not _among(member, in_force))
-        return reduce(or_, left_out, Change())
-
-    def _verify(self) -> int:
-        """Ask the model about every node with all members in force; returns the number of nodes."""
-        change = self._relaxed(self.kept)
-        if self.oracle.admit(change, every=True) is not None:
-            raise AssertionError("a conflict turned out to be feasible")
-        return len(self.oracle.allowed(change))
-
-
-def _among(member: Member, members: Sequence[Member]) -> bool:
-    return any(member is one for one in members)
+        return reduce(or_, (member.without for member in self.members if member not in in_force), Change())

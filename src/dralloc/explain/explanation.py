@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dralloc.choices import Mode
+from dralloc.explain.change import Suggestion
 from dralloc.explain.competition import Competition
 from dralloc.explain.conflict import Conflict
 from dralloc.explain.document import ExplanationDocument
 from dralloc.explain.gang import Gathering
 from dralloc.explain.reasons import ADVICE, NodeGroup, NodeReason, grouped
-from dralloc.explain.suggestion import Suggestion
 from dralloc.names import ClaimKey
 from dralloc.provisional import Provisional
 from dralloc.report import Line, Part, Table
@@ -128,13 +129,10 @@ class Explanation(Provisional):
             yield str(len(fitting)), "fits", _named(fitting)
 
     def _trace_rows(self) -> list[tuple[str, str]]:
-        rows: dict[str, int] = {}
-        for group in self.groups:
-            for cause in group.causes:
-                for label, number in cause.excluded:
-                    text = f"{cause.subject}: {label}"
-                    rows[text] = rows.get(text, 0) + number
-        return [(str(number), text) for text, number in rows.items()]
+        counts = Counter[str]()
+        for cause in (cause for group in self.groups for cause in group.causes):
+            counts.update({f"{cause.subject}: {label}": number for label, number in cause.excluded})
+        return [(str(number), text) for text, number in counts.items()]
 
     def _detail_rows(self) -> Iterator[tuple[str, str]]:
         for group in self.groups:

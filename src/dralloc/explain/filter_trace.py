@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
 
 from dralloc.api import DeviceTaint
 from dralloc.context.context import Context
 from dralloc.context.offers import Variation
 from dralloc.explain.reasons import Code, FilterReason
-from dralloc.explain.wording import Wording, groups_text, taint_text
-from dralloc.names import ClaimKey
+from dralloc.explain.wording import Wording, groups_text, request_text, taint_text
 from dralloc.problem import Alternative, Charge, Claim, Device
 from dralloc.problem.ledger import Scarcity, Shortage
 from dralloc.report import amount
@@ -43,17 +44,24 @@ class FilterTrace:
 
     def shortage(self, claim: Claim, alternative: Alternative, node: int) -> FilterReason | None:
         """Why too few devices are left for a request alone; None if there are enough."""
-        tally = _FilterCounts()
-        for device, device_key in self._reached(node):
-            tally.add(self._exclusion(alternative, device, device_key))
-        every = alternative.count is None
-        if every:
-            blocking = tally.behind(Code.IN_USE)
-            if tally.usable and not blocking.total:
+        found = [self._exclusion(alternative, *one) for one in self._reached(node)]
+        groups: dict[Exclusion, list[Exclusion]] = defaultdict(list)
+        for one in filter(None, found):
+            groups[one].append(one)
+        usable, least = found.count(None), alternative.count or 1
+        if alternative.count is None:
+            blocking = {one: same for one, same in groups.items() if _ORDER[one.code] >= _ORDER[Code.IN_USE]}
+            if blocking:
+                groups, usable, least = blocking, 0, len(found)
+            elif usable:
                 return None
-            return _cause(claim, alternative, *((blocking, blocking.total) if blocking.total else (tally, 1)))
-        least = alternative.count or 1
-        return None if tally.usable >= least else _cause(claim, alternative, tally, least)
+        elif usable >= least:
+            return None
+        if groups:
+            excluded = dict(sorted(groups.items(), key=lambda item: _ORDER[item[0].code]))
+            return _cause(request_text(claim, alternative), alternative.count, excluded, usable, least)
+        text = "the node has too few devices" if usable else "the node has no devices"
+        return FilterReason(Code.NO_DEVICE, text, request_text(claim, alternative))
 
     def _reached(self, node: int) -> Iterator[tuple[int, object]]:
         problem, offers = self._context.problem, self._context.offers
@@ -62,11 +70,8 @@ class FilterTrace:
                 if problem.on_node(device, node):
                     yield device, device_key
 
-    def exclusion(self, alternative: Alternative, device: int) -> Exclusion | None:
-        """What keeps a device from an alternative that is alone with it; None if nothing does."""
-        return self._exclusion(alternative, device, self._context.offers.device_key(device))
-
     def _exclusion(self, alternative: Alternative, device: int, device_key: object) -> Exclusion | None:
+        """What keeps a device from an alternative that is alone with it; None if nothing does."""
         key = alternative.index, device_key
         if key not in self._published:
             self._published[key] = next(self._unfit(alternative.index, device), None)
@@ -173,68 +178,28 @@ class FilterTrace:
         return f"{device.id}: capacity {name}: {need} needed, {amount(left)} left of {amount(total)}, {holders}"
 
 
-def subject(claim: ClaimKey, alternative: Alternative) -> str:
-    """Which request a cause is about."""
-    return f"claim {claim}, request {alternative.name}"
-
-
-class _FilterCounts:
-    """How many devices are excluded by what, and how many are not."""
-
-    def __init__(self, groups: dict[Exclusion, list[Exclusion]] | None = None) -> None:
-        self.usable = 0
-        self.groups: dict[Exclusion, list[Exclusion]] = {} if groups is None else groups
-
-    def add(self, exclusion: Exclusion | None) -> None:
-        """Count a device."""
-        if exclusion is None:
-            self.usable += 1
-        else:
-            self.groups.setdefault(exclusion, []).append(exclusion)
-
-    @property
-    def total(self) -> int:
-        """How many devices are excluded."""
-        return sum(map(len, self.groups.values()))
-
-    def behind(self, code: Code) -> _FilterCounts:
-        """Those that are excluded by a cause of that kind, or of one that is looked for later."""
-        return _FilterCounts({one: group for one, group in self.groups.items() if _ORDER[one.code] >= _ORDER[code]})
-
-    def in_order(self) -> list[Exclusion]:
-        """One exclusion of each group, in the order in which causes are looked for."""
-        return sorted(self.groups, key=lambda one: _ORDER[one.code])
-
-    def decisive(self, least: int) -> Exclusion:
-        """The exclusion with which fewer than so many devices are left."""
-        left = self.usable + self.total
-        for one in self.in_order():
-            left -= len(self.groups[one])
-            if left < least:
-                return one
-        return self.in_order()[-1]
-
-
-def _cause(claim: Claim, alternative: Alternative, tally: _FilterCounts, least: int) -> FilterReason:
-    about = subject(claim.key, alternative)
-    if not tally.groups:
-        text = "the node has too few devices" if tally.usable else "the node has no devices"
-        return FilterReason(Code.NO_DEVICE, text, about)
-    decisive = tally.decisive(least)
-    same = tally.groups[decisive]
+def _cause(
+    subject: str, count: int | None, excluded: Mapping[Exclusion, list[Exclusion]], usable: int, least: int
+) -> FilterReason:
+    """The exclusion with which fewer than the least are left, with all that are looked for before and after it."""
+    total = usable + sum(map(len, excluded.values()))
+    gone = accumulate(map(len, excluded.values()))
+    decisive = next(one for one, number in zip(excluded, gone, strict=True) if total - number < least)
+    same = excluded[decisive]
     return FilterReason(
         code=decisive.code,
-        text=_words(decisive, alternative.count or 1, every=alternative.count is None),
-        subject=about,
+        text=_words(decisive, count),
+        subject=subject,
         devices=len(same),
-        excluded=tuple((one.label, len(tally.groups[one])) for one in tally.in_order()),
+        excluded=tuple((one.label, len(group)) for one, group in excluded.items()),
         details=tuple(filter(None, (one.detail() for one in same[:_DETAILED]))),
     )
 
 
-def _words(decisive: Exclusion, count: int, *, every: bool) -> str:
+def _words(decisive: Exclusion, count: int | None) -> str:
     if decisive.code is Code.CLASS:
-        return decisive.label.replace("not of", "no device of") if count == 1 else f"too few devices: {decisive.label}"
-    if every and _ORDER[decisive.code] >= _ORDER[Code.IN_USE]:
+        several = count is not None and count > 1
+        return f"too few devices: {decisive.label}" if several else decisive.label.replace("not of", "no device of")
+    if count is None and _ORDER[decisive.code] >= _ORDER[Code.IN_USE]:
         return f"asks for all devices, and not all can be had: {decisive.label}"
     return decisive.label

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 from dralloc.budget import Budget, BudgetKey
 from dralloc.check import check
-from dralloc.explain.caps import charged
+from dralloc.explain.change import Suggestion
 from dralloc.explain.raised_cap import least_raises
 from dralloc.explain.snapshot import DemandSnapshot
-from dralloc.explain.suggestion import Suggestion
 from dralloc.names import ClaimKey
 from dralloc.problem import Problem, quorum_of
 from dralloc.report import Line
@@ -91,14 +90,11 @@ class _GangModel:
 
     def raises(self) -> Iterator[Suggestion]:
         """A cap that it is enough to raise; if there is none, all caps of these namespaces together."""
-        before = self.caps.most
-        keys = [key for key in before if key.namespace in self.namespaces]
-        return least_raises(keys, keys, before, self._admit, lambda _: f"{self.who} of the gang fit")
+        return least_raises(self.caps, [key for key in self.caps.most if key.namespace in self.namespaces], self._admit)
 
-    def _admit(self, levels: Mapping[BudgetKey, int | None]) -> tuple[Mapping[BudgetKey, int], None] | None:
+    def _admit(self, levels: Mapping[BudgetKey, int | None]) -> tuple[Mapping[BudgetKey, int], str] | None:
         changed = [replace(one, most=levels.get(one.key, one.most)) for one in self.caps.budgets]
         solution = self.fill([one for one in changed if one.most is not None])
         if len(solution.placements) < self.needed:
             return None
-        used = charged(self.caps.budgets, self.part, solution.placements)
-        return {one.key: one.used for one in used}, None
+        return self.caps.used(self.part, solution.placements), f"{self.who} of the gang fit"

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from dralloc.context.context import Context
 from dralloc.context.lift import Lift
-from dralloc.explain.change import constraint_places
+from dralloc.explain.change import Change, constraint_places
 from dralloc.explain.reasons import Code, FilterReason
-from dralloc.explain.wording import constraint_text
-from dralloc.problem import MAX_RESULTS, Claim, Constraint, ConstraintKind, Demand, Problem, Request
+from dralloc.explain.wording import constraint_text, request_text
+from dralloc.problem import MAX_RESULTS, Claim, Constraint, ConstraintKind, Demand, Problem
 from dralloc.problem.ledger import Scarcity
 from dralloc.problem.limits import Limit, limits_of
 from dralloc.problem.subproblem import Subproblem
 from dralloc.solvers.first_fit import first_fit
 
-__all__ = ["joint_reason"]
-
-_Wanted = tuple[Claim, ...]
+__all__ = ["JointReason"]
 
 _CODES: Final = {
     Scarcity.COUNTER: Code.COUNTER,
@@ -30,50 +29,51 @@ _CODES: Final = {
 """Limits in the order in which they are lifted, with what a request is then rejected for."""
 
 
-def joint_reason(context: Context, node: int, demand: Demand, part: Subproblem) -> FilterReason:
-    """The first rule without which the fewest of the demand's requests that do not fit together would."""
-    return _Joint(context, node, demand, part).reason()
+@dataclass(frozen=True)
+class JointReason:
+    """The first rule without which the fewest of a demand's requests that do not fit together on a node would.
 
+    ``part``: the node with what the demand could get there.
+    """
 
-class _Joint:
-    def __init__(self, context: Context, node: int, demand: Demand, part: Subproblem) -> None:
-        self.context = context
-        self.node = node
-        self.demand = demand
-        self.part = part
+    context: Context
+    node: int
+    demand: Demand
+    part: Subproblem
 
     def reason(self) -> FilterReason:
         """Requests are left out until what is left fits; then rules are."""
         wanted = next(wanted for wanted in self._narrowed() if not self._fits(wanted))
-        about = ", ".join(f"claim {claim.key}, request {each.name}" for claim in wanted for each in claim.requests)
+        about = ", ".join(request_text(claim, each) for claim in wanted for each in claim.requests)
         return replace(self._rule(wanted), subject=about)
 
-    def _narrowed(self) -> Iterator[_Wanted]:
+    def _narrowed(self) -> Iterator[tuple[Claim, ...]]:
         """Each request alone, then the first ones, one more each time."""
-        each = [(claim, request) for claim in self.demand.claims for request in claim.requests]
-        for claim, request in each:
-            yield (replace(claim, requests=(request,)),)
-        for number in range(2, len(each)):
-            first: dict[int, tuple[Claim, tuple[Request, ...]]] = {}
-            for claim, request in each[:number]:
-                _, before = first.get(id(claim), (claim, ()))
-                first[id(claim)] = claim, (*before, request)
-            yield tuple(replace(claim, requests=requests) for claim, requests in first.values())
+        places = [
+            (number, place) for number, one in enumerate(self.demand.claims) for place in range(len(one.requests))
+        ]
+        for some in (*([one] for one in places), *(places[:number] for number in range(2, len(places)))):
+            kept = self._without(self.demand.claims, Change(requests=frozenset(places).difference(some)))
+            yield tuple(claim for claim in kept if claim.requests)
         yield self.demand.claims
 
-    def _fits(self, wanted: _Wanted, problem: Problem | None = None) -> bool:
+    def _without(self, wanted: tuple[Claim, ...], change: Change) -> tuple[Claim, ...]:
+        return change.of(replace(self.demand, claims=wanted), self.context.offers).claims
+
+    def _fits(self, wanted: tuple[Claim, ...], problem: Problem | None = None) -> bool:
         demand = self.demand.by_itself(claims=wanted, nodes=None)
         return bool(first_fit(replace(problem or self.part.problem, demands=(demand,))).placements)
 
-    def _rule(self, wanted: _Wanted) -> FilterReason:
-        if self._fits(tuple(replace(claim, constraints=()) for claim in wanted)):
+    def _rule(self, wanted: tuple[Claim, ...]) -> FilterReason:
+        loose = tuple(replace(claim, constraints=()) for claim in wanted)
+        if self._fits(loose):
             return self._constraint(wanted)
-        return self._limits(wanted) or self._too_many(wanted) or self._devices(wanted)
+        return self._limits(loose) or self._too_many(wanted) or self._devices(wanted)
 
-    def _constraint(self, wanted: _Wanted) -> FilterReason:
+    def _constraint(self, wanted: tuple[Claim, ...]) -> FilterReason:
         every = constraint_places(wanted)
-        single = [places for places in every if self._fits(_without(wanted, places))]
-        blamed = [places[0] for places in single[:1] or every]
+        tries = (places for places in every if self._fits(self._without(wanted, Change(constraints=frozenset(places)))))
+        blamed = [places[0] for places in [*islice(tries, 1)] or every]
         texts = [self._words(wanted[place].constraints[number], number) for place, number in blamed]
         details = [each for place, number in blamed for each in self._values(wanted[place], number)]
         return FilterReason(Code.CONSTRAINT, "; ".join(texts), details=tuple(details))
@@ -103,30 +103,28 @@ class _Joint:
             counts["none" if values is None else text] += 1
         return "; ".join(f"{text} ({count})" for text, count in counts.items())
 
-    def _limits(self, wanted: _Wanted) -> FilterReason | None:
+    def _limits(self, loose: tuple[Claim, ...]) -> FilterReason | None:
         """What is short, if everything of one kind without limit would do."""
-        limits = list(limits_of(self.part.problem))
         for scarcity, code in _CODES.items():
-            known = [limit for limit in limits if limit.scarcity is scarcity]
-            if known and self._fits_without(wanted, known):
-                single = [limit for limit in known if limit.name and self._fits_without(wanted, [limit])]
+            known = [limit for limit in limits_of(self.part.problem) if limit.scarcity is scarcity]
+            if known and self._fits_without(loose, known):
+                single = [limit for limit in known if limit.name and self._fits_without(loose, [limit])]
                 names = ", ".join(f"{scarcity.value} {limit.name}" for limit in single or known)
                 exclude = f"together they need devices whose {scarcity.value} exclude each other"
                 return FilterReason(code, exclude if code is Code.GROUPS else f"together more than is free of {names}")
         return None
 
-    def _fits_without(self, wanted: _Wanted, limits: Iterable[Limit]) -> bool:
-        part = self.context.part([self.node], [self.demand], Lift(frozenset(limits)))
-        return self._fits(tuple(replace(claim, constraints=()) for claim in wanted), part.problem)
+    def _fits_without(self, loose: tuple[Claim, ...], limits: Iterable[Limit]) -> bool:
+        return self._fits(loose, self.context.part([self.node], [self.demand], Lift(frozenset(limits))).problem)
 
-    def _too_many(self, wanted: _Wanted) -> FilterReason | None:
+    def _too_many(self, wanted: tuple[Claim, ...]) -> FilterReason | None:
         for claim in wanted:
             counts = [[one.count or 1 for one in request.alternatives] for request in claim.requests]
             if sum(map(max, counts)) > MAX_RESULTS:
                 return FilterReason(Code.TOO_MANY, f"more than {MAX_RESULTS} results for one claim")
         return None
 
-    def _devices(self, wanted: _Wanted) -> FilterReason:
+    def _devices(self, wanted: tuple[Claim, ...]) -> FilterReason:
         requests = [request for claim in wanted for request in claim.requests]
         asked = sum(min(one.count or 1 for one in request.alternatives) for request in requests)
         there = sum(1 for _ in self.part.problem.nodes[0].devices())
@@ -134,13 +132,3 @@ class _Joint:
         return FilterReason(
             Code.TOGETHER, text, details=(f"{asked} asked, selectors accept {there}, some of them in use",)
         )
-
-
-def _without(wanted: _Wanted, left_out: Sequence[tuple[int, int]]) -> _Wanted:
-    return tuple(
-        replace(
-            claim,
-            constraints=tuple(one for number, one in enumerate(claim.constraints) if (place, number) not in left_out),
-        )
-        for place, claim in enumerate(wanted)
-    )

@@ -12,7 +12,7 @@ from dralloc.api import DeviceTaint
 from dralloc.context.offers import Variation
 from dralloc.explain.change import Change, Place, constraint_places
 from dralloc.explain.oracle import FeasibilityOracle
-from dralloc.explain.wording import Wording, constraint_text, devices_text, taint_text
+from dralloc.explain.wording import Wording, constraint_text, devices_text, request_text, taint_text
 from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Claim
 from dralloc.problem.ledger import Scarcity
@@ -43,7 +43,7 @@ class MemberKind(StrEnum):
     REQUEST = "request"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Member:
     """A rule with a name.
 
@@ -59,7 +59,7 @@ class Member:
 
     kind: MemberKind
     title: str
-    without: Change = field(repr=False, compare=False)
+    without: Change = field(repr=False)
     detail: str = ""
 
 
@@ -102,12 +102,12 @@ class _Members:
             if claim.defect and not claim.requests:
                 yield Member(MemberKind.REQUEST, claim.defect, Change(claims=frozenset({number})))
             for index, request in enumerate(claim.requests):
-                title = f"claim {claim.key}, request {request.name}"
+                title = request_text(claim, request)
                 asked = " or ".join(one.defect or self._asked(one) for one in request.alternatives)
                 change = Change(requests=frozenset({(number, index)}))
                 yield Member(MemberKind.REQUEST, title, change, f"asks for {asked}")
         for place, claim, alternative in alternatives_of(self.claims):
-            about = f"claim {claim.key}, request {alternative.name}"
+            about = request_text(claim, alternative)
             for index, clause in enumerate(self.offers.clauses(alternative.index)):
                 change = Change(variations={place: Variation(without=frozenset({index}))})
                 kind = MemberKind.CLASS if clause.of_class else MemberKind.SELECTOR

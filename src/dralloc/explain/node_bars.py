@@ -10,7 +10,7 @@ from typing import Final
 
 from dralloc.compiler import CompiledCluster
 from dralloc.names import ClaimKey
-from dralloc.problem import Charge, Demand, Device, Problem
+from dralloc.problem import Charge, Device, Problem
 from dralloc.problem.holdings import ClaimLedger
 from dralloc.problem.inter_pod import Affinity, AntiAffinity, DomainLedger, InterPodRule, Spread
 from dralloc.problem.ledger import Shortage
@@ -26,7 +26,7 @@ from dralloc.solvers.first_fit import first_fit
 __all__ = ["Bar", "NodeBars"]
 
 _TOO_MANY: Final = "Too many pods"
-_UNCOVERED: Final = "pod level request for {} does not cover the devices"
+_OF_POD: Final = "pod level request for {} does not cover the devices"
 _PORTS: Final = "didn't have free ports for the requested pod ports"
 _UNMET: Final[Mapping[type[InterPodRule], str]] = {
     AntiAffinity: "didn't match pod anti-affinity rules",
@@ -60,10 +60,24 @@ class NodeBars:
         return (*self._short(node), *self._unmet(node)) or tuple(self._short_for_devices(node))
 
     def _short_for_devices(self, node: int) -> Iterator[Bar]:
-        found = _footprint_shortages(self._whole, self._ledger, self._demand, node, exact=self._exact)
-        for resource, wanted, left, of_pod in found:
-            text = _UNCOVERED.format(resource) if of_pod else f"Insufficient {resource}"
-            yield Bar(text, f"{Quantity(wanted)} requested with the devices, {Quantity(max(0, left))} left")
+        """What upstream's allocator would find is too much for the node, or for the pod's own requests.
+
+        To the exact model other devices count, too, which upstream does not look for.
+        """
+        whole = self._whole
+        if not whole.footprint_counters:
+            return
+        alone = self._demand.by_itself(nodes=None, roles=())
+        part = cut(whole, [node], demands=[alone], ledger=self._ledger, counters=range(len(whole.counters))).problem
+        found = first_fit(before_footprints(part))
+        if not found.placements or first_fit(part).placements or (self._exact and solve(part).placements):
+            return
+        for number, amount in _charged(part, found.placements[0]).items():
+            counter = part.counters[number]
+            if amount > counter.free:
+                resource = resource_of(counter.id.counter)
+                text = f"Insufficient {resource}" if counter.id.pool else _OF_POD.format(resource)
+                yield Bar(text, f"{Quantity(amount)} requested with the devices, {Quantity(max(0, counter.free))} left")
 
     def _short(self, node: int) -> Iterator[Bar]:
         claim = self._demand.claims[0] if self._demand.claims else None
@@ -84,27 +98,23 @@ class NodeBars:
             return Bar(_UNMET[AntiAffinity])
         if not resource:
             return Bar(_PORTS)
-        pods = list(self._holders(node, device, name) if index is None else self._chargers(node, index))
+        pods = list(self._holders(node, device, shortage))
         left = f"{Quantity(shortage.wanted)} requested, {Quantity(max(0, shortage.left))} left"
         held = listed([f"{who} ({Quantity(amount)})" for who, amount in pods], _NAMED)
         text = _TOO_MANY if resource == "pods" else f"Insufficient {resource}"
         return Bar(text, f"{left}; held by {held}" if held else left)
 
-    def _holders(self, node: int, device: Device, name: str) -> Iterator[tuple[str, int]]:
+    def _holders(self, node: int, device: Device, shortage: Shortage) -> Iterator[tuple[str, int]]:
         """Who takes how much: pods that have the node, as one, then those that are placed there, the largest first."""
-        yield from self._bound(node, self._whole.usage.consumed[device.slot].get(name, 0))
-        for key, amount in sorted(self._ledger.holders_of_capacity(device.slot, name).items(), key=lambda one: -one[1]):
-            yield str(ClaimKey(key.namespace, key.name.partition("/")[0])), amount
-
-    def _bound(self, node: int, amount: int) -> Iterator[tuple[str, int]]:
-        if amount:
-            yield counted(len(self._running[self._whole.nodes[node].name]), "bound pod"), amount
-
-    def _chargers(self, node: int, counter: int) -> Iterator[tuple[str, int]]:
-        """The same of a resource that devices take something of, too (KEP-5517)."""
-        known = self._whole.counters[counter]
-        yield from self._bound(node, known.total - known.free)
-        for key, amount in sorted(self._ledger.holders_of_counter(counter).items(), key=lambda one: -one[1]):
+        if isinstance(shortage.what, int):
+            # Devices take something of it, too (KEP-5517).
+            counter = self._whole.counters[shortage.what]
+            bound = counter.total - counter.free
+        else:
+            bound = self._whole.usage.consumed[device.slot].get(shortage.what, 0)
+        if bound:
+            yield counted(len(self._running[self._whole.nodes[node].name]), "bound pod"), bound
+        for key, amount in sorted(self._ledger.holders(device, shortage).items(), key=lambda one: -one[1]):
             yield str(ClaimKey(key.namespace, key.name.removesuffix("/node"))), amount
 
     def _unmet(self, node: int) -> Iterator[Bar]:
@@ -129,34 +139,6 @@ class NodeBars:
             roles = self._whole.demands[placement.demand].roles
             domains.enter(roles, self._whole.nodes[placement.node].name)
         return domains
-
-
-def _footprint_shortages(
-    whole: Problem, ledger: ClaimLedger, demand: Demand, node: int, *, exact: bool
-) -> Iterator[tuple[str, int, int, bool]]:
-    """What upstream's allocator would find is too much for the node, or for the pod's own requests.
-
-    Parameters
-    ----------
-    exact
-        Whether other devices count, too, which upstream does not look for.
-
-    Yields
-    ------
-    The resource, what is asked of it with the devices and what there is, in nanos, and whether the pod's requests as a
-    whole are too small, and not the node.
-    """
-    if not whole.footprint_counters:
-        return
-    alone = demand.by_itself(nodes=None, roles=())
-    part = cut(whole, [node], demands=[alone], ledger=ledger, counters=range(len(whole.counters))).problem
-    found = first_fit(before_footprints(part))
-    if not found.placements or first_fit(part).placements or (exact and solve(part).placements):
-        return
-    for counter, amount in _charged(part, found.placements[0]).items():
-        known = part.counters[counter]
-        if amount > known.free:
-            yield resource_of(known.id.counter), amount, known.free, not known.id.pool
 
 
 def _charged(problem: Problem, placement: Placement) -> Counter[int]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dralloc.errors import AllocationError, NodeError
 from dralloc.explain.filter_trace import FilterTrace
-from dralloc.explain.joint import joint_reason
+from dralloc.explain.joint import JointReason
 from dralloc.explain.reasons import Code, FilterReason, NodeReason
 from dralloc.explain.snapshot import DemandSnapshot
 from dralloc.explain.wording import Wording
@@ -72,7 +72,7 @@ class Diagnosis:
         short = self._short(node)
         if not short:
             if key not in self._joint:
-                self._joint[key] = joint_reason(self._snapshot.context, node, self._snapshot.demand, part)
+                self._joint[key] = JointReason(self._snapshot.context, node, self._snapshot.demand, part).reason()
             return (*invalid, self._joint[key])
         return (*invalid, *self._incomplete(node, short), *short)
 

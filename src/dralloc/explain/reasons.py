@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -117,31 +118,27 @@ class NodeGroup:
 
 def grouped(reasons: Iterable[NodeReason]) -> tuple[NodeGroup, ...]:
     """The nodes that do not fit, by cause, most nodes first."""
-    groups: dict[tuple[tuple[Code, str], ...], list[NodeReason]] = {}
+    groups: dict[tuple[tuple[Code, str], ...], list[NodeReason]] = defaultdict(list)
     for reason in reasons:
         if not reason.fits:
-            groups.setdefault(tuple((cause.code, str(cause)) for cause in reason.causes), []).append(reason)
+            groups[tuple((cause.code, str(cause)) for cause in reason.causes)].append(reason)
     found = [NodeGroup(tuple(one.node for one in members), _summed(members)) for members in groups.values()]
     return tuple(sorted(found, key=lambda group: -len(group.nodes)))
 
 
 def _summed(members: list[NodeReason]) -> tuple[FilterReason, ...]:
     return tuple(
-        FilterReason(
-            code=cause.code,
-            text=cause.text,
-            subject=cause.subject,
+        replace(
+            cause,
             devices=sum(member.causes[place].devices for member in members),
-            excluded=_tally(dict(member.causes[place].excluded) for member in members),
-            details=cause.details,
+            excluded=_tally(member.causes[place] for member in members),
         )
         for place, cause in enumerate(members[0].causes)
     )
 
 
-def _tally(counts: Iterable[Mapping[str, int]]) -> tuple[tuple[str, int], ...]:
-    total: dict[str, int] = {}
-    for each in counts:
-        for text, number in each.items():
-            total[text] = total.get(text, 0) + number
-    return tuple(total.items())
+def _tally(causes: Iterable[FilterReason]) -> tuple[tuple[str, int], ...]:
+    counts = Counter[str]()
+    for cause in causes:
+        counts.update(dict(cause.excluded))
+    return tuple(counts.items())

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from itertools import combinations
+from itertools import chain, combinations, islice, takewhile
 from math import comb
 from typing import NamedTuple
 
 from dralloc.explain.blockers import Blockers
-from dralloc.explain.change import Change
+from dralloc.explain.change import Change, Cost, Suggestion
 from dralloc.explain.move import Mover
 from dralloc.explain.oracle import FeasibilityOracle
-from dralloc.explain.suggestion import Cost, Suggestion
 from dralloc.names import ClaimKey
 from dralloc.report import listed
 
@@ -56,17 +55,17 @@ def releases(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
 def _candidates(oracle: FeasibilityOracle) -> Iterator[_Candidate]:
     """For the nodes where the least seems to be in the way, claims of which none can stay."""
     blockers = Blockers(oracle)
-    for node in blockers.order()[:_NODES_TRIED]:
-        for claims_of in (blockers.cheapest, blockers.every, blockers.users):
-            tried = claims_of(node)
-            if tried and _admits(oracle, node, tried):
-                kept = _needed(oracle, node, blockers.by_priority(tried))
-                kept = _fewer(oracle, node, blockers.every(node), kept) or kept
-                # First fit may stop at an error on another node, or find a place on an earlier one.
-                certificate = oracle.admit(Change(released=frozenset(kept)))
-                if certificate is not None:
-                    yield _Candidate(certificate.node, tuple(kept), max(map(blockers.priority, kept)))
-                break
+    for node, cheapest in islice(blockers.cheapest.items(), _NODES_TRIED):
+        tries = chain([cheapest], (claims_of(node) for claims_of in (blockers.every, blockers.users)))
+        tried = next((claims for claims in tries if claims and _admits(oracle, node, claims)), None)
+        if tried is None:
+            continue
+        kept = _needed(oracle, node, sorted(tried, key=lambda claim: (-blockers.priority(claim), claim)))
+        kept = _fewer(oracle, node, blockers.every(node), kept) or kept
+        # First fit may stop at an error on another node, or find a place on an earlier one.
+        certificate = oracle.admit(Change(released=frozenset(kept)))
+        if certificate is not None:
+            yield _Candidate(certificate.node, tuple(kept), max(map(blockers.priority, kept)))
 
 
 def _admits(oracle: FeasibilityOracle, node: int, claims: Collection[ClaimKey]) -> bool:
@@ -74,7 +73,7 @@ def _admits(oracle: FeasibilityOracle, node: int, claims: Collection[ClaimKey]) 
 
 
 def _needed(oracle: FeasibilityOracle, node: int, claims: list[ClaimKey]) -> list[ClaimKey]:
-    """Let each claim stay if the others are enough, those of the highest priority first."""
+    """Let each claim stay if the others are enough, in this order."""
     needed = set(claims)
     for claim in claims:
         if len(needed) > 1 and _admits(oracle, node, needed - {claim}):
@@ -84,13 +83,9 @@ def _needed(oracle: FeasibilityOracle, node: int, claims: list[ClaimKey]) -> lis
 
 def _fewer(oracle: FeasibilityOracle, node: int, claims: set[ClaimKey], than: list[ClaimKey]) -> list[ClaimKey] | None:
     """One or two claims that are enough, if that is fewer, and there are not too many to try."""
-    for size in range(1, min(len(than), 3)):
-        if comb(len(claims), size) > _COMBINATIONS:
-            break
-        for some in combinations(sorted(claims), size):
-            if _admits(oracle, node, some):
-                return list(some)
-    return None
+    sizes = takewhile(lambda size: comb(len(claims), size) <= _COMBINATIONS, range(1, min(len(than), 3)))
+    tries = (some for size in sizes for some in combinations(sorted(claims), size))
+    return next((list(some) for some in tries if _admits(oracle, node, some)), None)
 
 
 def _moved(oracle: FeasibilityOracle, candidates: list[_Candidate]) -> Iterator[Suggestion]:

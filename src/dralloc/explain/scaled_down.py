@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from dralloc.context.offers import Variation
-from dralloc.explain.change import Change, Place
+from dralloc.explain.change import Change, Cost, Place, Suggestion
 from dralloc.explain.members import alternatives_of
 from dralloc.explain.oracle import Certificate, FeasibilityOracle
-from dralloc.explain.suggestion import Cost, Suggestion
-from dralloc.explain.wording import devices_text
+from dralloc.explain.wording import devices_text, request_text
 from dralloc.problem import Alternative
 from dralloc.quantity import Format, Quantity
 from dralloc.report import amount
@@ -25,7 +24,7 @@ def scaled_down(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
     """For each request the largest count, and for each capacity the largest amount, that can be served."""
     for place, claim, alternative in alternatives_of(oracle.snapshot.demand.claims):
         for one in (*_fewer(oracle, place, alternative), *_smaller(oracle, place, alternative)):
-            yield replace(one, text=f"claim {claim.key}, request {alternative.name}: ask for {one.text}")
+            yield replace(one, text=f"{request_text(claim, alternative)}: ask for {one.text}")
 
 
 def _largest(values: Sequence[int], admit: Callable[[int], Certificate | None]) -> tuple[int, Certificate] | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, islice
 
 from dralloc.compiler import CompiledCluster
 from dralloc.context.context import Context
@@ -103,7 +105,11 @@ class DemandSnapshot:
         whole = problem.demands[number]
         demand = replace(whole, claims=tuple(open_claims(problem, whole, homes, mates)))
         visited = [homes[claim.key] for claim in whole.claims if claim.key in homes]
-        reachable = frozenset(node for node in problem.all_nodes if _usable(problem, visited, node))
+        reachable = frozenset(
+            node
+            for node in problem.all_nodes
+            if all(problem.usable_from(grant.device, home, node) for home, grants in visited for grant in grants)
+        )
         nodes = tuple(node for node in problem.candidate_nodes(whole) if node in reachable)
         caps = Caps.at(problem, allocated, placements)
         return cls(Context(problem, offers, ledger, caps.budgets), number, demand, nodes, reachable, placed, caps=caps)
@@ -136,13 +142,13 @@ def placed_before(problem: Problem, number: int) -> tuple[Placement, ...]:
     by one.
     """
     before, members = _order(problem, number)
-    return _place(problem, before, members[: members.index(number)])
+    return _replayed(problem, before, members[: members.index(number)], Demand.by_itself)
 
 
 def gang_blocker(problem: Problem, number: int) -> int | None:
     """The first member of a demand's gang that first fit cannot place; None if it places as many as the gang needs."""
     before, members = _order(problem, number)
-    placed = {placement.demand for placement in _place(problem, before, members)}
+    placed = {one.demand for one in _replayed(problem, before, members, Demand.by_itself)}
     own = [member for member in members if problem.demands[member].gang == problem.demands[number].gang]
     if len(placed.intersection(own)) >= quorum_of([problem.demands[member] for member in own]):
         return None
@@ -152,46 +158,34 @@ def gang_blocker(problem: Problem, number: int) -> int | None:
 def failing_gangs(problem: Problem, number: int) -> dict[str, int]:
     """Gangs of a demand's tree that first fit cannot place after the others, each with the first of its demands."""
     before, members = _order(problem, number)
-    order = [*before, *members]
-    demands = [problem.demands[index] for index in before]
-    demands += [replace(problem.demands[index], parent=None) for index in members]
-    found = first_fit(replace(problem, demands=tuple(demands)))
-    placed = {problem.demands[order[one.demand]].gang for one in found.placements}
+    found = _replayed(problem, before, members, partial(replace, parent=None))
+    placed = {problem.demands[one.demand].gang for one in found}
     failing = [index for index in members if problem.demands[index].gang not in placed]
     return {problem.demands[index].gang: index for index in reversed(failing)}
 
 
 def is_tree_admitted(problem: Problem, number: int) -> bool:
     """Whether first fit places a demand with the groups above its gang."""
-    before, members = _order(problem, number)
-    order = [*before, *members]
-    found = first_fit(replace(problem, demands=tuple(problem.demands[index] for index in order)))
-    return any(order[one.demand] == number for one in found.placements)
+    return any(one.demand == number for one in _replayed(problem, *_order(problem, number), replace))
 
 
 def _order(problem: Problem, number: int) -> tuple[list[int], list[int]]:
     """The demands that are placed before a demand's gang, in order, and the gang."""
-    gangs: dict[object, list[int]] = {}
+    gangs: dict[object, list[int]] = defaultdict(list)
     for index, demand in enumerate(problem.demands):
-        gangs.setdefault(demand.placed_with or index, []).append(index)
-    before: list[int] = []
-    for members in gangs.values():
-        if number in members:
-            return before, members
-        before += members
-    raise IndexError(number)
+        gangs[demand.placed_with or index].append(index)
+    place, members = next((place, found) for place, found in enumerate(gangs.values()) if number in found)
+    return [*chain.from_iterable(islice(gangs.values(), place))], members
 
 
-def _place(problem: Problem, before: list[int], mates: list[int]) -> tuple[Placement, ...]:
-    """Place these demands, the mates one by one."""
-    order = [*before, *mates]
+def _replayed(
+    problem: Problem, before: Sequence[int], members: Sequence[int], changed: Callable[[Demand], Demand]
+) -> tuple[Placement, ...]:
+    """What first fit places of some demands and then, changed, of members of a gang."""
+    order = [*before, *members]
     if not order:
         return ()
     demands = [problem.demands[index] for index in before]
-    loners = [problem.demands[index].by_itself() for index in mates]
-    found = first_fit(replace(problem, demands=(*demands, *loners)))
+    demands += [changed(problem.demands[index]) for index in members]
+    found = first_fit(replace(problem, demands=tuple(demands)))
     return tuple(replace(one, demand=order[one.demand]) for one in found.placements)
-
-
-def _usable(problem: Problem, visited: Iterable[tuple[int, Sequence[Grant]]], node: int) -> bool:
-    return all(problem.usable_from(grant.device, home, node) for home, grants in visited for grant in grants)

@@ -9,11 +9,10 @@ from typing import Final
 
 from dralloc.cluster import Cluster
 from dralloc.context.offers import TableOffers, Variation
-from dralloc.explain.change import Change
+from dralloc.explain.change import Change, Cost, Suggestion
 from dralloc.explain.members import alternatives_of
 from dralloc.explain.oracle import FeasibilityOracle
-from dralloc.explain.suggestion import Cost, Suggestion
-from dralloc.explain.wording import devices_text, toleration_text
+from dralloc.explain.wording import devices_text, request_text, toleration_text
 from dralloc.match import Criteria
 from dralloc.match.requests import compile_claim
 from dralloc.problem import Alternative, Claim
@@ -71,8 +70,7 @@ def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
                 change = Change(variations={place: Variation(other=criteria)})
                 certificate = oracle.admit(change)
                 if certificate is not None:
-                    about = f"claim {claim.key}, request {alternative.name}"
-                    text = f"{about}: {other.text(alternative.count)}{remark}"
+                    text = f"{request_text(claim, alternative)}: {other.text(alternative.count)}{remark}"
                     yield Suggestion(text, oracle.fits_on(certificate.node), Cost.OTHER, rank, change)
                     break
 

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from dralloc.explain.added_node import added_nodes
-from dralloc.explain.change import Change
+from dralloc.explain.change import Change, Cost, Suggestion
 from dralloc.explain.members import Member, MemberKind
 from dralloc.explain.oracle import FeasibilityOracle
 from dralloc.explain.raised_cap import raised_caps
 from dralloc.explain.release import releases
 from dralloc.explain.scaled_down import scaled_down
 from dralloc.explain.substitute import substitutes
-from dralloc.explain.suggestion import Cost, Suggestion
 
 __all__ = ["find_suggestions"]
 

@@ -8,11 +8,19 @@ from dralloc.api import CapacityRequestPolicy, DeviceTaint, DeviceToleration
 from dralloc.compiler import CompiledCluster
 from dralloc.inventory.groups import set_name
 from dralloc.names import ClaimKey
-from dralloc.problem import NO_GROUPS, Constraint, PoolAccess, PoolState
+from dralloc.problem import NO_GROUPS, Alternative, Claim, Constraint, PoolAccess, PoolState, Request
 from dralloc.quantity import Quantity
 from dralloc.report import amount, counted, listed
 
-__all__ = ["Wording", "constraint_text", "devices_text", "groups_text", "taint_text", "toleration_text"]
+__all__ = [
+    "Wording",
+    "constraint_text",
+    "devices_text",
+    "groups_text",
+    "request_text",
+    "taint_text",
+    "toleration_text",
+]
 
 _NAMED = 3
 
@@ -32,6 +40,11 @@ def toleration_text(toleration: DeviceToleration) -> str:
 def devices_text(count: int | None) -> str:
     """So many devices, all of them if it is None."""
     return "all devices" if count is None else counted(count, "device")
+
+
+def request_text(claim: Claim, asked: Alternative | Request) -> str:
+    """A request of a claim, or an alternative of one."""
+    return f"claim {claim.key}, request {asked.name}"
 
 
 def groups_text(groups: frozenset[str]) -> str:
