@@ -14,8 +14,7 @@ from kubecel.code import FIRST_LOCAL
 from kubecel.cost import COST_LIMIT
 from kubecel.data import Duration, TimestampValue, Uint
 from kubecel.environment import ALL_GATES, environment_for
-from kubecel.errors import CelCompileError, CelRuntimeError
-from kubecel.failure import SelectorError
+from kubecel.errors import CelCompileError, CelRuntimeError, SelectorError
 from kubecel.parse import parse
 from kubecel.plan import plan
 from kubecel.validate import validate

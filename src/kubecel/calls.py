@@ -38,12 +38,9 @@ def call(name: str, overloads: Sequence[Overload], args: Sequence[Compiled], typ
         own = _own_cost(rule, check, values) if work <= _CHEAP else work
         if cost + own + work <= _CHEAP:
             return fixed(lambda: checked(*values), cost + own)
-    runs = tuple(arg.run for arg in args)
-    if effort is not None:
-        return Compiled(_run_with_effort(impl, runs, rule, check, effort), cost)
-    if rule is None:
+    if rule is None and effort is None:
         return Compiled(_run(checked, args), cost + 1)
-    return Compiled(_run_with_rule(impl, runs, rule, check), cost)
+    return Compiled(_run_with_rules(impl, tuple(arg.run for arg in args), check, rule, effort), cost)
 
 
 def _own_cost(rule: CostRule | None, check: _Check | None, values: Sequence[Value]) -> int:
@@ -133,29 +130,17 @@ def _run(impl: Impl, args: Sequence[Compiled]) -> Run:
     return lambda frame: impl(*[run(frame) for run in runs])
 
 
-def _run_with_rule(impl: Impl, runs: tuple[Run, ...], rule: CostRule, check: _Check | None) -> Run:
+def _run_with_rules(
+    impl: Impl, runs: tuple[Run, ...], check: _Check | None, rule: CostRule | None, effort: EffortRule | None
+) -> Run:
     """Charge before the call, so that what would be too expensive is not even begun."""
 
     def run(frame: Frame) -> Value:
         values = [argument(frame) for argument in runs]
         if check is not None:
             check(values)
-        charge(frame, rule(values))
-        return impl(*values)
-
-    return run
-
-
-def _run_with_effort(
-    impl: Impl, runs: tuple[Run, ...], rule: CostRule | None, check: _Check | None, effort: EffortRule
-) -> Run:
-    """The same for calls that may take longer than their cost says."""
-
-    def run(frame: Frame) -> Value:
-        values = [argument(frame) for argument in runs]
-        if check is not None:
-            check(values)
-        spend(frame, effort(values))
+        if effort is not None:
+            spend(frame, effort(values))
         charge(frame, 1 if rule is None else rule(values))
         return impl(*values)
 

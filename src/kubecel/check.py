@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from kubecel import syntax
 from kubecel.data import Uint
 from kubecel.environment import TYPE_NAMES, Environment
 from kubecel.messages import CONSTANTS, DEVICE, MESSAGES
 from kubecel.overloads import Overload
-from kubecel.parameters import Parameters
+from kubecel.parameters import Parameters, more_general
 from kubecel.types import (
     BOOL,
     BYTES,
@@ -28,7 +28,6 @@ from kubecel.types import (
     optional_of,
     type_of,
 )
-from kubecel.unify import more_general
 
 __all__ = ["Checked", "Finding", "check"]
 
@@ -78,17 +77,17 @@ def check(root: syntax.Node, environment: Environment) -> tuple[Checked, list[Fi
     return checker.checked, checker.findings
 
 
-class _Checker:
+class _Checker(syntax.Visitor[Type, Type]):
     def __init__(self, checked: Checked, environment: Environment) -> None:
+        super().__init__()
         self.checked = checked
         self.environment = environment
         self.params = Parameters()
         self.findings: list[Finding] = []
-        self.locals: dict[str, Type] = {}
 
     def check(self, node: syntax.Node) -> Type:
         """Find the type of a node and of all of its parts."""
-        found = _RULES[type(node)](self, node)
+        found = self.rules[type(node)](self, node)
         if found.params and found.is_too_large:
             found = self._report(node, "the type of the expression is too large")
         self.checked.types[node] = found
@@ -97,13 +96,6 @@ class _Checker:
     def _report(self, node: syntax.Node | syntax.Element, message: str) -> Type:
         self.findings.append((node.pos, message))
         return ERROR
-
-    def _with_locals(self, names: dict[str, Type], node: syntax.Node) -> Type:
-        outer = self.locals
-        self.locals = {**outer, **names}
-        found = self.check(node)
-        self.locals = outer
-        return found
 
     def _literal(self, node: syntax.Literal) -> Type:
         return _LITERALS[type(node.value)]
@@ -120,12 +112,12 @@ class _Checker:
         return INT if found is None else type_of(found)
 
     def _ident(self, node: syntax.Ident) -> Type:
-        found = self.locals.get(node.name) or self._name(node, node.name)
+        found = self.scope.get(node.name) or self._name(node, node.name)
         return found or self._report(node, f"undeclared reference to '{node.name}' (in container '')")
 
     def _select(self, node: syntax.Select) -> Type:
         name = syntax.qualified_name(node)
-        if name is not None and name.partition(".")[0] not in self.locals:
+        if name is not None and name.partition(".")[0] not in self.scope:
             found = self._name(node, name)
             if found is not None:
                 return found
@@ -207,13 +199,13 @@ class _Checker:
             return found
         return found.params[0]
 
-    def _list(self, node: syntax.ListLiteral) -> Type:
+    def _list_literal(self, node: syntax.ListLiteral) -> Type:
         element: Type | None = None
         for item in node.items:
             element = self._join(element, self._element(item))
         return list_of(element or self.params.new())
 
-    def _map(self, node: syntax.MapLiteral) -> Type:
+    def _map_literal(self, node: syntax.MapLiteral) -> Type:
         key: Type | None = None
         value: Type | None = None
         for entry in node.entries:
@@ -256,9 +248,10 @@ class _Checker:
 
     def _fold(self, node: syntax.Fold) -> Type:
         variables = self._variables(node)
-        if node.guard is not None:
-            self._condition(node.guard, self._with_locals(variables, node.guard))
-        body = self._with_locals(variables, node.body)
+        with self.scoped(variables):
+            if node.guard is not None:
+                self._condition(node.guard, self.check(node.guard))
+            body = self.check(node.body)
         if node.kind in {"all", "exists"}:
             self._wants(node.body, body, BOOL)
             return BOOL
@@ -278,33 +271,19 @@ class _Checker:
             self._report(node, self._no_overload("_?_:_", (given, DYN, DYN), member=False))
 
     def _bind(self, node: syntax.Bind) -> Type:
-        return self.params.known(self._with_locals({node.name: self.check(node.value)}, node.body))
+        with self.scoped({node.name: self.check(node.value)}):
+            return self.params.known(self.check(node.body))
 
     def _opt_map(self, node: syntax.OptMap) -> Type:
         target = self.check(node.target)
         value = self.params.new()
         if not self.params.accept(target, optional_of(value)):
             self._report(node, self._no_overload("hasValue", (target,), member=True))
-        body = self._with_locals({node.name: self.params.known(value)}, node.body)
+        with self.scoped({node.name: self.params.known(value)}):
+            body = self.check(node.body)
         if not node.flat:
             return optional_of(self.params.known(body))
         result = optional_of(self.params.new())
         if not self.params.accept(body, result):
             self._report(node, self._no_overload("_?_:_", (BOOL, body, result), member=False))
         return self.params.known(result)
-
-
-_RULES: Final[dict[type, Callable[[Any, Any], Type]]] = {
-    syntax.Literal: _Checker._literal,
-    syntax.Ident: _Checker._ident,
-    syntax.Select: _Checker._select,
-    syntax.Index: _Checker._index,
-    syntax.Call: _Checker._call,
-    syntax.Logic: _Checker._logic,
-    syntax.ListLiteral: _Checker._list,
-    syntax.MapLiteral: _Checker._map,
-    syntax.Struct: _Checker._struct,
-    syntax.Fold: _Checker._fold,
-    syntax.Bind: _Checker._bind,
-    syntax.OptMap: _Checker._opt_map,
-}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from kubecel.data import MISSING, EvalError, Frame, Run, Value
@@ -60,10 +60,6 @@ class Compiled:
     literal: bool = False
     attribute: bool = False
     base: int = 0
-
-    def plus(self, cost: int) -> Compiled:
-        """The same with more static cost."""
-        return replace(self, cost=self.cost + cost)
 
 
 def constant(value: Value) -> Compiled:

@@ -25,7 +25,12 @@ from kubecel.maps import find, map_keys
 from kubecel.quantity import Quantity
 from kubecel.runtime_types import EXTENSION_TYPES
 
-__all__ = ["compare", "equal"]
+__all__ = ["compare", "equal", "order"]
+
+
+def order(left: Any, right: Any) -> int:
+    """-1, 0 or 1, by Python's own order."""
+    return int(left > right) - int(left < right)
 
 
 def equal(left: Value, right: Value) -> bool | None:
@@ -114,9 +119,9 @@ def compare(left: Value, right: Value) -> int:
     if kind is not type(right):
         raise no_overload()
     if kind is str or kind is bool or kind is bytes:
-        return int(left > right) - int(left < right)
+        return order(left, right)
     if kind is Duration or kind is TimestampValue:
-        return int(left.nanos > right.nanos) - int(left.nanos < right.nanos)
+        return order(left.nanos, right.nanos)
     raise no_overload()
 
 
@@ -127,15 +132,13 @@ _HIGHEST: Final = {int: float(INT_MAX), Uint: float(UINT_MAX)}
 
 def _order_numbers(left: Value, right: Value) -> int:
     """Ints and doubles compare as doubles, so large ints lose their last digits."""
+    if left != left or right != right:  # noqa: PLR0124 - NaN
+        raise EvalError("NaN values cannot be ordered")
     if type(left) is float:
-        if left != left or right != right:  # noqa: PLR0124 - NaN
-            raise EvalError("NaN values cannot be ordered")
         return _order_double(left, right)
     if type(right) is float:
-        if right != right:  # noqa: PLR0124 - NaN
-            raise EvalError("NaN values cannot be ordered")
         return -_order_double(right, left)
-    return int(left > right) - int(left < right)
+    return order(left, right)
 
 
 def _order_double(left: float, right: Value) -> int:
@@ -144,5 +147,4 @@ def _order_double(left: float, right: Value) -> int:
             return -1
         if left > _HIGHEST[type(right)]:
             return 1
-    other = float(right)
-    return (left > other) - (left < other)
+    return order(left, float(right))

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from kubecel.data import Value
 from kubecel.maps import map_keys
-from kubecel.runtime_types import is_extension, size_of
+from kubecel.runtime_types import EXTENSION_TYPES, size_of
 
 __all__ = [
     "COST_LIMIT",
@@ -71,7 +71,7 @@ def smaller_scan(args: Sequence[Value]) -> int:
 
 def equality(left: Value, right: Value) -> int:
     """The cost of ``left == right``."""
-    return 1 if is_extension(left) else inequality(left, right)
+    return 1 if type(left) in EXTENSION_TYPES else inequality(left, right)
 
 
 def inequality(left: Value, right: Value) -> int:

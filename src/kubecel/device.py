@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,8 +15,13 @@ from kubecel.semver import Semver, parse_semver
 
 __all__ = ["CelDevice", "as_attribute", "convert_device", "device_from_wire", "with_own_quantities"]
 
-_SCALARS: Final = ("int", "bool", "string")
-_LISTS: Final = ("ints", "bools", "strings")
+_FIELDS: Final[Mapping[str, Callable[[Any], AttributeValue]]] = {
+    **dict.fromkeys(("ints", "bools", "strings"), tuple),
+    "versions": lambda texts: tuple(map(Version, texts)),
+    **dict.fromkeys(("int", "bool", "string"), lambda scalar: scalar),
+    "version": Version,
+}
+"""What attributes have in the wire form, and what it becomes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +164,5 @@ def device_from_wire(driver: str, device: Mapping[str, Any]) -> CelDevice:
 
 def _wire_attribute(value: Mapping[str, Any]) -> AttributeValue:
     """Lists win over scalars, as upstream looks for them first."""
-    for key in _LISTS:
-        if value.get(key) is not None:
-            items: Sequence[Any] = value[key]
-            return tuple(items)
-    if value.get("versions") is not None:
-        return tuple(Version(text) for text in value["versions"])
-    for key in _SCALARS:
-        if value.get(key) is not None:
-            scalar: bool | int | str = value[key]
-            return scalar
-    return Version(value["version"]) if value.get("version") is not None else UNSET
+    found = (read(value[key]) for key, read in _FIELDS.items() if value.get(key) is not None)
+    return next(found, UNSET)

@@ -1,4 +1,4 @@
-"""The errors of this package.
+"""The errors of this package, in the words and the form of upstream.
 
 ::
 
@@ -10,7 +10,25 @@
 
 from __future__ import annotations
 
-__all__ = ["CelCompileError", "CelError", "CelRuntimeError", "QuantitySyntaxError"]
+from collections.abc import Sequence
+from typing import Final
+
+__all__ = [
+    "CelCompileError",
+    "CelError",
+    "CelRuntimeError",
+    "QuantitySyntaxError",
+    "SelectorError",
+    "compile_error",
+    "explain",
+]
+
+_MAX_SHOWN: Final = 100
+_MAX_SNIPPET: Final = 16384
+_ADVICE: Final = (
+    "consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional"
+    " fields"
+)
 
 
 class CelError(Exception):
@@ -27,3 +45,39 @@ class CelRuntimeError(CelError):
 
 class QuantitySyntaxError(CelError, ValueError):
     """A text is not a Kubernetes quantity."""
+
+
+class SelectorError(Exception):
+    """What is wrong with an expression and where (as an offset), until `compile_error` shows it in the text."""
+
+    def __init__(self, pos: int, message: str) -> None:
+        super().__init__(message)
+        self.pos = pos
+
+
+def compile_error(expression: str, findings: Sequence[tuple[int, str]]) -> CelCompileError:
+    """One error that shows every finding under its line of the expression; lines and columns count from 1."""
+    shown = [_shown(expression, *finding) for finding in sorted(findings[:_MAX_SHOWN], key=lambda finding: finding[0])]
+    if len(findings) > _MAX_SHOWN:
+        shown.append(f"{len(findings) - _MAX_SHOWN} more errors were truncated")
+    return CelCompileError("compilation failed: " + "\n".join(shown))
+
+
+def _shown(expression: str, pos: int, message: str) -> str:
+    """A finding with the line that it is in, unless that is too long; below it an arrow as wide as the characters."""
+    line_start = expression.rfind("\n", 0, pos) + 1
+    number = expression.count("\n", 0, pos) + 1
+    column = pos - line_start
+    line = expression[line_start:].partition("\n")[0].replace("\t", " ").encode(errors="replace").decode()
+    head = f"ERROR: <input>:{number}:{column + 1}: {message}"
+    if len(line.encode()) > _MAX_SNIPPET:
+        return head
+    dots = "".join("." if char.isascii() else "\uff0e" for char in line[:column])
+    arrow = "^" if line[column : column + 1].isascii() else "\uff3e"
+    return f"{head}\n | {line}\n | {dots}{arrow}"
+
+
+def explain(error: CelRuntimeError) -> str:
+    """The text of an error of an evaluation, with upstream's advice where the device lacks what is looked up."""
+    message = str(error)
+    return f"{message}. {_ADVICE}" if "no such key:" in message else message

@@ -7,10 +7,10 @@ cost when they run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import reduce
+from typing import Final
 
 from kubecel import syntax
 from kubecel.bounds import ITEMS, KEYS, ONE, UNKNOWN, VALUES, Path, Size, device_size
@@ -58,10 +58,10 @@ _NOTHING_YET: Final = _Elements(True, ONE, Size(0, 0))
 """The elements of the empty list that a loop begins with."""
 
 
-class _Estimator:
+class _Estimator(syntax.Visitor[int, _Local]):
     def __init__(self, checked: Checked) -> None:
+        super().__init__()
         self.checked = checked
-        self.scope: dict[str, _Local] = {}
         self.paths: dict[syntax.Node, Path] = {}
         self.sizes: dict[syntax.Node, Size] = {}
         self.elements: dict[syntax.Node, _Elements] = {}
@@ -72,13 +72,7 @@ class _Estimator:
         if name is not None:
             self.paths[node] = (name,)
             return 1
-        return min(_COSTS[type(node)](self, node), UNKNOWN.high)
-
-    @contextmanager
-    def _scoped(self, names: dict[str, _Local]) -> Iterator[None]:
-        outer, self.scope = self.scope, {**self.scope, **names}
-        yield
-        self.scope = outer
+        return min(self.rules[type(node)](self, node), UNKNOWN.high)
 
     def _local(self, node: syntax.Node) -> _Local | None:
         return self.scope.get(node.name.removeprefix(".")) if isinstance(node, syntax.Ident) else None
@@ -192,39 +186,33 @@ class _Estimator:
         self._note(node, self._any_size(yes).or_(self._any_size(no)), self._common_elements(yes, no))
         return cost
 
-    def _logic(self, node: syntax.Logic) -> int:
+    def _parts(self, node: syntax.Node) -> int:
+        """The cost of all parts."""
         cost = 0
-        for term in node.terms:
-            cost += self.cost(term)
+        for part in syntax.children(node):
+            cost += self.cost(part)
         return cost
 
-    def _list(self, node: syntax.ListLiteral) -> int:
-        cost = LIST_COST
-        for item in node.items:
-            cost += self.cost(item.value)
-        self.elements[node] = _Elements(True, ONE, self._range(node.items))
+    _logic = _parts
+
+    def _list_literal(self, node: syntax.ListLiteral) -> int:
+        cost = LIST_COST + self._parts(node)
+        self.elements[node] = _Elements(True, ONE, self._range(item.value for item in node.items))
         return cost
 
-    def _range(self, entries: Sequence[syntax.Element]) -> Size:
-        """The sizes of the values."""
-        return _union([self._any_size(entry.value) for entry in entries])
-
-    def _map(self, node: syntax.MapLiteral) -> int:
-        cost = MAP_COST
-        keys = []
-        for entry in node.entries:
-            assert entry.key is not None
-            assert not isinstance(entry.key, str)
-            cost += self.cost(entry.key) + self.cost(entry.value)
-            keys.append(self._any_size(entry.key))
-        self.elements[node] = _Elements(False, _union(keys), self._range(node.entries))
+    def _map_literal(self, node: syntax.MapLiteral) -> int:
+        cost = MAP_COST + self._parts(node)
+        keys = self._range(entry.key for entry in node.entries if isinstance(entry.key, syntax.Node))
+        self.elements[node] = _Elements(False, keys, self._range(entry.value for entry in node.entries))
         return cost
 
     def _struct(self, node: syntax.Struct) -> int:
-        cost = STRUCT_COST
-        for entry in node.fields:
-            cost += self.cost(entry.value)
-        return cost
+        return STRUCT_COST + self._parts(node)
+
+    def _range(self, nodes: Iterable[syntax.Node]) -> Size:
+        """The sizes of nodes."""
+        sizes = [*map(self._any_size, nodes)]
+        return reduce(Size.or_, sizes) if sizes else Size(0, 0)
 
     def _variables(self, node: syntax.Fold) -> dict[str, _Local]:
         elements, path = self._elements(node.range), self._path(node.range)
@@ -238,7 +226,7 @@ class _Estimator:
 
     def _fold(self, node: syntax.Fold) -> int:
         start = self.cost(node.range)
-        with self._scoped(self._variables(node)):
+        with self.scoped(self._variables(node)):
             guard = self.cost(node.guard) if node.guard is not None else 0
             step = self.cost(node.body)
             body_size = self._any_size(node.body)
@@ -255,7 +243,7 @@ class _Estimator:
         """A variable costs a list, too: upstream makes an empty loop of it."""
         value = self.cost(node.value)
         local = _Local(self._path(node.value), self._size(node.value), self._elements(node.value))
-        with self._scoped({node.name: local}):
+        with self.scoped({node.name: local}):
             body = self.cost(node.body)
             self._note(node, self._size(node.body), self._elements(node.body))
         return LIST_COST + value + body
@@ -263,7 +251,7 @@ class _Estimator:
     def _opt_map(self, node: syntax.OptMap) -> int:
         """Upstream asks whether there is a value, and evaluates the target once more for the variable."""
         target = 1 + self.cost(node.target)
-        with self._scoped({node.name: _Local()}):
+        with self.scoped({node.name: _Local()}):
             body = self.cost(node.body)
             size = self._any_size(node.body)
         none = ONE if _is_scalar(self.checked.types[node]) else UNKNOWN
@@ -299,25 +287,3 @@ def _is_scalar(found: Type) -> bool:
     if found.name == "optional_type":
         return _is_scalar(found.params[0])
     return found.name in _SCALARS
-
-
-def _union(sizes: Sequence[Size]) -> Size:
-    if not sizes:
-        return Size(0, 0)
-    return Size(min(size.low for size in sizes), max(size.high for size in sizes))
-
-
-_COSTS: Final[dict[type, Callable[[Any, Any], int]]] = {
-    syntax.Literal: _Estimator._literal,
-    syntax.Ident: _Estimator._ident,
-    syntax.Select: _Estimator._select,
-    syntax.Index: _Estimator._index,
-    syntax.Call: _Estimator._call,
-    syntax.Logic: _Estimator._logic,
-    syntax.ListLiteral: _Estimator._list,
-    syntax.MapLiteral: _Estimator._map,
-    syntax.Struct: _Estimator._struct,
-    syntax.Fold: _Estimator._fold,
-    syntax.Bind: _Estimator._bind,
-    syntax.OptMap: _Estimator._opt_map,
-}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from kubecel.failure import SelectorError
+from kubecel.errors import SelectorError
 from kubecel.syntax import Bind, Call, Fold, Ident, Literal, MapLiteral, Node, OptMap, Select
 
 __all__ = ["expand"]

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from kubecel.errors import CelCompileError
-from kubecel.failure import SelectorError, compile_error
+from kubecel.errors import CelCompileError, SelectorError, compile_error
 from kubecel.macros import expand
 from kubecel.syntax import (
     CONDITIONAL,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
 
 from kubecel import syntax
 from kubecel.access import AccessStep, chain, check_key, device, or_else, present
@@ -13,7 +12,7 @@ from kubecel.code import FIRST_LOCAL, Compiled, constant
 from kubecel.construct import new_list, new_map, new_message
 from kubecel.cost import COST_LIMIT
 from kubecel.data import MISSING, EvalError, TypeValue
-from kubecel.failure import SelectorError
+from kubecel.errors import SelectorError
 from kubecel.folds import Loop, fold
 from kubecel.logic import all_of, any_of, conditional, equals
 from kubecel.messages import CONSTANTS
@@ -36,29 +35,22 @@ def plan(checked: Checked) -> tuple[Compiled, int]:
     return planner.plan(checked.root), planner.size
 
 
-class _Planner:
+class _Planner(syntax.Visitor[Compiled, Local]):
     def __init__(self, checked: Checked) -> None:
+        super().__init__()
         self.checked = checked
         self.size = FIRST_LOCAL
-        self.scope: dict[str, Local] = {}
 
     def plan(self, node: syntax.Node) -> Compiled:
         """Compile a node and all of its parts."""
         name = self.checked.names.get(node)
         if name is not None:
             return constant(CONSTANTS[name] if name in CONSTANTS else TypeValue(name))
-        return _PLANS[type(node)](self, node)
+        return self.rules[type(node)](self, node)
 
     def _slot(self) -> int:
         self.size += 1
         return self.size - 1
-
-    def _inside(self, names: dict[str, Local], node: syntax.Node) -> Compiled:
-        outer = self.scope
-        self.scope = {**outer, **names}
-        code = self.plan(node)
-        self.scope = outer
-        return code
 
     def _literal(self, node: syntax.Literal) -> Compiled:
         return constant(node.value)
@@ -86,6 +78,8 @@ class _Planner:
     def _select(self, node: syntax.Select | syntax.Index) -> Compiled:
         found = self._attribute(node, ())
         return present(found) if isinstance(node, syntax.Select) and node.test else found
+
+    _index = _select
 
     def _attribute(self, node: syntax.Node, steps: tuple[AccessStep, ...]) -> Compiled:
         """A chain of steps from a node; behind a conditional, each of the branches takes them."""
@@ -177,13 +171,13 @@ class _Planner:
             terms.append(self.plan(term))  # noqa: PERF401 - as above
         return all_of(terms) if node.conjunction else any_of(terms)
 
-    def _list(self, node: syntax.ListLiteral) -> Compiled:
+    def _list_literal(self, node: syntax.ListLiteral) -> Compiled:
         codes = []
         for item in node.items:
             codes.append(self.plan(item.value))  # noqa: PERF401 - as above
         return new_list(codes, [item.optional for item in node.items])
 
-    def _map(self, node: syntax.MapLiteral) -> Compiled:
+    def _map_literal(self, node: syntax.MapLiteral) -> Compiled:
         keys, values = [], []
         for entry in node.entries:
             assert entry.key is not None
@@ -200,34 +194,21 @@ class _Planner:
         source = self.plan(node.range)
         slots = tuple(self._slot() for _ in node.names)
         names = dict(zip(node.names, map(variable, slots), strict=True))
-        guard = self._inside(names, node.guard) if node.guard is not None else None
-        body = self._inside(names, node.body)
+        with self.scoped(names):
+            guard = self.plan(node.guard) if node.guard is not None else None
+            body = self.plan(node.body)
         return fold(Loop(node.kind, source, slots, body, guard, syntax.step_weight(node)))
 
     def _bind(self, node: syntax.Bind) -> Compiled:
         self._refuse_type(node, self.checked.types[node.value], node.name)
         value, slot = self.plan(node.value), self._slot()
-        return bind(slot, self._inside({node.name: lazy_variable(slot, value)}, node.body))
+        with self.scoped({node.name: lazy_variable(slot, value)}):
+            return bind(slot, self.plan(node.body))
 
     def _opt_map(self, node: syntax.OptMap) -> Compiled:
         for static in self.checked.types[node.target].params:
             self._refuse_type(node, static, node.name)
         target, slots = self.plan(node.target), (self._slot(), self._slot())
-        body = self._inside({node.name: opt_variable(slots)}, node.body)
+        with self.scoped({node.name: opt_variable(slots)}):
+            body = self.plan(node.body)
         return read(opt_map(target, slots, body, flat=node.flat))
-
-
-_PLANS: Final[dict[type, Callable[[Any, Any], Compiled]]] = {
-    syntax.Literal: _Planner._literal,
-    syntax.Ident: _Planner._ident,
-    syntax.Select: _Planner._select,
-    syntax.Index: _Planner._select,
-    syntax.Call: _Planner._call,
-    syntax.Logic: _Planner._logic,
-    syntax.ListLiteral: _Planner._list,
-    syntax.MapLiteral: _Planner._map,
-    syntax.Struct: _Planner._struct,
-    syntax.Fold: _Planner._fold,
-    syntax.Bind: _Planner._bind,
-    syntax.OptMap: _Planner._opt_map,
-}

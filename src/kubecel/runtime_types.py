@@ -12,7 +12,7 @@ from kubecel.quantity import Quantity
 from kubecel.semver import Semver
 from kubecel.url import Url
 
-__all__ = ["EXTENSION_TYPES", "NamedFormat", "go_name", "is_extension", "size_of", "type_name", "type_named"]
+__all__ = ["EXTENSION_TYPES", "NamedFormat", "go_name", "size_of", "type_name", "type_named"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,3 @@ def size_of(value: Value) -> int:
     if kind is Optional and value.value is not MISSING:
         return size_of(value.value)
     return 1
-
-
-def is_extension(value: Value) -> bool:
-    """Whether a value is of one of Kubernetes' own types."""
-    return type(value) in EXTENSION_TYPES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,9 +17,8 @@ from kubecel.cost import COST_LIMIT
 from kubecel.data import MISSING, Optional, Run, Value
 from kubecel.device import CelDevice, as_attribute, with_own_quantities
 from kubecel.environment import ALL_GATES, FeatureGates, environment_for
-from kubecel.errors import CelCompileError, CelRuntimeError
+from kubecel.errors import CelCompileError, CelRuntimeError, SelectorError, compile_error
 from kubecel.estimate import estimate
-from kubecel.failure import SelectorError, compile_error
 from kubecel.parse import MAX_DEPTH, parse
 from kubecel.plan import plan
 from kubecel.reads import Reads, reads
@@ -199,7 +198,7 @@ def compile_selector(expression: str, gates: FeatureGates = ALL_GATES) -> CelSel
     >>> compile_selector('device.attributes["gpu.example.com"].model == "A100"').matches(gpu)
     True
     """
-    return _remembered(_selector, expression, gates)
+    return _remembered(CelSelector, expression, gates)
 
 
 def compile_derivation(expression: str, gates: FeatureGates = ALL_GATES) -> CelDerivation:
@@ -224,7 +223,7 @@ def compile_derivation(expression: str, gates: FeatureGates = ALL_GATES) -> CelD
     >>> compile_derivation("device.attributes['nic.example.com'].place.split('-')[0]").value(nic)
     'numa1'
     """
-    return _remembered(_derivation, expression, gates)
+    return _remembered(CelDerivation, expression, gates)
 
 
 def check_expression(expression: str, gates: FeatureGates = ALL_GATES) -> CheckedExpression:
@@ -285,27 +284,17 @@ def _not_too_deep(expression: str) -> Iterator[None]:
         raise compile_error(expression, [(0, message)]) from None
 
 
-def _remembered(compiling: Callable[[str, FeatureGates], _Form | str], expression: str, gates: FeatureGates) -> _Form:
+def _remembered(form: type[_Form], expression: str, gates: FeatureGates) -> _Form:
     with _not_too_deep(expression):
-        compiled = compiling(expression, gates)
+        compiled: _Form | str = _compiled(form, expression, gates)
     if isinstance(compiled, str):
         raise CelCompileError(compiled)
     return compiled
 
 
-@lru_cache(maxsize=4096)
-def _selector(expression: str, gates: FeatureGates) -> CelSelector | str:
-    """The selector, or the error's message: both are remembered."""
-    return _compiled(CelSelector, expression, gates)
-
-
-@lru_cache(maxsize=4096)
-def _derivation(expression: str, gates: FeatureGates) -> CelDerivation | str:
-    """The derivation, or the error's message: both are remembered."""
-    return _compiled(CelDerivation, expression, gates)
-
-
+@lru_cache(maxsize=8192)
 def _compiled(form: type[_Form], expression: str, gates: FeatureGates) -> _Form | str:
+    """The compiled expression, or the error's message: both are remembered."""
     try:
         checked = _checked(expression, gates)
         output = str(checked.types[checked.root])

@@ -6,9 +6,11 @@ CEL reports an error about the node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, Generic, TypeAlias, TypeVar, get_args
 
 from kubecel.data import Value
 
@@ -28,6 +30,7 @@ __all__ = [
     "OptMap",
     "Select",
     "Struct",
+    "Visitor",
     "children",
     "qualified_name",
     "step_weight",
@@ -210,6 +213,30 @@ def walk(root: Node) -> Iterator[tuple[Node, int]]:
         node, depth = stack.pop()
         yield node, depth
         stack += ((child, depth + 1) for child in children(node))
+
+
+_Result = TypeVar("_Result")
+_Local = TypeVar("_Local")
+
+
+class Visitor(Generic[_Result, _Local]):
+    """A walk with a method for each kind of node, which is named like it, and with the local variables in scope."""
+
+    rules: Mapping[type, Callable[[Any, Any], _Result]]
+
+    def __init_subclass__(cls) -> None:
+        names = {kind: re.sub(r"\B[A-Z]", r"_\g<0>", kind.__name__).lower() for kind in get_args(Node)}
+        cls.rules = {kind: getattr(cls, f"_{name}") for kind, name in names.items()}
+
+    def __init__(self) -> None:
+        self.scope: dict[str, _Local] = {}
+
+    @contextmanager
+    def scoped(self, names: Mapping[str, _Local]) -> Iterator[None]:
+        """Add variables to those in scope."""
+        outer, self.scope = self.scope, {**self.scope, **names}
+        yield
+        self.scope = outer
 
 
 def step_weight(loop: Fold) -> int:

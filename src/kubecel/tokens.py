@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeAlias
 
-from kubecel.failure import SelectorError
+from kubecel.errors import SelectorError
 from kubecel.literals import bytes_literal, double_literal, int_literal, string_literal, uint_literal
 
 __all__ = ["AFTER_NAME", "NAME", "OPERAND", "OPERATOR", "READERS", "Place", "Token", "read_token", "unexpected"]

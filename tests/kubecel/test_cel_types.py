@@ -4,8 +4,8 @@ import pytest
 
 from cel_helpers import ATTRIBUTES, compile_message, evaluate, lines, table
 from kubecel import FeatureGates, compile_selector
+from kubecel.parameters import assignable, more_general, substitute
 from kubecel.types import parse_signature, parse_type
-from kubecel.unify import assignable, more_general, substitute
 
 
 def test_the_notation_of_types() -> None:

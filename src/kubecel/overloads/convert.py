@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Final
 
 from kubecel import cost, effort
@@ -90,29 +91,11 @@ def double_text(value: float) -> str:
         return "NaN"
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
-    sign = "-" if math.copysign(1.0, value) < 0 else ""
-    digits, point = _digits(abs(value))
-    exponent = point - 1
-    if exponent < -4 or exponent >= 6:
-        head = digits[0] + (f".{digits[1:]}" if len(digits) > 1 else "")
-        return f"{sign}{head}e{'-' if exponent < 0 else '+'}{abs(exponent):02}"
-    if point <= 0:
-        return f"{sign}0.{'0' * -point}{digits}"
-    whole = digits[:point].ljust(point, "0")
-    return f"{sign}{whole}" + (f".{digits[point:]}" if len(digits) > point else "")
-
-
-def _digits(value: float) -> tuple[str, int]:
-    """The significant digits, and how many of them stand before the decimal point."""
-    if value == 0:
-        return "0", 1
-    mantissa, _, exponent = repr(value).partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    point = len(whole) + int(exponent or 0)
-    digits = whole + (fraction if fraction != "0" or exponent else "")
-    stripped = digits.lstrip("0")
-    point -= len(digits) - len(stripped)
-    return stripped.rstrip("0") or "0", point
+    number = Decimal(repr(value)).normalize()
+    exponent = number.adjusted()
+    if -4 <= exponent < 6:
+        return f"{number:f}"
+    return f"{number.scaleb(-exponent):f}e{exponent:+03}"
 
 
 _TEXTS: Final[dict[type, Callable[[Any], str]]] = {

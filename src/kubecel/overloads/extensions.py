@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from kubecel import cost, effort
+from kubecel.compare import order
 from kubecel.data import INT_MAX, EvalError, Value
 from kubecel.network import Cidr, Ip, parse_cidr, parse_ip
-from kubecel.overloads.registry import Impl, function, method
+from kubecel.overloads.registry import Impl, Overload, accepts, function, method
 from kubecel.quantity import NANOS, Format, Quantity, parse_quantity
 from kubecel.semver import Semver, normalize, parse_semver
 from kubecel.url import is_url, parse_url
@@ -28,41 +29,30 @@ def _parser(parse: Callable[..., Value]) -> Impl:
     return impl
 
 
-def _accepts(parse: Callable[..., Value]) -> Impl:
-    def impl(*args: Value) -> bool:
-        try:
-            parse(*args)
-        except ValueError:
-            return False
-        return True
-
-    return impl
-
-
 def _new_quantity(text: str) -> Quantity:
     """A new object each time: upstream's maps know quantities by reference."""
     amount = parse_quantity(text)
     return Quantity(amount.nanos, amount.format, amount.scale)
 
 
-def _order(left: Semver, right: Semver) -> int:
-    return int(left > right) - int(left < right)
+def _comparisons(kind: str, order: Callable[[Any, Any], int]) -> tuple[Overload, ...]:
+    return (
+        method("isGreaterThan", f"{kind}, {kind} -> bool", lambda left, right: order(left, right) > 0),
+        method("isLessThan", f"{kind}, {kind} -> bool", lambda left, right: order(left, right) < 0),
+        method("compareTo", f"{kind}, {kind} -> int", order),
+    )
 
 
 def _order_amounts(left: Quantity, right: Quantity) -> int:
     if right.scale is None and left.own:
         left.scale = None
-    return int(left.nanos > right.nanos) - int(left.nanos < right.nanos)
+    return order(left, right)
 
 
 def _as_integer(value: Quantity) -> int:
     if not value.is_int64:
         raise EvalError("cannot convert value to integer")
     return value.nanos // NANOS
-
-
-def _sign(value: Quantity) -> int:
-    return (value.nanos > 0) - (value.nanos < 0)
 
 
 def _whole(value: int) -> Quantity:
@@ -106,11 +96,9 @@ def _is_local_multicast(address: Ip) -> bool:
 _ip, _cidr = _parser(parse_ip), _parser(parse_cidr)
 _QUANTITY: Final = (
     function("quantity", "string -> quantity", _parser(_new_quantity), cost.scanned),
-    function("isQuantity", "string -> bool", _accepts(parse_quantity), cost.scanned),
-    function("sign", "quantity -> int", _sign),
-    method("isGreaterThan", "quantity, quantity -> bool", lambda left, right: _order_amounts(left, right) > 0),
-    method("isLessThan", "quantity, quantity -> bool", lambda left, right: _order_amounts(left, right) < 0),
-    method("compareTo", "quantity, quantity -> int", _order_amounts),
+    function("isQuantity", "string -> bool", accepts(parse_quantity), cost.scanned),
+    function("sign", "quantity -> int", lambda value: order(value.nanos, 0)),
+    *_comparisons("quantity", _order_amounts),
     method("isInteger", "quantity -> bool", lambda value: value.is_int64),
     method("asInteger", "quantity -> int", _as_integer),
     method("asApproximateFloat", "quantity -> double", float),
@@ -122,18 +110,16 @@ _QUANTITY: Final = (
 _SEMVER: Final = (
     function("semver", "string -> semver", _parser(_version), cost.scanned),
     function("semver", "string, bool -> semver", _parser(_version), cost.scanned),
-    function("isSemver", "string -> bool", _accepts(_version), cost.scanned),
-    function("isSemver", "string, bool -> bool", _accepts(_version), cost.scanned),
-    method("isGreaterThan", "semver, semver -> bool", lambda left, right: left > right),
-    method("isLessThan", "semver, semver -> bool", lambda left, right: left < right),
-    method("compareTo", "semver, semver -> int", _order),
+    function("isSemver", "string -> bool", accepts(_version), cost.scanned),
+    function("isSemver", "string, bool -> bool", accepts(_version), cost.scanned),
+    *_comparisons("semver", order),
     method("major", "semver -> int", lambda value: _number(value.major)),
     method("minor", "semver -> int", lambda value: _number(value.minor)),
     method("patch", "semver -> int", lambda value: _number(value.patch)),
 )
 _ADDRESS: Final = (
     function("ip", "string -> ip", _ip, cost.scanned, effort.slow),
-    function("isIP", "string -> bool", _accepts(parse_ip), cost.scanned, effort.slow),
+    function("isIP", "string -> bool", accepts(parse_ip), cost.scanned, effort.slow),
     function("ip.isCanonical", "string -> bool", _parser(_canonical), cost.twice_scanned, effort.slow),
     method("family", "ip -> int", lambda value: value.address.version),
     method("isUnspecified", "ip -> bool", lambda value: value.address.is_unspecified),
@@ -142,7 +128,7 @@ _ADDRESS: Final = (
     method("isLinkLocalUnicast", "ip -> bool", lambda value: value.address.is_link_local),
     method("isGlobalUnicast", "ip -> bool", _is_global),
     function("cidr", "string -> cidr", _cidr, cost.scanned, effort.slow),
-    function("isCIDR", "string -> bool", _accepts(parse_cidr), cost.scanned, effort.slow),
+    function("isCIDR", "string -> bool", accepts(parse_cidr), cost.scanned, effort.slow),
     method("containsIP", "cidr, ip -> bool", _contains_ip, cost.contains_ip),
     method(
         "containsIP",

@@ -111,10 +111,6 @@ def _wrong(letter: str, value: Value) -> EvalError:
     return EvalError(f"error during formatting: {CLAUSES[letter][0]}, was given {type_name(value)}")
 
 
-def _whole(value: Value) -> bool:
-    return type(value) is int or type(value) is Uint
-
-
 def _string(value: Value, _: int) -> str:
     if type(value) is str:
         return str(value)
@@ -187,12 +183,6 @@ _PLAIN: Final[dict[type, Callable[[Any], str]]] = {
 }
 
 
-def _decimal(value: Value, _: int) -> str:
-    if not _whole(value):
-        raise _wrong("d", value)
-    return str(int(value))
-
-
 def _double(letter: str, value: Value) -> float:
     if type(value) is str and value in _NOT_FINITE:
         return _NOT_FINITE[value]
@@ -219,35 +209,32 @@ def _scientific(value: Value, precision: int) -> str:
     return f"{mantissa}\u202f\u00d7\u202f10{power.translate(_SUPERSCRIPT)}"
 
 
-def _binary(value: Value, _: int) -> str:
-    if not _whole(value) and type(value) is not bool:
-        raise _wrong("b", value)
-    return f"{int(value):b}"
+def _integer(letter: str, *others: type) -> Callable[[Value, int], str]:
+    """An int in another base, or in its own."""
+
+    def write(value: Value, _: int) -> str:
+        if type(value) not in {int, Uint, *others}:
+            raise _wrong(letter, value)
+        return format(int(value), letter)
+
+    return write
+
+
+_whole_hex = _integer("x")
 
 
 def _hex(value: Value, _: int) -> str:
-    if type(value) is str:
-        return str(value.encode().hex())
-    if type(value) is bytes:
-        return value.hex()
-    if not _whole(value):
-        raise _wrong("x", value)
-    return f"{int(value):x}"
-
-
-def _octal(value: Value, _: int) -> str:
-    if not _whole(value):
-        raise _wrong("o", value)
-    return f"{int(value):o}"
+    data = value.encode() if type(value) is str else value
+    return data.hex() if type(data) is bytes else _whole_hex(value, 0)
 
 
 _WRITERS: Final[dict[str, Callable[[Value, int], str]]] = {
     "s": _string,
-    "d": _decimal,
+    "d": _integer("d"),
     "f": _fixed,
     "e": _scientific,
-    "b": _binary,
+    "b": _integer("b", bool),
     "x": _hex,
     "X": lambda value, precision: _hex(value, precision).upper(),
-    "o": _octal,
+    "o": _integer("o"),
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -12,7 +10,7 @@ from typing import Final
 from kubecel.cost import tenths
 from kubecel.data import NONE, Optional, Value
 from kubecel.effort import slow
-from kubecel.overloads.registry import Overload, function, method
+from kubecel.overloads.registry import Overload, accepts, function, method
 from kubecel.overloads.temporal import parse_timestamp
 from kubecel.runtime_types import NamedFormat, size_of
 from kubecel.url import is_url
@@ -77,36 +75,12 @@ def _qualified_name(text: str) -> tuple[str, ...]:
     return (*found, *_name(name))
 
 
-def _is_date(text: str) -> bool:
-    if not _DATE.fullmatch(text):
-        return False
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+_is_date = accepts(date.fromisoformat)
+_is_datetime = accepts(lambda text: parse_timestamp(text.upper()))
 
 
-def _is_datetime(text: str) -> bool:
-    try:
-        parse_timestamp(text.upper())
-    except ValueError:
-        return False
-    return True
-
-
-def _is_base64(text: str) -> bool:
-    if not _BASE64.fullmatch(text):
-        return False
-    try:
-        base64.b64decode(text, validate=True)
-    except binascii.Error:
-        return False
-    return True
-
-
-def _test(accepts: Callable[[str], object], message: str) -> _Check:
-    return lambda text: () if accepts(text) else (message,)
+def _test(right: Callable[[str], object], message: str) -> _Check:
+    return lambda text: () if right(text) else (message,)
 
 
 _label = _pattern(_DNS_LABEL, 63, _LABEL)
@@ -114,8 +88,8 @@ _label_1035 = _pattern("[a-z]([-a-z0-9]*[a-z0-9])?", 63, _LABEL_1035)
 _NAMED: Final = {
     name: NamedFormat(name, check, cost)
     for name, check, cost in (
-        ("byte", _test(_is_base64, "invalid base64"), 21),
-        ("date", _test(_is_date, "invalid date"), 18),
+        ("byte", _test(_BASE64.fullmatch, "invalid base64"), 21),
+        ("date", _test(lambda text: _DATE.fullmatch(text) and _is_date(text), "invalid date"), 18),
         ("datetime", _test(_is_datetime, "invalid datetime"), 18),
         ("dns1035Label", _label_1035, 8),
         ("dns1035LabelPrefix", _prefix(_label_1035), 8),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cmp_to_key
-from typing import Final
+from typing import Any, Final
 
 from kubecel import cost, effort
 from kubecel.compare import compare, equal
 from kubecel.data import MAX_LIST, Duration, EvalError, TimestampValue, Uint, Value, no_overload
 from kubecel.overloads.operators import add, contains
-from kubecel.overloads.registry import Impl, function, method
+from kubecel.overloads.registry import Impl, Overload, function, method
 
 __all__ = ["INCLUDES", "LISTS"]
 
@@ -176,48 +176,35 @@ def _intersects(left: Sequence[Value], right: Sequence[Value]) -> bool:
 
 
 _COMPARABLE: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+
+
+def _of_each(name: str, signature: str, *rules: Any, **options: Any) -> tuple[Overload, ...]:
+    """An overload for the lists of each type that can be ordered."""
+    return tuple(method(name, signature.format(kind), *rules, **options) for kind in _COMPARABLE)
+
+
 _SORT_COST: Final = cost.self_comparison(0)
 _SORT_BY_COST: Final = cost.self_comparison(1)
 _ZEROES: Final = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
 
 LISTS: Final = (
     method("slice", "list(T), int, int -> list(T)", _slice, cost.slicing, by_name=False),
-    method(
-        "flatten", "list(list(T)) -> list(T)", _flatten, cost.flattening, effort.traversal, by_name=False, checks=True
-    ),
-    method(
-        "flatten",
-        "list(dyn), int -> list(dyn)",
-        _flatten,
-        cost.flattening,
-        effort.traversal,
-        by_name=False,
-        checks=True,
-    ),
-    *(method("sort", f"list({kind}) -> list({kind})", _sort, _SORT_COST, by_name=False) for kind in _COMPARABLE),
     *(
-        method("@sortByAssociatedKeys", f"list(T), list({kind}) -> list(T)", _sort_by, _SORT_BY_COST, by_name=False)
-        for kind in _COMPARABLE
+        method("flatten", signature, _flatten, cost.flattening, effort.traversal, by_name=False, checks=True)
+        for signature in ("list(list(T)) -> list(T)", "list(dyn), int -> list(dyn)")
     ),
+    *_of_each("sort", "list({0}) -> list({0})", _sort, _SORT_COST, by_name=False),
+    *_of_each("@sortByAssociatedKeys", "list(T), list({0}) -> list(T)", _sort_by, _SORT_BY_COST, by_name=False),
     function("lists.range", "int -> list(int)", _range, cost.counting, by_name=False),
     method("reverse", "list(T) -> list(T)", lambda values: values[::-1], cost.reversal, by_name=False),
-    method("distinct", "list(T) -> list(T)", _distinct, cost.self_comparison(0), effort.pairs, by_name=False),
-    *(
-        method("isSorted", f"list({kind}) -> bool", _is_sorted, cost.traversal, effort.traversal)
-        for kind in _COMPARABLE
-    ),
+    method("distinct", "list(T) -> list(T)", _distinct, _SORT_COST, effort.pairs, by_name=False),
+    *_of_each("isSorted", "list({0}) -> bool", _is_sorted, cost.traversal, effort.traversal),
     *(
         method("sum", f"list({kind}) -> {kind}", _sum(zero), cost.traversal, effort.traversal)
         for kind, zero in _ZEROES.items()
     ),
-    *(
-        method("min", f"list({kind}) -> {kind}", _extreme("min", -1), cost.traversal, effort.traversal)
-        for kind in _COMPARABLE
-    ),
-    *(
-        method("max", f"list({kind}) -> {kind}", _extreme("max", 1), cost.traversal, effort.traversal)
-        for kind in _COMPARABLE
-    ),
+    *_of_each("min", "list({0}) -> {0}", _extreme("min", -1), cost.traversal, effort.traversal),
+    *_of_each("max", "list({0}) -> {0}", _extreme("max", 1), cost.traversal, effort.traversal),
     method("indexOf", "list(A), A -> int", _index_of, cost.traversal, effort.traversal),
     method("lastIndexOf", "list(A), A -> int", _last_index_of, cost.traversal, effort.traversal),
     function("sets.contains", "list(T), list(T) -> bool", _contains_all, cost.sets(1), effort.pairs, by_name=False),

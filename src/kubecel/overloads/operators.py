@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
-from operator import ge, gt, le, lt
-from typing import Final
+from typing import Any, Final
 
 from kubecel import cost, effort
 from kubecel.compare import compare, equal
@@ -44,8 +44,28 @@ def _uint(value: int) -> Uint:
     return Uint(value)
 
 
-def add(left: Value, right: Value) -> Value:
-    """``left + right`` of any types that have it."""
+_NUMBER: Final[dict[type, Callable[[Any], Value]]] = {int: _int, Uint: _uint, float: float}
+"""Checks of results, by the type of both operands."""
+
+
+def _refuse(_: Value, __: Value) -> Value:
+    raise no_overload()
+
+
+def _arithmetic(operation: Callable[[Any, Any], Any], of_others: Impl = _refuse) -> Impl:
+    """An operation on two numbers of one type, and on what else has it."""
+
+    def impl(left: Value, right: Value) -> Value:
+        kind = type(left)
+        if kind is type(right) and kind in _NUMBER:
+            return _NUMBER[kind](operation(left, right))
+        return of_others(left, right)
+
+    return impl
+
+
+def _join(left: Value, right: Value) -> Value:
+    """``left + right`` of texts, lists or times."""
     kind = type(left)
     if kind is Duration and type(right) is TimestampValue:
         return add_time(right, left.nanos)
@@ -53,64 +73,31 @@ def add(left: Value, right: Value) -> Value:
         return add_time(left, right.nanos)
     if kind is not type(right):
         raise no_overload()
-    if kind is int:
-        return _int(left + right)
-    if kind is float:
-        return left + right
     if kind is str or kind is tuple or kind is bytes:
         if len(left) + len(right) > (MAX_LIST if kind is tuple else MAX_TEXT):
             raise EvalError("the result of an addition is too long")
         return left + right
-    if kind is Uint:
-        return _uint(int(left) + int(right))
     if kind is Duration:
         return checked_duration(left.nanos + right.nanos)
     raise no_overload()
 
 
-def _subtract(left: Value, right: Value) -> Value:
-    kind = type(left)
-    if kind is TimestampValue:
+def _less_time(left: Value, right: Value) -> Value:
+    if type(left) is TimestampValue:
         return subtract_time(left, right)
-    if kind is not type(right):
-        raise no_overload()
-    if kind is int:
-        return _int(left - right)
-    if kind is float:
-        return left - right
-    if kind is Uint:
-        return _uint(int(left) - int(right))
-    if kind is Duration:
+    if type(left) is type(right) is Duration:
         return checked_duration(left.nanos - right.nanos)
     raise no_overload()
 
 
-def _multiply(left: Value, right: Value) -> Value:
-    kind = type(left)
-    if kind is type(right):
-        if kind is int:
-            return _int(left * right)
-        if kind is float:
-            return left * right
-        if kind is Uint:
-            return _uint(int(left) * int(right))
-    raise no_overload()
-
-
-def _divide(left: Value, right: Value) -> Value:
-    kind = type(left)
-    if kind is not type(right):
-        raise no_overload()
-    if kind is float:
+def _quotient(left: Value, right: Value) -> Value:
+    """Ints are truncated towards zero."""
+    if type(left) is float:
         return _divide_doubles(left, right)
-    if kind is not int and kind is not Uint:
-        raise no_overload()
     if right == 0:
         raise EvalError("division by zero")
-    quotient = abs(int(left)) // abs(int(right))
-    if kind is Uint:
-        return Uint(quotient)
-    return _int(quotient if (left < 0) == (right < 0) else -quotient)
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
 
 
 def _divide_doubles(left: float, right: float) -> float:
@@ -121,18 +108,25 @@ def _divide_doubles(left: float, right: float) -> float:
     return math.copysign(math.inf, left) * math.copysign(1.0, right)
 
 
-def _modulo(left: Value, right: Value) -> Value:
-    kind = type(left)
-    if kind is not type(right) or (kind is not int and kind is not Uint):
+def _rest(left: Value, right: Value) -> Value:
+    """With the sign of the left operand."""
+    if type(left) is float:
         raise no_overload()
     if right == 0:
         raise EvalError("modulus by zero")
     if left == INT_MIN and right == -1:
         raise EvalError("integer overflow")
-    rest = abs(int(left)) % abs(int(right))
-    if kind is Uint:
-        return Uint(rest)
+    rest = abs(left) % abs(right)
     return -rest if left < 0 else rest
+
+
+add = _arithmetic(operator.add, _join)
+"""``left + right`` of any types that have it."""
+
+_subtract = _arithmetic(operator.sub, _less_time)
+_multiply = _arithmetic(operator.mul)
+_divide = _arithmetic(_quotient)
+_modulo = _arithmetic(_rest)
 
 
 def _negate(value: Value) -> Value:
@@ -220,10 +214,10 @@ OPERATORS: Final = (
     *_binary("_%_", _modulo, "int", "uint"),
     *_operator("-_", _negate, "double -> double", "int -> int"),
     *_operator("!_", _not, "bool -> bool"),
-    *_order("_<_", lt),
-    *_order("_<=_", le),
-    *_order("_>_", gt),
-    *_order("_>=_", ge),
+    *_order("_<_", operator.lt),
+    *_order("_<=_", operator.le),
+    *_order("_>_", operator.gt),
+    *_order("_>=_", operator.ge),
     function("@in", "A, list(A) -> bool", contains, cost.membership, effort.containment, by_name=False, checks=True),
     function("@in", "A, map(A, B) -> bool", contains, by_name=False, checks=True),
     *_operator("size", _size, *(f"{kind} -> int" for kind in _SIZED)),

@@ -13,7 +13,7 @@ from kubecel.effort import EffortRule
 from kubecel.runtime_types import type_named
 from kubecel.types import Type, parse_signature
 
-__all__ = ["Impl", "Overload", "Test", "function", "method", "runtime_test"]
+__all__ = ["Impl", "Overload", "Test", "accepts", "function", "method", "runtime_test"]
 
 Impl: TypeAlias = Callable[..., Value]
 """What a function does with its arguments. It raises `EvalError` where upstream gives an error."""
@@ -90,3 +90,16 @@ def runtime_test(wanted: Type) -> Test:
         return lambda value: type(value) is dict or type(value) is DomainMap
     kind = type_named(wanted.name)
     return lambda value: type(value) is kind
+
+
+def accepts(parse: Callable[..., object]) -> Callable[..., bool]:
+    """Whether a function that reads a text does not raise `ValueError`."""
+
+    def accepted(*args: Value) -> bool:
+        try:
+            parse(*args)
+        except ValueError:
+            return False
+        return True
+
+    return accepted
