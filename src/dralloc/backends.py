@@ -6,14 +6,14 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from multiprocessing import resource_tracker
 from typing import Any, Final, Protocol, TypeVar
 
-from dralloc.choices import Backend, chosen
+from dralloc.choices import Backend
 from dralloc.errors import DrallocError
 
-__all__ = ["Task", "backend_named", "is_elsewhere", "run_all", "shield_children", "stop_processes"]
+__all__ = ["Task", "is_elsewhere", "run_all", "shield_children", "stop_processes"]
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -24,17 +24,6 @@ class Task(Protocol[T_co]):
 
     def run(self) -> T_co:
         """Do it."""
-
-
-def backend_named(name: str) -> Backend:
-    """The backend of a name.
-
-    Raises
-    ------
-    ChoiceError
-        There is none.
-    """
-    return chosen(Backend, "backend", name)
 
 
 def is_elsewhere(backend: Backend, jobs: int) -> bool:
@@ -102,11 +91,6 @@ def stop_processes(backend: Backend) -> None:
 
 
 @contextmanager
-def _loky(_jobs: int) -> Iterator[None]:
-    yield
-
-
-@contextmanager
 def _dask(jobs: int) -> Iterator[None]:
     try:
         import distributed  # noqa: PLC0415 - an optional dependency
@@ -141,8 +125,8 @@ def _ray(jobs: int) -> Iterator[None]:
             ray.shutdown()
 
 
-_BACKENDS: Final[dict[Backend, Callable[[int], AbstractContextManager[None]]]] = {
-    Backend.LOKY: _loky,
+_BACKENDS: Final[dict[Backend, Callable[[int], AbstractContextManager[object]]]] = {
+    Backend.LOKY: nullcontext,
     Backend.DASK: _dask,
     Backend.RAY: _ray,
 }

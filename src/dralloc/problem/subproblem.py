@@ -18,7 +18,7 @@ from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Demand
 from dralloc.problem.supply import Counter, Device, Node
 
-__all__ = ["Subproblem", "cut", "cut_alone", "separated", "with_versions"]
+__all__ = ["Subproblem", "cut", "cut_alone", "places", "separated", "with_versions"]
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,7 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
         groups = dict.fromkeys(whole.devices[device].group for device in devices)
         counters = sorted(counter for group in groups for counter in whole.counters_of.get(group, ()))
     kept = tuple(counters)
-    node_at, device_at, counter_at = (
-        {number: place for place, number in enumerate(numbers)} for numbers in (nodes, devices, kept)
-    )
+    node_at, device_at, counter_at = map(places, (nodes, devices, kept))
     problem = replace(
         whole,
         demands=tuple(demands),
@@ -87,6 +85,11 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
         eligibility=eligibility or Renumbered(whole.eligibility, devices, counter_at),
     )
     return Subproblem(problem, nodes, devices, kept)
+
+
+def places(numbers: Iterable[int]) -> dict[int, int]:
+    """By number of the whole, the number in a part that keeps these."""
+    return {number: place for place, number in enumerate(numbers)}
 
 
 def with_versions(whole: Problem, devices: Iterable[int]) -> tuple[int, ...]:

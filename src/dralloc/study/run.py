@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Unpack
 
 import orjson
 
-from dralloc.backends import backend_named, run_all
-from dralloc.choices import Choices, ChoiceWords, Options
+from dralloc.backends import run_all
+from dralloc.choices import Backend, Choices, ChoiceWords, Options
 from dralloc.errors import DrallocError
 from dralloc.limits import LIMITS, Limits
 from dralloc.study.journal import Journal
@@ -135,7 +135,7 @@ def _finish(scenario: Scenario, keys: Keys, choices: Choices, journal: Journal, 
             left.setdefault((seed, share), []).append(mode)
     trials = [Trial(scenario, seed, share, tuple(modes), choices) for (seed, share), modes in left.items()]
     done = len(keys) - sum(len(trial.modes) for trial in trials)
-    for number, rows in run_all(trials, backend_named(choices.backend), choices.jobs):
+    for number, rows in run_all(trials, Backend(choices.backend), choices.jobs):
         for row in rows:
             journal.add(keys[trials[number].seed, trials[number].demand, row["mode"]], row)
         done += len(rows)

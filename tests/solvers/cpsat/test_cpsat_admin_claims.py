@@ -58,6 +58,14 @@ def test_what_depends_on_others_is_left_to_the_model() -> None:
     assert decided(problem).problem.demands == problem.demands
 
 
+def test_all_devices_cannot_be_had_while_a_tainted_one_has_room() -> None:
+    builder = ProblemBuilder()
+    builder.device()
+    builder.device(capacity={"memory": 1})
+    builder.pod(builder.claim(AlternativeSpec(count=None, admin=True, refused=[1])))
+    assert placed(answer(builder)) == []
+
+
 def test_a_selector_that_fails_is_told() -> None:
     builder = ProblemBuilder()
     builder.device()

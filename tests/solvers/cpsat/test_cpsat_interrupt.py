@@ -22,7 +22,7 @@ from dralloc.load import load
 from dralloc.problem import Problem
 from dralloc.solution import Status
 from dralloc.solvers.cpsat import Options, Progress, candidates, run, search, solve, within_caps
-from dralloc.solvers.cpsat.stopping import Deadline
+from dralloc.solvers.cpsat.stopping import Stop
 from dralloc.solvers.first_fit import first_fit
 from solvers.cpsat.test_cpsat_solve import hard, in_order, weight
 
@@ -69,20 +69,21 @@ def test_bundles_end_with_the_best_so_far(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["bundles", "fair-plain", "goal-least-fragmentation", "racks"])
 def test_at_any_moment_it_is_an_answer(name: str, looks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C as often as the clock has been looked at so often: after that, nothing is looked for any more."""
-    workload, later, seconds = WORKLOADS[name], [None] * looks, Deadline.seconds
+    workload, later, seconds = WORKLOADS[name], [None] * looks, Stop.seconds
     export(workload.objects(3, 1), tmp_path)
     choices = Choices.of(None, workload.words(3))
     problem = compile_cluster(load(tmp_path), choices).whole
     first = first_fit(problem)
     hint = replace(first, placements=tuple(within_caps(problem, first.placements)))
 
-    def look(self: Deadline) -> float:
+    def look(self: Stop) -> float:
+        left = seconds(self)
         if later:
             later.pop()
         elif not pressed:
             pressed.append(True)
             signal.raise_signal(signal.SIGINT)
-        return seconds(self)
+        return left
 
     def begin(self: search._SolverRun, *arguments: Any) -> None:
         runs.append(bool(pressed))
@@ -92,7 +93,7 @@ def test_at_any_moment_it_is_an_answer(name: str, looks: int, tmp_path: Path, mo
     runs: list[bool] = []
     run = search._SolverRun.__init__
     monkeypatch.setattr(search._SolverRun, "__init__", begin)
-    monkeypatch.setattr(Deadline, "seconds", look)
+    monkeypatch.setattr(Stop, "seconds", look)
     solution = solve(problem, choices, hint)
     monkeypatch.undo()
     check(problem, solution)

@@ -23,7 +23,7 @@ from dralloc.solvers.cpsat.component import Component
 from dralloc.solvers.cpsat.components import components
 from dralloc.solvers.cpsat.division import divide
 from dralloc.solvers.cpsat.linear import solve_linear
-from dralloc.solvers.cpsat.stopping import Cancelled, Deadline, Stop, Stopped
+from dralloc.solvers.cpsat.stopping import Cancelled, Stop, Stopped
 from dralloc.solvers.first_fit import first_fit
 from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder
 from solvers.cpsat.test_cpsat_solve import hard, in_order
@@ -55,7 +55,7 @@ def test_where_things_are_quick_the_clock_is_looked_at_now_and_then() -> None:
 
 def test_a_deadline_that_is_over_stops() -> None:
     with pytest.raises(Stopped):
-        Stop(Deadline(0.0)).check()
+        Stop.after(0.0).check()
 
 
 def test_the_earlier_deadline_counts() -> None:
@@ -213,7 +213,7 @@ def test_a_linear_program_ends_when_it_is_asked_to(monkeypatch: pytest.MonkeyPat
     cp.add(variable >= 1)
     assert solve_linear(cp, [(variable, 1)], Stop()) is not None
     with pytest.raises(Stopped):
-        solve_linear(cp, [(variable, 1)], Stop(Deadline(0.0)))
+        solve_linear(cp, [(variable, 1)], Stop.after(0.0))
     monkeypatch.setattr(model_builder, "Solver", Endless)
     left = iter([False])
     assert solve_linear(cp, [(variable, 1)], Stop(cancelled=Cancelled(lambda: next(left, True)))) is None

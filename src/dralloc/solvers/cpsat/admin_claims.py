@@ -137,7 +137,8 @@ def _probes(
 def _grants(sites: Sequence[CandidateSite]) -> _Grants | None:
     """What a claim gets on each node; None if that depends on what others take."""
     choices = {site.node: site.requests[0][0] for site in sites}
-    if any(each.charge.capacity for choice in choices.values() for each in choice.candidates):
+    mentioned = (each for choice in choices.values() for each in (*choice.candidates, *choice.blocked))
+    if any(each.charge.capacity for each in mentioned):
         return None
     return {
         node: tuple(Grant(0, 0, each.device) for each in choice.candidates[: choice.count])

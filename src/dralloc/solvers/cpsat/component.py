@@ -40,6 +40,7 @@ class Solvable(Answered, Protocol):
     """Demands that are solved together; ``size`` says how much time they should get beside others."""
 
     size: int
+    tiers: Sequence[Objective]
 
     def improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
         """Solve a tier with the tiers before it, which must be proven, fixed."""

@@ -5,13 +5,13 @@ Everything gets new numbers, in the order of the old ones, so that the same mode
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dralloc.problem import Charge, Node, Problem, Usage
 from dralloc.problem.eligibility import EligibilityTable, renumbered
-from dralloc.problem.subproblem import cut, with_versions
+from dralloc.problem.subproblem import Subproblem, cut, places, with_versions
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.cpsat.candidates import Candidate, CandidateSite, ServingChoice
 
@@ -37,40 +37,34 @@ class Excerpt:
 
     def inward(self, placements: Iterable[Placement]) -> list[Placement]:
         """Placements of the whole problem, in the numbers of the small one."""
-        numbers = _places(self.demands), _places(self.nodes), _places(self.devices)
-        return [_renumbered(placement, *numbers) for placement in placements]
-
-    def places(self, demands: Iterable[int]) -> list[int]:
-        """Demands of the whole problem, in the numbers of the small one."""
-        return [self._place_of[demand] for demand in demands]
+        numbers = (None if each is None else places(each) for each in (self.nodes, self.devices))
+        return _renumbered(placements, self.place_of, *numbers)
 
     @cached_property
-    def _place_of(self) -> Mapping[int, int]:
-        return _places(self.demands) or {}
+    def place_of(self) -> Mapping[int, int]:
+        """By demand of the whole problem, its number in the small one."""
+        return places(self.demands)
 
     def outward(self, placements: Iterable[Placement]) -> list[Placement]:
         """Placements of the small problem, in the numbers of the whole one."""
-        return [_renumbered(placement, self.demands, self.nodes, self.devices) for placement in placements]
+        return _renumbered(placements, self.demands, self.nodes, self.devices)
 
 
 _Numbers = Mapping[int, int] | Sequence[int]
 
 
-def _places(numbers: Sequence[int] | None) -> dict[int, int] | None:
-    return None if numbers is None else {number: place for place, number in enumerate(numbers)}
-
-
 def _renumbered(
-    placement: Placement, demands: _Numbers | None, nodes: _Numbers | None, devices: _Numbers | None
-) -> Placement:
-    def new(numbers: _Numbers | None, old: int) -> int:
-        return old if numbers is None else numbers[old]
+    placements: Iterable[Placement], demands: _Numbers, nodes: _Numbers | None, devices: _Numbers | None
+) -> list[Placement]:
+    def moved(grants: Sequence[Grant]) -> tuple[Grant, ...]:
+        return tuple(grants if devices is None else (each._replace(device=devices[each.device]) for each in grants))
 
-    grants = tuple(
-        tuple(Grant(request, alternative, new(devices, device)) for request, alternative, device in claim)
-        for claim in placement.grants
-    )
-    return Placement(new(demands, placement.demand), new(nodes, placement.node), grants)
+    return [
+        Placement(
+            demands[each.demand], each.node if nodes is None else nodes[each.node], tuple(map(moved, each.grants))
+        )
+        for each in placements
+    ]
 
 
 class Excerpts:
@@ -88,10 +82,30 @@ class Excerpts:
     def of_sites(
         self, sites: Mapping[int, Sequence[CandidateSite]]
     ) -> tuple[Excerpt, dict[int, tuple[CandidateSite, ...]]]:
-        """Demands with all that their sites touch; and the sites in its numbers."""
-        cut = _Cut(self.problem, sites, self._set_of)
-        inside = cut.sites()
-        return cut.excerpt(), inside
+        """Demands with all that their sites touch; and the sites in its numbers, which say what allocations take."""
+        whole = self.problem
+        every = [site for each in sites.values() for site in each]
+        choices = [choice for site in every for choice in site.choices()]
+        candidates = [each for choice in choices for each in (*choice.candidates, *choice.blocked)]
+        devices = sorted(with_versions(whole, (candidate.device for candidate in candidates)))
+        drawn = {counter for device in devices for counter, _ in whole.devices[device].consumes}
+        drawn.update(counter for candidate in candidates for counter, _ in candidate.charge.counters)
+        sets = {whole.counters[counter].id[:3] for counter in drawn}
+        charges: dict[tuple[int, int], Charge] = {}
+        part = cut(
+            whole,
+            sorted({site.node for site in every}),
+            devices=devices,
+            counters=sorted(counter for each in sets for counter in self._set_of[each]),
+            demands=[replace(whole.demands[demand], nodes=None) for demand in sites],
+            eligibility=EligibilityTable(charges),
+        )
+        problem, renumbering = part.problem, _Renumbering(part, charges)
+        if not any(site.shared for site in every):
+            # Only where claims are shared it matters from where an allocated device can be used.
+            problem = replace(problem, nodes=tuple(Node(node.name, ()) for node in problem.nodes))
+        inside = {place: tuple(map(renumbering.site, each)) for place, each in enumerate(sites.values())}
+        return Excerpt(problem, list(sites), part.nodes, part.devices), inside
 
     @cached_property
     def _set_of(self) -> Mapping[Hashable, list[int]]:
@@ -102,54 +116,21 @@ class Excerpts:
         return sets
 
 
-class _Cut:
-    def __init__(
-        self, problem: Problem, sites: Mapping[int, Sequence[CandidateSite]], set_of: Mapping[Hashable, list[int]]
-    ) -> None:
-        self.whole = problem
-        self.old_sites = sites
-        every = [site for each in sites.values() for site in each]
-        candidates = [each for site in every for choice in site.choices() for each in _mentioned(choice)]
-        self.demands = list(sites)
-        self.nodes = sorted({site.node for site in every})
-        self.devices = sorted(with_versions(problem, (candidate.device for candidate in candidates)))
-        drawn = {counter for device in self.devices for counter, _ in problem.devices[device].consumes}
-        drawn.update(counter for candidate in candidates for counter, _ in candidate.charge.counters)
-        sets = {problem.counters[counter].id[:3] for counter in drawn}
-        self.counters = sorted(counter for each in sets for counter in set_of[each])
-        self.node_at, self.device_at, self.counter_at = (
-            {number: place for place, number in enumerate(numbers)}
-            for numbers in (self.nodes, self.devices, self.counters)
-        )
-        self.charges: dict[tuple[int, int], Charge] = {}
-        self.shared = any(site.shared for site in every)
+class _Renumbering:
+    """Sites in the numbers of a part, and what is charged there."""
 
-    def excerpt(self) -> Excerpt:
-        demands = [replace(self.whole.demands[demand], nodes=None) for demand in self.demands]
-        known = EligibilityTable(self.charges)
-        part = cut(
-            self.whole, self.nodes, devices=self.devices, counters=self.counters, demands=demands, eligibility=known
-        ).problem
-        if not self.shared:
-            # Only where claims are shared it matters from where an allocated device can be used.
-            part = replace(part, nodes=tuple(Node(node.name, ()) for node in part.nodes))
-        return Excerpt(part, self.demands, self.nodes, self.devices)
+    def __init__(self, part: Subproblem, charges: dict[tuple[int, int], Charge]) -> None:
+        self.node_at, self.device_at, self.counter_at = map(places, (part.nodes, part.devices, part.counters))
+        self.charges = charges
 
-    def sites(self) -> dict[int, tuple[CandidateSite, ...]]:
-        """The sites, which also say what allocations take."""
-        return {place: tuple(map(self._site, each)) for place, each in enumerate(self.old_sites.values())}
-
-    def _site(self, site: CandidateSite) -> CandidateSite:
+    def site(self, site: CandidateSite) -> CandidateSite:
         requests = tuple(tuple(map(self._choice, choices)) for choices in site.requests)
         return CandidateSite(self.node_at[site.node], requests, site.shared)
 
     def _choice(self, choice: ServingChoice) -> ServingChoice:
-        def moved(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-            return tuple(self._candidate(choice, candidate) for candidate in candidates)
-
-        return replace(
-            choice, candidates=moved(choice.candidates), loose=moved(choice.loose), blocked=moved(choice.blocked)
-        )
+        sorts = choice.candidates, choice.loose, choice.blocked
+        candidates, loose, blocked = (tuple(self._candidate(choice, each) for each in sort) for sort in sorts)
+        return replace(choice, candidates=candidates, loose=loose, blocked=blocked)
 
     def _candidate(self, choice: ServingChoice, candidate: Candidate) -> Candidate:
         device, charge = self.device_at[candidate.device], candidate.charge
@@ -157,8 +138,3 @@ class _Cut:
             charge = replace(charge, counters=renumbered(charge.counters, self.counter_at))
         self.charges[choice.spec.index, device] = charge
         return Candidate(device, charge)
-
-
-def _mentioned(choice: ServingChoice) -> Iterator[Candidate]:
-    yield from choice.candidates
-    yield from choice.blocked

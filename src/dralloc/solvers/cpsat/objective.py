@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from operator import mul
 
 from ortools.sat.python import cp_model
 
@@ -96,6 +97,10 @@ class Objective:
     worth: Callable[[Problem, Sequence[Placement]], int] | None = None
     weights: WeightTier | None = None
 
+    def shown(self, cost: int, bound: int, most: int | None) -> Tier:
+        """The tier as answers show it: its cost, or what is left of the most if more is better."""
+        return Tier(self.name, cost, bound, sense=-1) if most is None else Tier(self.name, most - cost, most - bound)
+
 
 def placed_weight(problem: Problem) -> tuple[Objective, ...]:
     """The tiers of the weight, most important first: most often one."""
@@ -119,9 +124,8 @@ def after_weight(goal: Goal) -> tuple[Objective, ...]:
 def summed_weight(tiers: Sequence[Tier], objectives: Sequence[Objective]) -> Tier:
     """All tiers of the weight as one, in exact integers: those after one that is not proven may all be placed."""
     units = [each.weights.unit for each in objectives if each.weights]
-    value = sum(unit * tier.value for unit, tier in zip(units, tiers, strict=True))
-    bound = sum(unit * tier.bound for unit, tier in zip(units, tiers, strict=True))
-    return Tier("weight", value, bound, sense=1)
+    amounts = [each.value for each in tiers], [each.bound for each in tiers]
+    return Tier("weight", *(sum(map(mul, units, each)) for each in amounts))
 
 
 def _missed(tier: WeightTier, subset: DemandSubset, placements: Sequence[Placement]) -> int:

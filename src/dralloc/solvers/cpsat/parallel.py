@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
@@ -18,9 +18,10 @@ from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
 from threading import Thread
 from time import perf_counter
-from typing import Final, NamedTuple
+from typing import Final
 
-from dralloc.backends import backend_named, run_all, shield_children, stop_processes
+from dralloc.backends import run_all, shield_children, stop_processes
+from dralloc.choices import Backend
 from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.solution import Placement
@@ -31,7 +32,7 @@ from dralloc.solvers.cpsat.excerpt import Excerpt, Excerpts
 from dralloc.solvers.cpsat.objective import DemandSubset
 from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.component import PackedComponent
-from dralloc.solvers.cpsat.stopping import Cancelled, Deadline, Stop
+from dralloc.solvers.cpsat.stopping import Cancelled, Stop
 
 __all__ = ["ReceivedAnswer", "work_out"]
 
@@ -45,10 +46,8 @@ _PATIENCE: Final = 1.5
 """Seconds that workers have to come to an end when they are asked to stop: with less than 2 the limit is kept."""
 
 
-class _WorkerResult(NamedTuple):
-    bounds: list[int]
-    costs: list[int]
-    placements: tuple[Placement, ...]
+_Result = tuple[list[int], list[int], tuple[Placement, ...]]
+"""Of a component: the bounds, the costs and the placements."""
 
 
 @dataclass(slots=True)
@@ -91,9 +90,8 @@ def work_out(
         end, sign = time.time() + stop.seconds(), Path(directory) / "stop"
         batches = [_Batch([component for _, component in each], options, levels, end, sign) for each in sent]
         for batch, results in _listen(batches, options, stop, sign):
-            for number, (excerpt, _), result in zip(groups[batch], sent[batch], results, strict=True):
-                placements = tuple(excerpt.outward(result.placements))
-                yield number, ReceivedAnswer(components[number].subset, result.bounds, result.costs, placements)
+            for number, (excerpt, _), (bounds, costs, inside) in zip(groups[batch], sent[batch], results, strict=True):
+                yield number, ReceivedAnswer(components[number].subset, bounds, costs, tuple(excerpt.outward(inside)))
 
 
 def _groups(components: Sequence[Solvable], most: int) -> list[list[int]]:
@@ -109,28 +107,29 @@ def _groups(components: Sequence[Solvable], most: int) -> list[list[int]]:
 
 def _sent(excerpts: Excerpts, component: Solvable, options: Options) -> tuple[Excerpt, Solvable]:
     """A component in the numbers of an excerpt."""
-    subset = component.subset
+    subset, tiers = component.subset, component.tiers
     if isinstance(component, Component):
         excerpt, sites = excerpts.of_sites(subset.sites)
         inside = DemandSubset(excerpt.problem, range(len(excerpt.demands)), sites)
-        return excerpt, Component(inside, component.tiers, excerpt.inward(component.placements))
+        return excerpt, Component(inside, tiers, excerpt.inward(component.placements))
     excerpt = excerpts.of_demands(subset.demands)
     inside, hint = DemandSubset(excerpt.problem, range(len(excerpt.demands))), excerpt.inward(component.placements)
     if isinstance(component, CountedComponent):
-        counted = component.counted
-        classes = [_inside(excerpt, each) for each in counted.classes]
-        return excerpt, CountedComponent(inside, component.tiers, replace(counted, classes=classes), hint)
+        counted = replace(component.counted, classes=_inside(excerpt, component.counted.classes))
+        return excerpt, CountedComponent(inside, tiers, counted, hint)
     assert isinstance(component, PackedComponent)
-    instance = component.instance
-    classes = [_inside(excerpt, each) for each in instance.classes]
+    instance = replace(component.instance, classes=_inside(excerpt, component.instance.classes))
     # Each process prices alone: there are as many as there should be.
-    alone, instance = replace(options, jobs=1), replace(instance, classes=tuple(classes))
-    return excerpt, PackedComponent(inside, component.tiers, instance, hint, alone)
+    return excerpt, PackedComponent(inside, tiers, instance, hint, replace(options, jobs=1))
 
 
-def _inside(excerpt: Excerpt, each: DemandClass) -> DemandClass:
-    """A class in the numbers of an excerpt."""
-    return replace(each, joint_demands=[tuple(excerpt.places(joint)) for joint in each.joint_demands])
+def _inside(excerpt: Excerpt, classes: Iterable[DemandClass]) -> tuple[DemandClass, ...]:
+    """Classes in the numbers of an excerpt."""
+    place = excerpt.place_of
+    return tuple(
+        replace(each, joint_demands=[tuple(place[demand] for demand in joint) for joint in each.joint_demands])
+        for each in classes
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +153,8 @@ class _Batch:
     sign: Path
 
     @without_garbage_collection()
-    def run(self) -> list[_WorkerResult]:
-        stop = Stop(Deadline(self.end - time.time()), Cancelled(self._asked()))
+    def run(self) -> list[_Result]:
+        stop = Stop.after(self.end - time.time(), Cancelled(self._asked()))
         tiers = range(len(self.components[0].bounds))
         for component in self.components:
             if isinstance(component, PackedComponent):
@@ -163,7 +162,7 @@ class _Batch:
         for level in range(self.levels):
             improve_all(level, self.components, self.options, stop)
         return [
-            _WorkerResult(component.bounds, [component.cost(level) for level in tiers], component.placements)
+            (component.bounds, [component.cost(level) for level in tiers], component.placements)
             for component in self.components
         ]
 
@@ -173,12 +172,10 @@ class _Batch:
         return lambda: self.sign.exists() or os.getppid() != parent
 
 
-def _listen(
-    batches: Sequence[_Batch], options: Options, stop: Stop, sign: Path
-) -> Iterator[tuple[int, list[_WorkerResult]]]:
+def _listen(batches: Sequence[_Batch], options: Options, stop: Stop, sign: Path) -> Iterator[tuple[int, list[_Result]]]:
     """What comes from the batches, until they are done, or for a little longer if it is asked to stop."""
-    events: SimpleQueue[tuple[int, list[_WorkerResult]] | BaseException | None] = SimpleQueue()
-    backend = backend_named(options.backend)
+    events: SimpleQueue[tuple[int, list[_Result]] | BaseException | None] = SimpleQueue()
+    backend = Backend(options.backend)
 
     def feed() -> None:
         try:
@@ -206,8 +203,8 @@ def _listen(
 
 
 def _until_done(
-    events: SimpleQueue[tuple[int, list[_WorkerResult]] | BaseException | None], stop: Stop, sign: Path
-) -> Generator[tuple[int, list[_WorkerResult]], None, float]:
+    events: SimpleQueue[tuple[int, list[_Result]] | BaseException | None], stop: Stop, sign: Path
+) -> Generator[tuple[int, list[_Result]], None, float]:
     """Returns the seconds for which the workers are still to be waited for."""
     end: float | None = None
     while end is None or perf_counter() < end:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
+from itertools import compress
 from operator import attrgetter
 from time import perf_counter
 from typing import Final
 
-from dralloc.backends import backend_named, is_elsewhere
-from dralloc.choices import Goal
+from dralloc.backends import is_elsewhere
+from dralloc.choices import Backend, Goal
 from dralloc.errors import ModelError
 from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
@@ -80,18 +81,16 @@ def solve(
         A selector failed on a device, and the option ``strict_cel`` is set.
     """
     options = options or Options()
+    limit = options.time_limit
+    if limit is not None:
+        # So that an answer with names is there in time.
+        limit = max(limit / 2, limit - _ENDING * len(problem.demands))
     with heeding_interrupts() as cancelled:
-        stop = replace(Stop.after(_for_search(problem, options)), cancelled=cancelled)
+        stop = Stop.after(limit, cancelled)
         aside = _set_aside(problem, options, stop)
         start = aside.without(hint.placements) if hint else ()
         # What was made on the way is given up here, before anybody would look whether it is garbage.
-        return aside.granted(_Solve(aside.problem, options, stop, progress).run(start))
-
-
-def _for_search(problem: Problem, options: Options) -> float | None:
-    """The seconds after which the search comes to its end, so that an answer with names is there in time."""
-    limit = options.time_limit
-    return None if limit is None else max(limit / 2, limit - _ENDING * len(problem.demands))
+        return aside.granted(_Solve(aside.problem, options, stop, progress, start).run())
 
 
 def _set_aside(problem: Problem, options: Options, stop: Stop) -> AdminClaims:
@@ -124,7 +123,12 @@ class _Stage:
 
 class _Solve:
     def __init__(
-        self, problem: Problem, options: Options, stop: Stop, progress: Callable[[Progress], None] | None
+        self,
+        problem: Problem,
+        options: Options,
+        stop: Stop,
+        progress: Callable[[Progress], None] | None,
+        start: Sequence[Placement],
     ) -> None:
         self.problem = problem
         self.options = options
@@ -136,19 +140,14 @@ class _Solve:
         self.tiers = (*self.weight, *fairness(problem), *after_weight(self.goal))
         self.stage = _Stage(problem, self.tiers, 0)
         self.components: list[Solvable] = []
-        self.answers: list[Answered] = [Component(self._everything, self.tiers, ())]
+        self.everything = DemandSubset(problem, range(len(problem.demands)))
+        self.answers: list[Answered] = [Component(self.everything, self.tiers, start)]
         self._known: tuple[tuple[tuple[Placement, ...], ...], tuple[Placement, ...]] = (), ()
         self.too_large = False
         self.warnings: list[str] = []
         self.timings: dict[str, float] = {}
 
-    @cached_property
-    def _everything(self) -> DemandSubset:
-        return DemandSubset(self.problem, range(len(self.problem.demands)))
-
-    def run(self, start: Sequence[Placement]) -> Solution:
-        if start:
-            self.answers = [Component(self._everything, self.tiers, start)]
+    def run(self) -> Solution:
         try:
             for stage in self._stages():
                 if self.stage.levels and self.stop.reached():
@@ -184,13 +183,10 @@ class _Solve:
         # What namespaces use, and which devices are opened, is not known to an excerpt without devices.
         counted = any(isinstance(component, CountedComponent) for component in self.components)
         here = self.stage.problem.budgets or (counted and self.stage.goal is not Goal.NONE)
-        if not here and is_elsewhere(backend_named(self.options.backend), self.options.jobs):
+        if not here and is_elsewhere(Backend(self.options.backend), self.options.jobs):
             levels = range(self.stage.levels)
-            todo = [
-                place
-                for place, component in enumerate(self.components)
-                if any(is_next(component, each) for each in levels)
-            ]
+            unproven = [any(is_next(component, level) for level in levels) for component in self.components]
+            todo = list(compress(range(len(unproven)), unproven))
             thresholds = self.options.thresholds
             if len(todo) >= thresholds.components and self.stop.seconds() >= thresholds.seconds:
                 with phase(self.timings, "components"):
@@ -292,24 +288,20 @@ class _Solve:
 
     def _summary(self, tier: Objective, costs: Sequence[int], bounds: Sequence[int]) -> Tier:
         cost, bound = tier.total(costs), tier.total(bounds)
-        if tier.worth is not None:
-            worth = tier.worth(self.problem, self._placements())
-            return Tier(tier.name, worth, worth + cost - bound, sense=1)
-        if tier.weights is None:
-            return Tier(tier.name, cost, bound, sense=-1)
-        weight = sum(component.subset.weight(tier.weights) for component in self.answers)
-        return Tier(tier.name, weight - cost, weight - bound, sense=1)
+        most = None
+        if tier.worth:
+            most = tier.worth(self.problem, self._placements()) + cost
+        elif tier.weights:
+            most = sum(component.subset.weight(tier.weights) for component in self.answers)
+        return tier.shown(cost, bound, most)
 
     def _tiers(self) -> tuple[Tier, ...]:
         """All tiers; those that are not looked at yet as the answer as a whole has them."""
-        solved = [self._solved(level) for level in range(self.stage.levels)]
-        placed = self._placements()
-        others = [
-            self._summary(tier, [tier.cost(self._everything, placed)], [tier.floor(self._everything, placed)])
-            for tier in self.tiers[self.stage.levels :]
-        ]
-        number = len(self.weight)
-        tiers = [*solved, *others]
+        placed, number = self._placements(), len(self.weight)
+        tiers = [self._solved(level) for level in range(self.stage.levels)]
+        for tier in self.tiers[self.stage.levels :]:
+            cost, floor = (count(self.everything, placed) for count in (tier.cost, tier.floor))
+            tiers.append(self._summary(tier, [cost], [floor]))
         return (summed_weight(tiers[:number], self.weight), *tiers[number:])
 
     def _solved(self, level: int) -> Tier:

@@ -80,7 +80,7 @@ def minimise(
 def _run(cp: cp_model.CpModel, options: Options, stop: Stop, unit: int, watch: Watch | None) -> SolverOutcome:
     run = _SolverRun(cp, _solver(options, stop), unit)
     run.wait(stop, watch)
-    return _outcome(run, unit)
+    return run.outcome()
 
 
 def as_one(tiers: Sequence[Sequence[Term]]) -> Sequence[Term]:
@@ -166,23 +166,22 @@ class _SolverRun(cp_model.CpSolverSolutionCallback):
                     return
                 yield event
 
+    def outcome(self) -> SolverOutcome:
+        """What it has come to."""
+        response = self.solver.response_proto
+        if response.status == cp_model.MODEL_INVALID:
+            raise ModelError(f"the solver rejects the model: {self.cp.validate()}")
+        if response.status == cp_model.INFEASIBLE:
+            raise ModelError("no answer is as good as the one to start from: the hint breaks a rule")
+        bound = _lower_bound(response.best_objective_bound)
+        if response.status == cp_model.UNKNOWN:
+            return SolverOutcome(None, bound * self.unit)
+        best, proven = round(response.objective_value), response.status == cp_model.OPTIMAL
+        return SolverOutcome(list(response.solution), (best if proven else min(bound, best)) * self.unit, proven)
+
 
 def _lower_bound(value: float) -> int:
     """The integer below which no cost can be, from a bound that is a float."""
     if not isfinite(value) or value <= 0:
         return 0
     return max(0, ceil(value - 1e-6 - value * 2**-50))
-
-
-def _outcome(run: _SolverRun, unit: int) -> SolverOutcome:
-    response = run.solver.response_proto
-    if response.status == cp_model.MODEL_INVALID:
-        raise ModelError(f"the solver rejects the model: {run.cp.validate()}")
-    if response.status == cp_model.INFEASIBLE:
-        raise ModelError("no answer is as good as the one to start from: the hint breaks a rule")
-    if response.status == cp_model.UNKNOWN:
-        return SolverOutcome(None, _lower_bound(response.best_objective_bound) * unit)
-    best = round(response.objective_value)
-    bound = best if response.status == cp_model.OPTIMAL else _lower_bound(response.best_objective_bound)
-    proven = response.status == cp_model.OPTIMAL
-    return SolverOutcome(list(response.solution), min(bound, best) * unit, proven)

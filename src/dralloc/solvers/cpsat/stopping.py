@@ -18,7 +18,7 @@ from time import perf_counter
 from types import FrameType
 from typing import TypeVar
 
-__all__ = ["Cancelled", "Deadline", "Stop", "Stopped", "TooLarge", "heeding_interrupts"]
+__all__ = ["Cancelled", "Stop", "Stopped", "TooLarge", "heeding_interrupts"]
 
 T = TypeVar("T")
 
@@ -29,17 +29,6 @@ class Stopped(Exception):  # noqa: N818 - it is none of the user's errors
 
 class TooLarge(Stopped):
     """A model would have more decisions than memory has room for."""
-
-
-class Deadline:
-    """At a point of time: so many seconds from now on, or never if that is None."""
-
-    def __init__(self, seconds: float | None = None) -> None:
-        self._end = inf if seconds is None else perf_counter() + seconds
-
-    def seconds(self) -> float:
-        """What is left; infinite if it is never."""
-        return self._end - perf_counter()
 
 
 class Cancelled:
@@ -61,21 +50,23 @@ class Cancelled:
 class Stop:
     """As soon as any of them is reached: by default when it is cancelled, and never for lack of time.
 
-    ``effort``: how much work a run of a solver may take. 1 takes about a second, and always ends at the same point.
+    ``end``: when, as `time.perf_counter` says it. ``effort``: how much work a run of a solver may take. 1 takes about a
+    second, and always ends at the same point.
     """
 
-    deadline: Deadline = field(default_factory=Deadline)
+    end: float = inf
     cancelled: Cancelled = field(default_factory=Cancelled)
     effort: float = inf
 
     @classmethod
-    def after(cls, seconds: float | None) -> Stop:
+    def after(cls, seconds: float | None, cancelled: Cancelled | None = None) -> Stop:
         """After so many seconds; None for no limit."""
-        return cls(Deadline(seconds))
+        end = inf if seconds is None else perf_counter() + seconds
+        return cls(end) if cancelled is None else cls(end, cancelled)
 
     def within(self, seconds: float) -> Stop:
         """The same, and after so many seconds."""
-        return replace(self, deadline=Deadline(seconds)) if seconds < self.seconds() else self
+        return replace(self, end=perf_counter() + seconds) if seconds < self.seconds() else self
 
     def limited(self, effort: float) -> Stop:
         """The same, and after so much work of a solver."""
@@ -83,7 +74,7 @@ class Stop:
 
     def seconds(self) -> float:
         """What is left of the time: 0 if it is over, infinite if there is no end."""
-        return 0.0 if self.cancelled else max(0.0, self.deadline.seconds())
+        return 0.0 if self.cancelled else max(0.0, self.end - perf_counter())
 
     def reached(self) -> bool:
         """Whether to come to an end."""

@@ -19,7 +19,7 @@ from ortools.sat.python import cp_model
 
 from dralloc.choices import Goal
 from dralloc.problem import Problem
-from dralloc.solution import Placement, Solution, Status, Tier
+from dralloc.solution import Placement, Solution, Status
 from dralloc.solvers.cpsat.assemble import build_for
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.component import Component, improve_all
@@ -152,12 +152,8 @@ class Relocation:
             improve_all(level, [self.component], self.options, self.stop)
         tiers = []
         for level, tier in enumerate(self.tiers):
-            cost, bound = self.component.cost(level), self.component.bounds[level]
-            if tier.weights is None:
-                tiers.append(Tier(tier.name, cost, bound, -1))
-            else:
-                weight = self.component.subset.weight(tier.weights)
-                tiers.append(Tier(tier.name, weight - cost, weight - bound))
+            weight = self.component.subset.weight(tier.weights) if tier.weights else None
+            tiers.append(tier.shown(self.component.cost(level), self.component.bounds[level], weight))
         number = len(self.weight)
         tiers[:number] = [summed_weight(tiers[:number], self.weight)]
         status = Status.OPTIMAL if all(tier.proven for tier in tiers) else Status.FEASIBLE
