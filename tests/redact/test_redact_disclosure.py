@@ -12,9 +12,8 @@ from api.test_api_owners import JOB, JOB_SET, PYTORCH, RAY, TEMPLATE, mpi
 from conftest import ROOT
 from dralloc.api import ObjectReader, PodOwner
 from dralloc.api.disclosure import Public, Removed, Text
-from dralloc.api.owner_schema import wire_schema
 from dralloc.api.reading import MODELS, model_of
-from dralloc.api.schema import parts
+from dralloc.api.schema import parts, wire_schema
 from dralloc.conformance.cases import read_lines
 from dralloc.errors import RedactionError
 from dralloc.load import load_objects
@@ -103,7 +102,7 @@ def read_objects(path: Path) -> list[Json]:
 
 
 def test_every_text_of_the_api_has_a_rule() -> None:
-    """A new field that holds text must say what becomes of it: see `dralloc.api.disclosure` and `dralloc.api.texts`."""
+    """A new field that holds text must say what becomes of it: see `dralloc.api.disclosure`."""
     unsaid = [
         f"{model.kind}.{'.'.join(path)}"
         for model in MODELS

@@ -4,222 +4,64 @@ Attributes are the snake_case of the Kubernetes names. Objects are frozen, are c
 read from the wire by `ObjectReader`, which also understands older versions; `to_wire` is the way back.
 """
 
-from dralloc.api.allocation import (
-    AllocatedDeviceStatus,
-    AllocationResult,
-    DeviceAllocationConfiguration,
-    DeviceAllocationResult,
-    DeviceRequestAllocationResult,
-    DeviceToleration,
-    ResourceClaimConsumerReference,
-    ResourceClaimStatus,
+from dralloc.api import (
+    allocation,
+    capacity,
+    claims,
+    classes,
+    groups,
+    meta,
+    node_allocatable,
+    nodes,
+    placement,
+    quotas,
+    slices,
+    taint_rules,
+    workloads,
 )
-from dralloc.api.capacity import (
-    CapacityRequestPolicy,
-    CapacityRequestPolicyRange,
-    CapacityRequirements,
-    ConsumedCounter,
-    Counter,
-    CounterSet,
-    CounterSource,
-    DeviceCapacity,
-    DeviceCounterConsumption,
-)
-from dralloc.api.claims import (
-    DeviceClaim,
-    DeviceClaimConfiguration,
-    DeviceConstraint,
-    DeviceDerivedAttribute,
-    DeviceRequest,
-    DeviceSubRequest,
-    ExactDeviceRequest,
-    ResourceClaim,
-    ResourceClaimSpec,
-    ResourceClaimTemplate,
-    ResourceClaimTemplateSpec,
-)
-from dralloc.api.classes import (
-    CELDeviceSelector,
-    DeviceClass,
-    DeviceClassConfiguration,
-    DeviceClassSpec,
-    DeviceSelector,
-    OpaqueDeviceConfiguration,
-)
-from dralloc.api.groups import (
-    CompositePodGroup,
-    GangPolicy,
-    PodGroup,
-    PodGroupSpec,
-    PodGroupStatus,
-    SchedulingConstraints,
-    SchedulingPolicy,
-    TopologyConstraint,
-    Workload,
-    WorkloadGroup,
-    WorkloadSpec,
-)
-from dralloc.api.meta import ObjectMeta, OwnerReference
-from dralloc.api.node_allocatable import (
-    NodeAllocatableClaimStatus,
-    NodeAllocatableMapping,
-    NodeAllocatableOverhead,
-    NodeAllocatableResource,
-)
-from dralloc.api.nodes import (
-    ContainerImage,
-    Namespace,
-    Node,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    NodeSpec,
-    NodeStatus,
-    Taint,
-)
+from dralloc.api.allocation import *
+from dralloc.api.capacity import *
+from dralloc.api.claims import *
+from dralloc.api.classes import *
+from dralloc.api.groups import *
+from dralloc.api.meta import *
+from dralloc.api.node_allocatable import *
+from dralloc.api.nodes import *
 from dralloc.api.objects import DEFAULT_NAMESPACE, ApiObject, PartialObject, ResourceObject, to_wire
 from dralloc.api.owners import PodOwner, PodSet
-from dralloc.api.placement import (
-    Affinity,
-    LabelSelector,
-    LabelSelectorRequirement,
-    NodeAffinity,
-    PodAffinity,
-    PodAffinityTerm,
-    PreferredSchedulingTerm,
-    Toleration,
-    TopologySpreadConstraint,
-    WeightedPodAffinityTerm,
-)
-from dralloc.api.quotas import ResourceQuota, ResourceQuotaSpec
+from dralloc.api.placement import *
+from dralloc.api.quotas import *
 from dralloc.api.reading import ObjectReader
-from dralloc.api.slices import Device, DeviceTaint, ResourcePool, ResourceSlice, ResourceSliceSpec
-from dralloc.api.taint_rules import DeviceTaintRule, DeviceTaintRuleSpec, DeviceTaintRuleStatus, DeviceTaintSelector
+from dralloc.api.slices import *
+from dralloc.api.taint_rules import *
 from dralloc.api.values import UNSET, AttributeValue, Unset, Version, attribute_to_wire
-from dralloc.api.workloads import (
-    Container,
-    ContainerClaim,
-    ContainerPort,
-    ContainerResources,
-    Pod,
-    PodResourceClaim,
-    PodResourceClaimStatus,
-    PodSchedulingGate,
-    PodSchedulingGroup,
-    PodSpec,
-    PodStatus,
-    PodTemplate,
-    PriorityClass,
-    WorkloadReference,
-)
+from dralloc.api.workloads import *
 
 __all__ = [
     "DEFAULT_NAMESPACE",
     "UNSET",
-    "Affinity",
-    "AllocatedDeviceStatus",
-    "AllocationResult",
     "ApiObject",
     "AttributeValue",
-    "CELDeviceSelector",
-    "CapacityRequestPolicy",
-    "CapacityRequestPolicyRange",
-    "CapacityRequirements",
-    "CompositePodGroup",
-    "ConsumedCounter",
-    "Container",
-    "ContainerClaim",
-    "ContainerImage",
-    "ContainerPort",
-    "ContainerResources",
-    "Counter",
-    "CounterSet",
-    "CounterSource",
-    "Device",
-    "DeviceAllocationConfiguration",
-    "DeviceAllocationResult",
-    "DeviceCapacity",
-    "DeviceClaim",
-    "DeviceClaimConfiguration",
-    "DeviceClass",
-    "DeviceClassConfiguration",
-    "DeviceClassSpec",
-    "DeviceConstraint",
-    "DeviceCounterConsumption",
-    "DeviceDerivedAttribute",
-    "DeviceRequest",
-    "DeviceRequestAllocationResult",
-    "DeviceSelector",
-    "DeviceSubRequest",
-    "DeviceTaint",
-    "DeviceTaintRule",
-    "DeviceTaintRuleSpec",
-    "DeviceTaintRuleStatus",
-    "DeviceTaintSelector",
-    "DeviceToleration",
-    "ExactDeviceRequest",
-    "GangPolicy",
-    "LabelSelector",
-    "LabelSelectorRequirement",
-    "Namespace",
-    "Node",
-    "NodeAffinity",
-    "NodeAllocatableClaimStatus",
-    "NodeAllocatableMapping",
-    "NodeAllocatableOverhead",
-    "NodeAllocatableResource",
-    "NodeSelector",
-    "NodeSelectorRequirement",
-    "NodeSelectorTerm",
-    "NodeSpec",
-    "NodeStatus",
-    "ObjectMeta",
     "ObjectReader",
-    "OpaqueDeviceConfiguration",
-    "OwnerReference",
     "PartialObject",
-    "Pod",
-    "PodAffinity",
-    "PodAffinityTerm",
-    "PodGroup",
-    "PodGroupSpec",
-    "PodGroupStatus",
     "PodOwner",
-    "PodResourceClaim",
-    "PodResourceClaimStatus",
-    "PodSchedulingGate",
-    "PodSchedulingGroup",
     "PodSet",
-    "PodSpec",
-    "PodStatus",
-    "PodTemplate",
-    "PreferredSchedulingTerm",
-    "PriorityClass",
-    "ResourceClaim",
-    "ResourceClaimConsumerReference",
-    "ResourceClaimSpec",
-    "ResourceClaimStatus",
-    "ResourceClaimTemplate",
-    "ResourceClaimTemplateSpec",
     "ResourceObject",
-    "ResourcePool",
-    "ResourceQuota",
-    "ResourceQuotaSpec",
-    "ResourceSlice",
-    "ResourceSliceSpec",
-    "SchedulingConstraints",
-    "SchedulingPolicy",
-    "Taint",
-    "Toleration",
-    "TopologyConstraint",
-    "TopologySpreadConstraint",
     "Unset",
     "Version",
-    "WeightedPodAffinityTerm",
-    "Workload",
-    "WorkloadGroup",
-    "WorkloadReference",
-    "WorkloadSpec",
     "attribute_to_wire",
     "to_wire",
 ]
+__all__ += allocation.__all__
+__all__ += capacity.__all__
+__all__ += claims.__all__
+__all__ += classes.__all__
+__all__ += groups.__all__
+__all__ += meta.__all__
+__all__ += node_allocatable.__all__
+__all__ += nodes.__all__
+__all__ += placement.__all__
+__all__ += quotas.__all__
+__all__ += slices.__all__
+__all__ += taint_rules.__all__
+__all__ += workloads.__all__

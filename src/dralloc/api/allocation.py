@@ -7,9 +7,7 @@ from pydantic import Field, StrictBool, StrictStr
 
 from dralloc.api.base import EMPTY, Int64, QuantityField, WireModel
 from dralloc.api.classes import OpaqueDeviceConfiguration
-from dralloc.api.disclosure import Removed, Terms
-from dralloc.api.nodes import NodeSelector
-from dralloc.api.texts import (
+from dralloc.api.disclosure import (
     AttributeName,
     CounterName,
     DeviceName,
@@ -18,13 +16,16 @@ from dralloc.api.texts import (
     Effect,
     PodName,
     PoolName,
+    Removed,
     RequestId,
     SkippedOperation,
     TaintKey,
     TaintValue,
+    Terms,
     Time,
     Uid,
 )
+from dralloc.api.nodes import NodeSelector
 from dralloc.names import DeviceID
 
 __all__ = [

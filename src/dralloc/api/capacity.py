@@ -10,7 +10,7 @@ from typing import Annotated, Self
 from pydantic import Field, StrictBool, model_validator
 
 from dralloc.api.base import EMPTY, QuantityField, WireData, WireModel
-from dralloc.api.texts import AttributeName, CounterName
+from dralloc.api.disclosure import AttributeName, CounterName
 from dralloc.quantity import Quantity
 
 __all__ = [

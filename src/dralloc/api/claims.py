@@ -12,10 +12,18 @@ from dralloc.api.allocation import DeviceRequestAllocationResult, DeviceTolerati
 from dralloc.api.base import Int64, WireModel
 from dralloc.api.capacity import CapacityRequirements
 from dralloc.api.classes import DeviceSelector, OpaqueDeviceConfiguration
-from dralloc.api.disclosure import EXTENDED_RESOURCE_ANNOTATION, Name, Refined, Terms
+from dralloc.api.disclosure import (
+    EXTENDED_RESOURCE_ANNOTATION,
+    AttributeName,
+    CelExpression,
+    ClassName,
+    Name,
+    Refined,
+    RequestId,
+    Terms,
+)
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.objects import ResourceObject, changed
-from dralloc.api.texts import AttributeName, CelExpression, ClassName, RequestId
 
 __all__ = [
     "DeviceClaim",

@@ -3,10 +3,9 @@
 from typing import Annotated
 
 from dralloc.api.base import WireModel
-from dralloc.api.disclosure import Public, Refined
+from dralloc.api.disclosure import CelExpression, DriverName, Emptied, Public, Refined, ResourceName
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.objects import ResourceObject
-from dralloc.api.texts import CelExpression, DriverName, Emptied, ResourceName
 
 __all__ = [
     "CELDeviceSelector",

@@ -8,7 +8,9 @@ modelled, and a test asks for a mark on every field that holds text.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from pydantic import StrictStr
 
 from dralloc.across import ACROSS
 
@@ -28,17 +30,45 @@ __all__ = [
     "POD_LABELS",
     "VALUE_ANNOTATION",
     "WORKLOAD_ANNOTATION",
+    "AttributeName",
     "Beside",
     "ByKey",
+    "CelExpression",
+    "ClaimName",
+    "ClassName",
+    "ContainerName",
+    "CounterName",
+    "DeviceName",
+    "DriverName",
+    "Dropped",
+    "Effect",
+    "Emptied",
+    "GroupName",
+    "ImageName",
     "LabelKey",
+    "LabelName",
     "Mark",
     "Name",
+    "NamespaceName",
+    "NodeName",
+    "Operator",
+    "PodName",
+    "PoolName",
+    "PriorityName",
     "Public",
     "Refined",
     "Removed",
+    "RequestId",
+    "ResourceName",
+    "SkippedOperation",
+    "TaintKey",
+    "TaintValue",
+    "TemplateName",
     "Terms",
     "Text",
+    "Time",
     "Timestamp",
+    "Uid",
     "WireForm",
 ]
 
@@ -246,3 +276,37 @@ NAMESPACE_LABELS: Final = ByKey(
 LABEL_SELECTOR: Final = ByKey({NAMESPACE_LABEL: Name.NAMESPACE}, LabelKey.ASKED, Name.LABEL)
 """Labels of pods or namespaces that are asked for."""
 LABEL_REQUIREMENT: Final = Beside("key", LABEL_SELECTOR)
+
+# The kinds of text that the fields of the API hold.
+AttributeName = Annotated[StrictStr, Public.ATTRIBUTE]
+ClassName = Annotated[StrictStr, Public.CLASS]
+DriverName = Annotated[StrictStr, Public.DRIVER]
+RequestId = Annotated[StrictStr, Public.REQUEST]
+ResourceName = Annotated[StrictStr, Public.RESOURCE]
+TaintKey = Annotated[StrictStr, Public.TAINT]
+
+CelExpression = Annotated[StrictStr, Text.CEL]
+CounterName = Annotated[StrictStr, Text.COUNTER]
+TaintValue = Annotated[StrictStr, Text.TAINT]
+
+ClaimName = Annotated[StrictStr, Name.CLAIM]
+ContainerName = Annotated[StrictStr, Name.CONTAINER]
+DeviceName = Annotated[StrictStr, Name.DEVICE]
+GroupName = Annotated[StrictStr, Name.GROUP]
+LabelName = Annotated[StrictStr, LabelKey.ASKED]
+ImageName = Annotated[StrictStr, Name.IMAGE]
+NamespaceName = Annotated[StrictStr, Name.NAMESPACE]
+NodeName = Annotated[StrictStr, Name.NODE]
+PodName = Annotated[StrictStr, Name.POD]
+PoolName = Annotated[StrictStr, Name.POOL]
+PriorityName = Annotated[StrictStr, Name.PRIORITY]
+TemplateName = Annotated[StrictStr, Name.TEMPLATE]
+Uid = Annotated[StrictStr, Name.UID]
+
+Effect = Annotated[StrictStr, Terms("NoSchedule", "PreferNoSchedule", "NoExecute", "None")]
+Operator = Annotated[StrictStr, Terms("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")]
+SkippedOperation = Annotated[StrictStr, Terms("NodePrepareResources", "NodeUnprepareResources", "*")]
+Time = Annotated[StrictStr, Timestamp()]
+
+Dropped = Annotated[Any, Removed.WHOLE]
+Emptied = Annotated[Any, Removed.CONTENT]

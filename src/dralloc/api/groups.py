@@ -9,10 +9,9 @@ from typing import Annotated, Final
 from pydantic import StrictStr
 
 from dralloc.api.base import Int32, PartialModel
-from dralloc.api.disclosure import Name, Refined, Terms
+from dralloc.api.disclosure import GroupName, LabelName, Name, Refined, Terms
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.objects import PartialObject
-from dralloc.api.texts import GroupName, LabelName
 from dralloc.api.workloads import PodResourceClaim, PodResourceClaimStatus
 
 __all__ = [

@@ -6,8 +6,7 @@ from typing import Annotated, Final
 from pydantic import StrictBool, StrictStr
 
 from dralloc.api.base import EMPTY, Int64, WireModel
-from dralloc.api.disclosure import ANNOTATIONS, Name, Removed, Terms
-from dralloc.api.texts import NamespaceName, Time, Uid
+from dralloc.api.disclosure import ANNOTATIONS, Name, NamespaceName, Removed, Terms, Time, Uid
 
 __all__ = ["ObjectMeta", "OwnerReference"]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dralloc.api.base import EMPTY, PartialModel, QuantityField, WireData
-from dralloc.api.texts import AttributeName, ClaimName, ContainerName, ResourceName
+from dralloc.api.disclosure import AttributeName, ClaimName, ContainerName, ResourceName
 
 __all__ = [
     "NodeAllocatableClaimStatus",

@@ -6,10 +6,22 @@ from typing import Annotated
 from pydantic import StrictBool, StrictStr
 
 from dralloc.api.base import EMPTY, Int64, PartialModel, QuantityField, WireModel
-from dralloc.api.disclosure import NAMESPACE_LABELS, NODE_LABELS, NODE_REQUIREMENT, Name, Refined
+from dralloc.api.disclosure import (
+    NAMESPACE_LABELS,
+    NODE_LABELS,
+    NODE_REQUIREMENT,
+    Effect,
+    ImageName,
+    LabelName,
+    Name,
+    Operator,
+    Refined,
+    ResourceName,
+    TaintKey,
+    TaintValue,
+)
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.objects import PartialObject
-from dralloc.api.texts import Effect, ImageName, LabelName, Operator, ResourceName, TaintKey, TaintValue
 
 __all__ = [
     "ContainerImage",

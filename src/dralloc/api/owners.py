@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
+from operator import methodcaller
 from typing import Any, ClassVar, Final, NamedTuple, cast
 
 from pydantic import StrictBool, StrictInt, StrictStr, ValidationError
@@ -125,12 +126,16 @@ class _Part(NamedTuple):
 _Count = Callable[[_Part], range]
 
 
-def _replicas(part: _Part) -> range:
-    return range(part.number("replicas", 1))
+def _number(path: str, default: int = 1) -> _Count:
+    """The count is a field."""
+    return lambda part: range(part.number(path, default))
+
+
+_REPLICAS: Final = _number("replicas")
 
 
 def _mpi_replicas(part: _Part) -> range:
-    return range(part.number("replicas", 0 if part.path[-1] == "Worker" else 1))
+    return _number("replicas", 0 if part.path[-1] == "Worker" else 1)(part)
 
 
 def _at_a_time(job: _Part) -> range:
@@ -164,7 +169,7 @@ class _Pods:
     """
 
     at: str
-    counts: tuple[_Count, ...] = (_replicas,)
+    counts: tuple[_Count, ...] = (_REPLICAS,)
     template: tuple[str, ...] = ("template",)
     suffix: str = ""
     optional: bool = False
@@ -218,10 +223,6 @@ class OwnerKind:
         return {"metadata": body.get("metadata", {}), **wire}, [path for _, path in found]
 
 
-def _suspend(path: str) -> Callable[[_Part], bool]:
-    return lambda root: root.flag(path)
-
-
 def _waits_for_admission(workload: _Part) -> bool:
     """Whether Kueue has not admitted a Workload, or has been told to stop it."""
     active = workload.at("spec.active").value is not False
@@ -230,18 +231,18 @@ def _waits_for_admission(workload: _Part) -> bool:
 
 def _ray(at: str) -> tuple[_Pods, ...]:
     """The pods of a cluster of Ray whose specification is there."""
-    workers = (_within_bounds, lambda group: range(group.number("numOfHosts", 1)))
+    workers = (_within_bounds, _number("numOfHosts"))
     return (
         _Pods(f"{at}.headGroupSpec", (), suffix="head", optional=True),
         _Pods(f"{at}.workerGroupSpecs.*", workers, suffix="worker"),
     )
 
 
-def _kubeflow(field: str, count: _Count = _replicas) -> OwnerKind:
-    return OwnerKind((_Pods(f"spec.{field}.*", (count,)),), _suspend("spec.runPolicy.suspend"))
+def _kubeflow(field: str, count: _Count = _REPLICAS) -> OwnerKind:
+    return OwnerKind((_Pods(f"spec.{field}.*", (count,)),), methodcaller("flag", "spec.runPolicy.suspend"))
 
 
-_JOB: Final = OwnerKind((_Pods("spec", (_at_a_time,)),), _suspend("spec.suspend"))
+_JOB: Final = OwnerKind((_Pods("spec", (_at_a_time,)),), methodcaller("flag", "spec.suspend"))
 _REPLICATED: Final = OwnerKind((_Pods("spec"),))
 _LEADER: Final = ("leaderWorkerTemplate.leaderTemplate", "leaderWorkerTemplate.workerTemplate")
 _FORMS: Final[Mapping[tuple[str, str], OwnerKind]] = {
@@ -256,11 +257,11 @@ _FORMS: Final[Mapping[tuple[str, str], OwnerKind]] = {
         (
             _Pods(
                 "spec.replicatedJobs.*",
-                (_replicas, lambda job: _at_a_time(job.at("template.spec"))),
+                (_REPLICAS, lambda job: _at_a_time(job.at("template.spec"))),
                 ("template.spec.template",),
             ),
         ),
-        _suspend("spec.suspend"),
+        methodcaller("flag", "spec.suspend"),
     ),
     ("kubeflow.org", "JAXJob"): _kubeflow("jaxReplicaSpecs"),
     ("kubeflow.org", "MPIJob"): _kubeflow("mpiReplicaSpecs", _mpi_replicas),
@@ -268,32 +269,28 @@ _FORMS: Final[Mapping[tuple[str, str], OwnerKind]] = {
     ("kubeflow.org", "PyTorchJob"): _kubeflow("pytorchReplicaSpecs"),
     ("kubeflow.org", "TFJob"): _kubeflow("tfReplicaSpecs"),
     ("kubeflow.org", "XGBoostJob"): _kubeflow("xgbReplicaSpecs"),
-    ("kueue.x-k8s.io", "Workload"): OwnerKind(
-        (_Pods("spec.podSets.*", (lambda pods: range(pods.number("count", 1)),)),), _waits_for_admission
-    ),
+    ("kueue.x-k8s.io", "Workload"): OwnerKind((_Pods("spec.podSets.*", (_number("count"),)),), _waits_for_admission),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): OwnerKind(
         (
             _Pods("spec", template=_LEADER),
-            _Pods("spec", (_replicas, lambda spec: range(1, spec.number("leaderWorkerTemplate.size", 1))), _LEADER[1:]),
+            _Pods("spec", (_REPLICAS, lambda spec: range(1, spec.number("leaderWorkerTemplate.size", 1))), _LEADER[1:]),
         )
     ),
-    ("ray.io", "RayCluster"): OwnerKind(_ray("spec"), _suspend("spec.suspend")),
+    ("ray.io", "RayCluster"): OwnerKind(_ray("spec"), methodcaller("flag", "spec.suspend")),
     ("ray.io", "RayJob"): OwnerKind(
         (*_ray("spec.rayClusterSpec"), _Pods("spec", (), ("submitterPodTemplate",), "submitter", optional=True)),
-        _suspend("spec.suspend"),
+        methodcaller("flag", "spec.suspend"),
     ),
     ("ray.io", "RayService"): OwnerKind(_ray("spec.rayClusterConfig")),
 }
 
 
-def _model(group: str, kind: str, form: OwnerKind) -> type[PodOwner]:
-    version = f"{group}/v1" if group else "v1"
-    fields = {"__module__": __name__, "form": form}
-    return cast(type[PodOwner], type(kind, (PodOwner,), fields, api_version=version))
-
-
 OWNERS: Final[Mapping[tuple[str, str], type[PodOwner]]] = {
-    (group, kind): _model(group, kind, form) for (group, kind), form in _FORMS.items()
+    (group, kind): cast(
+        type[PodOwner],
+        type(kind, (PodOwner,), {"__module__": __name__, "form": form}, api_version=f"{group}/v1".removeprefix("/")),
+    )
+    for (group, kind), form in _FORMS.items()
 }
 """The kinds of owners by API group (empty for core/v1) and name, whatever the version."""
 

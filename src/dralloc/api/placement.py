@@ -6,9 +6,18 @@ from typing import Annotated
 from pydantic import Field, StrictStr
 
 from dralloc.api.base import EMPTY, Int32, PartialModel
-from dralloc.api.disclosure import LABEL_REQUIREMENT, LABEL_SELECTOR, Terms
+from dralloc.api.disclosure import (
+    LABEL_REQUIREMENT,
+    LABEL_SELECTOR,
+    Effect,
+    LabelName,
+    NamespaceName,
+    Operator,
+    TaintKey,
+    TaintValue,
+    Terms,
+)
 from dralloc.api.nodes import NodeSelector, NodeSelectorTerm
-from dralloc.api.texts import Effect, LabelName, NamespaceName, Operator, TaintKey, TaintValue
 
 __all__ = [
     "Affinity",

@@ -6,10 +6,9 @@ from typing import Annotated
 from pydantic import StrictStr
 
 from dralloc.api.base import EMPTY, PartialModel, QuantityField
-from dralloc.api.disclosure import Name, Refined, Terms
+from dralloc.api.disclosure import Name, Operator, PriorityName, Refined, ResourceName, Terms
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.objects import PartialObject
-from dralloc.api.texts import Operator, PriorityName, ResourceName
 
 __all__ = ["ResourceQuota", "ResourceQuotaSpec", "ScopeRequirement", "ScopeSelector"]
 

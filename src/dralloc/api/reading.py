@@ -25,7 +25,7 @@ from dralloc.api.versions import CONVERSIONS, Json, Path, kep5075_alpha, kep5517
 from dralloc.api.workloads import Pod, PriorityClass
 from dralloc.errors import Finding, UnknownField
 
-__all__ = ["MODELS", "ObjectReader", "model_of"]
+__all__ = ["MODELS", "ObjectReader", "model_of", "subject"]
 
 _GROUP: Final = "resource.k8s.io"
 _OURS: Final = "dralloc"
@@ -205,7 +205,7 @@ class ObjectReader:
             yield Finding("", "", "", f"no pods are made of the pod templates of {kinds}")
 
     def _reject(self, raw: Json, source: str, path: str, text: str) -> None:
-        self.errors.append(Finding(source, _subject(raw), path, text))
+        self.errors.append(Finding(source, subject(raw), path, text))
 
 
 def _unknown_fields(errors: Sequence[ErrorDetails], raw: Json, source: str) -> Iterator[Finding]:
@@ -216,10 +216,11 @@ def _unknown_fields(errors: Sequence[ErrorDetails], raw: Json, source: str) -> I
         places.setdefault(tuple(step for step in place if isinstance(step, str)), []).append(place)
     for first, *others in places.values():
         more = f", here and in {len(others)} more places" if others else ""
-        yield UnknownField(source, _subject(raw), field_path(written_path(raw, first)), f"unknown field{more}")
+        yield UnknownField(source, subject(raw), field_path(written_path(raw, first)), f"unknown field{more}")
 
 
-def _subject(raw: Json) -> str:
+def subject(raw: Json) -> str:
+    """Kind and name of an object as messages show them; empty for what has no kind."""
     kind, metadata = raw.get("kind"), raw.get("metadata")
     if not isinstance(kind, str):
         return ""

@@ -8,25 +8,26 @@ from pydantic import StrictBool
 
 from dralloc.api.base import EMPTY, Int64, WireData, WireModel
 from dralloc.api.capacity import CounterSet, DeviceCapacity, DeviceCounterConsumption
-from dralloc.api.disclosure import Name, Refined
-from dralloc.api.meta import ObjectMeta
-from dralloc.api.node_allocatable import NodeAllocatableResource
-from dralloc.api.nodes import NodeSelector
-from dralloc.api.objects import ResourceObject
-from dralloc.api.texts import (
+from dralloc.api.disclosure import (
     AttributeName,
     CounterName,
     DeviceName,
     DriverName,
     Effect,
+    Name,
     NodeName,
     PoolName,
+    Refined,
     ResourceName,
     SkippedOperation,
     TaintKey,
     TaintValue,
     Time,
 )
+from dralloc.api.meta import ObjectMeta
+from dralloc.api.node_allocatable import NodeAllocatableResource
+from dralloc.api.nodes import NodeSelector
+from dralloc.api.objects import ResourceObject
 from dralloc.api.values import AttributeField
 from dralloc.names import PoolID
 

@@ -6,24 +6,28 @@ from typing import Annotated
 from pydantic import Field, StrictBool, StrictStr
 
 from dralloc.api.base import EMPTY, Int32, PartialModel, QuantityField
-from dralloc.api.disclosure import NODE_SELECTOR, POD_LABELS, Name, Refined, Terms
+from dralloc.api.disclosure import (
+    NODE_SELECTOR,
+    POD_LABELS,
+    ClaimName,
+    ContainerName,
+    GroupName,
+    ImageName,
+    Name,
+    NodeName,
+    PriorityName,
+    Refined,
+    RequestId,
+    ResourceName,
+    TemplateName,
+    Terms,
+    Time,
+)
 from dralloc.api.meta import ObjectMeta
 from dralloc.api.node_allocatable import NodeAllocatableClaimStatus
 from dralloc.api.nodes import NodeSelector
 from dralloc.api.objects import PartialObject
 from dralloc.api.placement import Affinity, Toleration, TopologySpreadConstraint
-from dralloc.api.texts import (
-    ClaimName,
-    ContainerName,
-    GroupName,
-    ImageName,
-    NodeName,
-    PriorityName,
-    RequestId,
-    ResourceName,
-    TemplateName,
-    Time,
-)
 from dralloc.quantity import Quantity
 
 __all__ = [

@@ -6,16 +6,15 @@ from typing import Final
 
 from dralloc.api import ResourceObject, ResourceSlice
 from dralloc.api.disclosure import LabelKey, Mark, Name, Public, Terms, Text
-from dralloc.api.owner_schema import wire_schema
 from dralloc.api.owners import PodOwner
-from dralloc.api.reading import model_of
-from dralloc.api.schema import Leaf, rebuilt
+from dralloc.api.reading import model_of, subject
+from dralloc.api.schema import Leaf, rebuilt, wire_schema
 from dralloc.api.versions import CONVERSIONS, Json, kep5075_alpha, kep5517_alpha
 from dralloc.errors import RedactionError
-from dralloc.redact.expressions import code_words, literals, looks_inside
+from dralloc.redact.expressions import code_words, looks_inside, with_literals
 from dralloc.redact.names import NamesFound
 
-__all__ = ["Collector", "in_v1", "title"]
+__all__ = ["Collector", "in_v1"]
 
 _NAMED_BY_CEL: Final = (Public.DRIVER, Public.ATTRIBUTE)
 
@@ -27,7 +26,7 @@ def in_v1(one: Json, leaf: Leaf) -> Json:
     """
     model = model_of(one)
     if model is None:
-        raise RedactionError(f"{title(one)}: is of a kind or version that dralloc does not read")
+        raise RedactionError(f"{subject(one)}: is of a kind or version that dralloc does not read")
     api_version, body = one["apiVersion"], one
     if issubclass(model, ResourceObject):
         body = kep5517_alpha.to_v1(model.kind, CONVERSIONS[api_version.rpartition("/")[2]](model.kind, one))
@@ -36,13 +35,6 @@ def in_v1(one: Json, leaf: Leaf) -> Json:
     if issubclass(model, ResourceObject | PodOwner):
         api_version = model.api_version
     return {"apiVersion": api_version, "kind": model.kind, **rebuilt(body, wire_schema(model), leaf)}
-
-
-def title(one: Json) -> str:
-    """Kind and name of an object as messages show them."""
-    metadata = one.get("metadata")
-    named = metadata if isinstance(metadata, dict) else {}
-    return f"{one.get('kind')} {'/'.join(str(named[key]) for key in ('namespace', 'name') if named.get(key))}".strip()
 
 
 class Collector:
@@ -73,7 +65,7 @@ class Collector:
         return text
 
     def _expression(self, text: str) -> None:
-        self.found.texts.update(literals(text))
+        with_literals(text, self.found.texts.add)
         self.found.code |= code_words(text)
         if looks_inside(text):
             self.inside[text] = None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from kubecel import string_literal
 
-__all__ = ["code_words", "literals", "looks_inside", "with_literals"]
+__all__ = ["code_words", "looks_inside", "with_literals"]
 
 _TOKEN: Final = re.compile(
     r"(?P<comment>//[^\n]*)"
@@ -25,16 +25,8 @@ _INSIDE: Final = re.compile(
 )
 
 
-def literals(expression: str) -> Iterator[str]:
-    """The values of the string literals."""
-    for token in _TOKEN.finditer(expression):
-        value = _value(token)
-        if value is not None:
-            yield value
-
-
-def with_literals(expression: str, replaced: Callable[[str], str]) -> str:
-    """The expression with another value for each string literal, and with comments emptied."""
+def with_literals(expression: str, replaced: Callable[[str], str | None]) -> str:
+    """The expression with another value for each string literal, unless that is None; and with comments emptied."""
 
     def new(token: re.Match[str]) -> str:
         if token["comment"]:

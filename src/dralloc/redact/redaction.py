@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any, Final
 
 from dralloc.api.disclosure import KEPT, LabelKey, Mark, Name, Public, Terms, Text
-from dralloc.api.reading import model_of
+from dralloc.api.reading import model_of, subject
 from dralloc.api.schema import ABSENT
 from dralloc.api.versions import Json
 from dralloc.errors import RedactionError
-from dralloc.redact.collecting import Collector, in_v1, title
+from dralloc.redact.collecting import Collector, in_v1
 from dralloc.redact.expressions import with_literals
 from dralloc.redact.identifiers import Identifiers
 from dralloc.redact.leaks import Leaks
@@ -78,7 +78,7 @@ class Redaction:
         redacted = in_v1(one, self._leaf)
         left = self._leaks.first({key: part for key, part in redacted.items() if key not in ("apiVersion", "kind")})
         if left is not None:
-            raise RedactionError(f"{title(one)}: {left}")
+            raise RedactionError(f"{subject(one)}: {left}")
         return redacted
 
     def warnings(self) -> Iterator[str]:

@@ -10,7 +10,7 @@ from dralloc.snapshot.client import ApiServer, connect
 from dralloc.snapshot.kinds import LISTED_KINDS, ListedKind
 from dralloc.snapshot.listing import ClusterSnapshot, kept, served, take_snapshot
 from dralloc.snapshot.objects import LiveObjects, condition, is_current, key_of, version_of
-from dralloc.snapshot.server import Json, Page, ReadLimits, Refused, Server, Unanswered, Wire
+from dralloc.snapshot.server import Json, Page, ReadLimits, Refused, Unanswered, Wire
 from dralloc.snapshot.strip import is_needed, trimmed
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "Page",
     "ReadLimits",
     "Refused",
-    "Server",
     "Unanswered",
     "Wire",
     "condition",

@@ -78,7 +78,10 @@ def _in_pod() -> Any:
 
 
 class ApiServer:
-    """A `Server` at the other end of a `Wire`."""
+    """The API server at the other end of a `Wire`.
+
+    ``warnings`` is what is to be known about the connection. Every method raises what `Wire.send` raises.
+    """
 
     def __init__(self, wire: Wire, limits: ReadLimits, *, verified: bool) -> None:
         self.limits = limits
@@ -100,7 +103,15 @@ class ApiServer:
         return frozenset(str(one.get("name")) for one in self._list(path, "resources"))
 
     def page(self, wanted: ListedKind, version: str, namespace: str, limit: int, token: str) -> Page:
-        """A page of a list."""
+        """A page of a list: of one namespace, or of everything with an empty one.
+
+        Parameters
+        ----------
+        limit
+            The largest number of items; 0 for no limit.
+        token
+            Goes on where another page ended.
+        """
         query = ({"limit": str(limit)} if limit else {}) | ({"continue": token} if token else {})
         path = wanted.path(version, namespace)
         found = self.wire.send("GET", path, query)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 
 import orjson
 
 from dralloc.errors import SnapshotError
+from dralloc.snapshot.client import ApiServer
 from dralloc.snapshot.kinds import LISTED_KINDS, RESOURCE_GROUP, ListedKind
-from dralloc.snapshot.server import Json, Refused, Server
+from dralloc.snapshot.objects import key_of
+from dralloc.snapshot.server import Json, Refused
 from dralloc.snapshot.strip import is_needed, trimmed
 
 __all__ = ["ClusterSnapshot", "OnProgress", "kept", "served", "take_snapshot"]
@@ -55,7 +58,7 @@ class ClusterSnapshot:
 
 
 def take_snapshot(
-    server: Server, *, namespaces: Sequence[str] = (), progress: OnProgress | None = None, whole: bool = False
+    server: ApiServer, *, namespaces: Sequence[str] = (), progress: OnProgress | None = None, whole: bool = False
 ) -> ClusterSnapshot:
     """Read what dralloc uses, kind by kind, each ordered by namespace and name.
 
@@ -84,7 +87,7 @@ def take_snapshot(
     return reader.snapshot
 
 
-def served(server: Server, kinds: Sequence[ListedKind] = LISTED_KINDS) -> dict[ListedKind, str]:
+def served(server: ApiServer, kinds: Sequence[ListedKind] = LISTED_KINDS) -> dict[ListedKind, str]:
     """Which of the kinds are served, each in the newest version that dralloc reads.
 
     Raises
@@ -107,18 +110,14 @@ def served(server: Server, kinds: Sequence[ListedKind] = LISTED_KINDS) -> dict[L
     return found
 
 
-def _newest(server: Server, groups: Mapping[str, Sequence[str]], kinds: Sequence[ListedKind]) -> dict[ListedKind, str]:
-    resources: dict[tuple[str, str], frozenset[str]] = {}
+def _newest(
+    server: ApiServer, groups: Mapping[str, Sequence[str]], kinds: Sequence[ListedKind]
+) -> dict[ListedKind, str]:
+    resources = cache(server.resources)
 
     def serves(wanted: ListedKind, version: str) -> bool:
-        if not wanted.group:
-            return True
-        if version not in groups.get(wanted.group, ()):
-            return False
-        place = wanted.group, version
-        if place not in resources:
-            resources[place] = server.resources(*place)
-        return wanted.plural in resources[place]
+        group = wanted.group
+        return not group or (version in groups.get(group, ()) and wanted.plural in resources(group, version))
 
     found = {wanted: next((one for one in wanted.versions if serves(wanted, one)), None) for wanted in kinds}
     return {wanted: version for wanted, version in found.items() if version is not None}
@@ -126,7 +125,7 @@ def _newest(server: Server, groups: Mapping[str, Sequence[str]], kinds: Sequence
 
 @dataclass
 class _Reader:
-    server: Server
+    server: ApiServer
     progress: OnProgress
     snapshot: ClusterSnapshot
     whole: bool
@@ -142,7 +141,7 @@ class _Reader:
                 continue
             read += number
             kept += texts
-        self.snapshot.add(wanted.plural, read, sorted(kept, key=_place))
+        self.snapshot.add(wanted.plural, read, sorted(kept, key=lambda text: key_of(orjson.loads(text))))
 
     def _refused(self, wanted: ListedKind, namespace: str, refusal: Refused) -> None:
         where = f"in namespace {namespace}" if namespace else "in all namespaces" if wanted.namespaced else ""
@@ -198,13 +197,6 @@ def _lines(wanted: ListedKind, objects: Iterable[Json]) -> Iterator[bytes]:
         yield from (orjson.dumps(one) + b"\n" for one in objects)
     except orjson.JSONEncodeError as error:
         raise SnapshotError(f"cannot list {wanted.resource}: an object cannot be written: {error}") from None
-
-
-def _place(text: bytes) -> tuple[str, str]:
-    metadata = orjson.loads(text).get("metadata")
-    if not isinstance(metadata, dict):
-        return "", ""
-    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
 
 
 def _because(refusal: Refused) -> str:

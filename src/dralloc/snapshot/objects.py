@@ -23,7 +23,8 @@ def version_of(one: Json) -> str:
 
 def key_of(one: Json) -> ClaimKey:
     """Namespace and name; the namespace is empty for cluster-scoped objects."""
-    metadata = one.get("metadata", {})
+    metadata = one.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
     return ClaimKey(str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
 
 

@@ -1,4 +1,4 @@
-"""What reading needs of an API server. `dralloc.snapshot.client` has the real one."""
+"""What goes to and fro between an API server and who reads it, and what reading may take."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from dralloc.errors import SnapshotError
-from dralloc.snapshot.kinds import ListedKind
 
-__all__ = ["Json", "Page", "ReadLimits", "Refused", "Server", "Unanswered", "Wire"]
+__all__ = ["Json", "Page", "ReadLimits", "Refused", "Unanswered", "Wire"]
 
 Json = dict[str, Any]
 """An object as it came over the wire."""
@@ -77,25 +76,3 @@ class Wire(Protocol):
 
     def renew(self) -> None:
         """Let the limits of time and size begin anew."""
-
-
-class Server(Protocol):
-    """An API server.
-
-    ``warnings`` is what is to be known about the connection.
-    """
-
-    limits: ReadLimits
-    warnings: Sequence[str]
-
-    def groups(self) -> Mapping[str, Sequence[str]]:
-        """The served versions of every API group but core; raises `Refused`."""
-
-    def resources(self, group: str, version: str) -> frozenset[str]:
-        """Plural names of what a version of a group serves; raises `Refused`."""
-
-    def page(self, wanted: ListedKind, version: str, namespace: str, limit: int, token: str) -> Page:
-        """A page of a list: of one namespace, or of everything with an empty one; raises `Refused`.
-
-        ``limit`` is the largest number of items, 0 for no limit; ``token`` goes on where another page ended.
-        """

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from dralloc.api import ResourceObject
-from dralloc.api.owner_schema import wire_schema
 from dralloc.api.reading import model_of
-from dralloc.api.schema import rebuilt
+from dralloc.api.schema import rebuilt, wire_schema
 from dralloc.snapshot.server import Json
 
 __all__ = ["is_needed", "trimmed"]

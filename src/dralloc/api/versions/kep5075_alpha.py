@@ -16,7 +16,7 @@ In a slice that uses this spelling a capacity without policy is never consumed (
 from typing import Any, Final
 
 from dralloc.api.capacity import NOT_CONSUMABLE
-from dralloc.api.versions.walk import CLAIM_SPECS, Json, change, change_items, change_values, renamed
+from dralloc.api.versions.walk import CLAIM_SPECS, Json, change, renamed
 
 __all__ = ["RENAMED", "to_v1"]
 
@@ -33,12 +33,12 @@ RENAMED: Final = (_POLICY, _RANGE, _DETAILS, _REQUIREMENTS, _RESULT)
 def to_v1(kind: str, raw: Json) -> Json:
     """Convert an object of the given kind to v1 spelling; the same object when it does not use the alpha spelling."""
     if kind == "ResourceSlice":
-        return change(raw, "spec.devices", change_items(_device)) if _uses_sharing_policy(raw) else raw
+        return change(raw, "spec.devices[]", _device) if _uses_sharing_policy(raw) else raw
     if kind in CLAIM_SPECS:
-        raw = change(raw, f"{CLAIM_SPECS[kind]}.devices.requests", change_items(_request))
+        raw = change(raw, f"{CLAIM_SPECS[kind]}.devices.requests[]", _request)
     if kind == "ResourceClaim":
-        raw = change(raw, "status.allocation.devices.results", change_items(_result))
-        raw = change(raw, "status.devices", change_items(_device_status))
+        raw = change(raw, "status.allocation.devices.results[]", lambda one: renamed(one, _RESULT))
+        raw = change(raw, "status.devices[]", _device_status)
     return raw
 
 
@@ -52,7 +52,7 @@ def _uses_sharing_policy(raw: Json) -> bool:
 
 def _device(raw: Json) -> Json:
     shareable = raw.get("allowMultipleAllocations") is True
-    return change(raw, "capacity", change_values(lambda capacity: _capacity(capacity, shareable=shareable)))
+    return change(raw, "capacity{}", lambda capacity: _capacity(capacity, shareable=shareable))
 
 
 def _capacity(raw: Any, *, shareable: bool) -> Any:
@@ -64,15 +64,11 @@ def _capacity(raw: Any, *, shareable: bool) -> Any:
 
 
 def _request(raw: Json) -> Json:
-    return change(change(raw, "exactly", _details), "firstAvailable", change_items(_details))
+    return change(change(raw, "exactly", _details), "firstAvailable[]", _details)
 
 
 def _details(raw: Any) -> Any:
     return change(renamed(raw, _DETAILS), "capacity", lambda part: renamed(part, _REQUIREMENTS))
-
-
-def _result(raw: Json) -> Json:
-    return renamed(raw, _RESULT)
 
 
 def _device_status(raw: Json) -> Json:

@@ -12,7 +12,7 @@ The API server of 1.36 fills in 1 for a multiplier that is absent (``SetDefaults
 
 from typing import Any, Final
 
-from dralloc.api.versions.walk import Json, change, change_items, change_values, renamed
+from dralloc.api.versions.walk import Json, change, renamed
 
 __all__ = ["RENAMED", "to_v1"]
 
@@ -27,11 +27,11 @@ RENAMED: Final = (_FIELD, _OF_CAPACITY, _OF_DEVICE)
 
 def to_v1(kind: str, raw: Json) -> Json:
     """Convert an object of the given kind to v1 spelling; the same object when it does not use the older one."""
-    return change(raw, "spec.devices", change_items(_device)) if kind == "ResourceSlice" else raw
+    return change(raw, "spec.devices[]", _device) if kind == "ResourceSlice" else raw
 
 
 def _device(raw: Json) -> Json:
-    return renamed(change(raw, _OLD, change_values(_resource)), _FIELD) if _OLD in raw else raw
+    return renamed(change(raw, _OLD + "{}", _resource), _FIELD) if _OLD in raw else raw
 
 
 def _resource(raw: Any) -> Any:

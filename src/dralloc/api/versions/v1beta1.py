@@ -5,7 +5,7 @@ Capacities may be plain quantities (``memory: 16Gi``), as in v1alpha3 and in the
 
 from typing import Final
 
-from dralloc.api.versions.walk import CLAIM_SPECS, Json, change, change_items, change_values
+from dralloc.api.versions.walk import CLAIM_SPECS, Json, change
 
 __all__ = ["to_v1"]
 
@@ -24,9 +24,9 @@ _EXACT: Final = (
 def to_v1(kind: str, raw: Json) -> Json:
     """Convert an object of the given kind to v1."""
     if kind == "ResourceSlice":
-        return change(raw, "spec.devices", change_items(_device))
+        return change(raw, "spec.devices[]", _device)
     if kind in CLAIM_SPECS:
-        return change(raw, f"{CLAIM_SPECS[kind]}.devices.requests", change_items(_request))
+        return change(raw, f"{CLAIM_SPECS[kind]}.devices.requests[]", _request)
     return raw
 
 
@@ -34,7 +34,7 @@ def _device(raw: Json) -> Json:
     basic = raw.get("basic")
     if isinstance(basic, dict):
         raw = {**{key: value for key, value in raw.items() if key != "basic"}, **basic}
-    return change(raw, "capacity", change_values(lambda part: part if isinstance(part, dict) else {"value": part}))
+    return change(raw, "capacity{}", lambda part: part if isinstance(part, dict) else {"value": part})
 
 
 def _request(raw: Json) -> Json:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
-__all__ = ["CLAIM_SPECS", "Json", "change", "change_items", "change_values", "renamed"]
+__all__ = ["CLAIM_SPECS", "Json", "change", "renamed"]
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -13,33 +13,30 @@ CLAIM_SPECS: Final = {"ResourceClaim": "spec", "ResourceClaimTemplate": "spec.sp
 
 
 def change(raw: T, path: str, function: Callable[[Any], Any]) -> T:
-    """A copy of `raw` with what lies under the dotted `path` changed; `raw` itself when there is no such part."""
-    key, _, rest = path.partition(".")
+    """A copy of `raw` with what lies at a place changed; `raw` itself when there is no such part.
+
+    Parameters
+    ----------
+    path
+        Names of fields with dots between them. ``[]`` behind one stands for all objects in a list, ``{}`` for all
+        values of a map.
+    """
+    step, _, rest = path.partition(".")
+    key = step.rstrip("[]{}")
     if not isinstance(raw, dict) or key not in raw:
         return raw
+
+    def below(part: Any) -> Any:
+        return change(part, rest, function) if rest else function(part)
+
     part = raw[key]
-    changed = change(part, rest, function) if rest else function(part)
+    if key == step:
+        changed = below(part)
+    elif step.endswith("[]"):
+        changed = [below(one) if isinstance(one, dict) else one for one in part] if isinstance(part, list) else part
+    else:
+        changed = {name: below(one) for name, one in part.items()} if isinstance(part, dict) else part
     return raw if changed is part else {**raw, key: changed}  # type: ignore[return-value]
-
-
-def change_items(function: Callable[[Json], Any]) -> Callable[[Any], Any]:
-    """Applies `function` to each object of a list; anything else stays as it is."""
-
-    def changed(items: Any) -> Any:
-        if not isinstance(items, list):
-            return items
-        return [function(item) if isinstance(item, dict) else item for item in items]
-
-    return changed
-
-
-def change_values(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Applies `function` to each value of a map; anything else stays as it is."""
-
-    def changed(items: Any) -> Any:
-        return {key: function(value) for key, value in items.items()} if isinstance(items, dict) else items
-
-    return changed
 
 
 def renamed(raw: T, names: Mapping[str, str]) -> T:
