@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from uuid import uuid4
 
 import typer
 
 from dralloc.choices import Mode
 from dralloc.cli.console import Answers
 from dralloc.cli.guard import Exit
-from dralloc.cli.live import Live, new_run, progress_bar, question_of
+from dralloc.cli.live import Live, question_of
 from dralloc.cli.options import SchedulerOptions
 from dralloc.errors import ApplyError
 
@@ -53,28 +54,22 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
     session: Answers,
 ) -> None:
     """Place the pending claims of a live cluster, and write it there."""
+    from dralloc.apply import JournalFile
+    from dralloc.apply.journal import default_path
+
     dry = dry_run or (DryRun.NONE if yes or resume or rollback else DryRun.SERVER)
     if resume and rollback:
         raise ApplyError("--resume and --rollback: a run goes on or is taken back, not both")
-    with live.server() as server, progress_bar(session) as progress:
+    with live.server() as server, session.counting("reading") as progress:
         session.warn(server.warnings)
-        file = _journal(server, journal)
+        file = JournalFile(journal or default_path(server.wire.host))
         run = _run(server, file, live, question_of(mode, options), dry, again=resume or rollback)
         run.progress = progress
         if resume or rollback:
             outcome = run.resume() if resume else run.rollback()
         else:
             outcome = _planned(run, session, dry, yes=yes)
-    session.answer(outcome)
-    if outcome.failed:
-        raise typer.Exit(Exit.FAILED)
-
-
-def _journal(server: ApiServer, path: Path | None) -> JournalFile:
-    from dralloc.apply import JournalFile
-    from dralloc.apply.journal import default_path
-
-    return JournalFile(path or default_path(server.wire.host))
+    session.answer(outcome, failed=outcome.failed)
 
 
 def _run(  # noqa: PLR0913 - what the command was told
@@ -89,7 +84,7 @@ def _run(  # noqa: PLR0913 - what the command was told
     if not again and dry is DryRun.NONE and file.unfinished:
         raise ApplyError(f"{file.path}: run {file.run} was ended before its end: --resume or --rollback")
     objects = LiveObjects(server.wire, served(server), dry=dry is not DryRun.NONE)
-    name = file.run if again else new_run()
+    name = file.run if again else uuid4().hex[:12]
     return ApplyRun(
         objects=objects,
         source=lambda: take_snapshot(server, whole=True),

@@ -17,7 +17,8 @@ from rich.status import Status
 from rich.text import Text
 
 import dralloc
-from dralloc.cli.options import AsJson, Limit, Quiet
+from dralloc.cli.guard import Exit
+from dralloc.cli.options import AsJson, GateOptions, Limit, Quiet
 from dralloc.report import NARROWEST, WIDTH, Part, one_line, percent, show, tier_text
 
 if TYPE_CHECKING:
@@ -84,11 +85,11 @@ class Session:
         self._status = None
 
     @contextmanager
-    def counting(self, what: str) -> Iterator[Callable[[int, int], None]]:
-        """Show a bar, on a terminal; what it gives is called with how many are done, and of how many."""
+    def counting(self, what: str) -> Iterator[Callable[[str, int, int], None]]:
+        """Show a bar, on a terminal; what it gives is called with what is done, how much of it, and of how much."""
         with Bar(console=self.err, transient=True, disable=self.quiet or not self.err.is_terminal) as bar:
             task = bar.add_task(what, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+            yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total or None)
 
     def update(self, what: str) -> None:
         """Say what is going on now, while `busy`."""
@@ -119,6 +120,14 @@ class Reader(Session):
         """
         return dralloc.Limits.of(self.limit or ())
 
+    @contextmanager
+    def asking(self, paths: Iterable[Path], options: GateOptions, doing: str) -> Iterator[tuple[Cluster, Choices]]:
+        """What is read and chosen. Within it, `doing` is shown, with the number of claims in its braces."""
+        choices = options.choices()
+        cluster = self.read(paths, choices)
+        with self.busy(doing.format(len(cluster.claims))):
+            yield cluster, choices
+
     def read(self, paths: Iterable[Path], choices: Choices) -> Cluster:
         """Load the cluster, with the pods that are to be included, and say what is remarkable about it."""
         with self.busy("reading"):
@@ -134,9 +143,11 @@ class Answers(Reader):
 
     as_json: AsJson = False
 
-    def answer(self, answer: Documented) -> None:
-        """Print the answer as tables, or as JSON."""
+    def answer(self, answer: Documented, *, failed: bool = False) -> None:
+        """Print the answer as tables, or as JSON. If it says that something failed, the exit code does, too."""
         if self.as_json:
             self.print_json(answer.to_dict())
         else:
             self.show(answer.parts())
+        if failed:
+            raise typer.Exit(Exit.FAILED)

@@ -1,4 +1,4 @@
-"""What the commands share that write to a live cluster: its options, the cluster, progress."""
+"""What the commands share that write to a live cluster: its options, and the cluster."""
 
 from __future__ import annotations
 
@@ -7,23 +7,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from uuid import uuid4
 
 import typer
-from rich.progress import Progress
 
 from dralloc.choices import Mode
-from dralloc.cli.console import Session
 from dralloc.cli.options import SchedulerOptions
 from dralloc.errors import DrallocError
 
 if TYPE_CHECKING:
     from dralloc.apply import Fence, Question, Selection
-    from dralloc.apply.run import Progress as OnProgress
     from dralloc.snapshot import LiveObjects
     from dralloc.snapshot.client import ApiServer
 
-__all__ = ["Live", "ServerOptions", "new_run", "progress_bar", "question_of"]
+__all__ = ["Live", "ServerOptions", "question_of"]
 
 
 @dataclass(frozen=True)
@@ -107,17 +103,3 @@ def question_of(mode: Mode, options: SchedulerOptions) -> Question:
     if options.include:
         raise DrallocError("--include: pods are released by their gate (--gate); no other pods can be included here")
     return Question(mode, options.choices())
-
-
-def new_run() -> str:
-    """A name that no other run has."""
-    return uuid4().hex[:12]
-
-
-@contextmanager
-def progress_bar(session: Session) -> Iterator[OnProgress]:
-    """A bar on a terminal, and what is going on beside it."""
-    silent = session.quiet or not session.err.is_terminal
-    with Progress(console=session.err, transient=True, disable=silent) as bar:
-        task = bar.add_task("reading", total=None)
-        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total or None)

@@ -9,18 +9,16 @@ from typing import Annotated, Final
 import typer
 
 import dralloc
-from dralloc.cli.allocate import allocate_command, compare_command
 from dralloc.cli.apply import apply_command
 from dralloc.cli.batch import batch_command
 from dralloc.cli.conformance import conformance_command
-from dralloc.cli.explain import explain_command
 from dralloc.cli.guard import CommandGroup, Commands
 from dralloc.cli.options import with_options
 from dralloc.cli.plan import PLANS
+from dralloc.cli.questions import allocate_command, compare_command, explain_command, stranded_command
 from dralloc.cli.report import report_command
 from dralloc.cli.schema import schema_command
 from dralloc.cli.snapshot import redact_command, snapshot_command
-from dralloc.cli.stranded import stranded_command
 from dralloc.cli.study import study_command
 from dralloc.cli.validate import validate_command
 from dralloc.report import WIDTH

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
@@ -43,11 +43,13 @@ def report_command(  # noqa: PLR0913 - one parameter per option
     page = _page()
     if not output.parent.is_dir():
         raise DrallocError(f"{output}: cannot be written: there is no directory {output.parent}")
-    choices = options.choices()
-    cluster = session.read(paths, choices)
     records: list[Progress] = []
-    with session.busy(f"comparing on {len(cluster.claims)} claims"):
-        progress = _both(records.append, session.progress)
+
+    def progress(record: Progress) -> None:
+        records.append(record)
+        session.progress(record)
+
+    with session.asking(paths, options, "comparing on {} claims") as (cluster, choices):
         result = dralloc.compare(cluster, modes=modes, seeds=seeds, progress=progress, choices=choices)
     session.warn(result.findings)
     remarks = [str(one) for one in (*cluster.findings, *result.findings)]
@@ -68,14 +70,6 @@ def _page() -> ModuleType:
             raise
         raise DrallocError("report needs matplotlib: pip install 'dralloc[plot]'") from None
     return page
-
-
-def _both(first: Callable[[Progress], None], second: Callable[[Progress], None]) -> Callable[[Progress], None]:
-    def report_to_both(progress: Progress) -> None:
-        first(progress)
-        second(progress)
-
-    return report_to_both
 
 
 def _chosen(options: SchedulerOptions) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, TypeVar
 
@@ -71,7 +72,7 @@ def study_command(  # noqa: PLR0913 - one parameter per option
             demand=_split(demand, float),
             store=output.with_name(f"{output.name}.jsonl") if to_file else None,
             limits=session.limits,
-            progress=progress,
+            progress=partial(progress, "study"),
             choices=options.choices(),
         )
     text = table.to_csv(index=False)

@@ -1,22 +1,23 @@
-"""``dralloc plan headroom``, ``fewest-nodes`` and ``partition-layout``: what a mix of claims fits on."""
+"""``dralloc plan``: what if."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 import dralloc
 from dralloc.cli.console import Answers
-from dralloc.cli.options import Nodes, Paths, SearchOptions
+from dralloc.cli.options import Gang, Nodes, Paths, SearchOptions
 from dralloc.errors import DrallocError
 
 if TYPE_CHECKING:
     from dralloc.whatif import MixEntry
 
-__all__ = ["fewest_command", "headroom_command", "layout_command"]
+__all__ = ["PLANS"]
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,7 @@ def headroom_command(
     entries = mix.entries()
     if not entries:
         raise DrallocError("say what is wanted: --claim, --template or --pod NAMESPACE/NAME")
-    choices = options.choices()
-    cluster = session.read(paths, choices)
-    with session.busy("looking for headroom"):
+    with session.asking(paths, options, "looking for headroom") as (cluster, choices):
         found = dralloc.headroom(cluster, *entries, points=points or None, choices=choices)
     session.answer(found)
 
@@ -90,10 +89,8 @@ def fewest_command(  # noqa: PLR0913 - one parameter per option
     """Say how few empty nodes hold some claims, or all that is pending; with prices, which kinds are the cheapest."""
     from dralloc.whatif.node_types import parse_price
 
-    entries, choices = mix.entries(), options.choices()
-    kinds, prices = _kinds(kind or ()), dict(map(parse_price, price or ()))
-    cluster = session.read(paths, choices)
-    with session.busy("looking for the fewest nodes"):
+    entries, kinds, prices = mix.entries(), _kinds(kind or ()), dict(map(parse_price, price or ()))
+    with session.asking(paths, options, "looking for the fewest nodes") as (cluster, choices):
         found = dralloc.fewest_nodes(cluster, *entries, kinds=kinds, prices=prices, choices=choices)
     session.answer(found)
 
@@ -110,8 +107,76 @@ def _kinds(texts: Sequence[str]) -> dict[str, str]:
 
 def layout_command(paths: Paths, mix: MixOptions, options: SearchOptions, session: Answers) -> None:
     """Say which fixed partitions per GPU serve some claims best, or all that is pending, and what that loses."""
-    entries, choices = mix.entries(), options.choices()
-    cluster = session.read(paths, choices)
-    with session.busy("looking for layouts"):
-        found = dralloc.partition_layout(cluster, *entries, choices=choices)
+    with session.asking(paths, options, "looking for layouts") as (cluster, choices):
+        found = dralloc.partition_layout(cluster, *mix.entries(), choices=choices)
     session.answer(found)
+
+
+@dataclass(frozen=True)
+class MoveOptions(SearchOptions):
+    """What matters for moves."""
+
+    node: Nodes = None
+    gang: Gang = ""
+
+
+def defragment_command(
+    paths: Paths,
+    moves: Annotated[int, typer.Option("--moves", min=0, metavar="K", help="Move at most so many claims.")],
+    options: MoveOptions,
+    session: Answers,
+) -> None:
+    """Find the few moves of allocated claims that admit the most of what is pending, in order."""
+    with session.asking(paths, options, "looking for moves") as (cluster, choices):
+        found = dralloc.defragment(cluster, moves, choices=choices)
+    session.answer(found)
+
+
+def drain_command(
+    nodes: Annotated[list[str], typer.Argument(metavar="NODE", help="The nodes to drain.", show_default=False)],
+    filename: Annotated[
+        list[Path],
+        typer.Option(
+            "--filename", "-f", metavar="PATH", help="File or directory with YAML or JSON; - reads standard input."
+        ),
+    ],
+    options: SearchOptions,
+    session: Answers,
+) -> None:
+    """Say where the claims of some nodes can go, or why they cannot. Exit code 1 if not all of them can."""
+    with session.asking(filename, options, "draining") as (cluster, choices):
+        found = dralloc.drain(cluster, *nodes, choices=choices)
+    session.answer(found, failed=not found.possible)
+
+
+def preempt_command(  # noqa: PLR0913 - one parameter per option
+    paths: Paths,
+    claim: Annotated[str | None, typer.Option(metavar="NS/NAME", help="The claim to admit.")] = None,
+    pod: Annotated[str | None, typer.Option(metavar="NS/NAME", help="The pod to admit, with its gang.")] = None,
+    cost: Annotated[
+        str,
+        typer.Option(
+            metavar="pods|priority|ANNOTATION",
+            help="Evict the fewest pods, the fewest of the highest priorities, or those with the smallest sum of an "
+            "annotation.",
+        ),
+    ] = "pods",
+    *,
+    options: MoveOptions,
+    session: Answers,
+) -> None:
+    """Say which pods of lower priority to evict for a claim or pod. Exit code 1 if that does not help."""
+    with session.asking(paths, options, "looking for victims") as (cluster, choices):
+        found = dralloc.preempt(cluster, claim, pod, cost=cost, choices=choices)
+    session.answer(found, failed=not found.possible)
+
+
+PLANS: Final[dict[str, Callable[..., None]]] = {
+    "headroom": headroom_command,
+    "fewest-nodes": fewest_command,
+    "drain": drain_command,
+    "defragment": defragment_command,
+    "partition-layout": layout_command,
+    "preempt": preempt_command,
+}
+"""The commands by name."""

@@ -1,0 +1,111 @@
+"""``dralloc allocate``, ``compare``, ``explain`` and ``stranded``: questions about a cluster as it is."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+import dralloc
+from dralloc.choices import Mode, ModeName
+from dralloc.cli.console import Answers, Reader
+from dralloc.cli.options import BindingOptions, Modes, Paths, ReadOptions, SchedulerOptions, Seeds
+
+__all__ = ["allocate_command", "compare_command", "explain_command", "stranded_command"]
+
+
+class Output(StrEnum):
+    """Forms of a plan."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+def allocate_command(
+    paths: Paths,
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            help="As upstream's allocator does on nodes in order, as kube-scheduler does, or as well as possible."
+        ),
+    ] = Mode.OPTIMAL,
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="A table, JSON, or ResourceClaims with their new status as YAML.")
+    ] = Output.TABLE,
+    *,
+    options: SchedulerOptions,
+    session: Reader,
+) -> None:
+    """Place the pending claims of a cluster."""
+    from dralloc.api import to_wire
+    from dralloc.dump import dump_yaml
+
+    with session.asking(paths, options, f"{mode.value}: {{}} claims") as (cluster, choices):
+        plan = dralloc.allocate(cluster, mode, choices=choices, progress=session.progress)
+    session.warn(plan.findings)
+    if output is Output.YAML:
+        typer.echo(dump_yaml(to_wire(claim) for claim in plan.claims), nl=False)
+    elif output is Output.JSON:
+        session.print_json(plan.to_dict())
+    else:
+        session.show(plan.parts())
+
+
+def compare_command(
+    paths: Paths,
+    modes: Modes = "first-fit,optimal",
+    seeds: Seeds = 5,
+    *,
+    options: SchedulerOptions,
+    session: Answers,
+) -> None:
+    """Show what first fit places, what the optimum places, and how far apart they are."""
+    with session.asking(paths, options, "comparing on {} claims") as (cluster, choices):
+        result = dralloc.compare(cluster, modes=modes, seeds=seeds, choices=choices, progress=session.progress)
+    session.warn(result.findings)
+    session.answer(result)
+
+
+def explain_command(  # noqa: PLR0913 - one parameter per option
+    paths: Paths,
+    claim: Annotated[str | None, typer.Option(metavar="NS/NAME", help="The claim to explain.")] = None,
+    pod: Annotated[str | None, typer.Option(metavar="NS/NAME", help="The pod to explain.")] = None,
+    mode: Annotated[ModeName, typer.Option(help="Whose answer to explain.")] = "first-fit",
+    node: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Show the reasons of this node; may be given several times."),
+    ] = None,
+    no_changes: Annotated[
+        bool, typer.Option("--no-changes", help="Only reasons: look for no conflict and no changes.")
+    ] = False,
+    *,
+    options: BindingOptions,
+    session: Answers,
+) -> None:
+    """Say why a claim is pending, with what it conflicts, and which changes would admit it."""
+    with session.asking(paths, options, "explaining") as (cluster, choices):
+        found = dralloc.explain(
+            cluster, claim, pod, mode=mode, nodes=node or (), suggest=not no_changes, choices=choices
+        )
+    session.answer(found)
+
+
+def stranded_command(
+    paths: Paths,
+    claim: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NS/NAME[=N]",
+            help="A claim or template of the mix; may be given several times. By default the pending claims.",
+        ),
+    ] = None,
+    *,
+    options: ReadOptions,
+    session: Answers,
+) -> None:
+    """Say which free capacity a mix of claims cannot use, by pool and by kind of node, and what strands it."""
+    with session.asking(paths, options, "looking at what is free") as (cluster, choices):
+        found = dralloc.stranded(cluster, claim or (), choices=choices)
+    session.answer(found)
