@@ -20,8 +20,8 @@ from dralloc.scheduling.plugin import Check, Cycle, Rejection
 from dralloc.scheduling.plugins import PLUGINS
 from dralloc.scheduling.preemption import after_filters
 from dralloc.scheduling.verdicts import Rejected, Verdicts
-from dralloc.solvers.first_fit.leaky import LeakySearch
 from dralloc.solvers.first_fit.plain import Found as Taken
+from dralloc.solvers.first_fit.search import DepthFirstSearch
 
 __all__ = ["PlainScheduler"]
 
@@ -31,7 +31,7 @@ class PlainDevices(Devices):
 
     def find(self, wanted: Wanted, node: NodeInfo) -> Taken | None:
         claims = wanted.claims
-        found = LeakySearch(self._problem, self._ledger, claims, node.number).run()
+        found = DepthFirstSearch(self._problem, self._ledger, claims, node.number, leaks=True).run()
         self._ledger.revert()
         return found
 

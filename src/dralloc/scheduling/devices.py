@@ -22,7 +22,6 @@ from dralloc.scheduling.nodes import NodeInfo
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit.candidates import NodeCandidates, places
 from dralloc.solvers.first_fit.claim_classes import ClaimClass
-from dralloc.solvers.first_fit.leaky import LeakySearch
 from dralloc.solvers.first_fit.plain import Found as Taken
 from dralloc.solvers.first_fit.quick import QuickRun
 from dralloc.solvers.first_fit.search import DepthFirstSearch
@@ -79,8 +78,8 @@ class Devices(QuickRun):
         self.footprints = PodFootprints(compiled)
         uses = Counter(key for keys in self._cluster.claims_of_pods.values() for key in keys)
         self._shared = frozenset(key for key, number in uses.items() if number > 1)
-        devices = self._problem.devices
-        self._nodes_of = cache(lambda device: frozenset(self._problem.seeing(devices[device].id.pool_id)))
+        problem = self._problem
+        self._nodes_of = cache(lambda device: frozenset(problem.seeing(problem.devices[device].id.pool_id)))
 
     @cached_property
     def _backed(self) -> frozenset[str]:
@@ -288,8 +287,8 @@ class Devices(QuickRun):
     def _search_for(self, claims: Sequence[Claim], claim_class: ClaimClass | None, node: NodeInfo) -> Taken | None:
         candidates = None if claim_class is None else self._candidates_on(claim_class, claims, node.number)
         if claim_class is None or candidates is None:
-            search = LeakySearch if self._leaks_counters else DepthFirstSearch
-            return search(self._problem, self._ledger, claims, node.number).run()
+            leaks = self._leaks_counters
+            return DepthFirstSearch(self._problem, self._ledger, claims, node.number, leaks=leaks).run()
         return self._attempt_at(candidates, claims, claim_class)
 
     def _candidates_on(self, claim_class: ClaimClass, claims: Sequence[Claim], node: int) -> NodeCandidates | None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from collections.abc import Iterable
 
 from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.solution import Solution
-from dralloc.solvers.first_fit.gangs import gangs
 from dralloc.solvers.first_fit.plain import PlainRun
 from dralloc.solvers.first_fit.pruned import DEAD_ENDS
 from dralloc.solvers.first_fit.quick import QuickRun
+from dralloc.timing import phase
 
-__all__ = ["first_fit"]
+__all__ = ["first_fit", "place_all"]
 
 
 @without_garbage_collection()
@@ -31,10 +31,18 @@ def first_fit(problem: Problem, *, pruning: bool = True, dead_ends: int = DEAD_E
     dead_ends
         After so many of them an attempt asks whether it can come to anything at all.
     """
-    started = perf_counter()
-    run = QuickRun(problem, dead_ends) if pruning else PlainRun(problem)
-    for members in gangs(problem.demands):
+    timings: dict[str, float] = {}
+    with phase(timings, "first fit"):
+        run = QuickRun(problem, dead_ends) if pruning else PlainRun(problem)
+        return place_all(run, problem, range(len(problem.demands)), timings)
+
+
+def place_all(run: PlainRun, problem: Problem, order: Iterable[int], timings: dict[str, float]) -> Solution:
+    """Place the demands in this order; gangs, and trees of gangs, stand where the first of their members does."""
+    together: dict[object, list[int]] = {}
+    for number in order:
+        together.setdefault(problem.demands[number].placed_with or number, []).append(number)
+    for members in together.values():
         run.place_together(members)
-    timings = {"first fit": perf_counter() - started}
     placements = tuple(sorted(run.placements, key=lambda placement: placement.demand))
     return Solution(placements, errors=run.errors, timings=timings, steps=run.steps)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from dralloc.errors import AllocationError
-from dralloc.problem import Alternative, Claim, PoolState, Problem
+from dralloc.problem import Alternative, Claim, Problem
 
-__all__ = ["CandidateIndex", "CandidateList", "NodeCandidates", "Place", "places"]
+__all__ = ["CandidateIndex", "CandidateList", "NodeCandidates", "Place", "failure", "places"]
 
 Place = tuple[int, int, int]
 """Indices of a claim of the demand, of its request, and of the alternative."""
@@ -63,12 +64,12 @@ class CandidateIndex:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._answers: dict[Hashable, dict[Hashable, bool | None]] = defaultdict(dict)
-        self._devices: dict[int, tuple[int, ...]] = {}
-        self._pools: dict[int, tuple[_PoolView, ...]] = {}
-        self._numbers: dict[tuple[Hashable, ...], int] = {}
-        self._positions: dict[tuple[Hashable, int], _Positions] = {}
         self._settled: dict[int, bool] = {}
         self._several = problem.several_versions
+        numbers: dict[Hashable, int] = {}
+        self._on = cache(lambda node: tuple(problem.nodes[node].devices()))
+        self._pools = cache(lambda node: [_view(problem, numbers, pool.devices) for pool in problem.nodes[node].pools])
+        self._positions: dict[tuple[Hashable, int], _Positions] = {}
 
     def on(self, claims: Sequence[Claim], node: int) -> NodeCandidates:
         """The candidates of the node for these claims; equal alternatives share a list."""
@@ -81,10 +82,6 @@ class CandidateIndex:
                     lists[key] = self._list(alternative, node)
                 candidates.lists[place] = lists[key]
         return candidates
-
-    def is_invalid(self, node: int) -> bool:
-        """Whether a pool of the node is invalid, so that nobody knows what would fit otherwise."""
-        return any(self._problem.nodes[node].pools_in(PoolState.INVALID))
 
     def shrinks(self, node: int) -> bool:
         """Whether more usage never lets anything fit on the node that did not fit before.
@@ -107,22 +104,6 @@ class CandidateIndex:
         """How many devices the node has."""
         return len(self._on(node))
 
-    def _on(self, node: int) -> tuple[int, ...]:
-        if node not in self._devices:
-            self._devices[node] = tuple(self._problem.nodes[node].devices())
-        return self._devices[node]
-
-    def _on_pools(self, node: int) -> tuple[_PoolView, ...]:
-        if node not in self._pools:
-            self._pools[node] = tuple([self._view(pool.devices) for pool in self._problem.nodes[node].pools])
-        return self._pools[node]
-
-    def _view(self, devices: tuple[int, ...]) -> _PoolView:
-        device_key, known = self._problem.eligibility.device_key, self._problem.devices
-        keys = tuple([device_key(device) for device in devices])
-        partly = any(known[device].nodes is not None for device in devices)
-        return _PoolView(devices, self._numbers.setdefault(keys, len(self._numbers)), partly)
-
     def serves(self, alternative: Alternative, device: int) -> bool | None:
         """Whether the device may serve the alternative, whatever is in use; None if a selector fails on it."""
         eligibility = self._problem.eligibility
@@ -134,7 +115,7 @@ class CandidateIndex:
     def _list(self, alternative: Alternative, node: int) -> CandidateList:
         found: list[int] = []
         failing: list[int] = []
-        for pool in self._on_pools(node):
+        for pool in self._pools(node):
             serving, failed = self._positions_in(pool, alternative)
             failing += [pool.devices[position] for position in failed]
             here = [pool.devices[position] for position in serving]
@@ -160,6 +141,19 @@ class CandidateIndex:
         if isinstance(verdict, AllocationError):
             return None
         return verdict and eligibility.charge(index, device) is not None and eligibility.admits(index, device)
+
+
+def _view(problem: Problem, numbers: dict[Hashable, int], devices: tuple[int, ...]) -> _PoolView:
+    keys = tuple([problem.eligibility.device_key(device) for device in devices])
+    partly = any(problem.devices[device].nodes is not None for device in devices)
+    return _PoolView(devices, numbers.setdefault(keys, len(numbers)), partly)
+
+
+def failure(problem: Problem, alternative: Alternative, device: int) -> AllocationError:
+    """Why a selector fails on a device."""
+    verdict = problem.eligibility.selects(alternative.index, device)
+    assert isinstance(verdict, AllocationError)
+    return verdict
 
 
 def places(claims: Sequence[Claim]) -> Iterator[tuple[Place, Alternative]]:

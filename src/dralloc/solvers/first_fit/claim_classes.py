@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from dralloc.problem import MAX_RESULTS, Alternative, Claim, Problem
+from dralloc.problem import MAX_RESULTS, Claim, Problem, Request
 from dralloc.problem.equivalence import claim_key
 
-__all__ = ["ClaimClass", "ClaimClasses"]
+__all__ = ["ClaimClass", "ClaimClasses", "constrains_all"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +23,7 @@ class ClaimClass:
     every
         Whether something asks for all devices of the node.
     every_constrained
-        Whether a constraint covers what asks for all devices; a device that violates it is a fatal error.
+        See `constrains_all`.
     most
         The most devices that a claim can come to, not counting those that ``All`` stands for.
     """
@@ -62,19 +62,20 @@ def _describe(claims: Sequence[Claim]) -> ClaimClass:
     return ClaimClass(
         simple=alone and not devices[0].constraints and 0 < (alternatives[-1].count or 0) <= MAX_RESULTS,
         every=any(one.count is None for one in alternatives),
-        every_constrained=any(
-            one.count is None and constraint.covers(one.name)
-            for claim in claims
-            for one in claim.alternatives()
-            for constraint in claim.constraints
-        ),
-        most=max((_most(claim) for claim in claims), default=0),
+        every_constrained=constrains_all(claims),
+        most=max((sum(map(_most, claim.requests)) for claim in claims), default=0),
     )
 
 
-def _most(claim: Claim) -> int:
-    return sum(_largest(request.alternatives) for request in claim.requests)
+def constrains_all(claims: Iterable[Claim]) -> bool:
+    """Whether a constraint covers a request for all devices; a device that violates it is a fatal error."""
+    return any(
+        one.count is None and constraint.covers(one.name)
+        for claim in claims
+        for constraint in claim.constraints
+        for one in claim.alternatives()
+    )
 
 
-def _largest(alternatives: Iterable[Alternative]) -> int:
-    return max((one.count or 0 for one in alternatives), default=0)
+def _most(request: Request) -> int:
+    return max((one.count or 0 for one in request.alternatives), default=0)

@@ -6,87 +6,45 @@ for together have those constraints in common that span several claims.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
-
 from dralloc.names import RequestName
 from dralloc.problem import Claim, Constraint, ConstraintKind, Device, Scalar, Scope
 
-__all__ = ["ClaimConstraints", "ConstraintState", "Propagator"]
+__all__ = ["ClaimConstraints", "Propagator"]
 
 
-class ConstraintState(NamedTuple):
-    """A constraint in the middle of a search.
+class Propagator:
+    """What devices that were added mean for further ones: all have a value in common, or no two of them have."""
 
-    Parameters
-    ----------
-    taken
-        How many devices it covers so far.
-    common
-        The values that they have in common, for `matchAttribute`; None as long as there are no devices.
-    """
+    def __init__(self, constraint: Constraint) -> None:
+        self._is_match = constraint.kind is ConstraintKind.MATCH
+        # The values of each device; of a match, those that it has in common with all before it.
+        self._added: list[frozenset[Scalar]] = []
+        for values in constraint.scope.held if constraint.scope else ():
+            self.add(values)
 
-    constraint: Constraint
-    taken: int
-    common: frozenset[Scalar] | None
+    @property
+    def taken(self) -> int:
+        """How many devices the constraint covers so far."""
+        return len(self._added)
 
-
-class Propagator(Protocol):
-    """What devices that were added mean for further ones."""
+    @property
+    def common(self) -> frozenset[Scalar] | None:
+        """The values that they have in common, for `matchAttribute`; None as long as there are no devices."""
+        return self._added[-1] if self._is_match and self._added else None
 
     def add(self, values: frozenset[Scalar]) -> bool:
         """Add one device's values; False, and nothing added, if they break the constraint."""
+        added = self._added
+        if added and self._is_match:
+            values = added[-1] & values
+        if added and (not values or (not self._is_match and any(values & other for other in added))):
+            return False
+        added.append(values)
+        return True
 
     def remove(self) -> None:
         """Revoke the newest addition."""
-
-    def state(self, constraint: Constraint) -> ConstraintState:
-        """What was added so far."""
-
-
-class _Match:
-    """All devices have a value in common. Keeps what is common after each device, so that taking back is exact."""
-
-    def __init__(self) -> None:
-        self._common: list[frozenset[Scalar]] = []
-
-    def add(self, values: frozenset[Scalar]) -> bool:
-        common = self._common[-1] & values if self._common else values
-        if self._common and not common:
-            return False
-        self._common.append(common)
-        return True
-
-    def remove(self) -> None:
-        self._common.pop()
-
-    def state(self, constraint: Constraint) -> ConstraintState:
-        return ConstraintState(constraint, len(self._common), self._common[-1] if self._common else None)
-
-
-class _Distinct:
-    """No two devices have a value in common."""
-
-    def __init__(self) -> None:
-        self._seen: list[frozenset[Scalar]] = []
-
-    def add(self, values: frozenset[Scalar]) -> bool:
-        if self._seen and (not values or any(values & other for other in self._seen)):
-            return False
-        self._seen.append(values)
-        return True
-
-    def remove(self) -> None:
-        self._seen.pop()
-
-    def state(self, constraint: Constraint) -> ConstraintState:
-        return ConstraintState(constraint, len(self._seen), None)
-
-
-_PROPAGATORS: dict[ConstraintKind, type[_Match] | type[_Distinct]] = {
-    ConstraintKind.MATCH: _Match,
-    ConstraintKind.DISTINCT: _Distinct,
-}
+        self._added.pop()
 
 
 class ClaimConstraints:
@@ -96,20 +54,24 @@ class ClaimConstraints:
     ----------
     spanning
         What is known of constraints that span several claims; those of this claim are added.
+
+    Notes
+    -----
+    ``states``: all constraints as they stand.
     """
 
     def __init__(self, claim: Claim, spanning: dict[Scope, Propagator]) -> None:
-        self._propagators: list[tuple[Constraint, Propagator]] = []
+        self.states: list[tuple[Constraint, Propagator]] = []
         for constraint in claim.constraints:
-            propagator: Propagator = _PROPAGATORS[constraint.kind]()
+            propagator = Propagator(constraint)
             if constraint.scope:
-                propagator = spanning.setdefault(constraint.scope, _told(propagator, constraint.scope))
-            self._propagators.append((constraint, propagator))
+                propagator = spanning.setdefault(constraint.scope, propagator)
+            self.states.append((constraint, propagator))
 
     def add(self, name: RequestName, device: Device) -> bool:
         """Add a device for that request; False, and nothing added, if some constraint refuses it."""
         added: list[Propagator] = []
-        for constraint, propagator in self._propagators:
+        for constraint, propagator in self.states:
             if not constraint.covers(name):
                 continue
             values = device.attributes.get(constraint.compared(name))
@@ -122,7 +84,7 @@ class ClaimConstraints:
 
     def remove(self, name: RequestName) -> None:
         """Revoke the newest addition, which was made for that request."""
-        for constraint, propagator in self._propagators:
+        for constraint, propagator in self.states:
             if constraint.covers(name):
                 propagator.remove()
 
@@ -132,13 +94,3 @@ class ClaimConstraints:
             return False
         self.remove(name)
         return True
-
-    def states(self) -> Iterator[ConstraintState]:
-        """All constraints as they stand."""
-        return (propagator.state(constraint) for constraint, propagator in self._propagators)
-
-
-def _told(propagator: Propagator, scope: Scope) -> Propagator:
-    for values in scope.held:
-        propagator.add(values)
-    return propagator

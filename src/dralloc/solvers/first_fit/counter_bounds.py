@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dralloc.problem import Problem
 from dralloc.problem.ledger import Ledger
-from dralloc.solvers.first_fit.residual_requests import Costs, Residual, ResidualRequest
+from dralloc.solvers.first_fit.residual_requests import Costs, Residual, ResidualRequest, fitting
 
 __all__ = ["counters_suffice"]
 
@@ -84,19 +84,8 @@ def _enough_fit(
 
 def _fitting(ledger: Ledger, prices: Iterable[Costs], counters: set[int]) -> int:
     """How many devices at these prices fit at most."""
-    fitting = 0
-    users: dict[int, list[int]] = defaultdict(list)
+    users: dict[int | None, list[int]] = defaultdict(list)
     for costs in prices:
         index = next((index for index in costs if index in counters), None)
-        if index is None:
-            fitting += 1
-        else:
-            users[index].append(costs[index])
-    for index, amounts in users.items():
-        left = ledger.free[index]
-        for amount in sorted(amounts):
-            left -= amount
-            if left < 0 < amount:
-                break
-            fitting += 1
-    return fitting
+        users[index].append(0 if index is None else costs[index])
+    return sum(fitting(amounts, 0 if index is None else ledger.free[index]) for index, amounts in users.items())

@@ -28,11 +28,11 @@ from functools import cached_property
 from math import inf
 from typing import Final
 
-from dralloc.errors import AllocationError
 from dralloc.problem import Alternative, Charge, Claim, Problem
 from dralloc.problem.equivalence import device_traits
 from dralloc.solvers.first_fit.bounds import infeasible
-from dralloc.solvers.first_fit.candidates import NodeCandidates
+from dralloc.solvers.first_fit.candidates import NodeCandidates, failure
+from dralloc.solvers.first_fit.claim_classes import constrains_all
 from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.residual_requests import ResidualRequest
 from dralloc.solvers.first_fit.search import DepthFirstSearch
@@ -79,7 +79,7 @@ class PrunedSearch(DepthFirstSearch):
             if self._ledger.in_use(device, alternative, claim):
                 continue
             if number in listed.failing:
-                raise self._failure(alternative, number)
+                raise failure(self._problem, alternative, number)
             if self._dead_ends >= self._first and self._is_safe:
                 if self._is_infeasible(claim, request, choice, taken, position):
                     return
@@ -93,11 +93,6 @@ class PrunedSearch(DepthFirstSearch):
             else:
                 yield position, number
 
-    def _failure(self, alternative: Alternative, device: int) -> AllocationError:
-        verdict = self._problem.eligibility.selects(alternative.index, device)
-        assert isinstance(verdict, AllocationError)
-        return verdict
-
     def _give_back(self, claim: int) -> None:
         self._dead_ends += 1
         super()._give_back(claim)
@@ -110,12 +105,7 @@ class PrunedSearch(DepthFirstSearch):
             admin = self._claims[claim].requests[request].alternatives[choice].admin
             if any(admin or not self._ledger.is_in_use_before(devices[device]) for device in listed.failing):
                 return False
-        return not any(
-            alternative.count is None and constraint.covers(alternative.name)
-            for claim in self._claims
-            for constraint in claim.constraints
-            for alternative in claim.alternatives()
-        )
+        return not constrains_all(self._claims)
 
     # Equal devices.
 
@@ -151,9 +141,7 @@ class PrunedSearch(DepthFirstSearch):
         if self._dead_ends < self._next_check or not self._is_safe:
             return False
         residual = self._residual_requests(claim, request, choice, taken, start)
-        if residual is None or infeasible(
-            self._problem, self._ledger, residual, lambda number: self._constraints[number].states()
-        ):
+        if residual is None or infeasible(self._problem, self._ledger, residual, self._constraints):
             self._wait, self._next_check = 1, 0
             return True
         self._wait = min(2 * self._wait, _LONGEST)

@@ -1,20 +1,24 @@
-"""The quick run: the answers of the plain one, without trying again what is known to fail."""
+"""The quick run: the answers of the plain one, without trying again what is known to fail.
+
+There is a fast path for simple demands: one claim that asks once for some devices, without constraints.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from dralloc.errors import FatalError, NodeError
-from dralloc.problem import Claim, Demand, Problem, quorum_of
+from dralloc.problem import Alternative, Claim, Demand, Problem, quorum_of
 from dralloc.problem.inter_pod import OneDomain
 from dralloc.solution import Grant
-from dralloc.solvers.first_fit.candidates import CandidateIndex, NodeCandidates
+from dralloc.solvers.first_fit.candidates import CandidateIndex, CandidateList, NodeCandidates, failure
 from dralloc.solvers.first_fit.claim_classes import ClaimClass, ClaimClasses
 from dralloc.solvers.first_fit.domain_memory import DomainMemory, EqualDemands
-from dralloc.solvers.first_fit.fast_path import Undecided, take_first
+from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.plain import Found, PlaceAll, PlainRun
 from dralloc.solvers.first_fit.pruned import DEAD_ENDS, PrunedSearch
 from dralloc.solvers.first_fit.scan_cursors import ScanCursors
+from dralloc.solvers.first_fit.search import nothing_on
 
 __all__ = ["QuickRun"]
 
@@ -118,14 +122,13 @@ class QuickRun(PlainRun):
         try:
             for place, claim in enumerate(claims):
                 [alternative] = claim.requests[0].alternatives
-                devices = take_first(self._problem, self._ledger, alternative, candidates.lists[place, 0, 0])
+                devices = _take_first(self._problem, self._ledger, alternative, candidates.lists[place, 0, 0])
                 if devices is None:
-                    if self._index.is_invalid(candidates.node):
-                        raise NodeError("invalid resource pools were encountered")
+                    nothing_on(self._problem.nodes[candidates.node])
                     return None
                 found.append(tuple([Grant(0, 0, device) for device in devices]))
                 steps += 2 + len(devices)
-        except Undecided:
+        except _Undecided:
             return self._search(candidates, claims)
         # What the plain search counts: the demand, each claim's request, each device, and what comes after them.
         self.steps = steps + bool(alternative.name.sub)
@@ -137,3 +140,54 @@ class QuickRun(PlainRun):
             return search.run()
         finally:
             self.steps = search.steps
+
+
+class _Undecided(Exception):  # noqa: N818 - not an error
+    """Whether the demand fits depends on which of the devices are taken together: the answer takes a search."""
+
+
+def _take_first(
+    problem: Problem, ledger: SearchLedger, alternative: Alternative, listed: CandidateList
+) -> tuple[int, ...] | None:
+    """Take the first devices that can be had: the first solution of the search, if its first descent succeeds.
+
+    Returns
+    -------
+    tuple or None
+        The devices; None, with nothing taken, if there are too few.
+
+    Raises
+    ------
+    AllocationError
+        A selector fails on a device that the search reaches.
+    _Undecided
+        The descent failed, and counters were in the way of devices behind others: other choices could succeed.
+    """
+    taken: list[int] = []
+    first, blocked = listed.start, False
+    for position in range(listed.start, len(listed.devices)):
+        number = listed.devices[position]
+        device = problem.devices[number]
+        if ledger.in_use(device, alternative, 0):
+            continue
+        if number in listed.failing:
+            ledger.revert()
+            raise failure(problem, alternative, number)
+        charge = problem.eligibility.charge(alternative.index, number)
+        assert charge is not None
+        if not ledger.has_capacity(device, charge):
+            continue
+        if not ledger.covers(device, alternative, charge):
+            blocked = blocked or bool(taken)
+            continue
+        ledger.take(number, alternative, 0, charge)
+        if not taken:
+            first = position
+        taken.append(number)
+        if len(taken) == alternative.count:
+            listed.start = first
+            return tuple(taken)
+    ledger.revert()
+    if blocked:
+        raise _Undecided
+    return None

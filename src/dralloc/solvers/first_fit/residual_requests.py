@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from dralloc.problem import Alternative, Charge, Constraint, Problem
-from dralloc.problem.ledger import Ledger
 
-__all__ = ["Costs", "Residual", "ResidualRequest", "multiplicities"]
+__all__ = ["Costs", "Residual", "ResidualRequest", "fitting"]
 
 Costs = Mapping[int, int]
 """Amounts by counter."""
@@ -61,23 +61,7 @@ Residual = Sequence[ResidualRequest]
 """Everything that is still to be served."""
 
 
-def multiplicities(problem: Problem, ledger: Ledger, residual: Residual) -> Iterator[tuple[int, int]]:
-    """For each shareable device how many of the requests its capacities could serve together, at the very most."""
-    users: dict[int, list[ResidualRequest]] = {}
-    for request in residual:
-        for device in request.offers:
-            if problem.devices[device].shareable:
-                users.setdefault(device, []).append(request)
-    for device, mine in users.items():
-        capacities = problem.devices[device].capacity
-        yield device, min((_fitting(problem, ledger, device, name, mine) for name in capacities), default=len(mine))
-
-
-def _fitting(problem: Problem, ledger: Ledger, device: int, name: str, residual: Residual) -> int:
-    """How many of the smallest requests fit into what is left of a capacity."""
-    left = ledger.capacity_left(problem.devices[device], name)
-    for number, amount in enumerate(sorted(request.capacity_of(device, name) for request in residual)):
-        left -= amount
-        if left < 0 < amount:
-            return number
-    return len(residual)
+def fitting(amounts: Iterable[int], left: int) -> int:
+    """How many of the smallest of some amounts fit into what is left."""
+    smallest = sorted(amounts)
+    return sum(total <= left or not last for last, total in zip(smallest, accumulate(smallest), strict=True))

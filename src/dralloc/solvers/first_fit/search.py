@@ -3,6 +3,10 @@
 Source: upstream's ``Allocate`` and ``allocateOne``, without its known defects. Requests are taken as listed,
 alternatives as listed, devices in search order; inside one request the next device is looked for behind the previous
 one, so that combinations are tried and never permutations.
+
+One defect is there on demand, for what a scheduler up to 1.36 answers: a candidate that is refused for its taints or by
+a constraint leaves its counters reserved until the search of the node ends, so that partitions which would fit may not
+be found (kubernetes/kubernetes#140436).
 """
 
 from __future__ import annotations
@@ -12,12 +16,12 @@ from enum import Enum, auto
 from functools import cached_property
 
 from dralloc.errors import AllocationError, FatalError, NodeError
-from dralloc.problem import MAX_RESULTS, Alternative, Claim, Device, PoolState, Problem, Scope
+from dralloc.problem import MAX_RESULTS, Alternative, Claim, Device, Node, PoolState, Problem, Scope
 from dralloc.solution import Grant
 from dralloc.solvers.first_fit.constraints import ClaimConstraints, Propagator
 from dralloc.solvers.first_fit.ledger import SearchLedger
 
-__all__ = ["DepthFirstSearch"]
+__all__ = ["DepthFirstSearch", "nothing_on"]
 
 
 class _Outcome(Enum):
@@ -31,9 +35,16 @@ class DepthFirstSearch:
     """One attempt to allocate claims together on a node. The ledger is left as it was unless a solution is found.
 
     ``steps`` counts what upstream counts as invocations of ``allocateOne``.
+
+    Parameters
+    ----------
+    leaks
+        Whether what is refused keeps its counters until the search ends.
     """
 
-    def __init__(self, problem: Problem, ledger: SearchLedger, claims: Sequence[Claim], node: int) -> None:
+    def __init__(
+        self, problem: Problem, ledger: SearchLedger, claims: Sequence[Claim], node: int, *, leaks: bool = False
+    ) -> None:
         self._problem = problem
         self._ledger = ledger
         self._claims = claims
@@ -43,10 +54,12 @@ class DepthFirstSearch:
         self._constraints = [ClaimConstraints(claim, spanning) for claim in claims]
         self._grants: list[list[Grant]] = [[] for _ in claims]
         self._all: dict[int, tuple[int, ...]] = {}
+        self._leaks = leaks
+        self._leaked: list[Device] = []
         self.steps = 0
 
     def run(self) -> tuple[tuple[Grant, ...], ...] | None:
-        """DepthFirstSearch.
+        """Search.
 
         Returns
         -------
@@ -67,10 +80,12 @@ class DepthFirstSearch:
         except AllocationError:
             self._ledger.revert()
             raise
+        finally:
+            for device in self._leaked:
+                self._ledger.reserve(device, -1)
         if outcome is _Outcome.FOUND:
             return tuple(tuple(grants) for grants in self._grants)
-        if any(self._node.pools_in(PoolState.INVALID)):
-            raise NodeError("invalid resource pools were encountered")
+        nothing_on(self._node)
         return None
 
     @cached_property
@@ -216,6 +231,9 @@ class DepthFirstSearch:
 
     def _refused(self, device: Device) -> None:
         """A device for which there are counters is not taken after all, because of taints or constraints."""
+        if self._leaks and not self._ledger.is_open(device):
+            self._ledger.reserve(device)
+            self._leaked.append(device)
 
     def _give_back(self, claim: int) -> None:
         grant = self._grants[claim].pop()
@@ -223,6 +241,12 @@ class DepthFirstSearch:
         self._constraints[claim].remove(
             self._claims[claim].requests[grant.request].alternatives[grant.alternative].name
         )
+
+
+def nothing_on(node: Node) -> None:
+    """What it means that claims do not fit on a node: an error if one of its pools is invalid, as they might have."""
+    if any(node.pools_in(PoolState.INVALID)):
+        raise NodeError("invalid resource pools were encountered")
 
 
 def _own_name(alternative: Alternative) -> str:

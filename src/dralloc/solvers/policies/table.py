@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Final
 
 from dralloc.errors import ChoiceError
 from dralloc.problem import Problem
 from dralloc.solution import Solution
-from dralloc.solvers.first_fit.gangs import gangs
+from dralloc.solvers.first_fit.batch import place_all
 from dralloc.solvers.first_fit.quick import QuickRun
 from dralloc.solvers.policies.orders import Order, as_given, densest_first, largest_first
 from dralloc.solvers.policies.run import ScoredRun
 from dralloc.solvers.policies.scores import LeastFragmentation, LeastLeft, Scoring
+from dralloc.timing import phase
 
 __all__ = ["POLICIES", "Policy", "place"]
 
@@ -69,10 +69,7 @@ def place(problem: Problem, policy: str) -> Solution:
     chosen = POLICIES.get(policy)
     if chosen is None:
         raise ChoiceError("policy", policy, POLICIES)
-    started = perf_counter()
-    order = chosen.order(problem)
-    run = QuickRun(problem) if chosen.scoring is None else ScoredRun(problem, chosen.scoring)
-    for members in gangs(problem.demands[number] for number in order):
-        run.place_together([order[member] for member in members])
-    placements = tuple(sorted(run.placements, key=lambda placement: placement.demand))
-    return Solution(placements, errors=run.errors, timings={policy: perf_counter() - started}, steps=run.steps)
+    timings: dict[str, float] = {}
+    with phase(timings, policy):
+        run = QuickRun(problem) if chosen.scoring is None else ScoredRun(problem, chosen.scoring)
+        return place_all(run, problem, chosen.order(problem), timings)
