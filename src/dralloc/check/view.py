@@ -65,8 +65,11 @@ class View:
     @cached_property
     def awards(self) -> tuple[Award, ...]:
         """What each claim got. A shared claim is only listed where it got something (see `sharing`)."""
+        shared = {awards[0].claim.key for awards in self.sharing}
         return tuple(
-            award for award in self._everything if award.uses or not award.claim.requests or not self._is_shared(award)
+            award
+            for award in self._everything
+            if award.uses or not award.claim.requests or award.claim.key not in shared
         )
 
     @cached_property
@@ -75,18 +78,8 @@ class View:
         listed: dict[ClaimKey, list[Award]] = defaultdict(list)
         for award in self._everything:
             listed[award.claim.key].append(award)
-        return tuple(tuple(awards) for awards in listed.values() if self._is_shared(awards[0]))
-
-    def _is_shared(self, award: Award) -> bool:
-        return len(self._listing[award.claim.key]) > 1
-
-    @cached_property
-    def _listing(self) -> Mapping[ClaimKey, set[int]]:
-        """The placed demands that list each claim."""
-        listing: dict[ClaimKey, set[int]] = defaultdict(set)
-        for award in self._everything:
-            listing[award.claim.key].add(award.demand)
-        return listing
+        several = (awards for awards in listed.values() if len(awards) > 1)
+        return tuple(tuple(awards) for awards in several if len({award.demand for award in awards}) > 1)
 
     @cached_property
     def _everything(self) -> tuple[Award, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from dralloc.api import Node, NodeSelector, NodeSelectorTerm, Pod
 from dralloc.api.node_selectors import selector_matches
@@ -39,56 +40,43 @@ class Exclusions:
         """The rules that leave the node out for the demand; none if it may go there."""
         key = demand.key, node
         if key not in self._found:
-            self._found[key] = tuple(self._rules(demand, node))
+            allowed = demand.nodes is None or node in demand.nodes
+            self._found[key] = () if allowed else tuple(self._named(demand, node)) or (OTHER,)
         return self._found[key]
 
     def of_node(self, demand: Demand, node: Node) -> tuple[str, ...]:
         """The rules of the demand's pod that would leave out a node like this one."""
-        pod = self._pod(demand)
-        if self.compiled is None or pod is None:
-            return ()
-        return tuple(_of_pod(self.compiled, pod, node))
+        return tuple(_of_pod(self.compiled, self._pod(demand), node))
 
     def of_running(self, demand: Demand, node: Node) -> tuple[str, ...]:
         """As `of_node`, for a pod that would be started again elsewhere: it may leave the node it is on."""
         pod = self._pod(demand)
-        if self.compiled is None or pod is None:
-            return ()
-        again = changed(pod, spec=changed(pod.spec, node_name=None))
+        again = pod and changed(pod, spec=changed(pod.spec, node_name=None))
         return tuple(_of_pod(self.compiled, again, node, allocated=False))
-
-    def _rules(self, demand: Demand, node: int) -> Iterator[str]:
-        if demand.nodes is None or node in demand.nodes:
-            return
-        found = list(self._named(demand, node)) if self.compiled is not None else []
-        yield from found or [OTHER]
 
     def _named(self, demand: Demand, number: int) -> Iterator[str]:
         if self.compiled is None:
             return
-        node = self._nodes[self.compiled.problem.nodes[number].name]
-        pod = self._pod(demand)
-        if pod is not None:
-            yield from _of_pod(self.compiled, pod, node)
+        node, pod = self._nodes[self.compiled.problem.nodes[number].name], self._pod(demand)
+        yield from _of_pod(self.compiled, pod, node)
         if node.spec.unschedulable and not (pod and (pod.spec.node_name or goes_to_cordoned(pod))):
             yield CORDONED
 
-    @property
+    @cached_property
     def _nodes(self) -> dict[str, Node]:
-        if not self._by_name and self.compiled is not None:
-            self._by_name = {node.metadata.name: node for node in self.compiled.cluster.nodes}
-        return self._by_name
+        return {node.name: node for node in self.compiled.cluster.nodes} if self.compiled is not None else {}
 
     def _pod(self, demand: Demand) -> Pod | None:
         if demand.key not in self._by_key:
             self._by_key[demand.key] = pod_of(self.compiled.cluster, demand) if self.compiled is not None else None
         return self._by_key[demand.key]
 
-    _by_name: dict[str, Node] = field(default_factory=dict)
     _by_key: dict[ClaimKey, Pod | None] = field(default_factory=dict)
 
 
-def _of_pod(compiled: CompiledCluster, pod: Pod, node: Node, *, allocated: bool = True) -> Iterator[str]:
+def _of_pod(compiled: CompiledCluster | None, pod: Pod | None, node: Node, *, allocated: bool = True) -> Iterator[str]:
+    if compiled is None or pod is None:
+        return
     cluster, spec = compiled.cluster, pod.spec
     if spec.node_name:
         if spec.node_name != node.metadata.name:

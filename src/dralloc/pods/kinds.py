@@ -109,17 +109,17 @@ class PodKind:
     @cached_property
     def required_affinity(self) -> tuple[Term, ...]:
         """Terms of required pod affinity."""
-        return tuple(self._required(self._affinity))
+        return tuple(self._required("pod_affinity"))
 
     @cached_property
     def required_anti_affinity(self) -> tuple[Term, ...]:
         """Terms of required pod anti-affinity."""
-        return tuple(self._required(self._anti_affinity))
+        return tuple(self._required("pod_anti_affinity"))
 
     @cached_property
     def preferred(self) -> tuple[Term, ...]:
         """Terms of preferred pod affinity, and those of anti-affinity with negative weights."""
-        return (*self._preferred(self._affinity, 1), *self._preferred(self._anti_affinity, -1))
+        return (*self._preferred("pod_affinity", 1), *self._preferred("pod_anti_affinity", -1))
 
     @property
     def hard_spread(self) -> tuple[TopologySpreadConstraint, ...]:
@@ -137,21 +137,16 @@ class PodKind:
         """Whether a term of another pod means such a pod."""
         return term.matches(self.namespace, self.namespace_labels, self.labels)
 
-    @property
-    def _affinity(self) -> PodAffinity | None:
-        return self.spec.affinity.pod_affinity if self.spec.affinity else None
-
-    @property
-    def _anti_affinity(self) -> PodAffinity | None:
-        return self.spec.affinity.pod_anti_affinity if self.spec.affinity else None
-
-    def _required(self, affinity: PodAffinity | None) -> Iterator[Term]:
-        for term in affinity.required if affinity else ():
+    def _required(self, sort: str) -> Iterator[Term]:
+        for term in self._affinity(sort).required:
             yield term_of(term, self.namespace, self.labels)
 
-    def _preferred(self, affinity: PodAffinity | None, sign: int) -> Iterator[Term]:
-        for one in affinity.preferred if affinity else ():
+    def _preferred(self, sort: str, sign: int) -> Iterator[Term]:
+        for one in self._affinity(sort).preferred:
             yield term_of(one.pod_affinity_term, self.namespace, self.labels, sign * one.weight)
+
+    def _affinity(self, sort: str) -> PodAffinity:
+        return getattr(self.spec.affinity, sort, None) or PodAffinity()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

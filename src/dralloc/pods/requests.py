@@ -6,7 +6,8 @@ of the pod as a whole). Sums are exact; only they are rounded up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 from dralloc.api import Container, PodSpec, PodStatus
@@ -33,12 +34,12 @@ PODS: Final = "pods"
 DEFAULT_REQUESTS: Final[Mapping[str, int]] = {CPU: NANOS // 10, MEMORY: 200 * 1024 * 1024 * NANOS}
 """What a container counts for in scores that requests nothing, in nanos (``pod_resources.go``)."""
 
-Nanos = dict[str, int]
+Nanos = Counter[str]
 
 
 def amounts_of(quantities: Mapping[str, Quantity]) -> dict[str, int]:
     """Quantities in the scheduler's units."""
-    return _rounded({name: quantity.nanos for name, quantity in quantities.items()})
+    return _rounded(_nanos(quantities))
 
 
 def requests_of(
@@ -61,10 +62,10 @@ def requests_of(
     """
     found = _of_containers(spec, defaults or {})
     of_pod = _of_whole_pod(spec, found) if whole_pod else {}
-    _add(found, of_devices or {})
-    found |= of_pod
-    _add(found, {name: quantity.nanos for name, quantity in spec.overhead.items()})
-    return _rounded(found)
+    found.update(of_devices or {})
+    total = Counter({**found, **of_pod})
+    total.update(_nanos(spec.overhead))
+    return _rounded(total)
 
 
 def caps_of(spec: PodSpec) -> dict[str, int]:
@@ -75,13 +76,13 @@ def caps_of(spec: PodSpec) -> dict[str, int]:
 
 def taken_by_devices(status: PodStatus) -> dict[str, int]:
     """What the scheduler noted that the devices of a pod take of its node, in nanos (KEP-5517)."""
-    total: Nanos = {}
+    total: Nanos = Counter()
     for claim in status.node_allocatable_resource_claim_statuses:
-        _add(total, {name: amount.nanos for name, amount in claim.resources.items()})
-        _add(total, {one.name: one.quantity.nanos for one in claim.mapping if one.quantity})
+        total.update(_nanos(claim.resources))
+        total.update({one.name: one.quantity.nanos for one in claim.mapping if one.quantity})
         for times, part in ((1, "per_pod"), (len(claim.containers), "per_container")):
             amounts = {one.name: getattr(one, part) for one in claim.overhead}
-            _add(total, {name: times * amount.nanos for name, amount in amounts.items() if amount})
+            total.update({name: times * amount.nanos for name, amount in amounts.items() if amount})
     return total
 
 
@@ -92,53 +93,46 @@ def is_scalar(resource: str) -> bool:
 
 def _of_containers(spec: PodSpec, defaults: Mapping[str, int]) -> Nanos:
     """The larger of what runs in the end and of what each init container needs beside the sidecars before it."""
-    running: Nanos = {}
+    running: Nanos = Counter()
     for container in spec.containers:
-        _add(running, _requested(container, defaults))
-    sidecars: Nanos = {}
-    most: Nanos = {}
+        running.update(_requested(container, defaults))
+    sidecars: Nanos = Counter()
+    most: dict[str, int] = {}
     for container in spec.init_containers:
         wanted = _requested(container, defaults)
         if container.sidecar:
-            _add(running, wanted)
-            _add(sidecars, wanted)
+            running.update(wanted)
+            sidecars.update(wanted)
             wanted = sidecars
         else:
-            _add(wanted, sidecars)
+            wanted.update(sidecars)
         _raise(most, wanted)
     _raise(running, most)
     return running
 
 
-def _of_whole_pod(spec: PodSpec, of_containers: Nanos) -> Nanos:
+def _of_whole_pod(spec: PodSpec, of_containers: Nanos) -> dict[str, int]:
     """Requests of the pod as a whole; of what has only a limit, the containers' requests or else the limit count."""
-    limits = {name: amount.nanos for name, amount in spec.resources.limits.items() if name not in of_containers}
-    requests = {name: amount.nanos for name, amount in spec.resources.requests.items()}
-    return {name: amount for name, amount in {**limits, **requests}.items() if _is_for_whole_pods(name)}
-
-
-def _is_for_whole_pods(resource: str) -> bool:
-    return resource in (CPU, MEMORY) or resource.startswith("hugepages-")
+    limits = {name: limit for name, limit in _nanos(spec.resources.limits).items() if name not in of_containers}
+    return {
+        name: amount
+        for name, amount in {**limits, **_nanos(spec.resources.requests)}.items()
+        if name in (CPU, MEMORY) or name.startswith("hugepages-")
+    }
 
 
 def _requested(container: Container, defaults: Mapping[str, int]) -> Nanos:
-    return {**defaults, **{name: amount.nanos for name, amount in container.resources.requested.items()}}
+    return Counter({**defaults, **_nanos(container.resources.requested)})
 
 
-def _add(total: Nanos, more: Mapping[str, int]) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, 0) + amount
+def _nanos(quantities: Mapping[str, Quantity]) -> dict[str, int]:
+    return {name: quantity.nanos for name, quantity in quantities.items()}
 
 
-def _raise(total: Nanos, least: Mapping[str, int]) -> None:
+def _raise(total: dict[str, int], least: Mapping[str, int]) -> None:
     for name, amount in least.items():
         total[name] = max(total.get(name, amount), amount)
 
 
-def _rounded(nanos: Nanos) -> dict[str, int]:
-    return dict(_in_units(nanos))
-
-
-def _in_units(nanos: Nanos) -> Iterator[tuple[str, int]]:
-    for name, amount in nanos.items():
-        yield name, -(-amount // (NANOS // 1000 if name == CPU else NANOS))
+def _rounded(nanos: Mapping[str, int]) -> dict[str, int]:
+    return {name: -(-amount // (NANOS // 1000 if name == CPU else NANOS)) for name, amount in nanos.items()}

@@ -15,7 +15,7 @@ from dralloc.solution import Placement, Solution
 from dralloc.solvers.first_fit import first_fit
 from dralloc.solvers.policies import POLICIES, place
 from dralloc.solvers.policies.run import ScoredRun
-from dralloc.solvers.policies.scores import LeastFragmentation, LeastLeft, Scoring
+from dralloc.solvers.policies.scores import Scoring, least_fragmentation, least_left
 from examples import examples
 from strategies import problems, repeated
 from wire import (
@@ -71,7 +71,7 @@ def test_first_fit_is_first_fit(problem: Problem) -> None:
 
 
 @settings(max_examples=EXAMPLES)
-@given(crowds() | problems().flatmap(repeated), st.sampled_from([LeastLeft, LeastFragmentation]))
+@given(crowds() | problems().flatmap(repeated), st.sampled_from([least_left, least_fragmentation]))
 def test_what_is_remembered_does_not_change_the_choice(problem: Problem, scoring: Scoring) -> None:
     runs = ScoredRun(problem, scoring), Forgetful(problem, scoring)
     for run in runs:
@@ -89,7 +89,7 @@ def test_nobody_is_left_out_who_fits(problem: Problem, policy: str) -> None:
     """A crowd has no gangs and nobody who wants all devices: what does not fit at its turn never will."""
     answer = place(problem, policy)
     placed = {placement.demand for placement in answer.placements}
-    later = Forgetful(problem, LeastLeft)
+    later = Forgetful(problem, least_left)
     for placement in answer.placements:
         later.adopt(placement)
     for number in set(range(len(problem.demands))) - placed:

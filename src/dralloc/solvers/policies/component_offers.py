@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
+from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dralloc.problem import Alternative, Claim, Problem
+from dralloc.problem import Alternative, Charge, Claim, Device, Problem
 from dralloc.solvers.first_fit.candidates import CandidateIndex, CandidateList, NodeCandidates, Place, places
 from dralloc.solvers.first_fit.ledger import SearchLedger
-from dralloc.solvers.policies.capacity_fit import CapacityFit
 from dralloc.solvers.policies.component_states import ComponentStates
 from dralloc.solvers.policies.node_components import NodeComponent
 
-__all__ = ["ComponentOffers"]
+__all__ = ["ComponentOffers", "Integers"]
+
+Integers = NDArray[np.int64]
 
 
 class ComponentOffers:
@@ -25,8 +28,8 @@ class ComponentOffers:
         self._ledger = ledger
         self._states = states
         self._index = index
-        self._counts: dict[Hashable, dict[int, int]] = {}
-        self._fits: dict[int, CapacityFit] = {}
+        self._counts: dict[Hashable, dict[int, int]] = defaultdict(dict)
+        self._fits: dict[int, Callable[[Device], Integers]] = {}
 
     def column(self, alternative: Alternative) -> Hashable:
         """Equal for alternatives that are offered the same."""
@@ -34,7 +37,7 @@ class ComponentOffers:
 
     def count(self, alternative: Alternative, state: int, component: NodeComponent) -> int:
         """How many devices of a component, which is in that state now, the alternative could have."""
-        counts = self._counts.setdefault(self.column(alternative), {})
+        counts = self._counts[self.column(alternative)]
         found = counts.get(state)
         if found is None:
             found = counts[state] = self._count(alternative, component)
@@ -43,20 +46,34 @@ class ComponentOffers:
     def _count(self, alternative: Alternative, component: NodeComponent) -> int:
         return sum([self._is_free(alternative, device) for device in component.devices])
 
-    def counts(self, alternatives: Sequence[Alternative], component: NodeComponent) -> NDArray[np.int64]:
+    def counts(self, alternatives: Sequence[Alternative], component: NodeComponent) -> Integers:
         """How many devices of a component each of the alternatives, always the same ones, could have now."""
         device = self._problem.devices[component.devices[0]]
-        if (
-            len(component.devices) > 1
-            or component.counters
-            or not device.shareable
-            or self._ledger.is_in_use_before(device)
-        ):
+        dedicated = len(component.devices) > 1 or component.counters or not device.shareable
+        if dedicated or not self._ledger.is_free(device):
             return np.array([self._count(one, component) for one in alternatives], dtype=np.int64)
         if component.key not in self._fits:
-            served = [self._accepts(one, component.devices[0]) for one in alternatives]
-            self._fits[component.key] = CapacityFit.of(self._problem, component, alternatives, served)
-        return self._fits[component.key].now(self._problem, self._ledger, component)
+            self._fits[component.key] = self._fit(alternatives, component.devices[0])
+        return self._fits[component.key](device)
+
+    def _fit(self, alternatives: Sequence[Alternative], number: int) -> Callable[[Device], Integers]:
+        """Tells of devices that equal this one, which is shared and consumes no counters, who could have them now."""
+        served = np.array([self._accepts(one, number) for one in alternatives])
+        charges = [self._problem.eligibility.charge(one.index, number) or Charge() for one in alternatives]
+        fits: list[tuple[str, int, NDArray[np.int64]]] = []
+        for name in self._problem.devices[number].capacity:
+            amounts = [dict(charge.capacity).get(name, 0) for charge in charges]
+            step = gcd(*amounts) or 1
+            # What does not fit 64 bits, numpy keeps as exact integers of Python.
+            fits.append((name, step, np.array([amount // step for amount in amounts])))
+
+        def now(device: Device) -> Integers:
+            found = served
+            for name, step, amounts in fits:
+                found = found & (amounts <= self._ledger.capacity_left(device, name) // step)
+            return found.astype(np.int64)
+
+        return now
 
     def could_serve(self, claims: Sequence[Claim], node: int) -> bool:
         """Whether a node could serve each request by itself: if not, it cannot serve the claims."""
@@ -86,9 +103,4 @@ class ComponentOffers:
         if not self._accepts(alternative, number):
             return False
         device, charge = self._problem.devices[number], self._problem.eligibility.charge(alternative.index, number)
-        return (
-            charge is not None
-            and (alternative.admin or not self._ledger.is_in_use_before(device))
-            and self._ledger.has_capacity(device, charge)
-            and self._ledger.covers(device, alternative, charge)
-        )
+        return charge is not None and self._ledger.fits(device, charge, admin=alternative.admin)

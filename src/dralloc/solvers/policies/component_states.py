@@ -77,10 +77,10 @@ class ComponentStates:
         for index in component.devices:
             device = devices[index]
             if device.shareable:
-                uses.append((ledger.is_in_use_before(device), ledger.is_open(device)))
+                uses.append((not ledger.is_free(device), ledger.is_open(device)))
                 uses += (ledger.capacity_left(device, name) for name in device.capacity)
             else:
-                uses.append(ledger.is_in_use_before(device))
+                uses.append(not ledger.is_free(device))
         counters = [ledger.free[index] for index in component.counters]
         closed = [ledger.is_overdrawn(group) for group in component.groups]
         key = component.key, *uses, *counters, *closed
@@ -97,7 +97,7 @@ class ComponentStates:
             counters = self._problem.counters
             return _average([(self._ledger.free[index], counters[index].total) for index in component.counters])
         device = self._problem.devices[component.devices[0]]
-        if self._ledger.is_in_use_before(device):
+        if not self._ledger.is_free(device):
             return 0
         if not device.shareable:
             return WHOLE

@@ -14,11 +14,10 @@ from collections.abc import Collection, Hashable, Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dralloc.problem import Alternative, Claim, Problem
 from dralloc.solvers.first_fit.claim_classes import ClaimClass, ClaimClasses
-from dralloc.solvers.policies.component_offers import ComponentOffers
+from dralloc.solvers.policies.component_offers import ComponentOffers, Integers
 from dralloc.solvers.policies.component_states import ComponentStates
 from dralloc.solvers.policies.node_components import NodeComponent
 
@@ -29,8 +28,6 @@ _MOST: Final = 256
 
 Mix = Sequence[tuple[Sequence[Claim], int]]
 """Claims, and how often demands ask for such."""
-
-Integers = NDArray[np.int64]
 
 
 def typical(problem: Problem) -> Mix:

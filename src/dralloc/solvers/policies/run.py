@@ -20,8 +20,7 @@ from dralloc.solvers.first_fit.quick import QuickRun
 from dralloc.solvers.policies.census import Census
 from dralloc.solvers.policies.component_offers import ComponentOffers
 from dralloc.solvers.policies.component_states import ComponentStates
-from dralloc.solvers.policies.scores import Scoring
-from dralloc.solvers.policies.scoring_context import ScoringContext
+from dralloc.solvers.policies.scores import Scoring, ScoringContext
 
 __all__ = ["ScoredRun"]
 

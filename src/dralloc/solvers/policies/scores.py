@@ -2,60 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
-from dralloc.problem import Claim
+from dralloc.problem import Claim, Problem
+from dralloc.solvers.first_fit.ledger import SearchLedger
+from dralloc.solvers.first_fit.plain import Found
+from dralloc.solvers.policies.component_offers import ComponentOffers
+from dralloc.solvers.policies.component_states import ComponentStates
 from dralloc.solvers.policies.expected_fragmentation import ExpectedFragmentation, typical
-from dralloc.solvers.policies.scoring_context import ScoringContext
 
-__all__ = ["LeastFragmentation", "LeastLeft", "Score", "Scoring"]
+__all__ = ["Score", "Scoring", "ScoringContext", "least_fragmentation", "least_left"]
+
+Score = Callable[[Sequence[Claim], int], int | None]
+"""How little a node suits claims: the same for nodes in the same state. None if the claims do not fit there."""
 
 
-class Score(Protocol):
-    """Rates nodes for claims."""
+@dataclass(frozen=True)
+class ScoringContext:
+    """A run as scores see it. ``attempt`` takes what claims need on a node, if it can."""
 
-    def __call__(self, claims: Sequence[Claim], node: int) -> int | None:
-        """How little the node suits: the same for nodes in the same state. None if the claims do not fit there."""
+    problem: Problem
+    ledger: SearchLedger
+    states: ComponentStates
+    offers: ComponentOffers
+    attempt: Callable[[Sequence[Claim], int], Found | None]
+
+    @contextmanager
+    def trying(self, claims: Sequence[Claim], node: int) -> Iterator[frozenset[int] | None]:
+        """Take what the claims need on a node, and give it back: the devices; None if they do not fit."""
+        found = self.attempt(claims, node)
+        if found is None:
+            yield None
+            return
+        self.ledger.settle()
+        yield frozenset(grant.device for grants in found for grant in grants)
+        for claim, grants in zip(claims, found, strict=True):
+            for request, choice, device in grants:
+                self.ledger.release(device, claim.requests[request].alternatives[choice])
 
 
 Scoring = Callable[[ScoringContext], Score]
 """Sets up a score for a run."""
 
 
-class LeastLeft:
+def least_left(context: ScoringContext) -> Score:
     """Best fit: the node with the least left, as the sum over its components (see `ComponentStates`).
 
     What the claims take is not subtracted: it is the same wherever they go.
     """
+    states = context.states
 
-    def __init__(self, context: ScoringContext) -> None:
-        self._context = context
-
-    def __call__(self, claims: Sequence[Claim], node: int) -> int | None:
-        """What is left of the node."""
-        if not self._context.offers.could_serve(claims, node):
+    def left(claims: Sequence[Claim], node: int) -> int | None:
+        if not context.offers.could_serve(claims, node):
             return None
-        states = self._context.states
         return sum(states.left[state] for state, _ in states.ordered(node))
 
+    return left
 
-class LeastFragmentation:
+
+def least_fragmentation(context: ScoringContext) -> Score:
     """Fragmentation gradient descent: the node on which placing the claims adds the least expected fragmentation.
 
     Source: Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
     Descent", USENIX ATC'23, section 4. How it is measured here: `ExpectedFragmentation`.
     """
+    fragmentation = ExpectedFragmentation(context.offers, context.states, typical(context.problem))
 
-    def __init__(self, context: ScoringContext) -> None:
-        self._context = context
-        self._fragmentation = ExpectedFragmentation(context.offers, context.states, typical(context.problem))
-
-    def __call__(self, claims: Sequence[Claim], node: int) -> int | None:
-        """How much fragmentation is added, which can be less than nothing."""
-        context = self._context
+    def added(claims: Sequence[Claim], node: int) -> int | None:
         if not context.offers.could_serve(claims, node):
             return None
-        before = self._fragmentation.of(node)
+        before = fragmentation.of(node)
         with context.trying(claims, node) as taken:
-            return None if taken is None else self._fragmentation.of(node, taken) - before
+            return None if taken is None else fragmentation.of(node, taken) - before
+
+    return added

@@ -1,9 +1,10 @@
-"""The policies by name."""
+"""The policies by name, and in which order they take demands."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
 from dralloc.errors import ChoiceError
@@ -11,12 +12,46 @@ from dralloc.problem import Problem
 from dralloc.solution import Solution
 from dralloc.solvers.first_fit.batch import place_all
 from dralloc.solvers.first_fit.quick import QuickRun
-from dralloc.solvers.policies.orders import Order, as_given, densest_first, largest_first
 from dralloc.solvers.policies.run import ScoredRun
-from dralloc.solvers.policies.scores import LeastFragmentation, LeastLeft, Scoring
+from dralloc.solvers.policies.scores import Scoring, least_fragmentation, least_left
+from dralloc.solvers.policies.sizes import PARTS, Sizes
 from dralloc.timing import phase
 
 __all__ = ["POLICIES", "Policy", "place"]
+
+
+Order = Callable[[Problem], Sequence[int]]
+"""Puts the demands of a problem, by index, in order."""
+
+
+def as_given(problem: Problem) -> Sequence[int]:
+    """As the scheduler takes pods: by priority, then by age."""
+    return range(len(problem.demands))
+
+
+def largest_first(problem: Problem) -> Sequence[int]:
+    """By priority; of equal priority the largest first, of equal size those that may go to fewer nodes.
+
+    Sizes: `dralloc.solvers.policies.sizes`.
+    """
+    sizes = Sizes(problem)
+
+    def key(number: int) -> tuple[int, int, int]:
+        demand = problem.demands[number]
+        return -demand.priority, -sizes.of(demand), len(problem.candidate_nodes(demand))
+
+    return sorted(as_given(problem), key=key)
+
+
+def densest_first(problem: Problem) -> Sequence[int]:
+    """The most weight per size first: the greedy order for the knapsack problem (Dantzig 1957)."""
+    sizes = Sizes(problem)
+
+    def density(number: int) -> Fraction:
+        demand = problem.demands[number]
+        return Fraction(demand.weight * PARTS, sizes.of(demand))
+
+    return sorted(as_given(problem), key=density, reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +82,9 @@ POLICIES: Final[Mapping[str, Policy]] = {
     for policy in (
         Policy("first-fit", "as upstream: by priority and age, each on the first node that can hold it"),
         Policy("priority-ordered", "first fit, but the largest first inside a priority", order=largest_first),
-        Policy("best-fit", "each on the node, and the device, with the least left", scoring=LeastLeft),
-        Policy("fgd", "each on the node where it adds the least expected fragmentation", scoring=LeastFragmentation),
-        Policy("density", "the most weight per size first, each by best fit", order=densest_first, scoring=LeastLeft),
+        Policy("best-fit", "each on the node, and the device, with the least left", scoring=least_left),
+        Policy("fgd", "each on the node where it adds the least expected fragmentation", scoring=least_fragmentation),
+        Policy("density", "the most weight per size first, each by best fit", order=densest_first, scoring=least_left),
     )
 }
 
