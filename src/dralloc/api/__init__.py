@@ -10,7 +10,6 @@ from dralloc.api import (
     claims,
     classes,
     groups,
-    meta,
     node_allocatable,
     nodes,
     placement,
@@ -24,10 +23,17 @@ from dralloc.api.capacity import *
 from dralloc.api.claims import *
 from dralloc.api.classes import *
 from dralloc.api.groups import *
-from dralloc.api.meta import *
 from dralloc.api.node_allocatable import *
 from dralloc.api.nodes import *
-from dralloc.api.objects import DEFAULT_NAMESPACE, ApiObject, PartialObject, ResourceObject, to_wire
+from dralloc.api.objects import (
+    DEFAULT_NAMESPACE,
+    ApiObject,
+    ObjectMeta,
+    OwnerReference,
+    PartialObject,
+    ResourceObject,
+    to_wire,
+)
 from dralloc.api.owners import PodOwner, PodSet
 from dralloc.api.placement import *
 from dralloc.api.quotas import *
@@ -42,7 +48,9 @@ __all__ = [
     "UNSET",
     "ApiObject",
     "AttributeValue",
+    "ObjectMeta",
     "ObjectReader",
+    "OwnerReference",
     "PartialObject",
     "PodOwner",
     "PodSet",
@@ -57,7 +65,6 @@ __all__ += capacity.__all__
 __all__ += claims.__all__
 __all__ += classes.__all__
 __all__ += groups.__all__
-__all__ += meta.__all__
 __all__ += node_allocatable.__all__
 __all__ += nodes.__all__
 __all__ += placement.__all__

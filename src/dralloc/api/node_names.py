@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from dralloc.api.disclosure import HOSTNAME_LABEL
-from dralloc.api.meta import ObjectMeta
 from dralloc.api.nodes import Node, NodeSelector
+from dralloc.api.objects import ObjectMeta
 from dralloc.api.slices import ResourceSlice
 
 __all__ = ["HOSTNAME_LABEL", "named_nodes"]

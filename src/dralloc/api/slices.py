@@ -24,10 +24,9 @@ from dralloc.api.disclosure import (
     TaintValue,
     Time,
 )
-from dralloc.api.meta import ObjectMeta
 from dralloc.api.node_allocatable import NodeAllocatableResource
 from dralloc.api.nodes import NodeSelector
-from dralloc.api.objects import ResourceObject
+from dralloc.api.objects import ObjectMeta, ResourceObject
 from dralloc.api.values import AttributeField
 from dralloc.names import PoolID
 

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 from dralloc.api.base import WireModel
 from dralloc.api.classes import DeviceSelector
 from dralloc.api.disclosure import ClassName, DeviceName, DriverName, Name, PoolName, Refined, Removed
-from dralloc.api.meta import ObjectMeta
-from dralloc.api.objects import ResourceObject
+from dralloc.api.objects import ObjectMeta, ResourceObject
 from dralloc.api.slices import DeviceTaint
 
 __all__ = ["DeviceTaintRule", "DeviceTaintRuleSpec", "DeviceTaintRuleStatus", "DeviceTaintSelector"]
