@@ -15,7 +15,6 @@ from dralloc.api import (
     placement,
     quotas,
     slices,
-    taint_rules,
     workloads,
 )
 from dralloc.api.allocation import *
@@ -39,7 +38,6 @@ from dralloc.api.placement import *
 from dralloc.api.quotas import *
 from dralloc.api.reading import ObjectReader
 from dralloc.api.slices import *
-from dralloc.api.taint_rules import *
 from dralloc.api.values import UNSET, AttributeValue, Unset, Version, attribute_to_wire
 from dralloc.api.workloads import *
 
@@ -70,5 +68,4 @@ __all__ += nodes.__all__
 __all__ += placement.__all__
 __all__ += quotas.__all__
 __all__ += slices.__all__
-__all__ += taint_rules.__all__
 __all__ += workloads.__all__

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from dralloc.api import Node as ApiNode
 from dralloc.api import NodeSelector, Pod
-from dralloc.api.node_names import HOSTNAME_LABEL
+from dralloc.api.disclosure import HOSTNAME_LABEL
 from dralloc.api.node_selectors import names_of, selector_matches
 from dralloc.api.tolerating import all_tolerated, goes_to_cordoned
 
