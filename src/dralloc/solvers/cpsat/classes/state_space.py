@@ -107,7 +107,6 @@ class StateSpace:
     def __init__(self, bin_class: BinClass, profiles: Sequence[Profile], regions: Sequence[frozenset[int]]) -> None:
         self.bin_class = bin_class
         self.profiles = profiles
-        self.attributes = [name for name, _ in bin_class.values]
         self.node_sets = [regions[node.region] for node in bin_class.nodes]
         self.layouts: list[_UnitLayout] = []
         self._layout_keys: dict[Hashable, int] = {}
@@ -122,7 +121,7 @@ class StateSpace:
     def _layout(self, unit: UnitView, start: int) -> _UnitLayout:
         grouped: dict[Hashable, list[int]] = defaultdict(list)
         for position, device in enumerate(unit.devices):
-            values = tuple(values[start + position] for _, values in self.bin_class.values)
+            values = self.bin_class.values[start + position]
             nodes = frozenset(
                 number for number, node in enumerate(self.bin_class.nodes) if start + position in node.reach
             )
@@ -264,9 +263,8 @@ class _TransitionSearch:
             for item_group in requirement.item_groups
         ]
         self.rules = [
-            (rule.kind, {group: space.attributes.index(name) for group, name in rule.attributes})
+            (rule.kind, {group: space.bin_class.attributes.index(name) for group, name in rule.attributes})
             for rule in requirement.rules
-            if all(name in space.attributes for _, name in rule.attributes)
         ]
 
     def run(self, state: State) -> Iterator[tuple[State, tuple[DeviceUse, ...]]]:

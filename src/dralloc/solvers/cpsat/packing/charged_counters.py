@@ -8,8 +8,7 @@ each option, and the other units are what they were without counters.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 
@@ -90,7 +89,8 @@ def _without(bin_class: BinClass) -> BinClass:
     order = [starts[unit] + place for unit, part in parts for place in part]
     return BinClass(
         tuple(_view(bin_class.units[unit], part) for unit, part in parts),
-        tuple((name, tuple(values[position] for position in order)) for name, values in bin_class.values),
+        bin_class.attributes,
+        tuple(bin_class.values[position] for position in order),
         bin_class.nodes,
         [
             Bin(tuple(tuple(bin_.units[unit][place] for place in part) for unit, part in parts), bin_.nodes)
@@ -99,16 +99,13 @@ def _without(bin_class: BinClass) -> BinClass:
     )
 
 
-def _parts(view: UnitView) -> Iterator[list[int]]:
+def _parts(view: UnitView) -> Collection[list[int]]:
     """The devices of a unit, by place, that consume something of one counter."""
     sets, first = DisjointSets(len(view.devices)), dict[int, int]()
     for place, device in enumerate(view.devices):
         for counter, _ in device.consumes:
             sets.unite(first.setdefault(counter, place), place)
-    found: dict[int, list[int]] = defaultdict(list)
-    for place in range(len(view.devices)):
-        found[sets.find(place)].append(place)
-    yield from found.values()
+    return sets.groups(range(len(view.devices)))
 
 
 def _view(view: UnitView, part: Sequence[int]) -> UnitView:
