@@ -115,14 +115,13 @@ class BinClassifier:
         order = self._order(bin_, views) if len(views) > 1 else [0]
         units = tuple(bin_.units[position] for position in order)
         devices = [device for unit in units for device in unit]
-        recurrence = Recurrence(tuple(self.compared))
-        values = tuple([recurrence.of(self._compared_values(device)) for device in devices if self.compared])
+        values = self._values(devices)
         nodes = sorted((NodeView(self.region_of[node], self._reach(devices, node)), node) for node in bin_.nodes)
         key = tuple(views[each] for each in order), values, tuple(view for view, _ in nodes)
         found = self.classes.get(key)
         if found is None:
             listed = tuple(self.listed[number] for number in key[0])
-            found = self.classes[key] = BinClass(listed, tuple(self.compared), values or ((),) * len(devices), key[2])
+            found = self.classes[key] = BinClass(listed, tuple(self.compared), values, key[2])
         found.bins.append(Bin(units, tuple(node for _, node in nodes)))
         return found
 
@@ -139,12 +138,14 @@ class BinClassifier:
     def _unit(self, unit: Sequence[int]) -> int:
         """The number of the unit's view."""
         key = self._as_published(unit)
-        if key is not None and key in self.known:
+        if key in self.known:
             return self.known[key]
         view = self._view(unit)
-        number = self.known[key] = self.views.setdefault(view, len(self.views))
+        number = self.views.setdefault(view, len(self.views))
         if number == len(self.listed):
             self.listed.append(view)
+        if key is not None:
+            self.known[key] = number
         return number
 
     def _as_published(self, unit: Sequence[int]) -> Hashable | None:
@@ -201,19 +202,16 @@ class BinClassifier:
         )
         return DeviceView(profile, True, left, shared, consumes, charged)
 
+    def _values(self, devices: Sequence[int]) -> Values:
+        """The values of devices in canonical order, numbered as they appear."""
+        if not self.compared:
+            return ((),) * len(devices)
+        recurrence = Recurrence(tuple(self.compared))
+        return tuple([recurrence.of(self._compared_values(device)) for device in devices])
+
     def _order(self, bin_: Bin, views: Sequence[int]) -> list[int]:
         """Sort units by their views, and by the units that carry the same attribute values."""
-        compared = [
-            [
-                [
-                    (name, value)
-                    for name, own in self._compared_values(device).items()
-                    for value in sorted(own, key=repr)
-                ]
-                for device in unit
-            ]
-            for unit in bin_.units
-        ]
+        compared = [[self._labels(device) for device in unit] for unit in bin_.units]
         owners: dict[tuple[str, Hashable], list[tuple[int, int]]] = defaultdict(list)
         for view, unit in zip(views, compared, strict=True):
             for position, values in enumerate(unit):
@@ -227,6 +225,10 @@ class BinClassifier:
             # Units with a common value are put side by side.
             keys.append((view, marked, min((first[value] for values in unit for value in values), default=0)))
         return sorted(range(len(views)), key=keys.__getitem__)
+
+    def _labels(self, device: int) -> list[tuple[str, Scalar]]:
+        compared = self._compared_values(device)
+        return [(name, value) for name, values in compared.items() for value in sorted(values, key=repr)]
 
     def _compared_values(self, device: int) -> Mapping[str, frozenset[Scalar]]:
         types = self.summaries[self.usable.profile_of[device]].types

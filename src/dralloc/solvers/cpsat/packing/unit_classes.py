@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from itertools import accumulate, count
 from typing import Final, NamedTuple
 
-from dralloc.problem.equivalence import Recurrence
 from dralloc.solvers.cpsat.classes.bin_keys import BinClass, NodeView, UnitView, Values
 from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.classes.demand_classes import ItemGroup
@@ -164,7 +163,12 @@ def _as_capacity_units(space: StateSpace, wanted: Mapping[int, int], few: int) -
 def _values(bin_class: BinClass, parts: Sequence[int]) -> Values:
     """The values of the devices in some parts of a bin, numbered as they appear there."""
     starts = list(accumulate((len(view.devices) for view in bin_class.units), initial=0))
-    recurrence = Recurrence(bin_class.attributes)
-    values = (bin_class.values[place] for part in parts for place in range(starts[part], starts[part + 1]))
-    named = (dict(zip(bin_class.attributes, each, strict=True)) for each in values)
-    return tuple(recurrence.of({name: own for name, own in each.items() if own is not None}) for each in named)
+    numbers: dict[int, int] = {}
+    return tuple(
+        tuple(
+            None if own is None else frozenset(numbers.setdefault(value, len(numbers)) for value in sorted(own))
+            for own in bin_class.values[place]
+        )
+        for part in parts
+        for place in range(starts[part], starts[part + 1])
+    )
