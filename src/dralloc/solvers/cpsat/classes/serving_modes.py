@@ -120,18 +120,19 @@ class ServingModes:
         """The options of a request; None if they cannot be expressed."""
         options: list[_Option] = []
         for pick, spec in enumerate(granted.request.alternatives):
+            if spec.admin:
+                return None
             constraints = (one for one in granted.claim.constraints if one.covers(spec.name))
             attributes = frozenset(one.compared(spec.name) for one in constraints)
-            numbers = {spec.count: 0} if spec.count else self._numbers_of_all(spec, attributes)
-            if spec.admin or numbers is None:
+            if spec.count:
+                options.append(_Option(pick, spec, attributes, spec.count))
+                continue
+            numbers = self._every.of(spec, attributes)
+            if numbers is None:
                 return None
-            options += [_Option(pick, spec, attributes, number, nodes) for number, nodes in numbers.items()]
+            every = ((number, self._node_set(nodes)) for number, nodes in numbers.items())
+            options += [_Option(pick, spec, attributes, number, nodes) for number, nodes in every]
         return options
-
-    def _numbers_of_all(self, spec: Alternative, attributes: frozenset[str]) -> dict[int, int] | None:
-        """How many devices allocation mode ``All`` takes, and where."""
-        found = None if spec.admin else self._every.of(spec, attributes)
-        return None if found is None else {number: self._node_set(nodes) for number, nodes in found.items()}
 
     def _mode(
         self,

@@ -8,9 +8,9 @@ each option, and the other units are what they were without counters.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain
+from itertools import accumulate
 
 from dralloc.problem.eligibility import renumbered
 from dralloc.solvers.cpsat.classes.bin_keys import BinClass, UnitView
@@ -57,29 +57,21 @@ def apart(bin_class: BinClass, profiles: Sequence[Profile]) -> tuple[BinClass, C
 
     They cannot if items of a type charge not the same on all devices, or devices consume something of the counters.
     """
-    places: dict[tuple[int, int], int] = {}
-    for unit, view in enumerate(bin_class.units):
-        for number in dict.fromkeys(chain.from_iterable(device.charged for device in view.devices)):
-            places[unit, number] = len(places)
-    if any((unit, number) in places for unit, number in _consumed(bin_class)):
+    devices = [(unit, device) for unit, view in enumerate(bin_class.units) for device in view.devices]
+    drawn = dict.fromkeys((unit, counter) for unit, device in devices for counter in device.charged)
+    places = {counter: place for place, counter in enumerate(drawn)}
+    if any((unit, counter) in places for unit, device in devices for counter, _ in device.consumes):
         return None
     amounts: dict[int, Amounts] = {}
-    for unit, view in enumerate(bin_class.units):
-        for device in view.devices:
-            for type_, charge in profiles[device.profile]:
-                charged = [0] * len(places)
-                for place, amount in charge.counters:
-                    charged[places[unit, device.charged[place]]] += amount
-                if amounts.setdefault(type_, tuple(charged)) != tuple(charged):
-                    return None
+    for unit, device in devices:
+        for type_, charge in profiles[device.profile]:
+            charged = [0] * len(places)
+            for place, amount in charge.counters:
+                charged[places[unit, device.charged[place]]] += amount
+            if amounts.setdefault(type_, tuple(charged)) != tuple(charged):
+                return None
     left = tuple(bin_class.units[unit].free[number] for unit, number in places)
     return _without(bin_class), ChargedCounters(left, amounts)
-
-
-def _consumed(bin_class: BinClass) -> Iterator[tuple[int, int]]:
-    for unit, view in enumerate(bin_class.units):
-        for device in view.devices:
-            yield from ((unit, number) for number, _ in device.consumes)
 
 
 def _without(bin_class: BinClass) -> BinClass:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import floor
 from typing import Final
 
@@ -53,7 +52,7 @@ class PackingSearch:
     def __init__(self, instance: PackingInstance, options: Options) -> None:
         self.instance = instance
         self.heuristics: Sequence[ConstructiveHeuristic] = ()
-        self.options = replace(options, time_limit=None)
+        self.options = options
         self.random = np.random.default_rng(options.seed)
         self.columns = Columns(instance)
         self.best: PackingSolution = [[] for _ in instance.bin_types]
