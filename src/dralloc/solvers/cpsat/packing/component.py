@@ -96,19 +96,17 @@ class PackedComponent(BestOfClasses):
     def improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
         """Solve a tier with the tiers before it, which must be proven, fixed."""
         with suppress(Stopped):
-            self._improve(level, options, stop, watch)
-        self._learn_best()
-
-    def _improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
-        self._relax(level, options, stop)
-        if watch:
-            watch(self.cost(level), self.bounds[level])
-        for _ in self._rounds(level, stop):
-            if self._learn_best() and watch:
+            self._relax(level, options, stop)
+            if watch:
                 watch(self.cost(level), self.bounds[level])
-            if is_proven(self, level) or stop.reached():
-                return
-        self._prove(level, options, stop, watch)
+            for _ in self._rounds(level, stop):
+                if self._learn_best() and watch:
+                    watch(self.cost(level), self.bounds[level])
+                if is_proven(self, level) or stop.reached():
+                    break
+            else:
+                self._prove(level, options, stop, watch)
+        self._learn_best()
 
     def _relax(self, level: int, options: Options, stop: Stop) -> None:
         """Bound the tier, and find out how often each option should be served."""
