@@ -24,16 +24,7 @@ Names = Callable[[], Iterable[Placement]]
 class BestOfClasses:
     """A `dralloc.solvers.cpsat.component.Component` over classes: answers are counts until names are asked for.
 
-    Parameters
-    ----------
-    subset
-        The demands, without sites.
-    tiers
-        The objective: of the weight, and alternatives.
-    classes
-        The demands, as they are counted.
-    placements
-        An answer to begin with.
+    ``subset``: the demands, without sites. ``placements``: an answer to begin with.
     """
 
     def __init__(
@@ -86,15 +77,7 @@ class BestOfClasses:
 
 
 class CountedComponent(BestOfClasses):
-    """Demand classes that are counted.
-
-    Parameters
-    ----------
-    subset, tiers, placements
-        See `BestOfClasses`.
-    counted
-        The demand classes and the inventory.
-    """
+    """Demand classes that are counted, as `BestOfClasses`."""
 
     def __init__(
         self,

@@ -99,15 +99,7 @@ class _Trip(NamedTuple):
 
 
 class DivisibleFlow(DomainSupply):
-    """Domains on a common flow.
-
-    Parameters
-    ----------
-    steps
-        The numbers of devices that demands take, by layer.
-    boardings
-        All that can take them.
-    """
+    """Domains on a common flow. ``steps``: the numbers of devices that demands take, by layer."""
 
     def __init__(self, steps: Sequence[int], boardings: Sequence[Boarding]) -> None:
         self.steps = steps

@@ -60,17 +60,7 @@ def bins_by_domain(
 
 
 class DomainCounts(DomainSupply):
-    """Parts, each with patterns for its bins.
-
-    Parameters
-    ----------
-    topologies
-        The numbers of the topologies by which the parts are.
-    parts
-        All of the component.
-    spaces, patterns
-        By class of bins.
-    """
+    """All parts of a component, by some topologies (their numbers), each with patterns for its bins."""
 
     def __init__(
         self,

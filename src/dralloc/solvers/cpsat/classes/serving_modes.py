@@ -46,17 +46,7 @@ class _GrantedRequest(NamedTuple):
 
 
 class ServingModes:
-    """Finds serving modes, and enters what they refer to.
-
-    Parameters
-    ----------
-    problem
-        Of which these are demands.
-    joint_demands
-        Which claims are shared.
-    demand_classes
-        Gets the requirements, item types and node sets.
-    """
+    """Finds serving modes, and enters the requirements, item types and node sets of which they consist."""
 
     def __init__(self, problem: Problem, joint_demands: JointDemands, demand_classes: DemandClasses) -> None:
         self.problem = problem
@@ -80,14 +70,7 @@ class ServingModes:
     def of(self, joint: Sequence[Demand], *, whole: bool) -> tuple[ServingMode, ...] | None:
         """The serving modes of a joint demand, the best ranks first; of those alike, the best.
 
-        Parameters
-        ----------
-        whole
-            Whether only all of it can be placed.
-
-        Returns
-        -------
-        None if they are too many, or one of them cannot be expressed.
+        None if they are too many, or one of them cannot be expressed. ``whole``: whether only all can be placed.
         """
         best: dict[Hashable, ServingMode] = {}
         tried = 0

@@ -92,16 +92,9 @@ class Effort:
 
 
 class StateSpace:
-    """The state space of a bin class.
+    """The state space of a bin class, of which one bin stands for all.
 
-    Parameters
-    ----------
-    bin_class
-        Of which one bin stands for all.
-    profiles
-        What its devices' profiles stand for.
-    regions
-        By number, the sets of candidate nodes that a region's nodes belong to.
+    ``regions``: by number, the sets of candidate nodes that a region's nodes belong to.
     """
 
     def __init__(self, bin_class: BinClass, profiles: Sequence[Profile], regions: Sequence[frozenset[int]]) -> None:

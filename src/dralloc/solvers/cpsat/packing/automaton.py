@@ -28,15 +28,7 @@ _EMPTY: Final = 0
 
 
 class Automaton:
-    """States of units.
-
-    Parameters
-    ----------
-    instance
-        Of whose units.
-    prices
-        What an item is worth.
-    """
+    """The states of an instance's units, and what is left in them at the prices of items."""
 
     def __init__(self, instance: PackingInstance, prices: Prices) -> None:
         self.unit_types = instance.unit_types

@@ -26,15 +26,7 @@ Amounts = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ChargedCounters:
-    """The counters of equal bins.
-
-    Parameters
-    ----------
-    left
-        What is left of each.
-    amounts
-        By type of item, what it charges to each.
-    """
+    """The counters of equal bins: what is left of each, and by type of item what it charges to each."""
 
     left: Amounts
     amounts: Mapping[int, Amounts]

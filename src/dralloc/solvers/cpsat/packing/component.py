@@ -46,17 +46,7 @@ _SMALL: Final = 64
 
 
 class PackedComponent(BestOfClasses):
-    """Demand classes that are packed.
-
-    Parameters
-    ----------
-    subset, tiers, placements
-        See `BestOfClasses`.
-    instance
-        The bin packing problem.
-    options
-        Of these the seed counts.
-    """
+    """Demand classes that are packed, as `BestOfClasses`. Of the options the seed counts, and the jobs."""
 
     def __init__(
         self,

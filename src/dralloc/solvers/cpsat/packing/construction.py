@@ -47,12 +47,7 @@ class PlacementRound(NamedTuple):
 class Packing:
     """What each bin serves; the bins are those of the bin types in a row.
 
-    Parameters
-    ----------
-    counts
-        By bin and option, how often.
-    rounds
-        The options that were put into bins, in order.
+    ``counts``: by bin and option, how often. ``rounds``: the options that were put into bins, in order.
     """
 
     counts: Numbers
@@ -69,15 +64,7 @@ class Packing:
 
 
 class ConstructiveHeuristic:
-    """Builds packings.
-
-    Parameters
-    ----------
-    instance
-        What is to be packed.
-    prices
-        What an item is worth.
-    """
+    """Builds packings; ``prices`` say what an item is worth."""
 
     def __init__(self, instance: PackingInstance, prices: Prices) -> None:
         self.instance = instance

@@ -50,17 +50,7 @@ class DivingTarget(NamedTuple):
 
 
 class DivingHeuristic:
-    """One dive, which ends early where it cannot lead to a better answer.
-
-    Parameters
-    ----------
-    columns
-        All columns so far; new ones are added.
-    pricer
-        It finds new columns.
-    target
-        What to reach.
-    """
+    """One dive, which ends early where it cannot lead to a better answer. New columns are added to all so far."""
 
     def __init__(self, columns: Columns, pricer: Pricer, target: DivingTarget) -> None:
         self.instance = columns.instance

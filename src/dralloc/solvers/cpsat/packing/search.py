@@ -34,19 +34,9 @@ _WHOLE: Final = 1e-6
 
 
 class PackingSearch:
-    """Looks for answers, as long as it is asked to.
+    """Looks for answers, as long as it is asked to, with constructive heuristics that take turns.
 
-    Parameters
-    ----------
-    instance
-        What is to be packed.
-    options
-        Of these the seed counts.
-
-    Attributes
-    ----------
-    heuristics
-        Constructive heuristics that take turns.
+    Of the options the seed counts.
     """
 
     def __init__(self, instance: PackingInstance, options: Options) -> None:

@@ -74,23 +74,9 @@ class _ByPattern:
 
 
 class UnitClassifier:
-    """Sorts units into types.
+    """Sorts units into types, which it numbers.
 
-    Parameters
-    ----------
-    profiles
-        What the devices' profiles stand for.
-    bundles
-        What the types of items stand for.
-    supply
-        By type, how many items are wanted in all.
-    listed_amounts
-        See `dralloc.choices.Thresholds`.
-
-    Attributes
-    ----------
-    unit_types
-        All so far, with their numbers.
+    ``supply``: by type, how many items are wanted in all. ``listed_amounts``: see `dralloc.choices.Thresholds`.
     """
 
     def __init__(
