@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -14,13 +14,13 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-__all__ = ["POINTS", "WIDTH", "DescribedFigure", "axes", "fitted", "off_screen", "text_width"]
+__all__ = ["POINTS", "WIDTH", "DescribedFigure", "axes", "enumerated", "fitted", "off_screen", "text_width"]
 
 POINTS: Final = 72
 """Points in an inch."""
 WIDTH: Final = 860
 """Points across a picture that stands alone."""
-
+_MOST: Final = 8
 
 _OFF_SCREEN: ContextVar[bool] = ContextVar("_OFF_SCREEN", default=False)
 
@@ -51,8 +51,8 @@ class DescribedFigure(Figure):
         display(HTML(f'<img alt="{escape(self.description)}" src="data:image/png;base64,{data}">'))
 
 
-def axes(ax: Axes | None, height: float, width: float = WIDTH, *, says: str = "") -> Axes:
-    """The given axes, or those of a new figure of that size in points, which says what there is to see."""
+def axes(ax: Axes | None, height: float, width: float = WIDTH, *, says: Iterable[str] = ()) -> Axes:
+    """The given axes, or those of a new figure of that size in points, which says in sentences what there is to see."""
     if ax is not None:
         return ax
     size = (width / POINTS, height / POINTS)
@@ -62,8 +62,15 @@ def axes(ax: Axes | None, height: float, width: float = WIDTH, *, says: str = ""
         import matplotlib.pyplot as plt  # noqa: PLC0415 - only what shows pictures needs it
 
         picture = cast(DescribedFigure, plt.figure(figsize=size, layout="constrained", FigureClass=DescribedFigure))
-    picture.description = says
+    picture.description = " ".join(f"{part[:1].upper()}{part[1:]}." for part in says)
     return picture.add_subplot()
+
+
+def enumerated(items: Iterable[str]) -> str:
+    """The first of the items for a description, and how many more there are."""
+    every = list(items)
+    more = [f"and {len(every) - _MOST} more"] if len(every) > _MOST else []
+    return "; ".join([*every[:_MOST], *more])
 
 
 @lru_cache(maxsize=65536)

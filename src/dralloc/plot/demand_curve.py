@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
 from dralloc.plot.canvas import WIDTH, axes
-from dralloc.plot.descriptions import of_demand
 from dralloc.plot.palette import Theme, theme
 from dralloc.plot.request_profiles import clean
 from dralloc.plot.styling import TEXT, tidy
+from dralloc.report import percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +47,7 @@ def demand_curve(  # noqa: PLR0913 - the columns have names of their own
     colours = theme()
     names = list(dict.fromkeys(frame[policy]))
     groups = {name: frame[frame[policy] == name].groupby(demand)[placed] for name in names}
-    ax = axes(ax, _HEIGHT, WIDTH * 0.75, says=of_demand({str(name): runs.mean() for name, runs in groups.items()}))
+    ax = axes(ax, _HEIGHT, WIDTH * 0.75, says=_says({str(name): runs.mean() for name, runs in groups.items()}))
     styles = _colours(colours, [str(name) for name in names])
     for place, (name, runs) in enumerate(groups.items()):
         mean, least, most = runs.mean(), runs.min(), runs.max()
@@ -60,6 +61,14 @@ def demand_curve(  # noqa: PLR0913 - the columns have names of their own
     if names:
         ax.legend(frameon=False, fontsize=TEXT, labelcolor=colours.ink, handlelength=3.2, loc="best")
     return ax
+
+
+def _says(means: Mapping[str, pd.Series[float]]) -> Iterator[str]:
+    """Where each policy's line begins and ends."""
+    for name, mean in means.items():
+        if len(mean):
+            start, end = (f"{percent(mean.iloc[place])} at" for place in (0, -1))
+            yield f"{name} places {start} demand {mean.index[0]}, {end} {mean.index[-1]}"
 
 
 def _colours(colours: Theme, names: list[str]) -> list[str]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from matplotlib.axes import Axes
 
 from dralloc.choices import Mode
 from dralloc.names import ClaimKey
 from dralloc.plan import Plan
-from dralloc.plot.canvas import axes
-from dralloc.plot.descriptions import of_map
+from dralloc.plot.canvas import axes, enumerated
 from dralloc.plot.held_devices import HeldDevice, held_devices
 from dralloc.plot.map_drawing import Drawing
 from dralloc.plot.map_layout import MapLayout, held_in, lay_out, most_telling
@@ -19,6 +18,7 @@ from dralloc.plot.map_legend import Entry, Legend
 from dralloc.plot.palette import Palette, theme
 from dralloc.plot.physical_devices import rows
 from dralloc.plot.request_profiles import RequestProfile, RequestProfiles
+from dralloc.question import asked
 
 __all__ = ["device_map"]
 
@@ -67,7 +67,7 @@ def device_map(
     legend = Legend.of(_entries(held, profiles, Palette(profiles), starred=bool(only_here)), top)
     layout = lay_out(problem, shown, held_in(problem, held), len(every) - len(shown), legend.bottom)
     drawing = Drawing.on(
-        _prepared(ax, layout, of_map(plan, sorted(map(str, only_here)))), layout.height, theme(), Palette(profiles)
+        _prepared(ax, layout, _says(plan, sorted(map(str, only_here)))), layout.height, theme(), Palette(profiles)
     )
     drawing.heading(heading)
     drawing.legend(legend)
@@ -75,7 +75,7 @@ def device_map(
     return drawing.ax
 
 
-def _prepared(ax: Axes | None, layout: MapLayout, says: str) -> Axes:
+def _prepared(ax: Axes | None, layout: MapLayout, says: Iterable[str]) -> Axes:
     if ax is not None:
         return ax
     ax = axes(None, layout.height, says=says)
@@ -84,6 +84,18 @@ def _prepared(ax: Axes | None, layout: MapLayout, says: str) -> Axes:
         figure.set_layout_engine("none")
     ax.set_position((0, 0, 1, 1))
     return ax
+
+
+def _says(plan: Plan, only_here: Sequence[str]) -> Iterator[str]:
+    yield f"{plan.metrics.placed} of {asked(plan.compiled)} are placed"
+    nodes = Counter(plan.node_of(placement) for placement in plan.solution.placements)
+    if nodes:
+        yield "by node: " + enumerated(f"{name} {count}" for name, count in nodes.items())
+    before = sum(claim.is_allocated for claim in plan.compiled.cluster.claims)
+    if before:
+        yield f"{before} claims were allocated before"
+    if only_here:
+        yield "placed by this answer alone: " + enumerated(only_here)
 
 
 def _heading(plan: Plan) -> str:

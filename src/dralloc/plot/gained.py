@@ -1,8 +1,10 @@
-"""What only the optimum places."""
+"""What only the optimum places: the demands of each request profile by who places them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from matplotlib.axes import Axes
@@ -10,36 +12,69 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from dralloc.comparison import Comparison
+from dralloc.names import ClaimKey
 from dralloc.plot.canvas import axes, fitted
-from dralloc.plot.descriptions import of_gains
-from dralloc.plot.gains import Gain, gains
 from dralloc.plot.palette import Palette, Style, Theme, theme
-from dralloc.plot.request_profiles import RequestProfiles, clean
-from dralloc.plot.styling import SMALL, TEXT, name_rows, tidy
+from dralloc.plot.request_profiles import RequestProfile, RequestProfiles, clean
+from dralloc.plot.styling import SMALL, TEXT, bars, name_rows, tidy
+from dralloc.problem import Demand, Request
 
 __all__ = ["gained"]
 
 _ROW: Final = 24.0
 _MARGINS: Final = 70.0
 _LABEL: Final = 300.0
+_THICKNESS: Final = 0.66
+
+_Missing = tuple[bool, bool]
+"""Whether first fit does not place a demand, and whether the optimum does not."""
 
 
 class _Segment(NamedTuple):
-    """A part of a bar: which count it shows and how it is outlined."""
+    """A part of a bar: whom it counts, what that is called in the legend and in a description, how it is outlined."""
 
-    field: str
+    missing: _Missing
     label: str
-    style: Literal["-", "--", ":"]
+    words: str
+    line: Literal["-", "--", ":"]
     width: float
+    sign: str = ""
 
+    @property
+    def is_filled(self) -> bool:
+        """Whether the optimum places them."""
+        return not self.missing[1]
+
+    def edge(self, colours: Theme) -> str:
+        """The colour of its outline: strong where only one answer places them."""
+        return colours.ink if self.sign else colours.muted
+
+
+_ONLY_OPTIMUM: Final = (True, False)
 
 _SEGMENTS: Final = (
-    _Segment("both", "both place it", "-", 0.7),
-    _Segment("only_optimum", "only the optimum (\N{BLACK STAR})", "-", 2.0),
-    _Segment("only_first_fit", "only first fit (\N{WHITE CIRCLE})", ":", 2.0),
-    _Segment("neither", "not placed", "--", 0.9),
+    _Segment((False, False), "both place it", "placed by both", "-", 0.7),
+    _Segment(
+        _ONLY_OPTIMUM, "only the optimum (\N{BLACK STAR})", "only by the optimum", "-", 2.0, sign="\N{BLACK STAR}"
+    ),
+    _Segment(
+        (False, True), "only first fit (\N{WHITE CIRCLE})", "only by first fit", ":", 2.0, sign="\N{WHITE CIRCLE}"
+    ),
+    _Segment((True, True), "not placed", "not placed", "--", 0.9),
 )
-_SIGNS: Final = {"only_optimum": "\N{BLACK STAR}", "only_first_fit": "\N{WHITE CIRCLE}"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Gain:
+    """The demands that want the same: what, the profile of their first request, and how many by who misses them."""
+
+    wants: str
+    profile: RequestProfile
+    counts: Counter[_Missing]
+
+    def __str__(self) -> str:
+        counts = ((self.counts[part.missing], part.words) for part in _SEGMENTS)
+        return f"{self.wants}: " + ", ".join(f"{count} {words}" for count, words in counts if count)
 
 
 def gained(
@@ -52,75 +87,90 @@ def gained(
     most
         The most rows to draw: those with most that only the optimum places, then those with most demands.
     """
-    colours, palette = theme(), Palette(RequestProfiles(comparison.optimal.compiled.cluster))
-    found = gains(comparison)
-    order = sorted(range(len(found)), key=lambda place: (-found[place].only_optimum, -found[place].total))
+    profiles = RequestProfiles(comparison.optimal.compiled.cluster)
+    colours, palette, found = theme(), Palette(profiles), _gains(comparison, profiles)
+    counts = [gain.counts for gain in found]
+    order = sorted(range(len(found)), key=lambda place: (-counts[place][_ONLY_OPTIMUM], -counts[place].total()))
     shown = [found[place] for place in sorted(order[:most])]
-    ax = axes(ax, _MARGINS + _ROW * max(len(shown), 1), says=of_gains(found))
+    ax = axes(ax, _MARGINS + _ROW * max(len(shown), 1), says=map(str, found))
     for place, gain in enumerate(shown):
         _bar(ax, colours, place, gain, palette.style(gain.profile))
     name_rows(ax, colours, [fitted(clean(gain.wants), TEXT, _LABEL) for gain in shown])
-    ax.set_xlim(0, max((gain.total for gain in shown), default=1) * 1.01)
+    ax.set_xlim(0, max((gain.counts.total() for gain in shown), default=1) * 1.01)
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     ax.set_xlabel("pods and claims", size=TEXT, color=colours.ink)
-    tidy(
-        ax,
-        colours,
-        title + (f" (and {len(found) - most} more kinds)" if len(found) > most else ""),
-        legend=_legend(colours, shown),
-    )
+    heading = title + (f" (and {len(found) - most} more kinds)" if len(found) > most else "")
+    drawn = [part for part in _SEGMENTS if any(gain.counts[part.missing] for gain in shown)]
+    tidy(ax, colours, heading, legend=[_entry(colours, part) for part in drawn])
     return ax
 
 
-def _bar(ax: Axes, colours: Theme, place: int, gain: Gain, style: Style) -> None:
+def _bar(ax: Axes, colours: Theme, place: int, gain: _Gain, style: Style) -> None:
     left = 0
     for part in _SEGMENTS:
-        count = getattr(gain, part.field)
+        count = gain.counts[part.missing]
         if count:
             _patch(ax, colours, part, (left, place, count), style)
-            text = f"{_SIGNS.get(part.field, '')} {count}".strip()
-            ink = colours.label if _is_filled(part) else colours.ink
-            weight = "bold" if part.field in _SIGNS else "normal"
+            text = f"{part.sign} {count}".strip()
+            ink = colours.label if part.is_filled else colours.ink
+            weight = "bold" if part.sign else "normal"
             ax.text(
                 left + count / 2, place, text, size=SMALL, color=ink, weight=weight, ha="center", va="center_baseline"
             )
         left += count
 
 
-def _is_filled(part: _Segment) -> bool:
-    return part.field in ("both", "only_optimum")
-
-
 def _patch(ax: Axes, colours: Theme, part: _Segment, bar: tuple[float, float, float], style: Style) -> None:
     left, place, count = bar
-    fill = style.colour if _is_filled(part) else "none"
-    if style.hatch and _is_filled(part):
-        ax.barh(place, count, 0.66, left=left, color=fill, hatch=style.hatch, edgecolor="#ffffff50", linewidth=0)
+    fill = style.colour if part.is_filled else "none"
+    if style.hatch and part.is_filled:
+        bars(ax, [place], [count], _THICKNESS, style, left=left)
         fill = "none"
-    edge = colours.muted if part.field in ("both", "neither") else colours.ink
-    above = 3 if part.field in _SIGNS else 2
     ax.barh(
         place,
         count,
-        0.66,
+        _THICKNESS,
         left=left,
         facecolor=fill,
-        edgecolor=edge,
+        edgecolor=part.edge(colours),
         linewidth=part.width,
-        linestyle=part.style,
-        zorder=above,
+        linestyle=part.line,
+        zorder=3 if part.sign else 2,
     )
 
 
-def _legend(colours: Theme, shown: Sequence[Gain]) -> list[Patch]:
-    return [
-        Patch(
-            facecolor=colours.faint if _is_filled(part) else "none",
-            edgecolor=colours.muted if part.field in ("both", "neither") else colours.ink,
-            linewidth=part.width,
-            linestyle=part.style,
-            label=part.label,
-        )
-        for part in _SEGMENTS
-        if any(getattr(gain, part.field) for gain in shown)
-    ]
+def _entry(colours: Theme, part: _Segment) -> Patch:
+    fill = colours.faint if part.is_filled else "none"
+    edge = part.edge(colours)
+    return Patch(facecolor=fill, edgecolor=edge, linewidth=part.width, linestyle=part.line, label=part.label)
+
+
+def _gains(comparison: Comparison, profiles: RequestProfiles) -> list[_Gain]:
+    """The demands by what they want, in the order in which each request profile shows first."""
+    first = {one.key for one in comparison.first_fit.unplaced}
+    best = {one.key for one in comparison.optimal.unplaced}
+    found: dict[str, _Gain] = {}
+    for demand in comparison.optimal.demands:
+        wants, profile = _wants(demand, profiles)
+        found.setdefault(wants, _Gain(wants, profile, Counter())).counts[demand.key in first, demand.key in best] += 1
+    return list(found.values())
+
+
+def _wants(demand: Demand, profiles: RequestProfiles) -> tuple[str, RequestProfile]:
+    """What a demand wants in words, and the request profile that stands for it."""
+    each = [(request, _profiles(claim.key, request, profiles)) for claim in demand.claims for request in claim.requests]
+    wanted = Counter(" or ".join(_words(request, found)) for request, found in each)
+    words = " + ".join(
+        f"{count}\N{MULTIPLICATION SIGN} {text}" if count > 1 else text for text, count in wanted.items()
+    )
+    return words or "nothing", next((one for _, found in each for one in found), RequestProfile(""))
+
+
+def _profiles(claim: ClaimKey, request: Request, profiles: RequestProfiles) -> list[RequestProfile]:
+    return [profiles.of(claim, str(alternative.name)) for alternative in request.alternatives]
+
+
+def _words(request: Request, profiles: list[RequestProfile]) -> Iterator[str]:
+    for alternative, profile in zip(request.alternatives, profiles, strict=True):
+        count = "all " if alternative.count is None else f"{alternative.count}\N{MULTIPLICATION SIGN} "
+        yield profile.short if alternative.count == 1 else count + profile.short

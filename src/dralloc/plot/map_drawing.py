@@ -128,7 +128,7 @@ class Drawing:
     def _filled(self, left: float, top: float, width: float, height: float, style: Style) -> Rectangle:
         """A rectangle in a colour, with its hatch in white."""
         patch = Rectangle((left, top), width, height, facecolor=style.colour, hatch=style.hatch, lw=0, clip_on=False)
-        patch.set_edgecolor("#ffffff50" if style.hatch else "none")
+        patch.set_edgecolor(style.edge)
         self.ax.add_patch(patch)
         return patch
 

@@ -89,10 +89,15 @@ def theme() -> Theme:
 
 
 class Style(NamedTuple):
-    """How a request profile is drawn."""
+    """How something is filled."""
 
     colour: str
     hatch: str
+
+    @property
+    def edge(self) -> str:
+        """The colour of the hatch: white."""
+        return "#ffffff50" if self.hatch else "none"
 
 
 class Palette:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from dralloc.plot.canvas import WIDTH, axes
-from dralloc.plot.descriptions import of_progress
 from dralloc.plot.palette import theme
 from dralloc.plot.styling import TEXT, tidy
 from dralloc.report import counts_amounts, tier_text
@@ -37,7 +37,7 @@ def progress(
     colours = theme()
     name = phase if phase is not None else next((one.phase for one in records), "")
     found = [one for one in records if one.phase == name]
-    ax = axes(ax, _HEIGHT, WIDTH / 2 - 10, says=of_progress(found))
+    ax = axes(ax, _HEIGHT, WIDTH / 2 - 10, says=_says(found))
     seconds = [one.seconds for one in found]
     # Amounts are larger than what matplotlib takes for integers.
     best, bound = [float(one.best) for one in found], [float(one.bound) for one in found]
@@ -46,25 +46,28 @@ def progress(
     if found:
         ax.fill_between(seconds, best, bound, step="post", color=colours.optimum, alpha=0.12, lw=0)
         _name_ends(ax, found[-1], colours.ink)
-    tidy(
-        ax,
-        colours,
-        f"Best and bound over time: {name}".rstrip(": ") if title is None else title,
-        grid="y",
-        legend=steps,
-    )
+    heading = f"Best and bound over time: {name}".rstrip(": ") if title is None else title
+    tidy(ax, colours, heading, grid="y", legend=steps)
     ax.set_xlabel("seconds", size=TEXT, color=colours.ink)
     ax.margins(x=0.06, y=0.18)
     ax.yaxis.set_major_locator(NullLocator() if counts_amounts(name) else MaxNLocator("auto", integer=True))
     return ax
 
 
+def _says(records: Sequence[Progress]) -> Iterator[str]:
+    """How best and bound met."""
+    if records:
+        start, end = records[0], records[-1]
+        text = partial(tier_text, start.phase)
+        yield f"the best value goes from {text(start.best)} to {text(end.best)}"
+        yield f"the bound from {text(start.bound)} to {text(end.bound)}"
+        yield f"between {start.seconds:.2f} and {end.seconds:.2f} seconds"
+
+
 def _name_ends(ax: Axes, last: Progress, ink: str) -> None:
     """Write the last values at the ends of the lines: above each other if they differ, once if not."""
-    values = {last.best: "center"} if last.best == last.bound else {}
-    if not values:
-        values = {max(last.best, last.bound): "bottom", min(last.best, last.bound): "top"}
-    for value, side in values.items():
+    values = {max(last.best, last.bound): "bottom", min(last.best, last.bound): "top"}
+    for value, side in values.items() if len(values) > 1 else [(last.best, "center")]:
         ax.annotate(
             tier_text(last.phase, value),
             (last.seconds, float(value)),

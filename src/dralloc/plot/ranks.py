@@ -13,9 +13,8 @@ from matplotlib.ticker import MaxNLocator
 from dralloc.comparison import Comparison
 from dralloc.plan import Plan
 from dralloc.plot.canvas import WIDTH, axes
-from dralloc.plot.descriptions import of_ranks
 from dralloc.plot.palette import theme
-from dralloc.plot.styling import SMALL, answers_drawn, bars, name_rows, swatch, tidy
+from dralloc.plot.styling import SMALL, UNDER, answers_drawn, bars, name_rows, swatch, tidy
 from dralloc.problem import Request
 
 __all__ = ["has_alternatives", "rank_counts", "ranks"]
@@ -35,10 +34,16 @@ def ranks(comparison: Comparison, ax: Axes | None = None, *, title: str = "Alter
     plans = answers_drawn(comparison, _ROOM / len(comparison.answers))
     counts = [rank_counts(plan) for plan, _, _ in plans]
     most = max((len(found) for found in counts), default=1)
-    ax = axes(ax, _MARGINS + _ROW * most, WIDTH / 2 - 10, says=of_ranks(counts, list(comparison.answers)))
-    for (_, style, shift), found in zip(plans, counts, strict=True):
+    names = [*(f"alternative {rank + 1}" for rank in range(most - 1)), "none"]
+    titles = [UNDER[answer] for answer in comparison.answers]
+    told = (
+        f"{name}: " + ", ".join(f"{count} {under}" for count, under in zip(row, titles, strict=True))
+        for name, *row in zip(names, *counts, strict=True)
+    )
+    ax = axes(ax, _MARGINS + _ROW * most, WIDTH / 2 - 10, says=told)
+    for (_, kind, shift), found in zip(plans, counts, strict=True):
         places = [place + shift for place in range(most)]
-        bars(ax, places, found, _ROOM / len(plans), (style.colour(colours), style.hatch))
+        bars(ax, places, found, _ROOM / len(plans), kind.style(colours))
         for place, count in zip(places, found, strict=True):
             ax.annotate(
                 str(count),
@@ -49,10 +54,10 @@ def ranks(comparison: Comparison, ax: Axes | None = None, *, title: str = "Alter
                 color=colours.ink,
                 va="center_baseline",
             )
-    name_rows(ax, colours, [*(f"alternative {rank + 1}" for rank in range(most - 1)), "none"])
+    name_rows(ax, colours, names)
     ax.set_xlim(0, max((*chain(*counts), 1)) * 1.12)
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
-    tidy(ax, colours, title, legend=[swatch(colours, style) for _, style, _ in plans])
+    tidy(ax, colours, title, legend=[swatch(colours, kind) for _, kind, _ in plans])
     return ax
 
 

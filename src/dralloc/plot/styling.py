@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from dralloc.comparison import Comparison
 from dralloc.plan import Plan
-from dralloc.plot.palette import Theme
+from dralloc.plot.palette import Style, Theme
 
 __all__ = [
     "BEFORE",
@@ -21,6 +21,7 @@ __all__ = [
     "SCHEDULER",
     "SMALL",
     "TEXT",
+    "UNDER",
     "Bars",
     "answers_drawn",
     "bars",
@@ -33,7 +34,6 @@ TEXT: Final = 8.5
 """Size of labels, in points."""
 SMALL: Final = 7.5
 """Size of numbers at bars, in points."""
-_WHITE: Final = "#ffffff50"
 
 
 class Bars(NamedTuple):
@@ -43,15 +43,19 @@ class Bars(NamedTuple):
     role: str
     hatch: str
 
-    def colour(self, theme: Theme) -> str:
-        """The colour in a theme."""
-        return str(getattr(theme, self.role))
+    def style(self, theme: Theme) -> Style:
+        """How it is filled in a theme."""
+        return Style(getattr(theme, self.role), self.hatch)
 
 
 BEFORE: Final = Bars("before", "used", "////")
 SCHEDULER: Final = Bars("kube-scheduler", "scheduler", "....")
 FIRST_FIT: Final = Bars("first fit", "first_fit", "\\\\\\\\")
 OPTIMUM: Final = Bars("optimum", "optimum", "")
+
+
+UNDER: Final = {"scheduler": "with kube-scheduler", "first fit": "with first fit", "optimum": "with the optimum"}
+"""The words for an answer by its title."""
 
 
 def answers_drawn(comparison: Comparison, thickness: float) -> list[tuple[Plan, Bars, float]]:
@@ -65,12 +69,11 @@ def answers_drawn(comparison: Comparison, thickness: float) -> list[tuple[Plan, 
 
 
 def bars(
-    ax: Axes, places: Sequence[float], lengths: Sequence[float], thickness: float, style: tuple[str, str], **more: Any
+    ax: Axes, places: Sequence[float], lengths: Sequence[float], thickness: float, style: Style, **more: Any
 ) -> BarContainer:
     """Horizontal bars in a colour, with a hatch in white."""
-    colour, hatch = style
-    edge = _WHITE if hatch else "none"
-    return ax.barh(places, lengths, thickness, color=colour, hatch=hatch, edgecolor=edge, linewidth=0, **more)
+    more |= {"color": style.colour, "hatch": style.hatch, "edgecolor": style.edge, "linewidth": 0}
+    return ax.barh(places, lengths, thickness, **more)
 
 
 def tidy(ax: Axes, theme: Theme, title: str, *, grid: str = "x", legend: Sequence[Artist] = ()) -> None:
@@ -104,7 +107,7 @@ def name_rows(ax: Axes, theme: Theme, names: Sequence[str]) -> None:
     ax.set_ylim(max(len(names), 1) - 0.4, -0.6)
 
 
-def swatch(theme: Theme, style: Bars) -> Patch:
+def swatch(theme: Theme, kind: Bars) -> Patch:
     """The entry of bars in a legend."""
-    edge = _WHITE if style.hatch else "none"
-    return Patch(facecolor=style.colour(theme), hatch=style.hatch, edgecolor=edge, linewidth=0, label=style.label)
+    style = kind.style(theme)
+    return Patch(facecolor=style.colour, hatch=style.hatch, edgecolor=style.edge, linewidth=0, label=kind.label)

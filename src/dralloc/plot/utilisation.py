@@ -9,11 +9,10 @@ from matplotlib.axes import Axes
 
 from dralloc.comparison import Comparison
 from dralloc.metrics import Utilisation
-from dralloc.plot.canvas import axes, fitted
-from dralloc.plot.descriptions import of_utilisation
+from dralloc.plot.canvas import axes, enumerated, fitted
 from dralloc.plot.palette import Theme, theme
 from dralloc.plot.request_profiles import clean
-from dralloc.plot.styling import BEFORE, SMALL, TEXT, Bars, answers_drawn, bars, name_rows, swatch, tidy
+from dralloc.plot.styling import BEFORE, SMALL, TEXT, UNDER, Bars, answers_drawn, bars, name_rows, swatch, tidy
 from dralloc.report import percent
 
 __all__ = ["utilisation"]
@@ -22,9 +21,6 @@ _ROW: Final = 15.0
 _MARGINS: Final = 70.0
 _ROOM: Final = 0.72
 """What of a row the bars of all answers take."""
-
-_Row = tuple[Utilisation, ...]
-"""A counter or capacity under each answer."""
 
 
 def utilisation(comparison: Comparison, ax: Axes | None = None, *, most: int = 24, title: str = "Utilisation") -> Axes:
@@ -40,30 +36,28 @@ def utilisation(comparison: Comparison, ax: Axes | None = None, *, most: int = 2
     colours = theme()
     thickness = _ROOM / len(comparison.answers)
     drawn = answers_drawn(comparison, thickness)
-    rows, left_out = _telling(comparison, most)
-    ax = axes(ax, _MARGINS + _ROW * len(drawn) * max(len(rows), 1), says=of_utilisation(comparison))
-    for place, (_, style, shift) in enumerate(drawn):
-        _draw(ax, colours, [row[place] for row in rows], style, (shift, thickness))
-    names = _names([row[0] for row in rows])
-    name_rows(ax, colours, names)
+    every = zip(*(plan.metrics.utilisation for plan in comparison.answers.values()), strict=True)
+    rows = [row for row in every if row[0].total]
+    # First fit and the optimum come last.
+    order = sorted(range(len(rows)), key=lambda place: -abs(rows[place][-1].share - rows[place][-2].share))
+    told = enumerated(_told(rows[place], comparison) for place in order)
+    shown, left_out = [rows[place] for place in sorted(order[:most])], max(0, len(rows) - most)
+    height = _MARGINS + _ROW * len(drawn) * max(len(shown), 1)
+    ax = axes(ax, height, says=["in use, the largest differences first: " + told])
+    for place, (_, kind, shift) in enumerate(drawn):
+        _draw(ax, colours, [row[place] for row in shown], kind, (shift, thickness))
+    name_rows(ax, colours, _names([row[0] for row in shown]))
     ax.set_xlim(0, 1.09)
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])
-    tidy(
-        ax,
-        colours,
-        f"{title}{f' (and {left_out} more)' if left_out else ''}",
-        legend=[swatch(colours, style) for style in (BEFORE, *(style for _, style, _ in drawn))],
-    )
+    legend = [swatch(colours, kind) for kind in (BEFORE, *(kind for _, kind, _ in drawn))]
+    tidy(ax, colours, f"{title}{f' (and {left_out} more)' if left_out else ''}", legend=legend)
     return ax
 
 
-def _telling(comparison: Comparison, most: int) -> tuple[list[_Row], int]:
-    """The rows to draw, and how many are left out. First fit and the optimum come last in each of them."""
-    every = zip(*(plan.metrics.utilisation for plan in comparison.answers.values()), strict=True)
-    rows = [row for row in every if row[0].total]
-    order = sorted(range(len(rows)), key=lambda place: -abs(rows[place][-1].share - rows[place][-2].share))
-    kept = sorted(order[:most])
-    return [rows[place] for place in kept], len(rows) - len(kept)
+def _told(row: Sequence[Utilisation], comparison: Comparison) -> str:
+    """What is in use of something under each of the answers."""
+    under = (f"{percent(one.share)} {UNDER[answer]}" for answer, one in zip(comparison.answers, row, strict=True))
+    return f"{row[0].kind} {row[0].name} {percent(row[0].share_before)} before, {', '.join(under)}"
 
 
 def _names(rows: Sequence[Utilisation]) -> list[str]:
@@ -72,14 +66,14 @@ def _names(rows: Sequence[Utilisation]) -> list[str]:
     return [fitted(clean(row.title if several else f"{row.kind} {row.name}"), TEXT, 260) for row in rows]
 
 
-def _draw(ax: Axes, colours: Theme, rows: Sequence[Utilisation], style: Bars, size: tuple[float, float]) -> None:
+def _draw(ax: Axes, colours: Theme, rows: Sequence[Utilisation], kind: Bars, size: tuple[float, float]) -> None:
     shift, thickness = size
     places = [place + shift for place in range(len(rows))]
     before = [row.share_before for row in rows]
     added = [max(0.0, row.share - row.share_before) for row in rows]
-    bars(ax, places, before, thickness, (BEFORE.colour(colours), BEFORE.hatch))
+    bars(ax, places, before, thickness, BEFORE.style(colours))
     ax.barh(places, before, thickness, color="none", edgecolor=colours.muted, linewidth=0.7, zorder=2)
-    bars(ax, places, added, thickness, (style.colour(colours), style.hatch), left=before)
+    bars(ax, places, added, thickness, kind.style(colours), left=before)
     for place, row in zip(places, rows, strict=True):
         share = max(row.share, row.share_before)
         ax.text(share + 0.006, place, percent(row.share), size=SMALL, color=colours.ink, va="center_baseline")
