@@ -15,10 +15,12 @@ from pandas.testing import assert_frame_equal
 
 import dralloc
 from conftest import ROOT
+from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.study import MODES
 from dralloc.study.trial import Trial
 from study_scenarios import gpu_cluster, random_cluster
+from wire import claim, cluster, device_class, gpus, node, request, resource_slice
 
 MODEL = ROOT / "models" / "keps" / "4816-flexible-takes-big"
 
@@ -214,3 +216,21 @@ def test_a_generator_without_source_can_be_told_from_others(tmp_path: Path) -> N
 
     assert [asked(1), asked(2), asked(1)] == [1, 2, 1]
     assert len((tmp_path / "rows.jsonl").read_text().split()) == 2
+
+
+def test_pods_of_suspended_owners_are_part_of_what_a_row_is_about(tmp_path: Path) -> None:
+    def owned(pods: int) -> Cluster:
+        about = {"metadata": {"name": "later", "namespace": "default"}}
+        wanted = {**claim("", request()), "kind": "ResourceClaimTemplate"}
+        pod = {"spec": {"containers": [], "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "later"}]}}
+        job = {"suspend": True, "parallelism": pods, "template": pod}
+        return cluster(
+            device_class(),
+            node(),
+            resource_slice(gpus(4)),
+            {**wanted, **about, "spec": {"spec": wanted["spec"]}},
+            {"apiVersion": "batch/v1", "kind": "Job", **about, "spec": job},
+        )
+
+    asked = partial(dralloc.study, store=tmp_path / "rows.jsonl", modes=["first-fit"], include="suspended")
+    assert [asked(owned(pods))["total"].tolist() for pods in (1, 3)] == [[1], [3]]

@@ -11,7 +11,7 @@ from dralloc.choices import Choices, Mode, ModeName, NodelessWords, Options, cho
 from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.errors import DrallocError
-from dralloc.explain.competition import Competition, compete
+from dralloc.explain.competition import compete
 from dralloc.explain.conflict import find_conflict
 from dralloc.explain.explanation import Explanation
 from dralloc.explain.gang import gather
@@ -89,10 +89,11 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
     """
     timings: dict[str, float] = {}
     mode, choices = chosen(Mode, "mode", mode), Choices.of(choices, words)
+    asked = [ClaimKey.parse(name) if isinstance(name, str) else name for name in (claim, pod)]
     if mode is not Mode.FIRST_FIT:
         plan = allocate(cluster, mode, choices=choices)
         timings.update(plan.timings)
-        question = _Explainer(plan.compiled, _number(plan.compiled, claim, pod), mode, choices)
+        question = _Explainer(plan.compiled, find_demand(plan.compiled, *asked), mode, choices)
         if mode is Mode.SCHEDULER:
             return question.of_scheduler(plan.solution, timings)
         return question.of_optimum(plan.solution, timings, suggest=suggest)
@@ -100,17 +101,8 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
         compiled = compile_cluster(cluster, choices, modes={mode})
         disregarded = compiled.problem.budgets
         compiled = replace(compiled, problem=replace(compiled.problem, budgets=()))
-        number = _number(compiled, claim, pod)
-        question = _Explainer(compiled, number, Mode.FIRST_FIT, choices, bool(disregarded))
+        question = _Explainer(compiled, find_demand(compiled, *asked), mode, choices, bool(disregarded))
     return question.of_first_fit(nodes, timings, suggest=suggest)
-
-
-def _number(compiled: CompiledCluster, claim: ClaimKey | str | None, pod: ClaimKey | str | None) -> int:
-    return find_demand(compiled, _key(claim), _key(pod))
-
-
-def _key(name: ClaimKey | str | None) -> ClaimKey | None:
-    return ClaimKey.parse(name) if isinstance(name, str) else name
 
 
 @dataclass(frozen=True)
@@ -178,13 +170,10 @@ class _Explainer:
         snapshot = self._snapshot(solution.placements)
         if len(problem.demands) > 1:
             with phase(timings, "competition"):
-                base = replace(base, competition=self._competition(solution))
+                whole = self.compiled.whole
+                complete = replace(solution, placements=tuple(with_node_grants(whole, solution.placements)))
+                base = replace(base, competition=compete(whole, self.number, complete, self.options))
         return self._with_changes(base, snapshot, timings) if suggest else base
-
-    def _competition(self, solution: Solution) -> Competition:
-        whole = self.compiled.whole
-        complete = replace(solution, placements=tuple(with_node_grants(whole, solution.placements)))
-        return compete(whole, self.number, complete, self.options)
 
     def _snapshot(self, placements: Sequence[Placement]) -> DemandSnapshot:
         return snapshot_of(self.compiled, self.number, placements, exact=self.mode is Mode.OPTIMAL)
@@ -228,13 +217,9 @@ class _Explainer:
 
 def _first_fitting(snapshot: DemandSnapshot, reasons: Sequence[NodeReason]) -> str:
     """The node that first fit takes: the first that fits, unless an error ends the attempt before."""
-    for node in snapshot.nodes:
-        reason = reasons[node]
-        if reason.fits:
-            return reason.node
-        if any(cause.fatal for cause in reason.causes):
-            return ""
-    return ""
+    order = (reasons[node] for node in snapshot.nodes)
+    last = next((one for one in order if one.fits or any(cause.fatal for cause in one.causes)), None)
+    return last.node if last and last.fits else ""
 
 
 def _chosen(reasons: tuple[NodeReason, ...], names: Sequence[str]) -> tuple[NodeReason, ...]:

@@ -8,8 +8,9 @@ import marshal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -26,17 +27,6 @@ __all__ = ["Scenario", "Source", "scenario_of"]
 
 Source = str | Path | Sequence[str | Path] | Cluster | Callable[[int, float], Cluster]
 """Paths as for `dralloc.load`, a cluster, or something that makes one for a seed and a demand."""
-
-
-class Scenario(Protocol):
-    """Gives the problem for a seed and a demand."""
-
-    @property
-    def identity(self) -> str:
-        """Equal for scenarios with equal content."""
-
-    def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
-        """The problem."""
 
 
 def scenario_of(source: Source, limits: Limits = LIMITS) -> Scenario:
@@ -81,8 +71,13 @@ class Given:
 
     @property
     def identity(self) -> str:
-        """The objects in it."""
-        return _digest_of(to_wire(one) for one in _objects(self.cluster))
+        """Everything in it that an answer can depend on."""
+        held = self.cluster
+        lists = held.slices, held.nodes, held.claims, held.pods, held.taint_rules, held.quotas
+        tables = held.classes, held.namespaces, held.pod_groups, held.composite_pod_groups, held.workloads
+        later = held.templates, held.suspended
+        objects = chain[ApiObject](*lists, *(each.values() for each in tables), *later)
+        return _digest_of(chain(map(to_wire, objects), map(list, sorted(held.abandoned))))
 
     def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
         """What the cluster asks for, scaled."""
@@ -103,6 +98,10 @@ class Made:
     def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
         """What is made for the seed and the demand."""
         return compile_cluster(self.make(seed, demand), choices).problem
+
+
+Scenario = Files | Given | Made
+"""Gives the problem for a seed and a demand. Scenarios with equal content have the same identity."""
 
 
 def _described(make: Any) -> Iterator[str]:
@@ -128,18 +127,3 @@ def _digest_of(objects: Iterable[Any]) -> str:
     for one in objects:
         digest.update(orjson.dumps(one, option=orjson.OPT_SORT_KEYS) + b"\n")
     return digest.hexdigest()
-
-
-def _objects(cluster: Cluster) -> Iterator[ApiObject]:
-    """Everything that an answer can depend on."""
-    yield from cluster.slices
-    yield from cluster.classes.values()
-    yield from cluster.nodes
-    yield from cluster.claims
-    yield from cluster.pods
-    yield from cluster.taint_rules
-    yield from cluster.quotas
-    yield from cluster.namespaces.values()
-    yield from cluster.pod_groups.values()
-    yield from cluster.composite_pod_groups.values()
-    yield from cluster.workloads.values()
