@@ -68,25 +68,17 @@ class _Estimator(syntax.Visitor[int, _Local]):
 
     def cost(self, node: syntax.Node) -> int:
         """Estimate a node and all of its parts, and note what is known about its size."""
-        name = self.checked.names.get(node)
-        if name is not None:
-            self.paths[node] = (name,)
-            return 1
         return min(self.rules[type(node)](self, node), UNKNOWN.high)
 
     def _local(self, node: syntax.Node) -> _Local | None:
         return self.scope.get(node.name.removeprefix(".")) if isinstance(node, syntax.Ident) else None
-
-    def _path(self, node: syntax.Node) -> Path:
-        local = self._local(node)
-        return local.path if local is not None else self.paths.get(node, ())
 
     def _size(self, node: syntax.Node) -> Size | None:
         """What is known about a node's size. What upstream has declared for ``device`` counts more than the type."""
         found = self.sizes.get(node) or _written_size(node)
         if found is not None:
             return found
-        found = device_size(self._path(node))
+        found = device_size(self.paths.get(node, ()))
         if found is not None:
             self.sizes[node] = found
             return found
@@ -98,12 +90,8 @@ class _Estimator(syntax.Visitor[int, _Local]):
     def _any_size(self, node: syntax.Node) -> Size:
         return self._size(node) or UNKNOWN
 
-    def _elements(self, node: syntax.Node) -> _Elements | None:
-        local = self._local(node)
-        return self.elements.get(node) or (local.elements if local is not None else None)
-
     def _common_elements(self, left: syntax.Node, right: syntax.Node) -> _Elements | None:
-        one, other = self._elements(left), self._elements(right)
+        one, other = self.elements.get(left), self.elements.get(right)
         return one.or_(other) if one is not None and other is not None else None
 
     def _note(self, node: syntax.Node, size: Size | None, elements: _Elements | None = None) -> None:
@@ -116,17 +104,22 @@ class _Estimator(syntax.Visitor[int, _Local]):
         return 0
 
     def _ident(self, node: syntax.Ident) -> int:
-        local = self._local(node)
-        self.paths[node] = local.path if local is not None else (node.name.removeprefix("."),)
+        local = self._local(node) or _Local((node.name.removeprefix("."),))
+        self.paths[node] = local.path
+        self._note(node, None, local.elements)
         return 1
 
     def _select(self, node: syntax.Select) -> int:
+        name = self.checked.names.get(node)
+        if name is not None:
+            self.paths[node] = (name,)
+            return 1
         cost = self.cost(node.operand)
         if node.test:
             return cost
         if node.optional:
             return cost + 1
-        self.paths[node] = (*self._path(node.operand), node.field)
+        self.paths[node] = (*self.paths.get(node.operand, ()), node.field)
         return cost + 1 if self.checked.types[node.operand].name in _SELECTED_FROM else cost
 
     def _index(self, node: syntax.Index) -> int:
@@ -135,21 +128,21 @@ class _Estimator(syntax.Visitor[int, _Local]):
         for overload in self.checked.overloads[node]:
             container = overload.params[0].name
             if not node.optional and container in {"list", "map"}:
-                elements = self._elements(node.operand)
+                elements = self.elements.get(node.operand)
                 size = elements.values if elements is not None else None
-                self.paths[node] = (*self._path(node.operand), ITEMS if container == "list" else VALUES)
+                self.paths[node] = (*self.paths.get(node.operand, ()), ITEMS if container == "list" else VALUES)
             size = size or self._size(node)
         self._note(node, size)
         return cost
 
     def _operand(self, node: syntax.Node) -> Operand:
         value = node.value if isinstance(node, syntax.Literal) else None
-        return Operand(self.checked.types[node], self._size(node), self._path(node), value)
+        return Operand(self.checked.types[node], self._size(node), self.paths.get(node, ()), value)
 
     def _call(self, node: syntax.Call) -> int:
         if node.target is None and node.function.removeprefix(".") == "dyn":
             cost = 1 + self.cost(node.args[0])
-            self._note(node, self._size(node.args[0]), self._elements(node.args[0]))
+            self._note(node, self._size(node.args[0]), self.elements.get(node.args[0]))
             return cost
         if node.function == syntax.CONDITIONAL:
             return self._conditional(node)
@@ -215,7 +208,7 @@ class _Estimator(syntax.Visitor[int, _Local]):
         return reduce(Size.or_, sizes) if sizes else Size(0, 0)
 
     def _variables(self, node: syntax.Fold) -> dict[str, _Local]:
-        elements, path = self._elements(node.range), self._path(node.range)
+        elements, path = self.elements.get(node.range), self.paths.get(node.range, ())
         of_list = elements.of_list if elements is not None else self.checked.types[node.range].name == "list"
         keys, values = (elements.keys, elements.values) if elements is not None else (None, None)
         value = _Local((*path, ITEMS if of_list else VALUES), values)
@@ -242,10 +235,10 @@ class _Estimator(syntax.Visitor[int, _Local]):
     def _bind(self, node: syntax.Bind) -> int:
         """A variable costs a list, too: upstream makes an empty loop of it."""
         value = self.cost(node.value)
-        local = _Local(self._path(node.value), self._size(node.value), self._elements(node.value))
+        local = _Local(self.paths.get(node.value, ()), self._size(node.value), self.elements.get(node.value))
         with self.scoped({node.name: local}):
             body = self.cost(node.body)
-            self._note(node, self._size(node.body), self._elements(node.body))
+            self._note(node, self._size(node.body), self.elements.get(node.body))
         return LIST_COST + value + body
 
     def _opt_map(self, node: syntax.OptMap) -> int:

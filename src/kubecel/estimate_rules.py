@@ -23,6 +23,7 @@ _FIFTH: Final = 0.2
 _QUARTER: Final = 0.25
 _UINT64: Final = 2**64
 _ADDRESS: Final = Size(4, 16)
+_COMPARED: Final = _ADDRESS.plus(_ADDRESS).cost(_TENTH)
 _FORMAT_NAME: Final = Size(1, 64)
 _FORMAT_PATTERN: Final = 128
 _TEXTS: Final = frozenset({"string", "bytes"})
@@ -60,39 +61,15 @@ def is_concatenation(overload: Overload) -> bool:
     return overload.name == "_+_" and overload.params[0].name in {*_TEXTS, "list"}
 
 
-def _nominal(_: Overload, __: Sequence[Operand]) -> Estimate:
-    return 1, None
+def _scan(factor: float, resized: Callable[[Size], Size | None] = lambda _: None) -> _Rule:
+    """The first operand is read; what is known of the result's size follows from its size."""
+    return lambda _, args: (args[0].size.cost(factor), resized(args[0].size))
 
 
-def _scan(factor: float, *, keeps_size: bool = False) -> _Rule:
-    """The first operand is read."""
-    return lambda _, args: (args[0].size.cost(factor), args[0].size if keeps_size else None)
-
-
-def _affix(_: Overload, args: Sequence[Operand]) -> Estimate:
-    """``startsWith`` and ``endsWith``: the argument is read."""
-    return args[1].size.cost(_TENTH), None
-
-
-def _text_to_bytes(_: Overload, args: Sequence[Operand]) -> Estimate:
-    size = args[0].size
-    return size.cost(_TENTH), Size(size.low, size.high * 4 % _UINT64)
-
-
-def _bytes_to_text(_: Overload, args: Sequence[Operand]) -> Estimate:
-    size = args[0].size
-    return size.cost(_TENTH), Size(size.low // 4, size.high)
-
-
-def _conversion(source: str, rule: _Rule) -> _Rule:
-    """Only the conversion from one type is more than nominal."""
-    return lambda overload, args: (rule if overload.params[0].name == source else _nominal)(overload, args)
-
-
-def _quote(_: Overload, args: Sequence[Operand]) -> Estimate:
-    """Upstream lets the size of the result overflow."""
-    size = args[0].size
-    return size.cost(_TENTH), Size((size.low + 2) % _UINT64, (size.high * 2 + 2) % _UINT64)
+def _conversion(source: str, resized: Callable[[Size], Size]) -> _Rule:
+    """Only the conversion from one type, a text, is more than nominal."""
+    scan = _scan(_TENTH, resized)
+    return lambda overload, args: scan(overload, args) if overload.params[0].name == source else (1, None)
 
 
 def _comparison(_: Overload, args: Sequence[Operand]) -> Estimate:
@@ -125,26 +102,12 @@ def _addition(overload: Overload, args: Sequence[Operand]) -> Estimate:
     return (size.cost(_TENTH) if overload.params[0].name in _TEXTS else 1), size
 
 
-def _membership(overload: Overload, args: Sequence[Operand]) -> Estimate:
-    return (args[1].size.cost(1) if overload.params[1].name == "list" else 1), None
-
-
-def _containment(_: Overload, args: Sequence[Operand]) -> Estimate:
-    return Size(0, args[0].size.cost(_TENTH)).times(Size(0, args[1].size.cost(_TENTH))).high, None
+def _product(one: int, other: int) -> int:
+    return min(one * other, UNKNOWN.high)
 
 
 def _pattern(args: Sequence[Operand]) -> int:
-    text = args[0].size.plus(ONE).cost(_TENTH)
-    return Size(0, text).times(Size(0, args[1].size.cost(_QUARTER))).high
-
-
-def _matches(overload: Overload, args: Sequence[Operand]) -> Estimate:
-    """Upstream forgot the form that is not a method."""
-    return (_pattern(args) if overload.member else 1), None
-
-
-def _find(_: Overload, args: Sequence[Operand]) -> Estimate:
-    return _pattern(args), Size(0, args[0].size.high)
+    return _product(args[0].size.plus(ONE).cost(_TENTH), args[1].size.cost(_QUARTER))
 
 
 def _traversal(_: Overload, args: Sequence[Operand]) -> Estimate:
@@ -154,7 +117,7 @@ def _traversal(_: Overload, args: Sequence[Operand]) -> Estimate:
         return target.size.cost(_TENTH), None
     element = target.type.params[0]
     each = add(1, _items(target).cost(_TENTH)) if element.name in _TEXTS else 1
-    return target.size.times(Size(0, each)).high, None
+    return _product(target.size.high, each), None
 
 
 def _items(target: Operand) -> Size:
@@ -193,30 +156,9 @@ def _replacements(length: int, old: int, *, grows: bool) -> tuple[int, int]:
     return (min(ceil(float(length) / old), UNKNOWN.high), 0) if grows else (0, length)
 
 
-def _contains_ip(overload: Overload, args: Sequence[Operand]) -> Estimate:
-    return add(_ADDRESS.plus(_ADDRESS).cost(_TENTH), _parsed(overload, args)), None
-
-
-def _contains_cidr(overload: Overload, args: Sequence[Operand]) -> Estimate:
-    masked = add(_ADDRESS.plus(_ADDRESS).cost(_TENTH), _ADDRESS.cost(_TENTH), 1)
-    return add(masked, _parsed(overload, args)), None
-
-
 def _parsed(overload: Overload, args: Sequence[Operand]) -> int:
     """The cost of reading the argument if it is a text."""
     return args[1].size.cost(_TENTH) if overload.params[1].name == "string" else 0
-
-
-def _ip(overload: Overload, args: Sequence[Operand]) -> Estimate:
-    return (1 if overload.member else args[0].size.cost(_TENTH)), None
-
-
-def _validate(_: Overload, args: Sequence[Operand]) -> Estimate:
-    return scale(args[1].size.cost(_TENTH), _FORMAT_PATTERN * _QUARTER), None
-
-
-def _includes(_: Overload, __: Sequence[Operand]) -> Estimate:
-    return MAX_LIST_ATTRIBUTE, None
 
 
 def _sets(factor: int) -> _Rule:
@@ -257,43 +199,40 @@ def _self_comparison(position: int) -> _Rule:
     return rule
 
 
-def _reverse(_: Overload, args: Sequence[Operand]) -> Estimate:
-    return _new_list(args[0].size)
-
-
 _RULES: Final[dict[str, _Rule]] = {
     "_==_": _equality,
     "_!=_": _comparison,
     "_+_": _addition,
-    "@in": _membership,
+    "@in": lambda overload, args: (args[1].size.cost(1) if overload.params[1].name == "list" else 1, None),
     **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _order),
-    "bytes": _conversion("string", _text_to_bytes),
-    "string": _conversion("bytes", _bytes_to_text),
-    "strings.quote": _quote,
-    **dict.fromkeys(("startsWith", "endsWith"), _affix),
-    "contains": _containment,
-    "matches": _matches,
-    **dict.fromkeys(("find", "findAll"), _find),
+    "bytes": _conversion("string", lambda size: Size(size.low, size.high * 4 % _UINT64)),
+    "string": _conversion("bytes", lambda size: Size(size.low // 4, size.high)),
+    # Upstream lets the size of the result overflow, and forgot the form of `matches` that is no method.
+    "strings.quote": _scan(_TENTH, lambda size: Size((size.low + 2) % _UINT64, (size.high * 2 + 2) % _UINT64)),
+    **dict.fromkeys(("startsWith", "endsWith"), lambda _, args: (args[1].size.cost(_TENTH), None)),
+    "contains": lambda _, args: (_product(args[0].size.cost(_TENTH), args[1].size.cost(_TENTH)), None),
+    "matches": lambda overload, args: (_pattern(args) if overload.member else 1, None),
+    **dict.fromkeys(("find", "findAll"), lambda _, args: (_pattern(args), Size(0, args[0].size.high))),
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _traversal),
-    **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim"), _scan(_TENTH, keeps_size=True)),
+    **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim"), _scan(_TENTH, lambda size: size)),
     **dict.fromkeys(("format", "cidr", "isIP", "isCIDR"), _scan(_TENTH)),
     **dict.fromkeys(("quantity", "isQuantity", "semver", "isSemver"), _scan(_TENTH)),
     "replace": _replace,
     "split": _split,
     "join": _join,
-    "ip": _ip,
+    "ip": lambda overload, args: (1 if overload.member else args[0].size.cost(_TENTH), None),
     "ip.isCanonical": _scan(_FIFTH),
-    "containsIP": _contains_ip,
-    "containsCIDR": _contains_cidr,
-    "validate": _validate,
-    "includes": _includes,
+    "containsIP": lambda overload, args: (add(_COMPARED, _parsed(overload, args)), None),
+    "containsCIDR": lambda overload, args: (add(_COMPARED, _ADDRESS.cost(_TENTH), 1, _parsed(overload, args)), None),
+    "validate": lambda _, args: (scale(args[1].size.cost(_TENTH), _FORMAT_PATTERN * _QUARTER), None),
+    "includes": lambda _, __: (MAX_LIST_ATTRIBUTE, None),
     "sets.contains": _sets(1),
     "sets.intersects": _sets(1),
     "sets.equivalent": _sets(2),
     "slice": _slice,
     "lists.range": _range,
     "flatten": _flatten,
-    "reverse": _reverse,
+    "reverse": lambda _, args: _new_list(args[0].size),
     "distinct": _self_comparison(0),
     "sort": _self_comparison(0),
     "@sortByAssociatedKeys": _self_comparison(1),

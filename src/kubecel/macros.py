@@ -59,7 +59,7 @@ def _fold(kind: str, variables: int) -> _Macro:
     def macro(pos: int, target: Node, args: tuple[Node, ...]) -> Node:
         names = _names(args[:variables])
         guard = args[variables] if len(args) > variables + 1 else None
-        return Fold(pos, kind, target, names, args[-1], guard)
+        return Fold(pos, kind, target, names, guard, args[-1])
 
     return macro
 
@@ -67,7 +67,7 @@ def _fold(kind: str, variables: int) -> _Macro:
 def _filter(pos: int, target: Node, args: tuple[Node, ...]) -> Node:
     """A filter is a map of the variable to itself, with the predicate as guard."""
     names = _names(args[:1])
-    return Fold(pos, "map", target, names, args[0], args[1])
+    return Fold(pos, "map", target, names, args[1], args[0])
 
 
 def _bind(pos: int, target: Node, args: tuple[Node, ...]) -> Node | None:
@@ -90,8 +90,8 @@ def _sort_by(pos: int, target: Node, args: tuple[Node, ...]) -> Node:
     if isinstance(target, Literal | MapLiteral):
         message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
         raise SelectorError(target.pos, message)
-    keys = Fold(pos, "map", Ident(pos, _SORT_INPUT), _names(args[:1]), args[1])
-    return Bind(pos, _SORT_INPUT, target, Call(pos, "@sortByAssociatedKeys", (keys,), Ident(pos, _SORT_INPUT)))
+    keys = Fold(pos, "map", Ident(pos, _SORT_INPUT), _names(args[:1]), None, args[1])
+    return Bind(pos, _SORT_INPUT, target, Call(pos, "@sortByAssociatedKeys", Ident(pos, _SORT_INPUT), (keys,)))
 
 
 _MACROS: Final[dict[tuple[str, int], _Macro]] = {

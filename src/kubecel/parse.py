@@ -125,7 +125,7 @@ class _Parser:
         mark = self._take()
         then = self._expression(conditional=False)
         self._expect(":")
-        return Call(mark.start(), CONDITIONAL, (node, then, self._expression()))
+        return Call(mark.start(), CONDITIONAL, None, (node, then, self._expression()))
 
     def _signs(self) -> list[Token]:
         signs = []
@@ -153,7 +153,7 @@ class _Parser:
         if self.token[0] != "(":
             return Ident(token.start(), dot + _variable(name))
         opening, args = self.token.start(), self._arguments()
-        return expand(Call(opening, _variable(name), args))
+        return expand(Call(opening, _variable(name), None, args))
 
     def _steps(self, node: Node) -> Node:
         """Selections, calls, indexes and fields behind what an operand begins with."""
@@ -171,7 +171,7 @@ class _Parser:
                 name = self._name(OPERATOR if optional else AFTER_NAME)
                 if self.token[0] == "(":
                     opening, args = self.token.start(), self._arguments()
-                    node = expand(Call(opening, _field(name), args, node))
+                    node = expand(Call(opening, _field(name), node, args))
                 else:
                     node = Select(mark.start(), node, _field(name), optional)
         return node
@@ -246,13 +246,13 @@ def _signed(signs: list[Token], node: Node) -> Node:
     for outer, inner in reversed(list(pairwise(signs))):
         if outer[0] != inner[0]:
             raise SelectorError(inner.start(), f"Syntax error: extraneous input '{inner[0]}'")
-    return Call(signs[0].start(), f"{signs[0][0]}_", (node,)) if len(signs) % 2 else node
+    return Call(signs[0].start(), f"{signs[0][0]}_", None, (node,)) if len(signs) % 2 else node
 
 
 def _operation(operator: Token, left: Node, right: Node) -> Node:
     pos, symbol = operator.start(), operator[0]
     if symbol not in {"&&", "||"}:
-        return Call(pos, "@in" if symbol == "in" else f"_{symbol}_", (left, right))
+        return Call(pos, "@in" if symbol == "in" else f"_{symbol}_", None, (left, right))
     conjunction = symbol == "&&"
     terms = left.terms if isinstance(left, Logic) and left.conjunction is conjunction else (left,)
     return Logic(pos, conjunction, (*terms, right))

@@ -18,7 +18,7 @@ from kubecel.logic import all_of, any_of, conditional, equals
 from kubecel.messages import CONSTANTS
 from kubecel.overloads import CONVERSION_NAMES, REGEX_NAMES, check_pattern
 from kubecel.types import DYN, Type
-from kubecel.variables import Local, bind, lazy_variable, opt_map, opt_variable, read, variable
+from kubecel.variables import bind, lazy_variable, opt_map, opt_variable, read, variable
 
 __all__ = ["plan"]
 
@@ -35,7 +35,7 @@ def plan(checked: Checked) -> tuple[Compiled, int]:
     return planner.plan(checked.root), planner.size
 
 
-class _Planner(syntax.Visitor[Compiled, Local]):
+class _Planner(syntax.Visitor[Compiled, Compiled]):
     def __init__(self, checked: Checked) -> None:
         super().__init__()
         self.checked = checked
@@ -55,10 +55,10 @@ class _Planner(syntax.Visitor[Compiled, Local]):
     def _literal(self, node: syntax.Literal) -> Compiled:
         return constant(node.value)
 
-    def _variable(self, node: syntax.Ident) -> Local:
+    def _variable(self, node: syntax.Ident) -> Compiled:
         local = self.scope.get(node.name)
         if local is None:
-            return Local(device(), device())
+            return device()
         self._refuse_type(node, self.checked.types[node], node.name)
         return local
 
@@ -69,7 +69,7 @@ class _Planner(syntax.Visitor[Compiled, Local]):
 
     def _ident(self, node: syntax.Ident) -> Compiled:
         variable = self._variable(node)
-        return variable.alone if self._may_be_optional(node) else variable.base
+        return read(variable) if self._may_be_optional(node) else variable
 
     def _may_be_optional(self, node: syntax.Node) -> bool:
         static = self.checked.types[node]
@@ -99,7 +99,7 @@ class _Planner(syntax.Visitor[Compiled, Local]):
         if not steps:
             return self._branch(node)
         is_variable = isinstance(node, syntax.Ident) and node not in self.checked.names
-        base = self._variable(node).base if isinstance(node, syntax.Ident) and is_variable else self.plan(node)
+        base = self._variable(node) if isinstance(node, syntax.Ident) and is_variable else self.plan(node)
         of_device = isinstance(node, syntax.Ident) and node.name not in self.scope
         optional = self._may_be_optional(node) and not of_device
         return chain(base, steps, of_device=of_device, may_be_optional=optional)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeAlias, TypeVar, get_args
+from typing import Any, Final, Generic, TypeVar
 
 from kubecel.data import Value
 
@@ -41,26 +41,30 @@ CONDITIONAL: Final = "_?_:_"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Literal:
-    """A constant; the minus of a number belongs to it."""
+class Node:
+    """A part of an expression."""
 
     pos: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal(Node):
+    """A constant; the minus of a number belongs to it."""
+
     value: Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ident:
+class Ident(Node):
     """A variable or the name of a type; a leading dot skips local variables."""
 
-    pos: int
     name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Select:
+class Select(Node):
     """``operand.field``, ``operand.?field``, or the test ``has(operand.field)``."""
 
-    pos: int
     operand: Node
     field: str
     optional: bool = False
@@ -68,30 +72,27 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Index:
+class Index(Node):
     """``operand[key]`` or ``operand[?key]``."""
 
-    pos: int
     operand: Node
     key: Node
     optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Call:
+class Call(Node):
     """A function, an operator (``_+_``) or the conditional; with a target if it was written ``target.function()``."""
 
-    pos: int
     function: str
+    target: Node | None
     args: tuple[Node, ...]
-    target: Node | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Logic:
+class Logic(Node):
     """A chain of ``&&`` (``conjunction``) or of ``||``."""
 
-    pos: int
     conjunction: bool
     terms: tuple[Node, ...]
 
@@ -107,103 +108,70 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ListLiteral:
+class ListLiteral(Node):
     """``[a, ?b]``."""
 
-    pos: int
     items: tuple[Element, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MapLiteral:
+class MapLiteral(Node):
     """``{k: v, ?k: v}``."""
 
-    pos: int
     entries: tuple[Element, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Struct:
+class Struct(Node):
     """A message, ``name{field: value}``."""
 
-    pos: int
     name: str
     fields: tuple[Element, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fold:
+class Fold(Node):
     """A loop over a list or map.
 
     ``kind`` is all, exists, exists_one, map, transform_map or transform_entry; ``guard`` is the optional predicate of
     the transforming ones, ``body`` the predicate or the transformation.
     """
 
-    pos: int
     kind: str
     range: Node
     names: tuple[str, ...]
+    guard: Node | None
     body: Node
-    guard: Node | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bind:
+class Bind(Node):
     """``cel.bind(name, value, body)``: the value is computed when it is first read."""
 
-    pos: int
     name: str
     value: Node
     body: Node
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OptMap:
+class OptMap(Node):
     """``target.optMap(name, body)``, or ``optFlatMap`` where the body itself gives an optional."""
 
-    pos: int
     target: Node
     name: str
     body: Node
     flat: bool
 
 
-Node: TypeAlias = (
-    Literal | Ident | Select | Index | Call | Logic | ListLiteral | MapLiteral | Struct | Fold | Bind | OptMap
-)
-
-
-def children(node: Node) -> Iterator[Node]:  # noqa: PLR0912 - one branch per kind of node
+def children(node: Node | Element) -> Iterator[Node]:
     """The direct parts of a node, in the order they are written."""
-    match node:
-        case Select():
-            yield node.operand
-        case Index():
-            yield from (node.operand, node.key)
-        case Call():
-            if node.target is not None:
-                yield node.target
-            yield from node.args
-        case Logic():
-            yield from node.terms
-        case ListLiteral():
-            yield from (item.value for item in node.items)
-        case MapLiteral() | Struct():
-            for entry in node.entries if isinstance(node, MapLiteral) else node.fields:
-                if entry.key is not None and not isinstance(entry.key, str):
-                    yield entry.key
-                yield entry.value
-        case Fold():
-            yield node.range
-            if node.guard is not None:
-                yield node.guard
-            yield node.body
-        case Bind():
-            yield from (node.value, node.body)
-        case OptMap():
-            yield from (node.target, node.body)
-        case Literal() | Ident():
-            return
+    for field in node.__slots__:
+        part = getattr(node, field)
+        for one in part if isinstance(part, tuple) else (part,):
+            if isinstance(one, Node):
+                yield one
+            elif isinstance(one, Element):
+                yield from children(one)
 
 
 def walk(root: Node) -> Iterator[tuple[Node, int]]:
@@ -225,7 +193,7 @@ class Visitor(Generic[_Result, _Local]):
     rules: Mapping[type, Callable[[Any, Any], _Result]]
 
     def __init_subclass__(cls) -> None:
-        names = {kind: re.sub(r"\B[A-Z]", r"_\g<0>", kind.__name__).lower() for kind in get_args(Node)}
+        names = {kind: re.sub(r"\B[A-Z]", r"_\g<0>", kind.__name__).lower() for kind in Node.__subclasses__()}
         cls.rules = {kind: getattr(cls, f"_{name}") for kind, name in names.items()}
 
     def __init__(self) -> None:

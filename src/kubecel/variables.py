@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from kubecel.access import handed_on
 from kubecel.code import COST, Compiled
-from kubecel.data import MISSING, NONE, EvalError, Frame, Optional, Value, no_overload
+from kubecel.data import MISSING, NONE, EvalError, Frame, Optional, Run, Value, no_overload
 
-__all__ = ["Local", "bind", "lazy_variable", "opt_map", "opt_variable", "read", "variable"]
+__all__ = ["bind", "lazy_variable", "opt_map", "opt_variable", "read", "variable"]
 
 _UNREAD: Final = object()
 
@@ -19,22 +19,13 @@ class _Failed:
     error: EvalError
 
 
-class Local(NamedTuple):
-    """A variable where steps follow, and by itself, where it may be an optional that is handed on."""
-
-    base: Compiled
-    alone: Compiled
-
-
-def variable(slot: int) -> Local:
+def variable(slot: int) -> Compiled:
     """A loop's variable."""
+    return _variable(lambda frame: frame[slot])
 
-    def alone(frame: Frame) -> Value:
-        value = frame[slot]
-        return handed_on(value) if type(value) is Optional else value
 
-    base = Compiled(lambda frame: frame[slot], 1, attribute=True, base=1)
-    return Local(base, replace(base, run=alone))
+def _variable(run: Run) -> Compiled:
+    return Compiled(run, 1, attribute=True, base=1)
 
 
 def read(code: Compiled) -> Compiled:
@@ -48,7 +39,7 @@ def read(code: Compiled) -> Compiled:
     return replace(code, run=run, value=MISSING)
 
 
-def lazy_variable(slot: int, value: Compiled) -> Local:
+def lazy_variable(slot: int, value: Compiled) -> Compiled:
     """A variable of `bind`: computed at the first reading, an error as well."""
     compute, cost = value.run, value.cost
 
@@ -65,8 +56,7 @@ def lazy_variable(slot: int, value: Compiled) -> Local:
             raise found.error
         return found
 
-    base = Compiled(run, 1, attribute=True, base=1)
-    return Local(base, read(base))
+    return _variable(run)
 
 
 def bind(slot: int, body: Compiled) -> Compiled:
@@ -106,7 +96,7 @@ def opt_map(target: Compiled, slots: tuple[int, int], body: Compiled, *, flat: b
     return Compiled(run, target.cost + 1)
 
 
-def opt_variable(slots: tuple[int, int]) -> Local:
+def opt_variable(slots: tuple[int, int]) -> Compiled:
     """The variable of `opt_map`."""
     value_slot, cost_slot = slots
 
@@ -117,5 +107,4 @@ def opt_variable(slots: tuple[int, int]) -> Local:
             frame[value_slot] = None
         return optional.held()
 
-    base = Compiled(run, 1, attribute=True, base=1)
-    return Local(base, read(base))
+    return _variable(run)

@@ -46,7 +46,7 @@ def _comparisons(kind: str, order: Callable[[Any, Any], int]) -> tuple[Overload,
 def _order_amounts(left: Quantity, right: Quantity) -> int:
     if right.scale is None and left.own:
         left.scale = None
-    return order(left, right)
+    return order(left.nanos, right.nanos)
 
 
 def _as_integer(value: Quantity) -> int:
