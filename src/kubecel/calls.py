@@ -109,7 +109,7 @@ def _dispatcher(name: str, first: Overload, count: int) -> Impl:
 
     def dispatch(*args: Value) -> Value:
         for overload in candidates:
-            if overload.takes(args):
+            if all(runtime_test(param)(arg) for param, arg in zip(overload.params, args, strict=True)):
                 return overload.impl(*args)
         raise no_overload(name)
 

@@ -55,10 +55,7 @@ def _quantity(left: Value, right: Value) -> bool | None:
 
 
 def _number(left: Value, right: Value) -> bool:
-    kind = type(right)
-    if kind is not int and kind is not Uint and kind is not float:
-        return False
-    if left != left or right != right:  # noqa: PLR0124 - NaN
+    if type(right) not in _NUMBERS or left != left or right != right:  # noqa: PLR0124 - NaN
         return False
     return _order_numbers(left, right) == 0
 
@@ -89,10 +86,6 @@ def _optional(left: Value, right: Value) -> bool | None:
     return equal(one, other)
 
 
-def _timestamp(left: Value, right: Value) -> bool:
-    return type(right) is TimestampValue and left.nanos == right.nanos
-
-
 _EQUAL: Final[dict[type, Callable[[Any, Any], bool | None]]] = {
     **dict.fromkeys((bool, str, bytes, Duration, Empty, TypeValue), _same_type),
     **dict.fromkeys((int, Uint, float), _number),
@@ -101,7 +94,7 @@ _EQUAL: Final[dict[type, Callable[[Any, Any], bool | None]]] = {
     **dict.fromkeys((dict, DomainMap), _map),
     tuple: _list,
     Optional: _optional,
-    TimestampValue: _timestamp,
+    TimestampValue: lambda left, right: type(right) is TimestampValue and left.nanos == right.nanos,
 }
 
 

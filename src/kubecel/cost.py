@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from kubecel.data import Value
-from kubecel.maps import map_keys
+from kubecel.maps import map_items
 from kubecel.runtime_types import EXTENSION_TYPES, size_of
 
 __all__ = [
@@ -110,9 +110,7 @@ def _traversal(value: Value) -> int:
     if isinstance(value, tuple):
         return sum(map(_traversal, value))
     if isinstance(value, dict):
-        return sum(
-            _traversal(key) + _traversal(item) for key, item in zip(map_keys(value), value.values(), strict=True)
-        )
+        return sum(_traversal(key) + _traversal(item) for key, item in map_items(value))
     return 1
 
 

@@ -45,11 +45,10 @@ def with_own_quantities(device: CelDevice) -> dict[str, Value]:
 
     Comparing a quantity with a big one makes upstream hold it as a big one, too, and from then on it is no integer.
     """
-    capacities = DomainMap()
-    for domain, amounts in device.variables["capacity"].items():
-        capacities[domain] = {
-            name: Quantity(amount.nanos, amount.format, amount.scale, own=True) for name, amount in amounts.items()
-        }
+    capacities = DomainMap(
+        (domain, {name: Quantity(one.nanos, one.format, one.scale, own=True) for name, one in amounts.items()})
+        for domain, amounts in device.variables["capacity"].items()
+    )
     return {**device.variables, "capacity": capacities}
 
 

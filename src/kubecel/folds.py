@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from kubecel.code import COST, Compiled, charge, is_true, spend
 from kubecel.cost import LIST_COST
 from kubecel.data import MISSING, DomainMap, EvalError, Frame, Run, Value, no_overload
-from kubecel.maps import lookup, map_key, map_keys
+from kubecel.maps import lookup, map_items, map_key, map_keys
 from kubecel.runtime_types import go_name
 
 __all__ = ["Loop", "fold"]
@@ -68,8 +68,7 @@ def _values(loop: Loop) -> Callable[[Frame], _Values]:
         if kind is tuple:
             return len(found), enumerate(found) if pairs else found
         if kind is dict or kind is DomainMap:
-            keys = map_keys(found)
-            return len(found), zip(keys, found.values(), strict=True) if pairs else keys
+            return len(found), map_items(found) if pairs else map_keys(found)
         if pairs:
             raise EvalError(f"unsupported comprehension range type: {go_name(found)}")
         raise EvalError(f"got '{go_name(found)}', expected iterable type")
@@ -202,7 +201,7 @@ def _transform_entry(loop: Loop, values: Callable[[Frame], _Values]) -> Run:
                 entries = body(frame)
                 if not isinstance(entries, dict):
                     raise no_overload("cel.@mapInsert")
-                for key, value in zip(map_keys(entries), entries.values(), strict=True):
+                for key, value in map_items(entries):
                     _insert(result, key, value)
         return result
 

@@ -23,7 +23,7 @@ from kubecel.network import Cidr, Ip
 from kubecel.runtime_types import NamedFormat, go_name
 from kubecel.semver import Semver
 
-__all__ = ["equal_numbers", "find", "lookup", "map_key", "map_keys", "unhashable"]
+__all__ = ["equal_numbers", "find", "lookup", "map_items", "map_key", "map_keys", "unhashable"]
 
 _BY_VALUE: Final = frozenset({bool, Uint, float, Duration, TimestampValue, TypeValue, Ip, Cidr})
 _UNHASHABLE: Final = frozenset({bytes, Semver, NamedFormat})
@@ -78,6 +78,11 @@ def map_keys(values: dict[Any, Any]) -> Iterator[Value]:
             yield key.value
         else:
             yield key
+
+
+def map_items(values: dict[Any, Any]) -> Iterator[tuple[Value, Value]]:
+    """The entries of a map, by their CEL keys."""
+    return zip(map_keys(values), values.values(), strict=True)
 
 
 def find(values: dict[Any, Any], key: Value) -> Value:

@@ -13,7 +13,7 @@ from struct import pack, unpack
 from typing import Any, Final, TypeAlias
 
 from kubecel.data import INT_MAX, INT_MIN, Duration, Empty, EvalError, TimestampValue, Uint, Value
-from kubecel.maps import map_keys
+from kubecel.maps import map_items
 from kubecel.overloads.registry import runtime_test
 from kubecel.overloads.temporal import duration_text, timestamp_text
 from kubecel.runtime_types import type_name
@@ -102,7 +102,7 @@ def _json(value: Value) -> Value:
     if kind is tuple:
         return tuple(map(_json, value))
     if isinstance(value, dict):
-        return {_json_key(key): _json(item) for key, item in zip(map_keys(value), value.values(), strict=True)}
+        return {_json_key(key): _json(item) for key, item in map_items(value)}
     if kind is Duration or kind is TimestampValue:
         return duration_text(value) if kind is Duration else timestamp_text(value)
     if kind is str or kind is bool or kind is float or value is None:

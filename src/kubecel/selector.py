@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from kubecel.attributes import AttributeValue
 from kubecel.check import Checked, check
@@ -36,10 +36,6 @@ __all__ = [
 ]
 
 
-_DERIVED: Final = re.compile(r"(list\()?(bool|dyn|int|kubernetes\.Semver|string)\)?")
-"""The types of derived attributes."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _CelExpression(ABC):
     """A compiled expression. It keeps no state between evaluations and may be shared by threads.
@@ -62,10 +58,8 @@ class _CelExpression(ABC):
     wanted: ClassVar[str]
     """What its value has to be, in words."""
 
-    @classmethod
-    @abstractmethod
-    def gives(cls, output: str, attribute: str) -> bool:
-        """Whether values of a type will do; ``attribute`` is the type of attributes."""
+    gives: ClassVar[re.Pattern[str]]
+    """The types that will do; that of attributes always will."""
 
     def _result(self, device: CelDevice, cost_limit: int) -> tuple[Value, int]:
         """The value for a device, and what it cost to find."""
@@ -94,11 +88,7 @@ class CelSelector(_CelExpression):
     __slots__ = ()
 
     wanted = "bool or the unknown type"
-
-    @classmethod
-    def gives(cls, output: str, attribute: str) -> bool:
-        """As of every expression."""
-        return output in {"bool", attribute}
+    gives = re.compile("bool")
 
     def matches(self, device: CelDevice, cost_limit: int = COST_LIMIT) -> bool:
         """Whether a device matches.
@@ -139,11 +129,7 @@ class CelDerivation(_CelExpression):
     __slots__ = ()
 
     wanted = "a string, int, bool, semver, or a list of one of them"
-
-    @classmethod
-    def gives(cls, output: str, attribute: str) -> bool:
-        """As of every expression."""
-        return _DERIVED.fullmatch(output) is not None or output == attribute
+    gives = re.compile(r"(list\()?(bool|dyn|int|kubernetes\.Semver|string)\)?")
 
     def value(self, device: CelDevice, cost_limit: int = COST_LIMIT) -> AttributeValue:
         """The attribute of a device; a version is without build metadata, which no comparison looks at.
@@ -298,7 +284,7 @@ def _compiled(form: type[_Form], expression: str, gates: FeatureGates) -> _Form 
     try:
         checked = _checked(expression, gates)
         output = str(checked.types[checked.root])
-        if not form.gives(output, str(environment_for(gates).attribute)):
+        if not form.gives.fullmatch(output) and output != str(environment_for(gates).attribute):
             return f"must evaluate to {form.wanted}, not {output}"
         code, size = plan(checked)
     except CelCompileError as error:

@@ -73,15 +73,11 @@ class DerivedAttributes:
     def _value(self, expression: str, driver: str, device: Device) -> AttributeValue | _Failure:
         key = expression, self._keys[expression].of(driver, device, ())
         if key not in self._known:
-            self._known[key] = _evaluated(expression, driver, device)
+            try:
+                self._known[key] = compile_derivation(expression).value(cel_device(driver, device))
+            except (CelCompileError, CelRuntimeError) as error:
+                self._known[key] = error.with_traceback(None)
         return self._known[key]
-
-
-def _evaluated(expression: str, driver: str, device: Device) -> AttributeValue | _Failure:
-    try:
-        return compile_derivation(expression).value(cel_device(driver, device))
-    except (CelCompileError, CelRuntimeError) as error:
-        return error.with_traceback(None)
 
 
 def _words(failure: _Failure) -> str:

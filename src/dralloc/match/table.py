@@ -6,7 +6,7 @@ amounts share their answers. A failing selector is an answer too; who asks decid
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -182,7 +182,8 @@ class MatchTable(Brief):
     @cached_property
     def device_keys(self) -> DeviceKeys:
         """What the alternatives can tell apart."""
-        return DeviceKeys(dict.fromkeys(self._expressions()), self.features)
+        expressions = (each for one in self.criteria for each in (*one.selectors, *_of_class(one.device_class)))
+        return DeviceKeys(dict.fromkeys(expressions), self.features)
 
     @cached_property
     def derived(self) -> DerivedAttributes:
@@ -199,12 +200,6 @@ class MatchTable(Brief):
             replace(one, attributes={**one.attributes, **self.derived.of(source.slice.spec.driver, source.device)})
             for one, source in zip(self.inventory.devices, self.inventory.sources, strict=True)
         )
-
-    def _expressions(self) -> Iterator[str]:
-        for criteria in self.criteria:
-            yield from criteria.selectors
-            if criteria.device_class is not None:
-                yield from _of_class(criteria.device_class)
 
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
         """Whether class and request selectors accept the device, or the fatal error that upstream raises.
@@ -256,25 +251,22 @@ class MatchTable(Brief):
         charges = self._charged[alternative]
         key = self.device_key(device)
         if key not in charges:
-            charges[key] = self._charge(self.criteria[alternative], device)
+            amounts, source = dict(self.criteria[alternative].amounts), self.inventory.sources[device]
+            shareable = self.inventory.devices[device].shareable
+            charges[key] = (
+                charge_for(amounts, source, self.inventory.published, shareable=shareable)
+                if self.features.ConsumableCapacity
+                else Charge()
+            )
         return charges[key]
-
-    def _charge(self, criteria: Criteria, device: int) -> Charge | None:
-        if not self.features.ConsumableCapacity:
-            return Charge()
-        shareable = self.inventory.devices[device].shareable
-        source = self.inventory.sources[device]
-        return charge_for(dict(criteria.amounts), source, self.inventory.published, shareable=shareable)
 
     def _evaluate(self, criteria: Criteria, device: int) -> Verdict:
         published = self.inventory.sources[device].device
         if published.binding_conditions and not self.features.DeviceBindingAndStatus:
             return False
-        if criteria.device_class is not None:
-            verdict = self._all_match(_of_class(criteria.device_class), device, of_class=True)
-            if verdict is not True:
-                return verdict
-        verdict = self._all_match(criteria.selectors, device, of_class=False)
+        verdict = self._all_match(_of_class(criteria.device_class), device, of_class=True)
+        if verdict is True:
+            verdict = self._all_match(criteria.selectors, device, of_class=False)
         if verdict is not True or not criteria.derived:
             return verdict
         failures = self.derived.failures(self.inventory.sources[device].slice.spec.driver, published)
@@ -313,6 +305,6 @@ class MatchTable(Brief):
         return FatalError(f"{selector}: CEL compile error: {failure.error}")
 
 
-def _of_class(device_class: DeviceClass) -> list[str]:
-    """The selectors of a class."""
-    return [selector.cel.expression for selector in device_class.spec.selectors if selector.cel]
+def _of_class(device_class: DeviceClass | None) -> list[str]:
+    """The selectors of a class, if there is one."""
+    return [one.cel.expression for one in device_class.spec.selectors if one.cel] if device_class else []

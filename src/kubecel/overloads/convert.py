@@ -10,12 +10,11 @@ from typing import Any, Final
 
 from kubecel import cost, effort
 from kubecel.data import INT_MAX, UINT_MAX, Duration, EvalError, TimestampValue, Uint, Value
-from kubecel.network import Cidr, Ip
 from kubecel.overloads.registry import Impl, Overload, function
 from kubecel.overloads.temporal import checked_timestamp, duration_text, parse_duration, parse_timestamp, timestamp_text
 from kubecel.runtime_types import type_name
 
-__all__ = ["CONVERSIONS", "CONVERSION_NAMES", "double_text"]
+__all__ = ["CONVERSIONS", "CONVERSION_NAMES", "TEXTS", "double_text"]
 
 _INT: Final = re.compile(r"([+-]?)([0-9]+)", re.ASCII)
 _UINT: Final = re.compile(r"[0-9]+", re.ASCII)
@@ -98,26 +97,28 @@ def double_text(value: float) -> str:
     return f"{number.scaleb(-exponent):f}e{exponent:+03}"
 
 
-_TEXTS: Final[dict[type, Callable[[Any], str]]] = {
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise EvalError("invalid UTF-8 in bytes, cannot convert to string") from error
+
+
+TEXTS: Final[dict[type, Callable[[Any], str]]] = {
     bool: lambda value: "true" if value else "false",
     int: str,
     Uint: lambda value: str(int(value)),
     float: double_text,
     str: str,
+    bytes: _decoded,
     TimestampValue: timestamp_text,
     Duration: duration_text,
-    Ip: str,
-    Cidr: str,
 }
+"""How values of the standard types become strings."""
 
 
 def _to_string(value: Value) -> str:
-    if type(value) is bytes:
-        try:
-            return value.decode()
-        except UnicodeDecodeError as error:
-            raise EvalError("invalid UTF-8 in bytes, cannot convert to string") from error
-    return _TEXTS[type(value)](value)
+    return TEXTS.get(type(value), str)(value)
 
 
 def _to_bool(value: Value) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from kubecel.data import MAX_TEXT, DomainMap, Duration, EvalError, TimestampValue, TypeValue, Uint, Value
 from kubecel.literals import ESCAPED
 from kubecel.maps import find, map_keys
-from kubecel.overloads.convert import double_text
+from kubecel.overloads.convert import TEXTS, double_text
 from kubecel.overloads.temporal import duration_text, timestamp_text
 from kubecel.runtime_types import type_name
 
@@ -112,13 +112,6 @@ def _wrong(letter: str, value: Value) -> EvalError:
 
 
 def _string(value: Value, _: int) -> str:
-    if type(value) is str:
-        return str(value)
-    if type(value) is bytes:
-        try:
-            return value.decode()
-        except UnicodeDecodeError as error:
-            raise EvalError("invalid UTF-8 in bytes, cannot convert to string") from error
     writer = _PLAIN.get(type(value))
     if writer is None:
         raise _wrong("s", value)
@@ -133,9 +126,7 @@ def _nested(value: Value) -> str:
     if kind is bytes:
         return "b" + _quoted(_string(value, 0))
     if kind is float:
-        return (
-            f"{value:.6f}" if math.isfinite(value) else _quoted({math.inf: "+Inf", -math.inf: "-Inf"}.get(value, "NaN"))
-        )
+        return f"{value:.6f}" if math.isfinite(value) else _quoted(double_text(value))
     if kind is TimestampValue:
         return f"timestamp({_quoted(timestamp_text(value))})"
     if kind is Duration:
@@ -169,14 +160,9 @@ def _map_text(value: dict[Any, Any]) -> str:
 
 
 _PLAIN: Final[dict[type, Callable[[Any], str]]] = {
-    bool: lambda value: "true" if value else "false",
-    int: str,
-    Uint: lambda value: str(int(value)),
-    float: double_text,
+    **TEXTS,
     type(None): lambda _: "null",
     TypeValue: lambda value: value.name,
-    TimestampValue: timestamp_text,
-    Duration: duration_text,
     tuple: lambda value: f"[{', '.join(map(_nested, value))}]",
     dict: _map_text,
     DomainMap: _map_text,

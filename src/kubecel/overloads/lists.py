@@ -188,16 +188,16 @@ _SORT_BY_COST: Final = cost.self_comparison(1)
 _ZEROES: Final = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
 
 LISTS: Final = (
-    method("slice", "list(T), int, int -> list(T)", _slice, cost.slicing, by_name=False),
+    method("slice", "list(T), int, int -> list(T)", _slice, cost.slicing),
     *(
-        method("flatten", signature, _flatten, cost.flattening, effort.traversal, by_name=False, checks=True)
+        method("flatten", signature, _flatten, cost.flattening, effort.traversal, checks=True)
         for signature in ("list(list(T)) -> list(T)", "list(dyn), int -> list(dyn)")
     ),
     *_of_each("sort", "list({0}) -> list({0})", _sort, _SORT_COST, by_name=False),
     *_of_each("@sortByAssociatedKeys", "list(T), list({0}) -> list(T)", _sort_by, _SORT_BY_COST, by_name=False),
-    function("lists.range", "int -> list(int)", _range, cost.counting, by_name=False),
-    method("reverse", "list(T) -> list(T)", lambda values: values[::-1], cost.reversal, by_name=False),
-    method("distinct", "list(T) -> list(T)", _distinct, _SORT_COST, effort.pairs, by_name=False),
+    function("lists.range", "int -> list(int)", _range, cost.counting),
+    method("reverse", "list(T) -> list(T)", lambda values: values[::-1], cost.reversal),
+    method("distinct", "list(T) -> list(T)", _distinct, _SORT_COST, effort.pairs),
     *_of_each("isSorted", "list({0}) -> bool", _is_sorted, cost.traversal, effort.traversal),
     *(
         method("sum", f"list({kind}) -> {kind}", _sum(zero), cost.traversal, effort.traversal)
@@ -207,9 +207,9 @@ LISTS: Final = (
     *_of_each("max", "list({0}) -> {0}", _extreme("max", 1), cost.traversal, effort.traversal),
     method("indexOf", "list(A), A -> int", _index_of, cost.traversal, effort.traversal),
     method("lastIndexOf", "list(A), A -> int", _last_index_of, cost.traversal, effort.traversal),
-    function("sets.contains", "list(T), list(T) -> bool", _contains_all, cost.sets(1), effort.pairs, by_name=False),
-    function("sets.equivalent", "list(T), list(T) -> bool", _equivalent, cost.sets(2), effort.pairs, by_name=False),
-    function("sets.intersects", "list(T), list(T) -> bool", _intersects, cost.sets(1), effort.pairs, by_name=False),
+    function("sets.contains", "list(T), list(T) -> bool", _contains_all, cost.sets(1), effort.pairs),
+    function("sets.equivalent", "list(T), list(T) -> bool", _equivalent, cost.sets(2), effort.pairs),
+    function("sets.intersects", "list(T), list(T) -> bool", _intersects, cost.sets(1), effort.pairs),
 )
 
 INCLUDES: Final = (method("includes", "dyn, dyn -> bool", _includes, effort=effort.traversal),)

@@ -18,7 +18,6 @@ from kubecel.data import (
     UINT_MAX,
     Duration,
     EvalError,
-    TimestampValue,
     TypeValue,
     Uint,
     Value,
@@ -26,7 +25,7 @@ from kubecel.data import (
 )
 from kubecel.maps import lookup
 from kubecel.overloads.registry import Impl, Overload, function, method
-from kubecel.overloads.temporal import add_time, checked_duration, subtract_time
+from kubecel.overloads.temporal import add_times, checked_duration, subtract_times
 from kubecel.runtime_types import type_name
 
 __all__ = ["OPERATORS", "add", "contains"]
@@ -46,6 +45,8 @@ def _uint(value: int) -> Uint:
 
 _NUMBER: Final[dict[type, Callable[[Any], Value]]] = {int: _int, Uint: _uint, float: float}
 """Checks of results, by the type of both operands."""
+
+_LONGEST: Final[dict[type, int]] = {str: MAX_TEXT, bytes: MAX_TEXT, tuple: MAX_LIST}
 
 
 def _refuse(_: Value, __: Value) -> Value:
@@ -67,27 +68,11 @@ def _arithmetic(operation: Callable[[Any, Any], Any], of_others: Impl = _refuse)
 def _join(left: Value, right: Value) -> Value:
     """``left + right`` of texts, lists or times."""
     kind = type(left)
-    if kind is Duration and type(right) is TimestampValue:
-        return add_time(right, left.nanos)
-    if kind is TimestampValue and type(right) is Duration:
-        return add_time(left, right.nanos)
-    if kind is not type(right):
-        raise no_overload()
-    if kind is str or kind is tuple or kind is bytes:
-        if len(left) + len(right) > (MAX_LIST if kind is tuple else MAX_TEXT):
-            raise EvalError("the result of an addition is too long")
-        return left + right
-    if kind is Duration:
-        return checked_duration(left.nanos + right.nanos)
-    raise no_overload()
-
-
-def _less_time(left: Value, right: Value) -> Value:
-    if type(left) is TimestampValue:
-        return subtract_time(left, right)
-    if type(left) is type(right) is Duration:
-        return checked_duration(left.nanos - right.nanos)
-    raise no_overload()
+    if kind is not type(right) or kind not in _LONGEST:
+        return add_times(left, right)
+    if len(left) + len(right) > _LONGEST[kind]:
+        raise EvalError("the result of an addition is too long")
+    return left + right
 
 
 def _quotient(left: Value, right: Value) -> Value:
@@ -123,7 +108,7 @@ def _rest(left: Value, right: Value) -> Value:
 add = _arithmetic(operator.add, _join)
 """``left + right`` of any types that have it."""
 
-_subtract = _arithmetic(operator.sub, _less_time)
+_subtract = _arithmetic(operator.sub, subtract_times)
 _multiply = _arithmetic(operator.mul)
 _divide = _arithmetic(_quotient)
 _modulo = _arithmetic(_rest)
@@ -181,7 +166,7 @@ _ORDERED: Final = (
 
 
 def _operator(name: str, impl: Impl, *signatures: str) -> tuple[Overload, ...]:
-    return tuple(function(name, signature, impl, by_name=False, checks=True) for signature in signatures)
+    return tuple(function(name, signature, impl, checks=True) for signature in signatures)
 
 
 def _binary(name: str, impl: Impl, *types: str) -> tuple[Overload, ...]:
@@ -203,7 +188,7 @@ OPERATORS: Final = (
     *_binary("_+_", add, "double", "duration"),
     *_operator("_+_", add, "duration, timestamp -> timestamp", "timestamp, duration -> timestamp"),
     *_binary("_+_", add, "int"),
-    function("_+_", "list(A), list(A) -> list(A)", add, effort=effort.copying, by_name=False, checks=True),
+    function("_+_", "list(A), list(A) -> list(A)", add, effort=effort.copying, checks=True),
     function("_+_", "string, string -> string", add, cost.addition, by_name=False, checks=True),
     *_binary("_+_", add, "uint"),
     *_binary("_-_", _subtract, "double", "duration", "int"),
@@ -219,9 +204,9 @@ OPERATORS: Final = (
     *_order("_>_", operator.gt),
     *_order("_>=_", operator.ge),
     function("@in", "A, list(A) -> bool", contains, cost.membership, effort.containment, by_name=False, checks=True),
-    function("@in", "A, map(A, B) -> bool", contains, by_name=False, checks=True),
+    function("@in", "A, map(A, B) -> bool", contains, checks=True),
     *_operator("size", _size, *(f"{kind} -> int" for kind in _SIZED)),
-    *(method("size", f"{kind} -> int", _size, by_name=False, checks=True) for kind in _SIZED),
+    *(method("size", f"{kind} -> int", _size, checks=True) for kind in _SIZED),
     function("type", "A -> type(A)", lambda value: TypeValue(type_name(value))),
 )
 """The operators. ``==``, ``!=``, ``&&``, ``||`` and ``?:`` are not among them: the compiler knows those."""

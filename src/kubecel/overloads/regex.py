@@ -89,8 +89,8 @@ def _searching_all(args: Sequence[Value]) -> int:
 
 
 REGEX: Final = (
-    function("matches", "string, string -> bool", _matches, effort=_searching, by_name=False),
-    method("matches", "string, string -> bool", _matches, cost.regex, _searching, by_name=False),
+    function("matches", "string, string -> bool", _matches, effort=_searching),
+    method("matches", "string, string -> bool", _matches, cost.regex, _searching),
     method("find", "string, string -> string", _find, cost.regex, _searching),
     method("findAll", "string, string -> list(string)", _find_all, cost.regex, _searching_all),
     method("findAll", "string, string, int -> list(string)", _find_all, cost.regex, _searching_all),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TypeAlias
@@ -50,10 +50,6 @@ class Overload:
     by_name: bool = True
     checks: bool = False
     effort: EffortRule | None = None
-
-    def takes(self, args: Sequence[Value]) -> bool:
-        """Whether the values that a call has at run time fit the parameters."""
-        return all(runtime_test(param)(arg) for param, arg in zip(self.params, args, strict=True))
 
 
 def _declared(  # noqa: PLR0913 - a row of a table

@@ -88,9 +88,9 @@ def _join(parts: tuple[object, ...], separator: str = "") -> str:
 
 
 STRINGS: Final = (
-    method("contains", "string, string -> bool", lambda text, part: part in text, cost.containment, by_name=False),
-    method("startsWith", "string, string -> bool", str.startswith, cost.scanned, by_name=False),
-    method("endsWith", "string, string -> bool", str.endswith, cost.scanned, by_name=False),
+    method("contains", "string, string -> bool", lambda text, part: part in text, cost.containment),
+    method("startsWith", "string, string -> bool", str.startswith, cost.scanned),
+    method("endsWith", "string, string -> bool", str.endswith, cost.scanned),
     method("charAt", "string, int -> string", _char_at),
     method("indexOf", "string, string -> int", _index_of, cost.traversal),
     method("indexOf", "string, string, int -> int", _index_of, cost.traversal),
@@ -107,8 +107,6 @@ STRINGS: Final = (
     method("trim", "string -> string", lambda text: text.strip(_SPACE), cost.scanned),
     method("join", "list(string) -> string", _join, cost.join, effort.joining),
     method("join", "list(string), string -> string", _join, cost.join, effort.joining),
-    method("format", "string, list(dyn) -> string", format_text, cost.scanned, effort.formatting, by_name=False),
-    function(
-        "strings.quote", "string -> string", lambda text: f'"{text.translate(_QUOTED)}"', cost.scanned, by_name=False
-    ),
+    method("format", "string, list(dyn) -> string", format_text, cost.scanned, effort.formatting),
+    function("strings.quote", "string -> string", lambda text: f'"{text.translate(_QUOTED)}"', cost.scanned),
 )

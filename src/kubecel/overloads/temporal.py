@@ -9,19 +9,19 @@ from decimal import Decimal
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from kubecel.data import INT_MAX, INT_MIN, Duration, EvalError, TimestampValue, Value
+from kubecel.data import INT_MAX, INT_MIN, Duration, EvalError, TimestampValue, Value, no_overload
 from kubecel.effort import slow
 from kubecel.overloads.registry import Impl, Overload, method
 
 __all__ = [
     "TEMPORAL",
-    "add_time",
+    "add_times",
     "checked_duration",
     "checked_timestamp",
     "duration_text",
     "parse_duration",
     "parse_timestamp",
-    "subtract_time",
+    "subtract_times",
     "timestamp_text",
 ]
 
@@ -63,18 +63,24 @@ def checked_timestamp(nanos: int, offset: int = 0) -> TimestampValue:
     return TimestampValue(nanos, offset)
 
 
-def add_time(time: TimestampValue, nanos: int) -> TimestampValue:
-    """A timestamp moved by a number of nanoseconds."""
-    return checked_timestamp(time.nanos + nanos, time.offset)
+def add_times(left: Value, right: Value) -> Value:
+    """A duration added to another one or to a timestamp."""
+    if type(left) is Duration:
+        left, right = right, left
+    if type(right) is Duration and type(left) is Duration:
+        return checked_duration(left.nanos + right.nanos)
+    if type(right) is Duration and type(left) is TimestampValue:
+        return checked_timestamp(left.nanos + right.nanos, left.offset)
+    raise no_overload()
 
 
-def subtract_time(left: TimestampValue, right: Value) -> Value:
-    """A timestamp less a duration or another timestamp."""
-    if type(right) is Duration:
-        return add_time(left, checked_duration(-right.nanos).nanos)
-    if type(right) is TimestampValue:
+def subtract_times(left: Value, right: Value) -> Value:
+    """A duration less another one, or a timestamp less a duration or another timestamp."""
+    if type(left) is TimestampValue and type(right) is Duration:
+        return add_times(left, checked_duration(-right.nanos))
+    if type(left) is type(right) and type(left) in {Duration, TimestampValue}:
         return checked_duration(left.nanos - right.nanos)
-    raise EvalError("no such overload")
+    raise no_overload()
 
 
 def parse_duration(text: str) -> Duration:
@@ -217,9 +223,9 @@ def _span(unit: int) -> Impl:
 
 def _accessors() -> tuple[Overload, ...]:
     impls = {**{name: _part(read) for name, read in _PARTS.items()}, "getMilliseconds": _milliseconds}
-    plain = (method(name, "timestamp -> int", impl, effort=slow, by_name=False) for name, impl in impls.items())
-    zoned = (method(name, "timestamp, string -> int", impl, effort=slow, by_name=False) for name, impl in impls.items())
-    spans = (method(name, "duration -> int", _span(unit), by_name=False) for name, unit in _SPANS.items())
+    plain = (method(name, "timestamp -> int", impl, effort=slow) for name, impl in impls.items())
+    zoned = (method(name, "timestamp, string -> int", impl, effort=slow) for name, impl in impls.items())
+    spans = (method(name, "duration -> int", _span(unit)) for name, unit in _SPANS.items())
     return (*plain, *zoned, *spans)
 
 
