@@ -57,15 +57,15 @@ class Checked:
         Calls whose target and function together are the function's name.
     """
 
-    root: syntax.Node
-    types: dict[syntax.Node, Type] = field(default_factory=dict)
-    guessed: set[syntax.Node] = field(default_factory=set)
-    overloads: dict[syntax.Node, tuple[Overload, ...]] = field(default_factory=dict)
-    names: dict[syntax.Node, str] = field(default_factory=dict)
-    namespaced: set[syntax.Node] = field(default_factory=set)
+    root: syntax.Expr
+    types: dict[syntax.Expr, Type] = field(default_factory=dict)
+    guessed: set[syntax.Expr] = field(default_factory=set)
+    overloads: dict[syntax.Expr, tuple[Overload, ...]] = field(default_factory=dict)
+    names: dict[syntax.Expr, str] = field(default_factory=dict)
+    namespaced: set[syntax.Expr] = field(default_factory=set)
 
 
-def check(root: syntax.Node, environment: Environment) -> tuple[Checked, list[Finding]]:
+def check(root: syntax.Expr, environment: Environment) -> tuple[Checked, list[Finding]]:
     """Check an expression; without findings it is sound."""
     checker = _Checker(Checked(root), environment)
     checker.check(root)
@@ -85,7 +85,7 @@ class _Checker(syntax.Visitor[Type, Type]):
         self.params = Parameters()
         self.findings: list[Finding] = []
 
-    def check(self, node: syntax.Node) -> Type:
+    def check(self, node: syntax.Expr) -> Type:
         """Find the type of a node and of all of its parts."""
         found = self.rules[type(node)](self, node)
         if found.params and found.is_too_large:
@@ -93,14 +93,14 @@ class _Checker(syntax.Visitor[Type, Type]):
         self.checked.types[node] = found
         return found
 
-    def _report(self, node: syntax.Node | syntax.Element, message: str) -> Type:
+    def _report(self, node: syntax.Expr | syntax.Element, message: str) -> Type:
         self.findings.append((node.pos, message))
         return ERROR
 
     def _literal(self, node: syntax.Literal) -> Type:
         return _LITERALS[type(node.value)]
 
-    def _name(self, node: syntax.Node, name: str) -> Type | None:
+    def _name(self, node: syntax.Expr, name: str) -> Type | None:
         """The type of a global name, if it is one."""
         plain = name.removeprefix(".")
         if plain == "device":
@@ -157,7 +157,7 @@ class _Checker(syntax.Visitor[Type, Type]):
             return self._resolve(node, full, args, member=False)
         return self._resolve(node, node.function, [self.check(node.target), *args], member=True)
 
-    def _resolve(self, node: syntax.Node, name: str, args: Sequence[Type], *, member: bool) -> Type:
+    def _resolve(self, node: syntax.Expr, name: str, args: Sequence[Type], *, member: bool) -> Type:
         declared = self.environment.functions.get(name)
         if declared is None:
             return self._report(node, f"undeclared reference to '{name}' (in container '')")
@@ -174,7 +174,7 @@ class _Checker(syntax.Visitor[Type, Type]):
         text = f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
         return f"found no matching overload for '{name}' applied to '{text}'"
 
-    def _wants(self, node: syntax.Node, given: Type, wanted: Type) -> None:
+    def _wants(self, node: syntax.Expr, given: Type, wanted: Type) -> None:
         if not self.params.accept(given, wanted):
             self._report(node, f"expected type '{wanted}' but found '{self.params.known(given)}'")
 
@@ -266,7 +266,7 @@ class _Checker(syntax.Visitor[Type, Type]):
         self._wants(node.body, body, result)
         return self.params.known(result)
 
-    def _condition(self, node: syntax.Node, given: Type) -> None:
+    def _condition(self, node: syntax.Expr, given: Type) -> None:
         if not self.params.accept(given, BOOL):
             self._report(node, self._no_overload("_?_:_", (given, DYN, DYN), member=False))
 

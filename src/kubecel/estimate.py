@@ -62,18 +62,18 @@ class _Estimator(syntax.Visitor[int, _Local]):
     def __init__(self, checked: Checked) -> None:
         super().__init__()
         self.checked = checked
-        self.paths: dict[syntax.Node, Path] = {}
-        self.sizes: dict[syntax.Node, Size] = {}
-        self.elements: dict[syntax.Node, _Elements] = {}
+        self.paths: dict[syntax.Expr, Path] = {}
+        self.sizes: dict[syntax.Expr, Size] = {}
+        self.elements: dict[syntax.Expr, _Elements] = {}
 
-    def cost(self, node: syntax.Node) -> int:
+    def cost(self, node: syntax.Expr) -> int:
         """Estimate a node and all of its parts, and note what is known about its size."""
         return min(self.rules[type(node)](self, node), UNKNOWN.high)
 
-    def _local(self, node: syntax.Node) -> _Local | None:
+    def _local(self, node: syntax.Expr) -> _Local | None:
         return self.scope.get(node.name.removeprefix(".")) if isinstance(node, syntax.Ident) else None
 
-    def _size(self, node: syntax.Node) -> Size | None:
+    def _size(self, node: syntax.Expr) -> Size | None:
         """What is known about a node's size. What upstream has declared for ``device`` counts more than the type."""
         found = self.sizes.get(node) or _written_size(node)
         if found is not None:
@@ -87,14 +87,14 @@ class _Estimator(syntax.Visitor[int, _Local]):
         local = self._local(node)
         return local.size if local is not None else None
 
-    def _any_size(self, node: syntax.Node) -> Size:
+    def _any_size(self, node: syntax.Expr) -> Size:
         return self._size(node) or UNKNOWN
 
-    def _common_elements(self, left: syntax.Node, right: syntax.Node) -> _Elements | None:
+    def _common_elements(self, left: syntax.Expr, right: syntax.Expr) -> _Elements | None:
         one, other = self.elements.get(left), self.elements.get(right)
         return one.or_(other) if one is not None and other is not None else None
 
-    def _note(self, node: syntax.Node, size: Size | None, elements: _Elements | None = None) -> None:
+    def _note(self, node: syntax.Expr, size: Size | None, elements: _Elements | None = None) -> None:
         if size is not None:
             self.sizes[node] = size
         if elements is not None:
@@ -135,7 +135,7 @@ class _Estimator(syntax.Visitor[int, _Local]):
         self._note(node, size)
         return cost
 
-    def _operand(self, node: syntax.Node) -> Operand:
+    def _operand(self, node: syntax.Expr) -> Operand:
         value = node.value if isinstance(node, syntax.Literal) else None
         return Operand(self.checked.types[node], self._size(node), self.paths.get(node, ()), value)
 
@@ -179,7 +179,7 @@ class _Estimator(syntax.Visitor[int, _Local]):
         self._note(node, self._any_size(yes).or_(self._any_size(no)), self._common_elements(yes, no))
         return cost
 
-    def _parts(self, node: syntax.Node) -> int:
+    def _parts(self, node: syntax.Expr) -> int:
         """The cost of all parts."""
         cost = 0
         for part in syntax.children(node):
@@ -195,14 +195,14 @@ class _Estimator(syntax.Visitor[int, _Local]):
 
     def _map_literal(self, node: syntax.MapLiteral) -> int:
         cost = MAP_COST + self._parts(node)
-        keys = self._range(entry.key for entry in node.entries if isinstance(entry.key, syntax.Node))
+        keys = self._range(entry.key for entry in node.entries if isinstance(entry.key, syntax.Expr))
         self.elements[node] = _Elements(False, keys, self._range(entry.value for entry in node.entries))
         return cost
 
     def _struct(self, node: syntax.Struct) -> int:
         return STRUCT_COST + self._parts(node)
 
-    def _range(self, nodes: Iterable[syntax.Node]) -> Size:
+    def _range(self, nodes: Iterable[syntax.Expr]) -> Size:
         """The sizes of nodes."""
         sizes = [*map(self._any_size, nodes)]
         return reduce(Size.or_, sizes) if sizes else Size(0, 0)
@@ -263,7 +263,7 @@ _LOOPS: Final = {
 """What a loop costs once, for its first and its last result, and for each step besides the body."""
 
 
-def _written_size(node: syntax.Node) -> Size | None:
+def _written_size(node: syntax.Expr) -> Size | None:
     """The size of what is written out."""
     if isinstance(node, syntax.Literal):
         length = len(node.value) if isinstance(node.value, str | bytes) else 1

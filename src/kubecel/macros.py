@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from kubecel.errors import SelectorError
-from kubecel.syntax import Bind, Call, Fold, Ident, Literal, MapLiteral, Node, OptMap, Select
+from kubecel.syntax import Bind, Call, Expr, Fold, Ident, Literal, MapLiteral, OptMap, Select
 
 __all__ = ["expand"]
 
 _RESULT_NAMES: Final = ("@result", "__result__")
 _SORT_INPUT: Final = "@__sortBy_input__"
-_Macro: TypeAlias = Callable[[int, Node, tuple[Node, ...]], Node | None]
+_Macro: TypeAlias = Callable[[int, Expr, tuple[Expr, ...]], Expr | None]
 
 
-def expand(call: Call) -> Node:
+def expand(call: Call) -> Expr:
     """The node that a call stands for: its expansion if it is a macro, otherwise the call itself.
 
     Raises
@@ -30,20 +30,20 @@ def expand(call: Call) -> Node:
     return call if expanded is None else expanded
 
 
-def _has(call: Call) -> Node:
+def _has(call: Call) -> Expr:
     operand = call.args[0]
     if not isinstance(operand, Select) or operand.optional or operand.test:
         raise SelectorError(operand.pos, "invalid argument to has() macro")
     return Select(call.pos, operand.operand, operand.field, test=True)
 
 
-def _name(node: Node, message: str = "argument must be a simple name") -> str:
+def _name(node: Expr, message: str = "argument must be a simple name") -> str:
     if not isinstance(node, Ident) or node.name.startswith("."):
         raise SelectorError(node.pos, message)
     return node.name
 
 
-def _names(nodes: tuple[Node, ...]) -> tuple[str, ...]:
+def _names(nodes: tuple[Expr, ...]) -> tuple[str, ...]:
     names = tuple(_name(node) for node in nodes)
     for node, name in zip(nodes, names, strict=True):
         if name in _RESULT_NAMES:
@@ -56,7 +56,7 @@ def _names(nodes: tuple[Node, ...]) -> tuple[str, ...]:
 def _fold(kind: str, variables: int) -> _Macro:
     """The macro of a loop: its variables, a guard if there is one more argument, and the body."""
 
-    def macro(pos: int, target: Node, args: tuple[Node, ...]) -> Node:
+    def macro(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr:
         names = _names(args[:variables])
         guard = args[variables] if len(args) > variables + 1 else None
         return Fold(pos, kind, target, names, guard, args[-1])
@@ -64,13 +64,13 @@ def _fold(kind: str, variables: int) -> _Macro:
     return macro
 
 
-def _filter(pos: int, target: Node, args: tuple[Node, ...]) -> Node:
+def _filter(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr:
     """A filter is a map of the variable to itself, with the predicate as guard."""
     names = _names(args[:1])
     return Fold(pos, "map", target, names, args[1], args[0])
 
 
-def _bind(pos: int, target: Node, args: tuple[Node, ...]) -> Node | None:
+def _bind(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr | None:
     if not isinstance(target, Ident) or target.name != "cel":
         return None
     name = _name(args[0], "cel.bind() variable names must be simple identifiers")
@@ -78,7 +78,7 @@ def _bind(pos: int, target: Node, args: tuple[Node, ...]) -> Node | None:
 
 
 def _opt_map(flat: bool) -> _Macro:
-    def macro(pos: int, target: Node, args: tuple[Node, ...]) -> Node:
+    def macro(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr:
         function = "optFlatMap()" if flat else "optMap()"
         name = _name(args[0], f"{function} variable name must be a simple identifier")
         return OptMap(pos, target, name, args[1], flat)
@@ -86,7 +86,7 @@ def _opt_map(flat: bool) -> _Macro:
     return macro
 
 
-def _sort_by(pos: int, target: Node, args: tuple[Node, ...]) -> Node:
+def _sort_by(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr:
     if isinstance(target, Literal | MapLiteral):
         message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
         raise SelectorError(target.pos, message)

@@ -13,13 +13,13 @@ from kubecel.syntax import (
     CONDITIONAL,
     Call,
     Element,
+    Expr,
     Ident,
     Index,
     ListLiteral,
     Literal,
     Logic,
     MapLiteral,
-    Node,
     Select,
     Struct,
     qualified_name,
@@ -46,7 +46,7 @@ _RESERVED: Final = re.compile(
 )
 
 
-def parse(expression: str) -> Node:
+def parse(expression: str) -> Expr:
     """Parse an expression and expand its macros.
 
     Raises
@@ -100,14 +100,14 @@ class _Parser:
             self._take(then)
         return found
 
-    def whole(self) -> Node:
+    def whole(self) -> Expr:
         """The expression that is all of the text."""
         root = self._expression()
         return root if not self.token[0] else unexpected(self.expression, self.token.start())
 
-    def _expression(self, *, conditional: bool = True) -> Node:
+    def _expression(self, *, conditional: bool = True) -> Expr:
         """Operators wait until one follows that binds no closer."""
-        operands: list[Node] = []
+        operands: list[Expr] = []
         waiting: list[Token] = []
         while True:
             signs = self._signs()
@@ -133,7 +133,7 @@ class _Parser:
             signs.append(self._take())
         return signs
 
-    def _primary(self, signs: list[Token]) -> Node:
+    def _primary(self, signs: list[Token]) -> Expr:
         """What an operand begins with; takes a sign away that belongs to a number."""
         token = self.token
         if token.lastgroup in READERS:
@@ -155,7 +155,7 @@ class _Parser:
         opening, args = self.token.start(), self._arguments()
         return expand(Call(opening, _variable(name), None, args))
 
-    def _steps(self, node: Node) -> Node:
+    def _steps(self, node: Expr) -> Expr:
         """Selections, calls, indexes and fields behind what an operand begins with."""
         while (mark := self.token)[0] in {".", "[", "{"}:
             if mark[0] == "{":
@@ -176,7 +176,7 @@ class _Parser:
                     node = Select(mark.start(), node, _field(name), optional)
         return node
 
-    def _literal(self, sign: Token | None) -> Node:
+    def _literal(self, sign: Token | None) -> Expr:
         token = self._take(OPERATOR)
         text = token[0] if sign is None else f"-{token[0]}"
         try:
@@ -195,13 +195,13 @@ class _Parser:
                     break
         self._expect(closing, OPERATOR)
 
-    def _arguments(self) -> tuple[Node, ...]:
+    def _arguments(self) -> tuple[Expr, ...]:
         args = []
         for _ in self._in_brackets(")", loose=False):
             args.append(self._expression())  # noqa: PERF401 - a comprehension would be one more call
         return tuple(args)
 
-    def _list(self) -> Node:
+    def _list(self) -> Expr:
         opening, items = self.token.start(), []
         for _ in self._in_brackets("]"):
             start = self.token.start()
@@ -210,14 +210,14 @@ class _Parser:
             items.append(Element(start if optional else value.pos, None, value, optional))
         return ListLiteral(opening, tuple(items))
 
-    def _map(self) -> Node:
+    def _map(self) -> Expr:
         opening, entries = self.token.start(), []
         for _ in self._in_brackets("}"):
             optional, key, colon = self._skip("?"), self._expression(), self._expect(":")
             entries.append(Element(colon.start(), key, self._expression(), optional))
         return MapLiteral(opening, tuple(entries))
 
-    def _struct(self, operand: Node) -> Node:
+    def _struct(self, operand: Expr) -> Expr:
         opening, fields = self.token.start(), []
         for _ in self._in_brackets("}", NAME):
             optional, name, colon = self._skip("?", NAME), self._name(OPERATOR), self._expect(":")
@@ -241,7 +241,7 @@ def _variable(name: Token) -> str:
     return name[0]
 
 
-def _signed(signs: list[Token], node: Node) -> Node:
+def _signed(signs: list[Token], node: Expr) -> Expr:
     """Two signs of a kind cancel out; different ones may not mix."""
     for outer, inner in reversed(list(pairwise(signs))):
         if outer[0] != inner[0]:
@@ -249,7 +249,7 @@ def _signed(signs: list[Token], node: Node) -> Node:
     return Call(signs[0].start(), f"{signs[0][0]}_", None, (node,)) if len(signs) % 2 else node
 
 
-def _operation(operator: Token, left: Node, right: Node) -> Node:
+def _operation(operator: Token, left: Expr, right: Expr) -> Expr:
     pos, symbol = operator.start(), operator[0]
     if symbol not in {"&&", "||"}:
         return Call(pos, "@in" if symbol == "in" else f"_{symbol}_", None, (left, right))

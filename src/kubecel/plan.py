@@ -41,7 +41,7 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         self.checked = checked
         self.size = FIRST_LOCAL
 
-    def plan(self, node: syntax.Node) -> Compiled:
+    def plan(self, node: syntax.Expr) -> Compiled:
         """Compile a node and all of its parts."""
         name = self.checked.names.get(node)
         if name is not None:
@@ -62,7 +62,7 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         self._refuse_type(node, self.checked.types[node], node.name)
         return local
 
-    def _refuse_type(self, node: syntax.Node, static: Type, name: str) -> None:
+    def _refuse_type(self, node: syntax.Expr, static: Type, name: str) -> None:
         """Refuse a variable that holds a type: upstream looks for a type with the variable's name."""
         if static.name == "type":
             raise SelectorError(node.pos, f"program instantiation failed: reference to undefined type: {name}")
@@ -71,7 +71,7 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         variable = self._variable(node)
         return read(variable) if self._may_be_optional(node) else variable
 
-    def _may_be_optional(self, node: syntax.Node) -> bool:
+    def _may_be_optional(self, node: syntax.Expr) -> bool:
         static = self.checked.types[node]
         return static.name == "optional_type" or static.is_dyn
 
@@ -81,7 +81,7 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
 
     _index = _select
 
-    def _attribute(self, node: syntax.Node, steps: tuple[AccessStep, ...]) -> Compiled:
+    def _attribute(self, node: syntax.Expr, steps: tuple[AccessStep, ...]) -> Compiled:
         """A chain of steps from a node; behind a conditional, each of the branches takes them."""
         while isinstance(node, syntax.Select | syntax.Index) and node not in self.checked.names:
             if isinstance(node, syntax.Select):
@@ -104,14 +104,14 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         optional = self._may_be_optional(node) and not of_device
         return chain(base, steps, of_device=of_device, may_be_optional=optional)
 
-    def _branch(self, node: syntax.Node) -> Compiled:
+    def _branch(self, node: syntax.Expr) -> Compiled:
         """A branch of a conditional."""
         code = self.plan(node)
         if isinstance(node, syntax.Ident) or code.literal or not self._may_be_optional(node):
             return code
         return read(code)
 
-    def _key(self, node: syntax.Node) -> Compiled:
+    def _key(self, node: syntax.Expr) -> Compiled:
         key = self.plan(node)
         if key.literal:
             try:
@@ -126,7 +126,7 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         if node.function in {"_==_", "_!=_"}:
             left, right = node.args
             return equals(self.plan(left), self.plan(right), negated=node.function == "_!=_")
-        parts: tuple[syntax.Node, ...] = node.args
+        parts: tuple[syntax.Expr, ...] = node.args
         if node.target is not None and node not in self.checked.namespaced:
             parts = (node.target, *node.args)
         args = []
@@ -134,7 +134,7 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
             args.append(self.plan(part))  # noqa: PERF401 - a comprehension would cost a frame per level
         return self._function(node, parts, args)
 
-    def _function(self, node: syntax.Call, parts: Sequence[syntax.Node], args: Sequence[Compiled]) -> Compiled:
+    def _function(self, node: syntax.Call, parts: Sequence[syntax.Expr], args: Sequence[Compiled]) -> Compiled:
         overloads = self.checked.overloads[node]
         name = overloads[0].name
         if name in {"or", "orValue"}:
@@ -151,7 +151,7 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
             return self._folded(node, code)
         return code
 
-    def _static(self, node: syntax.Node) -> Type:
+    def _static(self, node: syntax.Expr) -> Type:
         """What is certain about the type of a node."""
         return DYN if node in self.checked.guessed else self.checked.types[node]
 

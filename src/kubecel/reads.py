@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubecel.syntax import Bind, Fold, Ident, Index, Literal, Node, OptMap, Select, children
+from kubecel.syntax import Bind, Expr, Fold, Ident, Index, Literal, OptMap, Select, children
 
 __all__ = ["Reads", "reads"]
 
@@ -30,10 +30,10 @@ class Reads:
     allow_multiple_allocations: bool = False
 
 
-def reads(root: Node) -> Reads:
+def reads(root: Expr) -> Reads:
     """Find what an expression reads."""
     found: dict[str, set[tuple[str, str]]] = {"attributes": set(), "capacity": set(), "fields": set()}
-    stack: list[Node] = [root]
+    stack: list[Expr] = [root]
     while stack:
         node = stack.pop()
         if isinstance(node, Bind | OptMap) and node.name == "device":
@@ -57,10 +57,10 @@ def reads(root: Node) -> Reads:
     )
 
 
-def _path(node: Node) -> tuple[list[str | None] | None, list[Node]]:
+def _path(node: Expr) -> tuple[list[str | None] | None, list[Expr]]:
     """The constant steps from ``device`` (None for a computed one), and the nodes that compute the others."""
     steps: list[str | None] = []
-    others: list[Node] = []
+    others: list[Expr] = []
     while isinstance(node, Select | Index):
         if isinstance(node, Select):
             steps.append(node.field)

@@ -19,6 +19,7 @@ __all__ = [
     "Bind",
     "Call",
     "Element",
+    "Expr",
     "Fold",
     "Ident",
     "Index",
@@ -26,7 +27,6 @@ __all__ = [
     "Literal",
     "Logic",
     "MapLiteral",
-    "Node",
     "OptMap",
     "Select",
     "Struct",
@@ -41,60 +41,60 @@ CONDITIONAL: Final = "_?_:_"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class Expr:
     """A part of an expression."""
 
     pos: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Literal(Node):
+class Literal(Expr):
     """A constant; the minus of a number belongs to it."""
 
     value: Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ident(Node):
+class Ident(Expr):
     """A variable or the name of a type; a leading dot skips local variables."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Select(Node):
+class Select(Expr):
     """``operand.field``, ``operand.?field``, or the test ``has(operand.field)``."""
 
-    operand: Node
+    operand: Expr
     field: str
     optional: bool = False
     test: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Index(Node):
+class Index(Expr):
     """``operand[key]`` or ``operand[?key]``."""
 
-    operand: Node
-    key: Node
+    operand: Expr
+    key: Expr
     optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Call(Node):
+class Call(Expr):
     """A function, an operator (``_+_``) or the conditional; with a target if it was written ``target.function()``."""
 
     function: str
-    target: Node | None
-    args: tuple[Node, ...]
+    target: Expr | None
+    args: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Logic(Node):
+class Logic(Expr):
     """A chain of ``&&`` (``conjunction``) or of ``||``."""
 
     conjunction: bool
-    terms: tuple[Node, ...]
+    terms: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,27 +102,27 @@ class Element:
     """An element of a list (``key`` is None), an entry of a map, or a field of a message."""
 
     pos: int
-    key: Node | str | None
-    value: Node
+    key: Expr | str | None
+    value: Expr
     optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ListLiteral(Node):
+class ListLiteral(Expr):
     """``[a, ?b]``."""
 
     items: tuple[Element, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MapLiteral(Node):
+class MapLiteral(Expr):
     """``{k: v, ?k: v}``."""
 
     entries: tuple[Element, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Struct(Node):
+class Struct(Expr):
     """A message, ``name{field: value}``."""
 
     name: str
@@ -130,7 +130,7 @@ class Struct(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fold(Node):
+class Fold(Expr):
     """A loop over a list or map.
 
     ``kind`` is all, exists, exists_one, map, transform_map or transform_entry; ``guard`` is the optional predicate of
@@ -138,43 +138,43 @@ class Fold(Node):
     """
 
     kind: str
-    range: Node
+    range: Expr
     names: tuple[str, ...]
-    guard: Node | None
-    body: Node
+    guard: Expr | None
+    body: Expr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bind(Node):
+class Bind(Expr):
     """``cel.bind(name, value, body)``: the value is computed when it is first read."""
 
     name: str
-    value: Node
-    body: Node
+    value: Expr
+    body: Expr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OptMap(Node):
+class OptMap(Expr):
     """``target.optMap(name, body)``, or ``optFlatMap`` where the body itself gives an optional."""
 
-    target: Node
+    target: Expr
     name: str
-    body: Node
+    body: Expr
     flat: bool
 
 
-def children(node: Node | Element) -> Iterator[Node]:
+def children(node: Expr | Element) -> Iterator[Expr]:
     """The direct parts of a node, in the order they are written."""
     for field in node.__slots__:
         part = getattr(node, field)
         for one in part if isinstance(part, tuple) else (part,):
-            if isinstance(one, Node):
+            if isinstance(one, Expr):
                 yield one
             elif isinstance(one, Element):
                 yield from children(one)
 
 
-def walk(root: Node) -> Iterator[tuple[Node, int]]:
+def walk(root: Expr) -> Iterator[tuple[Expr, int]]:
     """Every node with its depth, without recursion."""
     stack = [(root, 1)]
     while stack:
@@ -193,7 +193,7 @@ class Visitor(Generic[_Result, _Local]):
     rules: Mapping[type, Callable[[Any, Any], _Result]]
 
     def __init_subclass__(cls) -> None:
-        names = {kind: re.sub(r"\B[A-Z]", r"_\g<0>", kind.__name__).lower() for kind in Node.__subclasses__()}
+        names = {kind: re.sub(r"\B[A-Z]", r"_\g<0>", kind.__name__).lower() for kind in Expr.__subclasses__()}
         cls.rules = {kind: getattr(cls, f"_{name}") for kind, name in names.items()}
 
     def __init__(self) -> None:
@@ -210,7 +210,7 @@ class Visitor(Generic[_Result, _Local]):
 def step_weight(loop: Fold) -> int:
     """The number of nodes that a step of a loop evaluates, without the steps of loops inside of it."""
     count = 0
-    stack: list[Node] = [loop.body, *([loop.guard] if loop.guard is not None else [])]
+    stack: list[Expr] = [loop.body, *([loop.guard] if loop.guard is not None else [])]
     while stack:
         node = stack.pop()
         count += 1
@@ -218,7 +218,7 @@ def step_weight(loop: Fold) -> int:
     return count
 
 
-def qualified_name(node: Node) -> str | None:
+def qualified_name(node: Expr) -> str | None:
     """The dotted name that a chain of selections spells, or None if the node is something else."""
     parts: list[str] = []
     while isinstance(node, Select) and not node.test and not node.optional:

@@ -8,7 +8,7 @@ from kubecel.check import Checked, Finding
 from kubecel.data import EvalError
 from kubecel.overloads import check_pattern
 from kubecel.overloads.format_text import CLAUSES, clauses
-from kubecel.syntax import Call, Element, ListLiteral, Literal, MapLiteral, Node, children
+from kubecel.syntax import Call, Element, Expr, ListLiteral, Literal, MapLiteral, children
 from kubecel.types import Type
 
 __all__ = ["validate"]
@@ -32,7 +32,7 @@ def validate(checked: Checked) -> list[Finding]:
     return findings
 
 
-def _mixed(checked: Checked, parts: list[tuple[Node, Element | None]]) -> Iterator[Finding]:
+def _mixed(checked: Checked, parts: list[tuple[Expr, Element | None]]) -> Iterator[Finding]:
     """Elements of other types than the first; dyn is a type of its own here."""
     first: Type | None = None
     for node, entry in parts:
@@ -61,7 +61,7 @@ def _call(checked: Checked, node: Call) -> Iterator[Finding]:
         yield from _format(checked, node, str(node.target.value), [item.value for item in argument.items])
 
 
-def _format(checked: Checked, node: Call, form: str, args: list[Node]) -> Iterator[Finding]:
+def _format(checked: Checked, node: Call, form: str, args: list[Expr]) -> Iterator[Finding]:
     try:
         letters = [clause.letter for clause in clauses(form) if clause.letter]
     except EvalError as error:
@@ -76,7 +76,7 @@ def _format(checked: Checked, node: Call, form: str, args: list[Node]) -> Iterat
             yield from _clause(checked, letter.lower() if letter == "X" else letter, arg)
 
 
-def _clause(checked: Checked, letter: str, arg: Node) -> Iterator[Finding]:
+def _clause(checked: Checked, letter: str, arg: Expr) -> Iterator[Finding]:
     """A clause's argument; what a list or map literal holds must have a text, too."""
     message, names = CLAUSES[letter]
     parts = [arg]
