@@ -23,6 +23,7 @@ __all__ = [
     "grants_of",
     "holdings_of",
     "relative_gap",
+    "served_by",
     "with_node_grants",
 ]
 
@@ -51,9 +52,16 @@ class Placement:
 def grants_of(problem: Problem, placements: Iterable[Placement]) -> Iterator[tuple[Claim, Alternative, Grant]]:
     """Every granted device with its claim and the alternative that it serves, in order."""
     for placement in placements:
-        for claim, grants in zip(problem.demands[placement.demand].claims, placement.grants, strict=True):
-            for grant in grants:
-                yield claim, claim.requests[grant.request].alternatives[grant.alternative], grant
+        yield from served_by(problem.demands[placement.demand].claims, placement.grants)
+
+
+def served_by(
+    claims: Iterable[Claim], granted: Iterable[Iterable[Grant]]
+) -> Iterator[tuple[Claim, Alternative, Grant]]:
+    """The same for claims, and what each of them gets."""
+    for claim, grants in zip(claims, granted, strict=True):
+        for grant in grants:
+            yield claim, claim.requests[grant.request].alternatives[grant.alternative], grant
 
 
 def charged_grants(problem: Problem, placements: Iterable[Placement]) -> Iterator[tuple[Claim, int, Charge]]:

@@ -22,7 +22,8 @@ from dralloc.api.disclosure import (
     RequestId,
     Terms,
 )
-from dralloc.api.objects import ObjectMeta, ResourceObject, changed
+from dralloc.api.meta import ObjectMeta
+from dralloc.api.objects import ResourceObject, changed
 
 __all__ = [
     "DeviceClaim",

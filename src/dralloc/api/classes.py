@@ -4,7 +4,8 @@ from typing import Annotated
 
 from dralloc.api.base import WireModel
 from dralloc.api.disclosure import CelExpression, DriverName, Emptied, Public, Refined, ResourceName
-from dralloc.api.objects import ObjectMeta, ResourceObject
+from dralloc.api.meta import ObjectMeta
+from dralloc.api.objects import ResourceObject
 
 __all__ = [
     "CELDeviceSelector",

@@ -20,7 +20,8 @@ from dralloc.api.disclosure import (
     TaintKey,
     TaintValue,
 )
-from dralloc.api.objects import ObjectMeta, PartialObject
+from dralloc.api.meta import ObjectMeta
+from dralloc.api.objects import PartialObject
 
 __all__ = [
     "ContainerImage",

@@ -7,7 +7,8 @@ from pydantic import StrictStr
 
 from dralloc.api.base import EMPTY, PartialModel, QuantityField
 from dralloc.api.disclosure import Name, Operator, PriorityName, Refined, ResourceName, Terms
-from dralloc.api.objects import ObjectMeta, PartialObject
+from dralloc.api.meta import ObjectMeta
+from dralloc.api.objects import PartialObject
 
 __all__ = ["ResourceQuota", "ResourceQuotaSpec", "ScopeRequirement", "ScopeSelector"]
 

@@ -1,17 +1,38 @@
-"""All rows, and which of them says what a field is."""
+"""All rows, with those of nodes, namespaces and quotas, and which of them says what a field is."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from dralloc.modelled.clusters import CLUSTERS
 from dralloc.modelled.resources import RESOURCES
-from dralloc.modelled.row import FieldRow
+from dralloc.modelled.row import FieldRow, modelled, no_matter, preferred
 from dralloc.modelled.workloads import WORKLOADS
 
 __all__ = ["TABLE", "row_of"]
 
-TABLE: Final[tuple[FieldRow, ...]] = (*RESOURCES, *WORKLOADS, *CLUSTERS)
+_CLUSTERS: Final[tuple[FieldRow, ...]] = (
+    *modelled("names the node", "Node metadata.name"),
+    *modelled("which nodes are allowed, and which are one place", "Node metadata.labels"),
+    *modelled("taints", "Node spec.{unschedulable,taints.{key,value,effect}}"),
+    *modelled("what pods take of the node", "Node status.allocatable"),
+    *preferred("images that the node has already", "Node status.images.{names,sizeBytes}"),
+    *no_matter(
+        "Node metadata",
+        "Node spec.{podCIDR,podCIDRs,providerID,configSource,externalID,taints.timeAdded}",
+        "Node status.{capacity,phase,conditions,addresses,daemonEndpoints,nodeInfo,volumesInUse,volumesAttached}",
+        "Node status.{config,runtimeHandlers,features,declaredFeatures}",
+    ),
+    *modelled("namespaces by labels", "Namespace metadata.{name,labels}"),
+    *no_matter("Namespace {metadata,spec,status}"),
+    *modelled("quotas of devices (KEP-4381)", "ResourceQuota {metadata.namespace,spec.hard}"),
+    *modelled(
+        "quotas with a scope are for pods only",
+        "ResourceQuota spec.{scopes,scopeSelector.matchExpressions.{scopeName,operator,values}}",
+    ),
+    *no_matter("ResourceQuota {metadata,status}"),
+)
+
+TABLE: Final[tuple[FieldRow, ...]] = (*RESOURCES, *WORKLOADS, *_CLUSTERS)
 """All rows."""
 
 _BY_FIELD: Final = {(row.kind, row.path): row for row in TABLE}

@@ -96,7 +96,8 @@ class GroupCycle:
                 return [(_failed(key, trials[-1]), None) for key in waiting]
         found = best_trials(self.scheduler, group, trials, running)
         if not found:
-            return [(_refused(attempt), None) for attempt in trials[0].attempts]
+            refused = (Attempt(one.pod, message=_WAITING) if one.feasible else one for one in trials[0].attempts)
+            return [(attempt, None) for attempt in refused]
         best = self.random.choice(found)
         return [(attempt, best.nodes.get(attempt.pod)) for attempt in best.attempts]
 
@@ -151,7 +152,3 @@ def placement_scores(scheduler: Scheduler, trials: Sequence[GroupTrial], running
 def _failed(key: ClaimKey, trial: GroupTrial) -> Attempt:
     own = next((attempt for attempt in trial.attempts if attempt.pod == key and attempt.is_error), None)
     return own or Attempt(key, message=f"{_OTHERS}: {trial.error}", is_error=True)
-
-
-def _refused(attempt: Attempt) -> Attempt:
-    return Attempt(attempt.pod, message=_WAITING) if attempt.feasible else attempt

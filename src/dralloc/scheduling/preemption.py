@@ -40,17 +40,12 @@ def after_filters(cycle: Cycle, rejected: Rejected) -> str:
         return f"{claims}, preemption: not eligible due to placement-based pod group scheduling limitation"
     looked_at: list[Rejection] = []
     for node in rejected.resolvable():
-        without = _without_victims(cycle, node)
+        victims = _below(cycle, node)
+        without = _without(cycle, node, victims) if victims else _NO_VICTIMS
         if without is None:
             return ""
         looked_at.append(without)
     return f"{claims}, preemption: {fit_error(len(cycle.snapshot.nodes), Counter(looked_at), _NOT_HELPFUL)}"
-
-
-def _without_victims(cycle: Cycle, node: NodeInfo) -> Rejection | None:
-    """What is against the node without the pods of lower priority; None if nothing is."""
-    victims = _below(cycle, node)
-    return _without(cycle, node, victims) if victims else _NO_VICTIMS
 
 
 def _below(cycle: Cycle, node: NodeInfo) -> list[PodInfo]:

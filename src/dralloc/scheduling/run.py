@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import ChainMap, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
-from time import perf_counter
 
 from dralloc.api import Pod
 from dralloc.compiler import CompiledCluster
@@ -21,6 +20,7 @@ from dralloc.scheduling.profile import Profile
 from dralloc.scheduling.release import USUAL, Release
 from dralloc.scheduling.scheduler import Scheduler
 from dralloc.solution import Solution
+from dralloc.timing import phase
 
 __all__ = ["schedule"]
 
@@ -59,22 +59,18 @@ def schedule(
         ``errors`` holds the scheduler's message for each demand without a node. Pods without claims are scheduled, too;
         what happened to them is in ``warnings``.
     """
-    started = perf_counter()
-    run = _Run(compiled, profiles, Random(seed), release)
-    run.schedule_all()
-    solution = run.solution
-    placed = {placement.demand for placement in solution.placements}
-    errors = {
-        number: AllocationError(run.reason(demand.key))
-        for number, demand in enumerate(compiled.problem.demands)
-        if number not in placed
-    }
-    return Solution(
-        solution.placements,
-        errors=errors,
-        warnings=tuple(run.warnings()),
-        timings={"scheduler": perf_counter() - started},
-    )
+    timings: dict[str, float] = {}
+    with phase(timings, "scheduler"):
+        run = _Run(compiled, profiles, Random(seed), release)
+        run.schedule_all()
+        placements = run.scheduler.solution.placements
+        placed = {placement.demand for placement in placements}
+        errors = {
+            number: AllocationError(run.reason(demand.key))
+            for number, demand in enumerate(compiled.problem.demands)
+            if number not in placed
+        }
+        return Solution(placements, errors=errors, warnings=tuple(run.warnings()), timings=timings)
 
 
 class _Run:
@@ -88,7 +84,7 @@ class _Run:
         numbers, nodes = compiled.problem.all_nodes, compiled.problem.nodes
         by_name = sorted(numbers, key=lambda number: nodes[number].name)
         heard_of = by_name if release.hears_in_order else random.sample(numbers, len(numbers))
-        self._scheduler = scheduler = Scheduler(compiled, profiles, heard_of, release=release)
+        self.scheduler = scheduler = Scheduler(compiled, profiles, heard_of, release=release)
         self._queued: frozenset[ClaimKey] = frozenset()
         self._pods = {pod.key: pod for pod in compiled.cluster.pods}
         self._groups = find_groups(compiled.cluster, compiled.problem.features)
@@ -119,11 +115,6 @@ class _Run:
             helped = len(self._nodes) > before
             waiting = [key for key, attempt in self._failed.items() if attempt.may_be_helped] if helped else []
 
-    @property
-    def solution(self) -> Solution:
-        """What was bound."""
-        return self._scheduler.solution
-
     def _queue(self) -> list[Pod]:
         """The pods that wait, by priority, those of one priority as the scheduler hears of them."""
         pods = [pod for pod in self._pods.values() if self._held_back(pod) is None]
@@ -142,7 +133,7 @@ class _Run:
             return _BOUND
         if pod.spec.scheduling_gates:
             return f"scheduling gates: {', '.join(gate.name for gate in pod.spec.scheduling_gates)}"
-        if pod.spec.scheduler_name not in self._scheduler.profiles:
+        if pod.spec.scheduler_name not in self.scheduler.profiles:
             return f'no profile is for spec.schedulerName "{pod.spec.scheduler_name}"'
         if pod.key in self._cluster.unresolved:
             return "; ".join(self._cluster.unresolved[pod.key])
@@ -156,9 +147,7 @@ class _Run:
     def _schedule(self, key: ClaimKey) -> Sequence[ClaimKey]:
         """Try a pod, and the others of its group, or of its tree of groups; returns who was tried."""
         root = self._roots.get(key)
-        if root is not None:
-            return self._schedule_children(root, self._trees[root])
-        return self._schedule_together(key)
+        return self._schedule_together(key) if root is None else self._schedule_children(root, self._trees[root])
 
     def _schedule_children(self, parent: ParentGroup, members: Sequence[int]) -> Sequence[ClaimKey]:
         """Try the children of a group of groups one after the other; none of them has a node if too few fit.
@@ -178,19 +167,15 @@ class _Run:
                 admitted.add(child.name if isinstance(child, ParentGroup) else child)
         if len(admitted - parent.settled) < parent.quorum:
             for key in reversed(list(self._nodes)[before:]):
-                self._give_back(key, f"too few of the groups of {parent.name} fit together")
+                self.scheduler.unbind(key, self.scheduler.snapshot.by_name[self._nodes.pop(key)])
+                self._failed[key] = Attempt(key, message=f"too few of the groups of {parent.name} fit together")
         return tried
-
-    def _give_back(self, key: ClaimKey, reason: str) -> None:
-        """Take the last pod that was bound off its node."""
-        self._scheduler.unbind(key, self._scheduler.snapshot.by_name[self._nodes.pop(key)])
-        self._failed[key] = Attempt(key, message=reason)
 
     def _schedule_together(self, key: ClaimKey) -> Sequence[ClaimKey]:
         """Try a pod, and the others of its group; returns who was tried."""
         group = self._groups.get(key)
         if group is None:
-            attempt = self._scheduler.attempt(key)
+            attempt = self.scheduler.attempt(key)
             self._enter(attempt, self._chosen(attempt) if attempt.feasible else None)
             return (key,)
         together = self._together(key, group)
@@ -204,7 +189,7 @@ class _Run:
         if node is None:
             self._failed[attempt.pod] = attempt
         else:
-            self._scheduler.bind(attempt.pod, node)
+            self.scheduler.bind(attempt.pod, node)
             self._nodes[attempt.pod] = node.name
 
     def _together(self, first: ClaimKey, group: Group) -> list[ClaimKey]:
@@ -215,7 +200,7 @@ class _Run:
 
     def _chosen(self, attempt: Attempt) -> NodeInfo:
         """One of the best nodes: any of them, where it is left to chance in which order they were found."""
-        at_once = self._scheduler.profile_of(attempt.pod).looks_at_once
+        at_once = self.scheduler.profile_of(attempt.pod).looks_at_once
         return attempt.drawn(self._random) if at_once else attempt.chosen
 
     def reason(self, key: ClaimKey) -> str:

@@ -6,10 +6,9 @@ Source: ``framework/plugins/dynamicresources``: ``dynamicresources.go``, ``exten
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-from dralloc.api import ResourceClaim
 from dralloc.errors import FatalError, NodeError
 from dralloc.pods.kinds import PodInfo
 from dralloc.pods.requests import CPU, EPHEMERAL, MEMORY, caps_of, requests_of
@@ -45,9 +44,9 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
             return Rejection((f"node allocatable resource claim {claim.name} {_MAPPED}",))
         if claim.key in cycle.in_flight:
             return Rejection((f"resource claim {claim.key} is in the process of being allocated",))
-        for request, name in _classes(claim) if claim.status.allocation is None else ():
-            if name not in cycle.classes:
-                return Rejection((f"request {request}: device class {name} does not exist",))
+        for request, one in claim.spec.devices.alternatives if claim.status.allocation is None else ():
+            if one.device_class_name not in cycle.classes:
+                return Rejection((f"request {request}: device class {one.device_class_name} does not exist",))
 
     unbacked = devices.unbacked(pod)
     cannot = _CANNOT_YET if devices.has_shared_claims(pod) else _CANNOT
@@ -98,15 +97,6 @@ def _short_of(pod: PodInfo, node: NodeInfo, taken: Mapping[str, int]) -> Rejecti
     looked_at = [CPU, MEMORY, EPHEMERAL, *sorted(name for name in wanted if name.startswith("hugepages-"))]
     lacking = node.lacking({name: wanted[name] for name in looked_at if name in wanted})
     return insufficient(node, wanted, lacking, too_many=False) if lacking else None
-
-
-def _classes(claim: ResourceClaim) -> Iterator[tuple[str, str]]:
-    """The classes that a claim names, with the requests that do."""
-    for request in claim.spec.devices.requests:
-        if request.exactly is not None:
-            yield request.name, request.exactly.device_class_name
-        for sub in request.first_available:
-            yield f"{request.name}/{sub.name}", sub.device_class_name
 
 
 def _score(cycle: Cycle) -> Scoring:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ortools.sat.python import cp_model
 
-from dralloc.grouping import grouped
 from dralloc.problem.inter_pod import Affinity, AntiAffinity, Domains, InterPodRule, OneDomain, Role, Spread
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Literal
@@ -48,8 +47,12 @@ class _Among:
 
     def by_domain(self, domains: Domains, wanted: Callable[[Role], bool]) -> Mapping[str, list[tuple[int, Literal]]]:
         """By domain: demands of a sort, each with being on a node there."""
-        there = ((domains.get(self._names[node]), (demand, on)) for demand, node, on in self._on)
-        return grouped((domain, each) for domain, each in there if domain is not None and wanted(self.roles[each[0]]))
+        found: dict[str, list[tuple[int, Literal]]] = defaultdict(list)
+        for demand, node, on in self._on:
+            domain = domains.get(self._names[node])
+            if domain is not None and wanted(self.roles[demand]):
+                found[domain].append((demand, on))
+        return found
 
     def forbid_outside(self, domains: Domains) -> None:
         """Who carries the rule is in some domain."""
@@ -147,7 +150,9 @@ def _in_company(
     beginning: Mapping[int, Literal],
 ) -> None:
     """Somebody who is meant is the first in the domain, and who carries the terms comes later."""
-    on = grouped(meant)
+    on: dict[int, list[Literal]] = defaultdict(list)
+    for demand, literal in meant:
+        on[demand].append(literal)
     first = {demand: cp.new_bool_var(f"first {demand}") for demand in on}
     opened = order.moment()
     for demand, is_first in first.items():

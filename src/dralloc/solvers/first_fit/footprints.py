@@ -7,13 +7,13 @@ Source: ``calculateAndCheckNodeAllocatableResources`` of ``framework/plugins/dyn
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Final
 
 from dralloc.errors import FatalError
 from dralloc.problem import Alternative, Charge, Claim, Device, Problem
 from dralloc.problem.ledger import Ledger
-from dralloc.solution import Grant
+from dralloc.solution import Grant, served_by
 
 __all__ = ["NodeFootprints"]
 
@@ -91,14 +91,14 @@ class NodeFootprints:
             self._ledger.consume(device, charge, sign)
 
     def _charges(self, claims: Sequence[Claim], found: Sequence[Sequence[Grant]]) -> Iterator[tuple[Device, Charge]]:
-        pairs: Iterable[tuple[Claim, Sequence[Grant]]] = zip(claims, found, strict=True) if self._of_nodes else ()
-        for claim, grants in pairs:
-            for request, choice, number in () if claim.is_synthetic else grants:
-                alternative, device = claim.requests[request].alternatives[choice], self._problem.devices[number]
-                charge = self._problem.eligibility.charge(alternative.index, number)
-                if charge is None:
-                    message = "takes of its node for what is consumed of a capacity, but nothing is"
-                    raise FatalError(f"claim {claim.key}, device {device.id.device}: {message}")
-                own = self._own(charge)
-                if own and not alternative.admin:
-                    yield device, Charge(counters=own)
+        for claim, alternative, grant in served_by(claims, found) if self._of_nodes else ():
+            if claim.is_synthetic:
+                continue
+            device = self._problem.devices[grant.device]
+            charge = self._problem.eligibility.charge(alternative.index, grant.device)
+            if charge is None:
+                message = "takes of its node for what is consumed of a capacity, but nothing is"
+                raise FatalError(f"claim {claim.key}, device {device.id.device}: {message}")
+            own = self._own(charge)
+            if own and not alternative.admin:
+                yield device, Charge(counters=own)

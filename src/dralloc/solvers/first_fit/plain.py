@@ -13,7 +13,7 @@ from dralloc.problem.inter_pod import DomainLedger, Domains, OneDomain, Role
 from dralloc.problem.node_footprint import before_footprints
 from dralloc.problem.open_claims import open_claims
 from dralloc.problem.parent_groups import ParentGroup
-from dralloc.solution import Grant, Placement
+from dralloc.solution import Grant, Placement, served_by
 from dralloc.solvers.first_fit.footprints import NodeFootprints
 from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.search import DepthFirstSearch
@@ -170,8 +170,8 @@ class PlainRun:
         for claim, grants in zip(demand.claims, placement.grants, strict=True):
             if grants or not claim.requests:
                 self._allocated.pop(claim.key, None)
-            for request, choice, device in grants:
-                self._ledger.release(device, claim.requests[request].alternatives[choice])
+        for _, alternative, grant in served_by(demand.claims, placement.grants):
+            self._ledger.release(grant.device, alternative)
 
     def place(self, number: int) -> None:
         """Place a demand on the first node that can hold it, or note why that ended with an error."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dralloc.problem import Claim, Problem
+from dralloc.solution import served_by
 from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.plain import Found
 from dralloc.solvers.policies.component_offers import ComponentOffers
@@ -38,9 +39,8 @@ class ScoringContext:
             return
         self.ledger.settle()
         yield frozenset(grant.device for grants in found for grant in grants)
-        for claim, grants in zip(claims, found, strict=True):
-            for request, choice, device in grants:
-                self.ledger.release(device, claim.requests[request].alternatives[choice])
+        for _, alternative, grant in served_by(claims, found):
+            self.ledger.release(grant.device, alternative)
 
 
 Scoring = Callable[[ScoringContext], Score]

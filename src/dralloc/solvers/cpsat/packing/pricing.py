@@ -29,7 +29,12 @@ _LEAST: Final = 1e-7
 class Pricer:
     """Solves the pricing problems.
 
-    Of the options the seed counts, and the jobs, as threads: a process would begin for longer than it works.
+    Parameters
+    ----------
+    instance
+        What is to be packed.
+    options
+        Of these the seed counts; and the jobs, as threads: a process would begin for longer than it works.
     """
 
     def __init__(self, instance: PackingInstance, options: Options) -> None:

@@ -35,9 +35,16 @@ class ColumnChoice(NamedTuple):
 
 
 class RestrictedMaster(TieredModel):
-    """A model over the columns found so far, by bin type; solved with fractions, or in integers.
+    """A model over the columns found so far; solved with fractions, or in integers.
 
-    ``demand``: by demand class, how many are to be placed.
+    Parameters
+    ----------
+    instance
+        What is to be packed.
+    choices
+        By bin type, the columns to choose from.
+    demand
+        By demand class, how many are to be placed.
 
     Raises
     ------
