@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,11 +31,10 @@ from dralloc.assembly.nodes import SYNTHETIC_NODE, assumed_nodes
 from dralloc.assembly.objects import Located, Objects, identity
 from dralloc.assembly.pods import Population
 from dralloc.choices import Include, several
-from dralloc.contents import contents
 from dralloc.errors import Finding, InputError
 from dralloc.limits import LIMITS, Limits
 from dralloc.names import ClaimKey
-from dralloc.report import Line, Part
+from dralloc.report import Line, Part, Table
 from dralloc.unasked import Unasked
 
 __all__ = ["SYNTHETIC_NODE", "Cluster", "Located"]
@@ -225,7 +225,30 @@ class Cluster(Answer):
 
     def parts(self) -> list[Part]:
         """What there is, as tables and lines."""
-        return [Line(self.headline, "bold"), *contents(self.slices, self.claims, self.findings)]
+        return [Line(self.headline, "bold"), *self._tables()]
+
+    def _tables(self) -> Iterator[Part]:
+        """What drivers publish, claims by namespace, and what is remarkable."""
+        published: dict[str, list[ResourceSlice]] = {}
+        for one in self.slices:
+            published.setdefault(one.spec.driver, []).append(one)
+        rows = [
+            (
+                driver,
+                str(len({one.spec.pool.name for one in found})),
+                str(len(found)),
+                str(sum(len(one.spec.devices) for one in found)),
+            )
+            for driver, found in published.items()
+        ]
+        yield Table("Published by drivers", ("driver", ">pools", ">slices", ">devices"), rows)
+        allocated, every = Counter[str](), Counter[str]()
+        for claim in self.claims:
+            every[claim.key.namespace] += 1
+            allocated[claim.key.namespace] += claim.is_allocated
+        counts = [(name, str(number), str(allocated[name])) for name, number in every.items()]
+        yield Table("Claims", ("namespace", ">claims", ">allocated"), counts)
+        yield from (Line(f"warning: {finding}", "yellow") for finding in self.findings)
 
     def pod_claims(self, pod: Pod) -> tuple[ClaimKey, ...]:
         """The keys of the claims that a pod uses, in the order of its specification; missing claims are named too."""

@@ -10,6 +10,7 @@ from typing import Final
 from dralloc.answer import Documented
 from dralloc.choices import ObjectiveWord
 from dralloc.errors import Finding
+from dralloc.grouping import grouped
 from dralloc.names import ClaimKey
 from dralloc.plan import Plan
 from dralloc.plan_document import ComparisonDocument
@@ -158,15 +159,14 @@ class Comparison(Documented):
         }
 
     def _gains(self) -> list[tuple[str, str, str, str]]:
-        wanted = set(self.only_optimal)
-        devices: dict[tuple[str, str], list[str]] = {}
-        for placement, _, grant in self.optimal.grants():
-            key = self.optimal.demands[placement.demand].key
-            if key in wanted:
-                device = self.optimal.compiled.problem.devices[grant.device].id.device
-                devices.setdefault((str(key), self.optimal.node_of(placement)), []).append(device)
-        sizes = {str(key): size for key, size in self._sized(self.only_optimal)}
-        return [(demand, sizes[demand], node, ", ".join(names)) for (demand, node), names in devices.items()]
+        best, wanted = self.optimal, set(self.only_optimal)
+        found = ((best.demands[placement.demand].key, placement, grant) for placement, _, grant in best.grants())
+        devices = grouped(
+            ((key, best.node_of(placement)), best.compiled.problem.devices[grant.device].id.device)
+            for key, placement, grant in found
+            if key in wanted
+        )
+        return [(str(key), self._sizes[key], node, ", ".join(names)) for (key, node), names in devices.items()]
 
     def _losses(self) -> Iterator[tuple[str, str]]:
         """The first of what neither places, and why; the optimum's reason where it is another one."""

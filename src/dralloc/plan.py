@@ -12,7 +12,7 @@ from dralloc.api import AllocationResult, ResourceClaim
 from dralloc.choices import Mode
 from dralloc.compiler import CompiledCluster
 from dralloc.errors import Finding
-from dralloc.metrics import Metrics, Spending, Utilisation, measure
+from dralloc.metrics import Metrics, Spending, measure
 from dralloc.names import ClaimKey
 from dralloc.plan_document import PlanDocument
 from dralloc.problem import Claim, Demand
@@ -262,8 +262,12 @@ class Plan(Documented):
         found.append(Table("Placed", (WHO, "node", "claim", "request", "device"), folded(placements, 3)))
         found.append(Table("Not placed", (WHO, "reason"), [(str(key), why) for key, why in self.reasons.items()]))
         found.append(unasked_table(self.compiled))
-        used = [row for row in self.metrics.utilisation if row.used]
-        found.append(Table("In use", ("what", ">used", ">of", ">share"), [_usage(row) for row in used]))
+        used = [
+            (row.title, amount(row.used), amount(row.total), percent(row.share))
+            for row in self.metrics.utilisation
+            if row.used
+        ]
+        found.append(Table("In use", ("what", ">used", ">of", ">share"), used))
         found += spending_parts(self.metrics.spending)
         found.append(unmodelled_table(self.unmodelled))
         found += (Line(f"warning: {warning}", "yellow") for warning in self.warnings)
@@ -284,7 +288,3 @@ def spending_parts(rows: Sequence[Spending]) -> Iterator[Part]:
 def _spending(row: Spending) -> tuple[str, ...]:
     cap = "" if row.most is None else amount(row.most)
     return row.namespace, row.resource, amount(row.before), amount(row.used), cap, amount(row.total)
-
-
-def _usage(row: Utilisation) -> tuple[str, str, str, str]:
-    return row.title, amount(row.used), amount(row.total), percent(row.share)

@@ -8,9 +8,9 @@ itself. So an alternative is charged at what it uses (KEP-4816). Admin access us
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from dralloc.grouping import summed
 from dralloc.names import ClaimKey
 from dralloc.problem import Charge, Counter, Device, Problem
 from dralloc.solution import Placement, charged_grants
@@ -32,10 +32,7 @@ def amount_used(resource: str, device: Device, charge: Charge, counters: tuple[C
 
 def spent(problem: Problem, placements: Iterable[Placement], resource: str) -> Mapping[str, int]:
     """What placements use, by namespace, in nanos."""
-    found: dict[str, int] = defaultdict(int)
-    for claim, amount in spending(problem, placements, resource):
-        found[claim.namespace] += amount
-    return found
+    return summed((claim.namespace, amount) for claim, amount in spending(problem, placements, resource))
 
 
 def spending(problem: Problem, placements: Iterable[Placement], resource: str) -> Iterator[tuple[ClaimKey, int]]:

@@ -9,11 +9,10 @@ from typing import Any
 
 import orjson
 
-from dralloc.allocate import OnProgress
 from dralloc.apply import ApplyRun, Question, Selection
 from dralloc.apply.fence import without_fence
+from dralloc.apply.selection import LiveView
 from dralloc.apply.units import WriteUnit
-from dralloc.apply.view import LiveView
 from dralloc.choices import Mode
 from dralloc.cluster import Cluster
 from dralloc.plan import Plan
@@ -52,7 +51,7 @@ def judged(mode: Mode, this: This, units: bytes) -> tuple[str, ...]:
 class RememberedQuestion(Question):
     """A question whose answers are remembered."""
 
-    def plan(self, cluster: Cluster, progress: OnProgress | None = None) -> Plan:  # noqa: ARG002
+    def plan(self, cluster: Cluster) -> Plan:
         return planned(self.mode, This(cluster))
 
     def broken_rules(self, cluster: Cluster, units: Iterable[WriteUnit]) -> list[str]:
@@ -62,8 +61,8 @@ class RememberedQuestion(Question):
 class RememberedRun(ApplyRun):
     """A run that has seen equal clusters before."""
 
-    def _view(self, objects: Iterable[Json], selection: Selection) -> LiveView:
-        bare = [unversioned(one) for each in objects if (one := without_fence(each, self.name)) is not None]
+    def _view(self, selection: Selection) -> LiveView:
+        bare = [unversioned(one) for each in self.source() if (one := without_fence(each, self.name)) is not None]
         return viewed(orjson.dumps(bare), selection)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from apply.remembered import RememberedQuestion, RememberedRun
 from apply.runs import gated, run_on
-from dralloc.apply import ApplyRun, CordonFence, MemoryJournal, TaintRuleFence
+from dralloc.apply import ApplyRun, CordonFence, TaintRuleFence, WriteJournal
 from dralloc.apply.journal import JournalStep
 from dralloc.apply.marks import FENCE, FINALIZER
 from dralloc.choices import Mode
@@ -73,7 +73,7 @@ def _is_discovery(path: str) -> bool:
     return path.startswith("/apis") and path.count("/") < 4
 
 
-class Journalled(MemoryJournal):
+class Journalled(WriteJournal):
     """A journal that outlives its client; each entry is a step in which the client can be killed, before or after."""
 
     client: Client

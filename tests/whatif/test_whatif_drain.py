@@ -13,7 +13,7 @@ from dralloc.whatif import Defragmentation, Drain, defragment, drain
 from examples import examples
 from migrations import best_of_all
 from settled import held, running_clusters
-from wire import Json, claim, cluster, device_class, gpus, node, pod, request, resource_slice
+from wire import DRIVER, Json, claim, cluster, device, device_class, gpus, node, pod, request, resource_slice
 
 EXAMPLES = examples(40)
 THOROUGH = settings(
@@ -74,6 +74,36 @@ def test_two_cannot_go_though_each_could() -> None:
     assert [key.name for key in found.together] == ["x", "y"]
     assert found.conflict is None
     assert "1 of 2 claims fit on other nodes, no more do" in str(found)
+
+
+def test_what_leaves_may_make_room() -> None:
+    """Without `b`, which has to stay then and keeps what `a` or `d` could take, the others fit even less."""
+
+    def wants(name: str, home: str | None, device_name: str, *sorts: str) -> Json:
+        found = held(name, home, device_name)
+        selector = f'device.attributes["{DRIVER}"].sort in {list(sorts)}'
+        found["spec"] = claim(name, request("gpu", selector))["spec"]
+        return found
+
+    def devices(*sorts: str) -> list[Json]:
+        return [device(f"gpu-{number}", {"sort": sort}) for number, sort in enumerate(sorts)]
+
+    slices = [
+        resource_slice(devices("m", "m", "l", "l"), name="node-0", pool="node-0", nodeName="node-0"),
+        resource_slice(devices("l", "m", "y"), name="node-1", pool="node-1", nodeName="node-1"),
+        resource_slice(devices("x"), name="network", pool="network", allNodes=True),
+    ]
+    claims = [
+        wants("g", "node-0", "gpu-0", "m"),
+        wants("b", "node-0", "gpu-1", "m"),
+        wants("a", "node-0", "gpu-2", "l", "x"),
+        wants("d", "node-0", "gpu-3", "l", "x"),
+        wants("network", None, "gpu-0", "x", "y"),
+    ]
+    pods = [pod("pb", "b", "network", nodeName="node-0"), *(pod(f"p{one}", one, nodeName="node-0") for one in "gad")]
+    found = drain(cluster(device_class(), node("node-0"), node("node-1"), slices, claims, pods), "node-0")
+    assert (found.gone, found.most) == (3, 3)
+    assert [key.name for key in found.together] == ["a", "d"]
 
 
 def test_the_rules_in_the_way_of_one() -> None:

@@ -10,13 +10,11 @@ from dralloc.api import (
     claims,
     classes,
     groups,
-    meta,
     node_allocatable,
     nodes,
     placement,
     quotas,
     slices,
-    taint_rules,
     workloads,
 )
 from dralloc.api.allocation import *
@@ -24,16 +22,22 @@ from dralloc.api.capacity import *
 from dralloc.api.claims import *
 from dralloc.api.classes import *
 from dralloc.api.groups import *
-from dralloc.api.meta import *
 from dralloc.api.node_allocatable import *
 from dralloc.api.nodes import *
-from dralloc.api.objects import DEFAULT_NAMESPACE, ApiObject, PartialObject, ResourceObject, to_wire
+from dralloc.api.objects import (
+    DEFAULT_NAMESPACE,
+    ApiObject,
+    ObjectMeta,
+    OwnerReference,
+    PartialObject,
+    ResourceObject,
+    to_wire,
+)
 from dralloc.api.owners import PodOwner, PodSet
 from dralloc.api.placement import *
 from dralloc.api.quotas import *
 from dralloc.api.reading import ObjectReader
 from dralloc.api.slices import *
-from dralloc.api.taint_rules import *
 from dralloc.api.values import UNSET, AttributeValue, Unset, Version, attribute_to_wire
 from dralloc.api.workloads import *
 
@@ -42,7 +46,9 @@ __all__ = [
     "UNSET",
     "ApiObject",
     "AttributeValue",
+    "ObjectMeta",
     "ObjectReader",
+    "OwnerReference",
     "PartialObject",
     "PodOwner",
     "PodSet",
@@ -57,11 +63,9 @@ __all__ += capacity.__all__
 __all__ += claims.__all__
 __all__ += classes.__all__
 __all__ += groups.__all__
-__all__ += meta.__all__
 __all__ += node_allocatable.__all__
 __all__ += nodes.__all__
 __all__ += placement.__all__
 __all__ += quotas.__all__
 __all__ += slices.__all__
-__all__ += taint_rules.__all__
 __all__ += workloads.__all__

@@ -22,8 +22,7 @@ from dralloc.api.disclosure import (
     RequestId,
     Terms,
 )
-from dralloc.api.meta import ObjectMeta
-from dralloc.api.objects import ResourceObject, changed
+from dralloc.api.objects import ObjectMeta, ResourceObject, changed
 
 __all__ = [
     "DeviceClaim",

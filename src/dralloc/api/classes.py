@@ -4,8 +4,7 @@ from typing import Annotated
 
 from dralloc.api.base import WireModel
 from dralloc.api.disclosure import CelExpression, DriverName, Emptied, Public, Refined, ResourceName
-from dralloc.api.meta import ObjectMeta
-from dralloc.api.objects import ResourceObject
+from dralloc.api.objects import ObjectMeta, ResourceObject
 
 __all__ = [
     "CELDeviceSelector",

@@ -8,10 +8,9 @@ from typing import Final
 from dralloc.api.claims import ResourceClaim, ResourceClaimTemplate
 from dralloc.api.disclosure import POD_CLAIM_ANNOTATION
 from dralloc.api.groups import PodGroup
-from dralloc.api.meta import ObjectMeta, OwnerReference
 from dralloc.api.node_selectors import selector_matches
 from dralloc.api.nodes import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from dralloc.api.objects import ApiObject, changed
+from dralloc.api.objects import ApiObject, ObjectMeta, OwnerReference, changed
 from dralloc.api.owners import PodOwner
 from dralloc.api.placement import Affinity, NodeAffinity
 from dralloc.api.tolerating import CORDON_TOLERATION, all_tolerated

@@ -10,8 +10,7 @@ from pydantic import StrictStr
 
 from dralloc.api.base import Int32, PartialModel
 from dralloc.api.disclosure import GroupName, LabelName, Name, Refined, Terms
-from dralloc.api.meta import ObjectMeta
-from dralloc.api.objects import PartialObject
+from dralloc.api.objects import ObjectMeta, PartialObject
 from dralloc.api.workloads import PodResourceClaim, PodResourceClaimStatus
 
 __all__ = [

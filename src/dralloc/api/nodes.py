@@ -20,8 +20,7 @@ from dralloc.api.disclosure import (
     TaintKey,
     TaintValue,
 )
-from dralloc.api.meta import ObjectMeta
-from dralloc.api.objects import PartialObject
+from dralloc.api.objects import ObjectMeta, PartialObject
 
 __all__ = [
     "ContainerImage",

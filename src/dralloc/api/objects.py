@@ -1,19 +1,69 @@
-"""What top-level API objects share: identity, and the way back to the wire form."""
+"""What top-level API objects share: metadata (ObjectMeta of ``k8s.io/apimachinery``), identity, the way to the wire."""
 
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, StrictBool, StrictStr
 
-from dralloc.api.base import PartialModel, WireModel
-from dralloc.api.meta import ObjectMeta
+from dralloc.api.base import EMPTY, Int64, PartialModel, WireModel
+from dralloc.api.disclosure import ANNOTATIONS, Name, NamespaceName, Removed, Terms, Time, Uid
 from dralloc.names import ClaimKey
 
-__all__ = ["DEFAULT_NAMESPACE", "ApiObject", "PartialObject", "ResourceObject", "changed", "to_wire"]
+__all__ = [
+    "DEFAULT_NAMESPACE",
+    "ApiObject",
+    "ObjectMeta",
+    "OwnerReference",
+    "PartialObject",
+    "ResourceObject",
+    "changed",
+    "to_wire",
+]
 
 M = TypeVar("M", bound=BaseModel)
 
 DEFAULT_NAMESPACE = "default"
 """Where a namespaced object lives that does not say so."""
+
+
+_OWNER_VERSIONS: Final = Terms("v1", "apps/v1", "batch/v1", "resource.k8s.io/v1", "scheduling.k8s.io/v1alpha3")
+_OWNER_KINDS: Final = Terms(
+    "CronJob", "DaemonSet", "Deployment", "Job", "Node", "Pod", "PodGroup", "ReplicaSet", "ResourceClaim", "StatefulSet"
+)
+_Dropped = Annotated[StrictStr, Removed.WHOLE]
+
+
+class OwnerReference(WireModel):
+    """The object that another one belongs to."""
+
+    api_version: Annotated[StrictStr, _OWNER_VERSIONS] = ""
+    kind: Annotated[StrictStr, _OWNER_KINDS] = ""
+    name: Annotated[StrictStr, Name.OWNER] = ""
+    uid: Uid = ""
+    controller: StrictBool = False
+    block_owner_deletion: StrictBool = False
+
+
+class ObjectMeta(WireModel):
+    """Name, namespace, labels and age of an object. ``managedFields`` are dropped when an object is read.
+
+    What the name is, each kind says itself, and whether labels outlast redaction.
+    """
+
+    name: _Dropped = ""
+    generate_name: _Dropped = ""
+    namespace: NamespaceName = ""
+    uid: Uid = ""
+    labels: Annotated[Mapping[StrictStr, StrictStr], Removed.WHOLE] = EMPTY
+    annotations: Annotated[Mapping[StrictStr, StrictStr], ANNOTATIONS] = EMPTY
+    creation_timestamp: Time | None = None
+    deletion_timestamp: Time | None = None
+    deletion_grace_period_seconds: Int64 | None = None
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[_Dropped, ...] = ()
+    generation: Int64 | None = None
+    resource_version: _Dropped | None = None
+    self_link: _Dropped | None = None
 
 
 class _Identity:

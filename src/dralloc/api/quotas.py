@@ -7,8 +7,7 @@ from pydantic import StrictStr
 
 from dralloc.api.base import EMPTY, PartialModel, QuantityField
 from dralloc.api.disclosure import Name, Operator, PriorityName, Refined, ResourceName, Terms
-from dralloc.api.meta import ObjectMeta
-from dralloc.api.objects import PartialObject
+from dralloc.api.objects import ObjectMeta, PartialObject
 
 __all__ = ["ResourceQuota", "ResourceQuotaSpec", "ScopeRequirement", "ScopeSelector"]
 

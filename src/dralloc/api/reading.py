@@ -19,8 +19,7 @@ from dralloc.api.objects import ApiObject, PartialObject, ResourceObject
 from dralloc.api.owners import OWNERS, PodOwner, holds_template
 from dralloc.api.quotas import ResourceQuota
 from dralloc.api.slice_reader import SliceReader
-from dralloc.api.slices import ResourceSlice
-from dralloc.api.taint_rules import DeviceTaintRule
+from dralloc.api.slices import DeviceTaintRule, ResourceSlice
 from dralloc.api.versions import CONVERSIONS, Json, Path, kep5075_alpha, kep5517_alpha, written_path
 from dralloc.api.workloads import Pod, PriorityClass
 from dralloc.errors import Finding, UnknownField

@@ -31,8 +31,7 @@ from dralloc.api.disclosure import (
     Timestamp,
     WireForm,
 )
-from dralloc.api.meta import ObjectMeta
-from dralloc.api.objects import ApiObject
+from dralloc.api.objects import ApiObject, ObjectMeta
 from dralloc.api.owners import ENDED, PodOwner
 from dralloc.api.versions import kep5075_alpha
 from dralloc.api.workloads import PodTemplate

@@ -1,15 +1,17 @@
-"""ResourceSlice: the devices that a driver publishes."""
+"""ResourceSlice: the devices that a driver publishes; DeviceTaintRule: taints that are put on them (KEP-5055)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import StrictBool
 
 from dralloc.api.base import EMPTY, Int64, WireData, WireModel
 from dralloc.api.capacity import CounterSet, DeviceCapacity, DeviceCounterConsumption
+from dralloc.api.classes import DeviceSelector
 from dralloc.api.disclosure import (
     AttributeName,
+    ClassName,
     CounterName,
     DeviceName,
     DriverName,
@@ -18,20 +20,30 @@ from dralloc.api.disclosure import (
     NodeName,
     PoolName,
     Refined,
+    Removed,
     ResourceName,
     SkippedOperation,
     TaintKey,
     TaintValue,
     Time,
 )
-from dralloc.api.meta import ObjectMeta
 from dralloc.api.node_allocatable import NodeAllocatableResource
 from dralloc.api.nodes import NodeSelector
-from dralloc.api.objects import ResourceObject
+from dralloc.api.objects import ObjectMeta, ResourceObject
 from dralloc.api.values import AttributeField
 from dralloc.names import PoolID
 
-__all__ = ["Device", "DeviceTaint", "ResourcePool", "ResourceSlice", "ResourceSliceSpec"]
+__all__ = [
+    "Device",
+    "DeviceTaint",
+    "DeviceTaintRule",
+    "DeviceTaintRuleSpec",
+    "DeviceTaintRuleStatus",
+    "DeviceTaintSelector",
+    "ResourcePool",
+    "ResourceSlice",
+    "ResourceSliceSpec",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +111,37 @@ class ResourceSlice(ResourceObject):
     def pool_id(self) -> PoolID:
         """The pool that the slice belongs to."""
         return PoolID(self.spec.driver, self.spec.pool.name)
+
+
+class DeviceTaintSelector(WireModel):
+    """Devices that meet every condition that is there; without any condition, all devices.
+
+    ``device_class_name`` and ``selectors`` exist in Kubernetes 1.33 and 1.34 only.
+    """
+
+    device_class_name: ClassName | None = None
+    driver: DriverName | None = None
+    pool: PoolName | None = None
+    device: DeviceName | None = None
+    selectors: tuple[DeviceSelector, ...] = ()
+
+
+class DeviceTaintRuleSpec(WireModel):
+    """Which devices get which taint. Without a selector no device gets it."""
+
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint
+
+
+class DeviceTaintRuleStatus(WireModel):
+    """How far evicting pods has come, as it was written."""
+
+    conditions: tuple[Mapping[str, Any], ...] = ()
+
+
+class DeviceTaintRule(ResourceObject):
+    """A taint for all devices that a selector selects."""
+
+    metadata: Annotated[ObjectMeta, Refined(name=Name.RULE)] = ObjectMeta()
+    spec: DeviceTaintRuleSpec
+    status: Annotated[DeviceTaintRuleStatus, Removed.WHOLE] = DeviceTaintRuleStatus()

@@ -23,10 +23,9 @@ from dralloc.api.disclosure import (
     Terms,
     Time,
 )
-from dralloc.api.meta import ObjectMeta
 from dralloc.api.node_allocatable import NodeAllocatableClaimStatus
 from dralloc.api.nodes import NodeSelector
-from dralloc.api.objects import PartialObject
+from dralloc.api.objects import ObjectMeta, PartialObject
 from dralloc.api.placement import Affinity, Toleration, TopologySpreadConstraint
 from dralloc.quantity import Quantity
 

@@ -4,7 +4,7 @@
 - `dralloc.apply.journal`: what is about to be done, on disk before it is;
 - `dralloc.apply.fence`: what keeps others from allocating the same devices meanwhile;
 - `dralloc.apply.executor`: one write after the other, each on the state that was seen;
-- `dralloc.apply.selection`, `dralloc.apply.view`: the cluster as a run sees it;
+- `dralloc.apply.selection`: the cluster as a run sees it;
 - `dralloc.apply.audit`: the independent checker, asked about what is planned and about what the server holds;
 - `dralloc.apply.run`: all of it in order, again where others were first.
 """
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from dralloc.apply.audit import Question
 from dralloc.apply.executor import Executor
-from dralloc.apply.fence import CordonFence, Fence, NoFence, TaintRuleFence
-from dralloc.apply.journal import JournalFile, MemoryJournal, WriteJournal
+from dralloc.apply.fence import CordonFence, Fence, TaintRuleFence
+from dralloc.apply.journal import JournalFile, WriteJournal
 from dralloc.apply.outcome import ApplyOutcome
 from dralloc.apply.run import ApplyRun
 from dralloc.apply.selection import Selection
@@ -26,8 +26,6 @@ __all__ = [
     "Executor",
     "Fence",
     "JournalFile",
-    "MemoryJournal",
-    "NoFence",
     "Question",
     "Selection",
     "TaintRuleFence",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from dralloc.allocate import OnProgress, allocate
+from dralloc.allocate import allocate
 from dralloc.api import AllocationResult
 from dralloc.apply.units import WriteUnit, WrittenClaim, same_allocation
 from dralloc.check import violations
@@ -27,9 +27,9 @@ class Question:
     mode: Mode = Mode.OPTIMAL
     choices: Choices = field(default_factory=Choices)
 
-    def plan(self, cluster: Cluster, progress: OnProgress | None = None) -> Plan:
+    def plan(self, cluster: Cluster) -> Plan:
         """The answer, which the checker has accepted."""
-        return allocate(cluster, self.mode, choices=self.choices, progress=progress)
+        return allocate(cluster, self.mode, choices=self.choices)
 
     def compiled(self, cluster: Cluster) -> CompiledCluster:
         """The problem of devices alone, with the rules that the mode knows."""

@@ -6,13 +6,13 @@ second is refused, so two runs never write to the same pool at the same time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from typing import Final, Protocol
+from typing import Final
 
-from dralloc.api import DeviceTaint, DeviceToleration, ExactDeviceRequest, ResourceClaim
+from dralloc.api import DeviceTaint, ExactDeviceRequest
 from dralloc.api.tolerating import CORDON_TAINT, all_tolerated
 from dralloc.apply.journal import JournalStep, WriteJournal
 from dralloc.apply.marks import FENCE
@@ -24,7 +24,6 @@ __all__ = [
     "RULES",
     "CordonFence",
     "Fence",
-    "NoFence",
     "TaintRuleFence",
     "fence_of",
     "lift_all",
@@ -39,12 +38,12 @@ _KEPT: Final = ".kept"
 """Follows the run in the label of a node that was cordoned before."""
 
 
-class Fence(Protocol):
-    """A kind of fence; ``kind`` names it in the journal."""
+class Fence:
+    """A kind of fence; ``kind`` names it in the journal. This one is none: what others write is only noticed."""
 
-    kind: str
+    kind: str = "none"
 
-    def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:
+    def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:  # noqa: ARG002
         """The names of what has to be taken so that nobody else allocates from the pools.
 
         Parameters
@@ -52,34 +51,18 @@ class Fence(Protocol):
         look
             Reads the cluster, for who has to know which nodes reach the pools.
         """
+        return []
 
-    def take(self, part: str) -> bool:
+    def take(self, part: str) -> bool:  # noqa: ARG002
         """Take a part; false if another run holds it. To take it again is no mistake."""
+        return True
 
     def lift(self, part: str) -> None:
         """Let a part go, if it is there and this run's. To let it go again is no mistake."""
 
 
 @dataclass
-class NoFence:
-    """Nothing; what others write meanwhile is only noticed."""
-
-    kind: str = "none"
-
-    def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:  # noqa: ARG002 - as of any fence
-        """Nothing has to be taken."""
-        return []
-
-    def take(self, part: str) -> bool:  # noqa: ARG002
-        """Nothing to do."""
-        return True
-
-    def lift(self, part: str) -> None:
-        """Nothing to do."""
-
-
-@dataclass
-class TaintRuleFence:
+class TaintRuleFence(Fence):
     """A DeviceTaintRule with NoSchedule for each pool (KEP-5055). Allocated devices are not affected."""
 
     objects: LiveObjects
@@ -113,7 +96,7 @@ class TaintRuleFence:
 
 
 @dataclass
-class CordonFence:
+class CordonFence(Fence):
     """The nodes that reach the pools, cordoned. Pods that tolerate that, as those of DaemonSets, still come."""
 
     objects: LiveObjects
@@ -154,18 +137,14 @@ class CordonFence:
 def unfenced(cluster: Cluster) -> list[ClaimKey]:
     """The pending claims that the taint of `TaintRuleFence` keeps from nothing, because they tolerate it."""
     taint = (DeviceTaint(key=FENCE, effect="NoSchedule"),)
-    return [
+    alternatives = ((claim, one) for claim in cluster.claims for _, one in claim.spec.devices.alternatives)
+    found = (
         claim.key
-        for claim in cluster.claims
-        if not claim.is_allocated and any(all_tolerated(taint, one) for one in _tolerations(claim))
-    ]
-
-
-def _tolerations(claim: ResourceClaim) -> Iterator[Sequence[DeviceToleration]]:
-    """Those of each request and alternative that takes devices for itself."""
-    for _, one in claim.spec.devices.alternatives:
-        if not (isinstance(one, ExactDeviceRequest) and one.admin_access):
-            yield one.tolerations
+        for claim, one in alternatives
+        if not (claim.is_allocated or (isinstance(one, ExactDeviceRequest) and one.admin_access))
+        and all_tolerated(taint, one.tolerations)
+    )
+    return list(dict.fromkeys(found))
 
 
 def _name(pool: str) -> str:
@@ -180,13 +159,13 @@ def _found(objects: LiveObjects, kind: ListedKind, name: str) -> Iterator[Json]:
             raise
 
 
-def _mark(one: Json) -> str:
-    return str((one["metadata"].get("labels") or {}).get(FENCE, ""))
-
-
 def _run_of(one: Json) -> str:
     """The run to whose fence a DeviceTaintRule or a node belongs; empty if to none."""
     return _mark(one).removesuffix(_KEPT)
+
+
+def _mark(one: Json) -> str:
+    return str((one["metadata"].get("labels") or {}).get(FENCE, ""))
 
 
 def without_fence(one: Json, runs: str) -> Json | None:
@@ -222,7 +201,6 @@ def lift_all(objects: LiveObjects, prefix: str) -> int:
 
 def fence_of(journal: WriteJournal, objects: LiveObjects) -> Fence:
     """The fence of the run that a journal is about."""
-    kinds: Mapping[str, Fence] = {
-        one.kind: one for one in (TaintRuleFence(objects, journal.run), CordonFence(objects, journal.run))
-    }
-    return kinds.get(str(next(journal.of(JournalStep.BEGIN))["fence"]), NoFence())
+    kind = next(journal.of(JournalStep.BEGIN))["fence"]
+    fences = (TaintRuleFence(objects, journal.run), CordonFence(objects, journal.run))
+    return next((one for one in fences if one.kind == kind), Fence())

@@ -19,7 +19,7 @@ from dralloc.apply.units import WriteUnit, WrittenClaim
 from dralloc.errors import ApplyError
 from dralloc.names import ClaimKey
 
-__all__ = ["Entry", "JournalFile", "JournalStep", "MemoryJournal", "WriteJournal", "default_path"]
+__all__ = ["Entry", "JournalFile", "JournalStep", "WriteJournal", "default_path"]
 
 _END: Final = b"\n"
 
@@ -42,7 +42,7 @@ Entry = Mapping[str, Any]
 
 
 class WriteJournal:
-    """The entries of one run, in order. `MemoryJournal` is for runs that write nothing."""
+    """The entries of one run, in order. Lost with the process, it is for runs that write nothing."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -81,17 +81,9 @@ class WriteJournal:
     @property
     def intended(self) -> list[WrittenClaim]:
         """The claims that may have been written, each with the last allocation that it was to get."""
-        noted = (JournalStep.FINALIZER, JournalStep.ALLOCATION)
-        last = {
-            str(entry["uid"]): WrittenClaim(ClaimKey(*entry["claim"]), entry["uid"], entry["allocation"])
-            for entry in self.entries
-            if entry["step"] in noted
-        }
-        return list(last.values())
-
-
-class MemoryJournal(WriteJournal):
-    """A journal that is lost with the process."""
+        noted = (entry for entry in self.entries if entry["step"] in (JournalStep.FINALIZER, JournalStep.ALLOCATION))
+        claims = (WrittenClaim(ClaimKey(*entry["claim"]), entry["uid"], entry["allocation"]) for entry in noted)
+        return list({claim.uid: claim for claim in claims}.values())
 
 
 @dataclass
@@ -126,17 +118,14 @@ class JournalFile(WriteJournal):
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if self._rest and step is not JournalStep.BEGIN:
-                self._cut()
+                os.truncate(self.path, self.path.stat().st_size - len(self._rest))
+                self._rest = b""
             with self.path.open(mode) as file:
                 file.write(orjson.dumps(self.entries[-1]) + _END)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
             raise ApplyError(f"{self.path}: cannot be written: {error.strerror or error}") from None
-
-    def _cut(self) -> None:
-        os.truncate(self.path, self.path.stat().st_size - len(self._rest))
-        self._rest = b""
 
 
 def default_path(host: str) -> Path:

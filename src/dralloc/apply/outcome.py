@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dralloc.answer import Documented
@@ -85,20 +85,18 @@ class ApplyOutcome(Documented):
 
     def parts(self) -> list[Part]:
         """The outcome as tables and lines."""
-        found: list[Part] = [Line(self.headline, "bold")]
-        found.append(Table("Left alone", ("pod or claim", "why"), [(str(one.key), one.reason) for one in self.asides]))
-        found.append(
-            Table("Not placed", ("pod or claim", "why"), [(str(one.key), one.reason) for one in self.unplaced])
-        )
-        found += (Line(f"the API server now holds what breaks a rule: {one}", "red") for one in self.findings)
-        return found
+        broken = (Line(f"the API server now holds what breaks a rule: {one}", "red") for one in self.findings)
+        tables = _reasons("Left alone", self.asides), _reasons("Not placed", self.unplaced)
+        return [Line(self.headline, "bold"), *tables, *broken]
 
 
 def planned_parts(plan: Plan, units: list[WriteUnit], asides: list[Aside]) -> Iterator[Part]:
     """A plan, and what of it is to be written."""
     yield from plan.parts()
-    claims, pods = (
-        sum(len(part) for part in every) for every in ([u.claims for u in units], [u.demands for u in units])
-    )
+    claims, pods = sum(len(unit.claims) for unit in units), sum(len(unit.demands) for unit in units)
     yield Line(f"\nto write: {claims} claims for {pods} pods and claims that no pod uses", "bold")
-    yield Table("Not to write", ("pod or claim", "why"), [(str(one.key), one.reason) for one in asides])
+    yield _reasons("Not to write", asides)
+
+
+def _reasons(title: str, asides: Iterable[Aside]) -> Table:
+    return Table(title, ("pod or claim", "why"), [(str(one.key), one.reason) for one in asides])

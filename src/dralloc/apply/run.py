@@ -11,16 +11,15 @@ from typing import Final
 from dralloc.apply.audit import Question
 from dralloc.apply.executor import Executor, LeftAlone
 from dralloc.apply.fence import Fence
-from dralloc.apply.journal import JournalStep, MemoryJournal, WriteJournal
+from dralloc.apply.journal import JournalStep, WriteJournal
 from dralloc.apply.outcome import ApplyOutcome
-from dralloc.apply.selection import Selection
+from dralloc.apply.selection import LiveView, Selection, Source
 from dralloc.apply.units import Aside, WriteUnit, units_of
-from dralloc.apply.view import LiveView, Source
 from dralloc.cluster import Cluster
 from dralloc.errors import ApplyError, SnapshotError
 from dralloc.names import ClaimKey, PoolID
 from dralloc.plan import Plan
-from dralloc.snapshot import Json, LiveObjects, Refused
+from dralloc.snapshot import LiveObjects, Refused
 
 __all__ = ["ApplyRun", "Progress"]
 
@@ -33,10 +32,6 @@ _PATIENCE: Final = 0.5
 
 Progress = Callable[[str, int, int], None]
 """Called with what is going on, how much of it is done, and how much there is."""
-
-
-def _silent(_what: str, _done: int, _all: int) -> None:
-    """Nobody listens."""
 
 
 @dataclass
@@ -75,8 +70,8 @@ class ApplyRun:
     selection: Selection
     fence: Fence
     name: str
-    journal: WriteJournal = field(default_factory=MemoryJournal)
-    progress: Progress = _silent
+    journal: WriteJournal = field(default_factory=WriteJournal)
+    progress: Progress = lambda *_: None
     wait: float = 10
     settle: float = SETTLE
     pause: Callable[[float], None] = sleep
@@ -93,12 +88,12 @@ class ApplyRun:
 
     def plan(self) -> tuple[Plan, list[WriteUnit], list[Aside]]:
         """What would be written now; claims that a controller is about to make are waited for."""
-        view = self._view(self._look(), self.selection)
+        view = self._view(self.selection)
         waited = 0.0
         while waited < self.wait and view.awaited:
             self.pause(_PATIENCE)
             waited += _PATIENCE
-            view = self._view(self._look(), self.selection)
+            view = self._view(self.selection)
         self._plan = self.question.plan(view.cluster)
         units, asides = units_of(self._plan)
         return self._plan, [*units, *view.ready(self.selection.gate)], asides
@@ -186,21 +181,15 @@ class ApplyRun:
     def _planned_anew(self) -> Sequence[WriteUnit]:
         self.progress("planning the rest", 0, 0)
         self._plan, units, self._asides = self.plan()
-        self._note(units)
+        self.journal.add(JournalStep.PLAN, units=[unit.to_dict() for unit in (*self._done, *units)])
         return units
 
-    def _note(self, units: Iterable[WriteUnit]) -> None:
-        self.journal.add(JournalStep.PLAN, units=[unit.to_dict() for unit in (*self._done, *units)])
-
-    def _look(self) -> list[Json]:
-        return list(self.source())
-
-    def _view(self, objects: Iterable[Json], selection: Selection) -> LiveView:
-        return LiveView.of(objects, selection, self.queue or self.name)
+    def _view(self, selection: Selection) -> LiveView:
+        return LiveView.of(self.source(), selection, self.queue or self.name)
 
     def _whole(self) -> Cluster:
         """Everything that the cluster holds now, whatever the run is about."""
-        return self._view(self._look(), Selection(gate=self.selection.gate)).cluster
+        return self._view(Selection(gate=self.selection.gate)).cluster
 
     def _broken(self, units: Sequence[WriteUnit]) -> list[str]:
         self.progress("checking", 0, len(units))

@@ -1,20 +1,27 @@
-"""Which of a cluster's pending pods and claims a run is about."""
+"""The cluster as a run sees it: without its own fence, and without pending pods and claims that it is not about."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dralloc.api import LabelSelector, LabelSelectorRequirement
+from dralloc.api import LabelSelector, LabelSelectorRequirement, Pod
+from dralloc.apply.fence import without_fence
 from dralloc.apply.marks import GATE
+from dralloc.apply.units import WriteUnit, WrittenDemand
+from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
+from dralloc.load import load_documents
 from dralloc.names import ClaimKey
 from dralloc.pods.selectors import Selector, selector_of
 from dralloc.snapshot import Json, key_of
 
-__all__ = ["Selection", "gates_of", "parse_selector"]
+__all__ = ["LiveView", "Selection", "Source", "gates_of", "parse_selector"]
+
+Source = Callable[[], Iterable[Json]]
+"""Reads all that dralloc uses of a live cluster, as it is now."""
 
 _SEVERAL: Final = re.compile(r"\s*([^\s!=,()]+)\s+(in|notin)\s+\(([^()]*)\)\s*")
 _ONE: Final = re.compile(r"\s*([^\s!=,()]+)\s*(==|=|!=)\s*([^\s!=,()]*)\s*")
@@ -120,6 +127,56 @@ class Selection:
             return pod
         left = [one for one in pod["spec"]["schedulingGates"] if one.get("name") != self.gate]
         return {**pod, "spec": {**pod["spec"], "schedulingGates": left}}
+
+
+@dataclass(frozen=True)
+class LiveView:
+    """One look at the cluster.
+
+    Parameters
+    ----------
+    cluster
+        What is to be placed, and all that is there.
+    gates
+        The scheduling gates of each pod that has any.
+    """
+
+    cluster: Cluster
+    gates: Mapping[ClaimKey, list[str]]
+
+    @classmethod
+    def of(cls, objects: Iterable[Json], selection: Selection, runs: str) -> LiveView:
+        """What a run sees of a cluster's objects, the fences of runs that are called so aside."""
+        bare = [one for each in objects if (one := without_fence(each, runs)) is not None]
+        gates = {key_of(one): names for one in bare if one["kind"] == "Pod" and (names := gates_of(one))}
+        return cls(load_documents(selection.of(bare)), gates)
+
+    @property
+    def awaited(self) -> list[ClaimKey]:
+        """The claims that a controller is about to make of templates; those of extended resources a scheduler makes."""
+        made = (self.cluster.claim(key) for key in self.cluster.made)
+        return [one.key for one in made if one and not one.is_extended]
+
+    def ready(self, gate: str) -> Iterator[WriteUnit]:
+        """The gated pods whose claims are all allocated already: nothing is to be written but the gate taken.
+
+        A run that was ended may have left them, or somebody who allocates by hand. Pods of a group wait for each other.
+        """
+        pods = self.cluster.pods_by_key
+        gated = {key: pods[key] for key in sorted(self.gates) if key in pods}
+        ready = [key for key, pod in gated.items() if self.gates[key] == [gate] and self._is_allocated(pod)]
+        waiting = {_group_of(gated[key]) for key in gated.keys() - set(ready)} - {None}
+        for key in ready:
+            if _group_of(gated[key]) not in waiting:
+                yield WriteUnit((WrittenDemand(key, "", gated[key].metadata.uid),), ())
+
+    def _is_allocated(self, pod: Pod) -> bool:
+        claims = [self.cluster.claim(one) for one in self.cluster.pod_claims(pod)]
+        return bool(claims) and all(one is not None and one.is_allocated for one in claims)
+
+
+def _group_of(pod: Pod) -> ClaimKey | None:
+    return ClaimKey(pod.key.namespace, pod.pod_group) if pod.pod_group else None
 
 
 def _is_unallocated(one: Json) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from dralloc.api import Node, ObjectMeta, ResourceSlice
-from dralloc.api.node_names import HOSTNAME_LABEL, named_nodes
+from dralloc.api import Node, NodeSelector, ObjectMeta, ResourceSlice
+from dralloc.api.disclosure import HOSTNAME_LABEL
 
 __all__ = ["SYNTHETIC_NODE", "assumed_nodes"]
 
@@ -16,10 +16,38 @@ SYNTHETIC_NODE: Final = "node"
 
 def assumed_nodes(slices: Sequence[ResourceSlice]) -> tuple[tuple[Node, ...], str]:
     """The nodes to go by, and the remark to make about it."""
-    named = named_nodes(slices)
+    named = _named_nodes(slices)
     if named:
         return named, f"no Node was given: assuming the {len(named)} that slices name"
     if any(one.spec.all_nodes or any(device.all_nodes for device in one.spec.devices) for one in slices):
         only = Node(metadata=ObjectMeta(name=SYNTHETIC_NODE, labels={HOSTNAME_LABEL: SYNTHETIC_NODE}))
         return (only,), f'no Node was given: assuming one, "{SYNTHETIC_NODE}"'
     return (), "no Node was given, and slices name none: nothing can be placed"
+
+
+def _named_nodes(slices: Iterable[ResourceSlice]) -> tuple[Node, ...]:
+    """One node for each name in slices, in the order of appearance, with its name as hostname label.
+
+    Names are node names of slices and of devices, and in node selectors the values of ``In`` for the field
+    ``metadata.name`` or the hostname label.
+    """
+    names = dict.fromkeys(name for one in slices for name in _names(one))
+    return tuple(Node(metadata=ObjectMeta(name=name, labels={HOSTNAME_LABEL: name})) for name in names)
+
+
+def _names(one: ResourceSlice) -> Iterator[str]:
+    if one.spec.node_name:
+        yield one.spec.node_name
+    yield from _selected(one.spec.node_selector)
+    if one.spec.per_device_node_selection:
+        for device in one.spec.devices:
+            if device.node_name:
+                yield device.node_name
+            yield from _selected(device.node_selector)
+
+
+def _selected(selector: NodeSelector | None) -> Iterator[str]:
+    for term in selector.node_selector_terms if selector else ():
+        for requirement in (*term.match_fields, *term.match_expressions):
+            if requirement.operator == "In" and requirement.key in ("metadata.name", HOSTNAME_LABEL):
+                yield from requirement.values

@@ -9,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 
-from dralloc.apply import Executor, MemoryJournal
+from dralloc.apply import Executor, WriteJournal
 from dralloc.apply.executor import LeftAlone
 from dralloc.apply.fence import lift_all
 from dralloc.apply.marks import RUN
+from dralloc.apply.selection import LiveView
 from dralloc.apply.units import WrittenClaim, allocation_to_wire
-from dralloc.apply.view import LiveView
 from dralloc.names import ClaimKey
 from dralloc.snapshot import LiveObjects
 
@@ -39,7 +39,7 @@ def clean_up(objects: LiveObjects, view: LiveView, gate: str, runs: str) -> tupl
     Refused, SnapshotError
         A fence is still there.
     """
-    executor = Executor(objects, MemoryJournal(), gate)
+    executor = Executor(objects, WriteJournal(), gate)
     taken = 0
     for claim in _half_written(view, gate, runs):
         with suppress(LeftAlone):

@@ -12,8 +12,7 @@ from uuid import uuid4
 
 from dralloc.apply import ApplyOutcome, ApplyRun, Fence, Question, Selection
 from dralloc.apply.executor import PODS
-from dralloc.apply.selection import gates_of
-from dralloc.apply.view import LiveView
+from dralloc.apply.selection import LiveView, gates_of
 from dralloc.batch.cache import WatchCache
 from dralloc.batch.figures import Figures
 from dralloc.batch.lease import LeaderLease

@@ -75,7 +75,7 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
 def _run(  # noqa: PLR0913 - what the command was told
     server: ApiServer, file: JournalFile, live: Live, question: Question, dry: DryRun, *, again: bool
 ) -> ApplyRun:
-    from dralloc.apply import ApplyRun, MemoryJournal
+    from dralloc.apply import ApplyRun, WriteJournal
     from dralloc.apply.fence import fence_of
     from dralloc.snapshot import LiveObjects, served, take_snapshot
 
@@ -93,7 +93,7 @@ def _run(  # noqa: PLR0913 - what the command was told
         settle=0 if objects.dry else live.settle,
         fence=fence_of(file, objects) if again else live.fence(objects, name),
         name=name,
-        journal=MemoryJournal() if objects.dry else file,
+        journal=WriteJournal() if objects.dry else file,
     )
 
 

@@ -80,11 +80,11 @@ class Live(ServerOptions):
 
     def fence(self, objects: LiveObjects, run: str) -> Fence:
         """What keeps others away."""
-        from dralloc.apply import CordonFence, NoFence, TaintRuleFence
+        from dralloc.apply import CordonFence, Fence, TaintRuleFence
         from dralloc.apply.fence import RULES
 
         if objects.dry or self.no_fence:
-            return NoFence()
+            return Fence()
         if self.cordon or RULES not in objects.versions:
             return CordonFence(objects, run)
         return TaintRuleFence(objects, run)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from dralloc.across import ACROSS, Across, annotated
-from dralloc.api import ApiObject, Pod
+from dralloc.api import ApiObject, Pod, ResourceClaim
 from dralloc.cluster import Cluster
 from dralloc.compiler.gangs import Gangs
 from dralloc.errors import DrallocError
-from dralloc.features import Features
 from dralloc.inventory import Inventory
 from dralloc.match.requests import in_claim
 from dralloc.names import ClaimKey, RequestName
@@ -46,25 +46,30 @@ class ConstraintsAcross:
         """The names of the attributes that they compare."""
         return frozenset(one.attribute for constraints in self.of_pods.values() for one in constraints)
 
-    def beside(self, cluster: Cluster, inventory: Inventory, features: Features) -> ConstraintsAcross:
+    def beside(self, cluster: Cluster, inventory: Inventory) -> ConstraintsAcross:
         """The same with what the pods' allocated claims hold."""
-        holders = _Holders(cluster, inventory, features)
-        known: dict[tuple[object, Constraint], tuple[Constraint, str]] = {}
-        of_pods, defects = {}, {}
-        for pod, constraints in self.of_pods.items():
-            found = []
-            for one in constraints:
-                group = one.scope.group if one.scope else ""
-                key = group or pod, one
-                if key not in known:
-                    pods = [member.key for member in self.groups[group]] if group else [pod]
-                    known[key] = holders.told(one, pods)
-                constraint, defect = known[key]
-                found.append(constraint)
-                if defect:
-                    defects[pod] = f"pod {pod}: {defect}"
-            of_pods[pod] = tuple(found)
-        return replace(self, of_pods=of_pods, defects=defects)
+
+        @cache
+        def beside(constraint: Constraint, scope: Scope, pod: ClaimKey | None) -> tuple[Constraint, str]:
+            pods = [pod] if pod else [member.key for member in self.groups[scope.group]]
+            claims = dict.fromkeys(key for each in pods for key in cluster.claims_of_pods[each])
+            values = [each for key in claims for each in _values(constraint, cluster.claim(key), inventory)]
+            held = held_values(constraint.kind, values)
+            if held is not None:
+                return replace(constraint, scope=scope._replace(held=held)), ""
+            of = "the pod" if pod else f"group {scope.group}"
+            what = f"{constraint.kind.value} {constraint.attribute} over the claims of {of}"
+            return constraint, f"{what}: devices that they hold violate it"
+
+        scoped = {pod: [(one, one.scope) for one in own if one.scope] for pod, own in self.of_pods.items()}
+        found = {
+            pod: [beside(one, scope, None if scope.group else pod) for one, scope in own] for pod, own in scoped.items()
+        }
+        return replace(
+            self,
+            of_pods={pod: tuple(constraint for constraint, _ in each) for pod, each in found.items()},
+            defects={pod: f"pod {pod}: {defect}" for pod, each in found.items() for _, defect in each if defect},
+        )
 
 
 def find_across(cluster: Cluster, gangs: Gangs, across: Sequence[Across]) -> ConstraintsAcross:
@@ -103,30 +108,15 @@ def _constraints(across: Iterable[Across], group: str) -> Iterator[Constraint]:
         yield Constraint(ConstraintKind(one.kind), one.attribute, frozenset(one.requests), scope=Scope(number, group))
 
 
-@dataclass(frozen=True)
-class _Holders:
-    cluster: Cluster
-    inventory: Inventory
-    features: Features
-
-    def told(self, constraint: Constraint, pods: Iterable[ClaimKey]) -> tuple[Constraint, str]:
-        """A constraint with what these pods hold under it; and why nothing can be right any more."""
-        assert constraint.scope is not None
-        claims = dict.fromkeys(key for pod in pods for key in self.cluster.claims_of_pods[pod])
-        held = held_values(constraint.kind, [values for key in claims for values in self._values(constraint, key)])
-        if held is None:
-            of = f"group {constraint.scope.group}" if constraint.scope.group else "the pod"
-            what = f"{constraint.kind.value} {constraint.attribute} over the claims of {of}"
-            return constraint, f"{what}: devices that they hold violate it"
-        return replace(constraint, scope=constraint.scope._replace(held=held)), ""
-
-    def _values(self, constraint: Constraint, key: ClaimKey) -> Iterator[frozenset[Scalar] | None]:
-        claim = self.cluster.claim(key)
-        if claim is None or claim.status.allocation is None:
-            return
-        form = in_claim(constraint, claim.spec.devices, self.features)
-        for result in claim.status.allocation.devices.results:
-            name = RequestName(*result.request.split("/"))
-            if form.covers(name):
-                newest = self.inventory.newest(result.device_id)
-                yield None if newest is None else self.inventory.devices[newest].attributes.get(form.compared(name))
+def _values(
+    constraint: Constraint, claim: ResourceClaim | None, inventory: Inventory
+) -> Iterator[frozenset[Scalar] | None]:
+    """The values of the devices that a claim holds under a constraint."""
+    if claim is None or not claim.is_allocated:
+        return
+    form = in_claim(constraint, claim.spec.devices, inventory.features)
+    for result in claim.results:
+        name = RequestName(*result.request.split("/"))
+        if form.covers(name):
+            newest = inventory.newest(result.device_id)
+            yield None if newest is None else inventory.devices[newest].attributes.get(form.compared(name))

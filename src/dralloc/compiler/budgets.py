@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dralloc.budget import Budget, Cap
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
-from dralloc.inventory import Inventory
+from dralloc.inventory import Inventory, held_results
 from dralloc.inventory.charges import counters_charged
 from dralloc.problem import Charge, Demand
 from dralloc.spending import amount_used
@@ -72,17 +72,15 @@ def _used(cluster: Cluster, inventory: Inventory, wanted: Collection[tuple[str, 
     for namespace, resource in wanted:
         resources[namespace].append(resource)
     used: Tally[tuple[str, str]] = Tally()
-    for claim in cluster.claims:
-        namespace = claim.key.namespace
-        for result in claim.results if namespace in resources else ():
-            number = inventory.newest(result.device_id)
-            if number is not None and not result.admin_access:
-                recorded = result.consumed_capacity
-                charge = Charge(
-                    capacity=tuple((name, amount.nanos) for name, amount in recorded.items()),
-                    counters=tuple(counters_charged(recorded, inventory.sources[number], inventory.published)),
-                )
-                for resource in resources[namespace]:
-                    amount = amount_used(resource, inventory.devices[number], charge, inventory.counters)
-                    used[namespace, resource] += amount
+    for claim, result in held_results(one for one in cluster.claims if one.key.namespace in resources):
+        number = inventory.newest(result.device_id)
+        if number is not None:
+            recorded = result.consumed_capacity
+            charge = Charge(
+                capacity=tuple((name, amount.nanos) for name, amount in recorded.items()),
+                counters=tuple(counters_charged(recorded, inventory.sources[number], inventory.published)),
+            )
+            for resource in resources[claim.key.namespace]:
+                amount = amount_used(resource, inventory.devices[number], charge, inventory.counters)
+                used[claim.key.namespace, resource] += amount
     return used

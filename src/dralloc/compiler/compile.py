@@ -21,7 +21,7 @@ from dralloc.compiler.extended import DevicePlugins, with_extended_resources
 from dralloc.compiler.gangs import find_gangs
 from dralloc.compiler.pod_rules import PodRules
 from dralloc.compiler.quota import Quotas
-from dralloc.compiler.remarks import cap_remarks, drift_remarks, eviction_remarks, group_remarks, ignored_remarks
+from dralloc.compiler.remarks import remarks
 from dralloc.compiler.unmodelled import Unmodelled, find_unmodelled
 from dralloc.compiler.worth import Worth, annotated_values, worth_of
 from dralloc.errors import DrallocError, Finding, InputError
@@ -37,6 +37,7 @@ from dralloc.unasked import Unasked
 
 __all__ = ["CompiledCluster", "compile_cluster"]
 
+_IGNORED: Final = "first fit and the optimum ignore, as asked"
 _ONLY_DEVICES: Final = "only devices count here, and not what else the pod takes of nodes, nor its rules for other pods"
 
 
@@ -164,7 +165,7 @@ def compile_cluster(
     across = find_across(cluster, gangs, everywhere)
     compared = _attributes(cluster) | across.attributes
     inventory = take_inventory(cluster.slices, chosen, cluster.claims, compared, features, closed)
-    across = across.beside(cluster, inventory, features)
+    across = across.beside(cluster, inventory)
     rules = cluster.taint_rules if features.DeviceTaintRules else ()
     table = MatchTable(inventory, features, TaintRules(rules, cluster.classes))
     quotas = Quotas(cluster, features)
@@ -185,14 +186,11 @@ def compile_cluster(
     problem = worth.applied(problem)
     findings = (
         *extended.findings,
-        *drift_remarks(cluster, drifts),
-        *eviction_remarks(cluster, table),
-        *group_remarks(cluster, features),
-        *cap_remarks(cluster, caps),
+        *remarks(cluster, table, drifts, caps),
         *quotas.findings(),
         *gangs.findings,
         *demands.findings,
-        *ignored_remarks(pods.ignored),
+        *([Finding("", "", "", f"{_IGNORED}: {', '.join(sorted(pods.ignored))}")] if pods.ignored else ()),
     )
     left_out = tuple(find_unmodelled(cluster, problem))
     compiled = CompiledCluster(problem, inventory, table, cluster, pods, worth, findings, demands.unasked, left_out)

@@ -66,17 +66,19 @@ class Demands:
     unasked: dict[ClaimKey, Unasked] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     _known: dict[tuple[int, tuple[Constraint, ...]], Claim] = field(default_factory=dict)
+    _compiled: dict[tuple[ClaimKey, tuple[Constraint, ...]], Claim] = field(default_factory=dict)
 
     def in_order(self) -> tuple[Demand, ...]:
         """All demands, as the scheduler would take them."""
         found = [*self._of_pods(), *self._of_lone_claims()]
         self.unasked.update(self.cluster.gone)
-        self.unasked.update((pod.key, self._why_suspended(pod)) for pod in self.cluster.suspended)
+        for pod in self.cluster.suspended:
+            asks = pod.spec.resource_claims or self.plugins.asked(pod)
+            self.unasked[pod.key] = Unasked.SUSPENDED if asks else Unasked.NO_DEVICE
         found.sort(key=lambda entry: (-entry[1].priority, entry[0] is None, entry[0] or ""))
         return self._with_few_consumers([demand for _, demand in found])
 
     def _of_pods(self) -> Iterator[tuple[str | None, Demand]]:
-        compiled: dict[tuple[ClaimKey, tuple[Constraint, ...]], Claim] = {}
         for pod in self.cluster.pods:
             claims: list[Claim] = []
             allocated: list[ResourceClaim] = []
@@ -87,12 +89,12 @@ class Demands:
                 if claim is None:
                     reason = "; ".join(self.cluster.unresolved.get(name, ()))
                     claims.append(Claim(key, "", (), defect=f"pod {name}: {reason}"))
-                elif claim.status.allocation is not None:
+                elif claim.is_allocated:
                     allocated.append(claim)
                 else:
-                    if (key, across) not in compiled:
-                        compiled[key, across] = self._compile(claim, across)
-                    claims.append(compiled[key, across])
+                    if (key, across) not in self._compiled:
+                        self._compiled[key, across] = self._compile(claim, across)
+                    claims.append(self._compiled[key, across])
             if claims or not allocated:
                 claims += self._of_no_node(pod)
             if claims and name in self.across.defects:
@@ -121,10 +123,6 @@ class Demands:
             return Unasked.BOUND
         return Unasked.ALLOCATED if claims else Unasked.PLUGIN
 
-    def _why_suspended(self, pod: Pod) -> Unasked:
-        asks = pod.spec.resource_claims or self.plugins.asked(pod)
-        return Unasked.SUSPENDED if asks else Unasked.NO_DEVICE
-
     @cached_property
     def _where(self) -> Where:
         return Where(self.nodes, tainted=Ignored.TAINTS not in self.ignored)
@@ -133,7 +131,7 @@ class Demands:
         key = pod.key
         obstacles = [(claim, self._obstacle(claim, pod)) for claim in allocated]
         blocked = [Claim(one.key, "", (), defect=f"pod {key}: {reason}") for one, reason in obstacles if reason]
-        where = [one.status.allocation.node_selector for one in allocated if one.status.allocation is not None]
+        where = (one.status.allocation.node_selector for one in allocated if one.status.allocation is not None)
         selectors = [one for one in where if one is not None]
         gang = self.gangs.of(pod)
         elsewhere = self.elsewhere.get(key, _NOWHERE) | gang.elsewhere

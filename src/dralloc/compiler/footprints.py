@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dralloc.api import DeviceRequestAllocationResult, Pod, ResourceClaim
 from dralloc.cluster import Cluster
-from dralloc.names import ClaimKey, DeviceID
+from dralloc.names import ClaimKey
 from dralloc.pods.requests import caps_of
 from dralloc.problem import Device, NodeFootprint
 from dralloc.problem.node_footprint import PodUse, footprint_of
@@ -52,22 +52,17 @@ class Footprints:
         containers = self.containers(pod)
         for key in self._cluster.pod_claims(pod):
             claim = self._cluster.claim(key)
-            for amounts in self._of_results(claim, containers[key]) if claim is not None else ():
-                found.update(amounts)
+            for result, parts in self._results(claim) if claim is not None else ():
+                consumed = {name: amount.nanos for name, amount in result.consumed_capacity.items()}
+                found.update(footprint_of(parts, consumed, containers[key]) or {})
         return found
 
     def is_mapped(self, claim: ResourceClaim) -> bool:
         """Whether an allocated claim has a device that stands for a part of its node, which one pod alone can use."""
         return any(part.is_mapped for _, parts in self._results(claim) for part in parts)
 
-    def _of_results(self, claim: ResourceClaim, containers: int) -> Iterator[Mapping[str, int]]:
-        for result, parts in self._results(claim):
-            consumed = {name: amount.nanos for name, amount in result.consumed_capacity.items()}
-            yield footprint_of(parts, consumed, containers) or {}
-
     def _results(self, claim: ResourceClaim) -> Iterator[tuple[DeviceRequestAllocationResult, Sequence[NodeFootprint]]]:
-        for result in claim.status.allocation.devices.results if claim.status.allocation else ():
-            yield result, self._parts.get(DeviceID(result.driver, result.pool, result.device), ())
+        return ((result, self._parts.get(result.device_id, ())) for result in claim.results)
 
     def containers(self, pod: Pod) -> Counter[ClaimKey]:
         """How many references of containers there are to each claim."""

@@ -7,17 +7,16 @@ Sources: ``framework/plugins/interpodaffinity/filtering.go`` and ``podtopologysp
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
 
 from dralloc.api import Node, TopologySpreadConstraint
 from dralloc.api.tolerating import all_tolerated
 from dralloc.choices import Ignored
 from dralloc.compiler.topology import Topology
 from dralloc.pods.kinds import PodKind
-from dralloc.pods.selectors import Term, spread_selector
+from dralloc.pods.selectors import Selector, Term, spread_selector
 from dralloc.problem import Demand, Problem
 from dralloc.problem.inter_pod import Affinity, AntiAffinity, DomainLedger, InterPodRule, Role, Spread
 
@@ -26,7 +25,7 @@ __all__ = ["bound_to_pods", "inter_pod_roles"]
 Running = Sequence[tuple[str, PodKind]]
 """Names of nodes, each with the kind of a pod on it."""
 
-_Found = tuple[InterPodRule, Callable[[PodKind], bool], Callable[[PodKind], bool]]
+_Found = tuple[InterPodRule, Set[PodKind], Set[PodKind]]
 """A rule, who carries it, and who counts for it."""
 
 
@@ -53,11 +52,10 @@ def inter_pod_roles(
     if Ignored.SPREAD not in ignored:
         found += rules.spreads()
     roles: dict[PodKind, list[Role]] = defaultdict(list)
-    for rule, carries, counts in found:
+    for rule, carrying, counting in found:
         for kind in wanting:
-            role = Role(rule, carries(kind), counts(kind))
-            if role.carries or role.counts:
-                roles[kind].append(role)
+            if kind in carrying or kind in counting:
+                roles[kind].append(Role(rule, kind in carrying, kind in counting))
     return {kind: tuple(each) for kind, each in roles.items()}
 
 
@@ -66,7 +64,10 @@ def bound_to_pods(problem: Problem, roles: Mapping[int, tuple[Role, ...]]) -> tu
 
     What only depends on pods that have a node is settled: it leaves a demand fewer nodes to go to, and that is all.
     """
-    settled = {rule for rule, tally in _tallies(roles).items() if _is_settled(rule, tally)}
+    by_rule: dict[InterPodRule, list[Role]] = defaultdict(list)
+    for role in chain.from_iterable(roles.values()):
+        by_rule[role.rule].append(role)
+    settled = {rule for rule, each in by_rule.items() if _is_settled(rule, each)}
     nobody = DomainLedger()
     known: dict[Hashable, tuple[int, ...] | None] = {}
 
@@ -86,106 +87,60 @@ def bound_to_pods(problem: Problem, roles: Mapping[int, tuple[Role, ...]]) -> tu
     )
 
 
-class _Tally(NamedTuple):
-    """How many demands carry a rule, count for it, and do both."""
-
-    carrying: int
-    counting: int
-    both: int
-
-
-def _tallies(roles: Mapping[int, tuple[Role, ...]]) -> Mapping[InterPodRule, _Tally]:
-    found: dict[InterPodRule, list[Role]] = defaultdict(list)
-    for each in roles.values():
-        for role in each:
-            found[role.rule].append(role)
-    return {
-        rule: _Tally(
-            sum(role.carries for role in each),
-            sum(role.counts for role in each),
-            sum(role.carries and role.counts for role in each),
-        )
-        for rule, each in found.items()
-    }
-
-
-def _is_settled(rule: InterPodRule, tally: _Tally) -> bool:
+def _is_settled(rule: InterPodRule, roles: Sequence[Role]) -> bool:
     """Whether what a demand may do does not depend on other demands."""
-    if tally == _Tally(1, 1, 1) or not tally.carrying or not tally.counting:
+    carrying, counting = sum(role.carries for role in roles), sum(role.counts for role in roles)
+    both = sum(role.carries and role.counts for role in roles)
+    if carrying == counting == both == 1 or not carrying or not counting:
         return True
     # Who means only each other, and pods that have a node, stays with these.
-    return isinstance(rule, Affinity) and tally.counting == tally.both and any(rule.counted)
+    return isinstance(rule, Affinity) and counting == both and any(rule.counted)
 
 
 class _Rules:
     def __init__(self, wanting: Collection[PodKind], running: Running, nodes: Sequence[Node]) -> None:
         self._wanting = wanting
         self._running = running
+        self._every = dict.fromkeys((*wanting, *(kind for _, kind in running)))
         self._nodes = nodes
         self._domains = Topology(nodes).domains
 
-    def _on(self, domains: Mapping[str, str], concerns: Callable[[PodKind], bool]) -> Iterator[str]:
-        """The domain of each pod with a node that is concerned."""
-        return (domains[node] for node, kind in self._running if node in domains and concerns(kind))
+    def _on(self, domains: Mapping[str, str], kinds: Set[PodKind]) -> Iterator[str]:
+        """The domain of each pod of these kinds that has a node."""
+        return (domains[node] for node, kind in self._running if node in domains and kind in kinds)
 
     def anti_affinities(self, by_host: Collection[Term]) -> Iterator[_Found]:
-        every = chain(self._wanting, (kind for _, kind in self._running))
-        for term in dict.fromkeys(term for kind in every for term in kind.required_anti_affinity):
+        for term in dict.fromkeys(term for kind in self._every for term in kind.required_anti_affinity):
             if term not in by_host:
-                yield self._anti_affinity(term)
-
-    def _anti_affinity(self, term: Term) -> _Found:
-        def carries(kind: PodKind) -> bool:
-            return term in kind.required_anti_affinity
-
-        def counts(kind: PodKind) -> bool:
-            return kind.is_meant_by(term)
-
-        domains = self._domains(term.topology_key)
-        rule = AntiAffinity(domains, frozenset(self._on(domains, carries)), frozenset(self._on(domains, counts)))
-        return rule, carries, counts
+                domains = self._domains(term.topology_key)
+                carrying = {kind for kind in self._every if term in kind.required_anti_affinity}
+                counting = {kind for kind in self._every if kind.is_meant_by(term)}
+                there = (frozenset(self._on(domains, kinds)) for kinds in (carrying, counting))
+                yield AntiAffinity(domains, *there), carrying, counting
 
     def affinities(self) -> Iterator[_Found]:
         for terms in dict.fromkeys(kind.required_affinity for kind in self._wanting if kind.required_affinity):
-            yield self._affinity(terms)
-
-    def _affinity(self, terms: tuple[Term, ...]) -> _Found:
-        def carries(kind: PodKind) -> bool:
-            return kind.required_affinity == terms
-
-        def counts(kind: PodKind) -> bool:
-            return all(map(kind.is_meant_by, terms))
-
-        domains = tuple(self._domains(term.topology_key) for term in terms)
-        return Affinity(domains, tuple(frozenset(self._on(each, counts)) for each in domains)), carries, counts
+            carrying = {kind for kind in self._wanting if kind.required_affinity == terms}
+            counting = {kind for kind in self._every if all(map(kind.is_meant_by, terms))}
+            domains = tuple(self._domains(term.topology_key) for term in terms)
+            there = tuple(frozenset(self._on(each, counting)) for each in domains)
+            yield Affinity(domains, there), carrying, counting
 
     def spreads(self) -> Iterator[_Found]:
-        known: dict[Hashable, tuple[PodKind, TopologySpreadConstraint, Mapping[str, str]]] = {}
+        known: dict[Hashable, tuple[str, TopologySpreadConstraint, Selector, Mapping[str, str]]] = {}
         carrying: dict[Hashable, set[PodKind]] = defaultdict(set)
         for kind in self._wanting:
             for one in kind.hard_spread:
-                domains = self._eligible(kind, one, kind.hard_spread)
-                key: Hashable = (
-                    kind.namespace,
-                    spread_selector(one, kind.labels),
-                    (one.topology_key, one.max_skew, one.min_domains),
-                    frozenset(domains),
-                )
-                known.setdefault(key, (kind, one, domains))
+                domains, selector = self._eligible(kind, one, kind.hard_spread), spread_selector(one, kind.labels)
+                skew = one.topology_key, one.max_skew, one.min_domains
+                key: Hashable = (kind.namespace, selector, skew, frozenset(domains))
+                known.setdefault(key, (kind.namespace, one, selector, domains))
                 carrying[key].add(kind)
-        for key, kinds in carrying.items():
-            yield self._spread(kinds, *known[key])
-
-    def _spread(
-        self, kinds: Collection[PodKind], first: PodKind, one: TopologySpreadConstraint, domains: Mapping[str, str]
-    ) -> _Found:
-        selector = spread_selector(one, first.labels)
-
-        def counts(kind: PodKind) -> bool:
-            return kind.namespace == first.namespace and not selector.is_empty and selector.matches(kind.labels)
-
-        rule = Spread(domains, Counter(self._on(domains, counts)), one.max_skew, one.min_domains or 1)
-        return rule, kinds.__contains__, counts
+        for key, (namespace, one, selector, domains) in known.items():
+            same = {kind for kind in self._every if kind.namespace == namespace and not selector.is_empty}
+            counting = {kind for kind in same if selector.matches(kind.labels)}
+            there = Counter(self._on(domains, counting))
+            yield Spread(domains, there, one.max_skew, one.min_domains or 1), carrying[key], counting
 
     def _eligible(
         self, kind: PodKind, one: TopologySpreadConstraint, every: Collection[TopologySpreadConstraint]

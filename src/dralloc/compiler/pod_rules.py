@@ -15,7 +15,7 @@ from functools import cached_property, reduce
 from operator import or_
 
 from dralloc.api import Node, Pod
-from dralloc.api.node_names import HOSTNAME_LABEL
+from dralloc.api.disclosure import HOSTNAME_LABEL
 from dralloc.choices import Ignored
 from dralloc.cluster import Cluster
 from dralloc.compiler.footprints import Footprints

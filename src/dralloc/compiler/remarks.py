@@ -3,71 +3,60 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from dralloc.api import ApiObject, DeviceRequestAllocationResult, DeviceTaint
 from dralloc.api.tolerating import all_tolerated
+from dralloc.assembly.objects import Identity, identity
 from dralloc.budget import Cap
-from dralloc.choices import Ignored
 from dralloc.cluster import Cluster
 from dralloc.errors import Finding
-from dralloc.features import Features
 from dralloc.inventory import Drift
 from dralloc.inventory.groups import LEFT_ALONE, declares_groups
 from dralloc.match import MatchTable
-from dralloc.names import ClaimKey
 
-__all__ = ["cap_remarks", "drift_remarks", "eviction_remarks", "group_remarks", "ignored_remarks"]
+__all__ = ["remarks"]
 
 _NAMED = 3
 
 
-def drift_remarks(cluster: Cluster, drifts: Iterable[Drift]) -> Iterator[Finding]:
-    """Where claims and the newest slices contradict each other."""
-    return (cluster.remark(drift.claim, drift.path, drift.rule) for drift in drifts)
-
-
-def cap_remarks(cluster: Cluster, caps: Sequence[Cap]) -> Iterator[Finding]:
-    """Caps of namespaces in which nothing is."""
-    if not caps:
-        return
-    claims, pods = ({one.key.namespace for one in every} for every in (cluster.claims, cluster.pods))
-    known = claims | pods | cluster.namespaces.keys()
+def remarks(cluster: Cluster, table: MatchTable, drifts: Iterable[Drift], caps: Sequence[Cap]) -> Iterator[Finding]:
+    """What allocated claims and published devices contradict, and what is asked for in vain."""
+    yield from (cluster.remark(drift.claim, drift.path, drift.rule) for drift in drifts)
+    yield from _evictions(cluster, table)
+    if not table.features.DeviceCompatibilityGroups:
+        yield from islice(_left_alone(cluster), 1)
+    known = {one.key.namespace for one in (*cluster.claims, *cluster.pods)} if caps else set()
     for cap in caps:
-        if cap.namespace not in known:
-            name = cap.namespace
+        name = cap.namespace
+        if name not in known and name not in cluster.namespaces:
             rule = f'--cap {name}={cap.resource}:{cap.most}: there is no claim and no pod in namespace "{name}"'
             yield Finding("", "", "", rule)
 
 
-def group_remarks(cluster: Cluster, features: Features) -> Iterator[Finding]:
+def _left_alone(cluster: Cluster) -> Iterator[Finding]:
     """Devices that nobody can get because a gate is off (KEP-5963)."""
-    if features.DeviceCompatibilityGroups:
-        return
     for one in cluster.slices:
         for number, device in enumerate(one.spec.devices):
             if declares_groups(device):
                 yield cluster.remark(one, f"spec.devices[{number}].consumesCounters", LEFT_ALONE)
-                return
 
 
-def eviction_remarks(cluster: Cluster, table: MatchTable) -> Iterator[Finding]:
+def _evictions(cluster: Cluster, table: MatchTable) -> Iterator[Finding]:
     """Taints with effect ``NoExecute`` on allocated devices: whoever does not tolerate them is evicted (KEP-5055)."""
-    if not table.features.DeviceTaints:
-        return
-    evicted: dict[tuple[str, ClaimKey, str], list[str]] = defaultdict(list)
-    about: dict[tuple[str, ClaimKey, str], ApiObject] = {}
-    for claim in cluster.claims:
-        for result in claim.status.allocation.devices.results if claim.status.allocation is not None else ():
-            for one, path, taint in _taints(result, table):
-                if taint.effect == "NoExecute" and not all_tolerated((taint,), result.tolerations):
-                    identity = one.kind, one.key, path
-                    about[identity] = one
-                    evicted[identity].append(f"{claim.key} ({result.device_id})")
-    for identity, claims in evicted.items():
+    evicted: dict[tuple[Identity, str], list[str]] = defaultdict(list)
+    about: dict[tuple[Identity, str], ApiObject] = {}
+    results = ((claim, result) for claim in cluster.claims for result in claim.results)
+    for claim, result in results if table.features.DeviceTaints else ():
+        for one, path, taint in _taints(result, table):
+            if taint.effect == "NoExecute" and not all_tolerated((taint,), result.tolerations):
+                about[identity(one), path] = one
+                evicted[identity(one), path].append(f"{claim.key} ({result.device_id})")
+    for key, claims in evicted.items():
         more = f" and {len(claims) - _NAMED} more" if len(claims) > _NAMED else ""
         rule = f"NoExecute: the pods of claims that do not tolerate it are evicted: {', '.join(claims[:_NAMED])}{more}"
-        yield cluster.remark(about[identity], identity[2], rule)
+        yield cluster.remark(about[key], key[1], rule)
 
 
 def _taints(result: DeviceRequestAllocationResult, table: MatchTable) -> Iterator[tuple[ApiObject, str, DeviceTaint]]:
@@ -80,9 +69,3 @@ def _taints(result: DeviceRequestAllocationResult, table: MatchTable) -> Iterato
             yield source.slice, f"spec.devices[{place}].taints[{number}]", taint
     for rule in table.rules_for(result.device_id):
         yield rule, "spec.taint", rule.spec.taint
-
-
-def ignored_remarks(ignored: Collection[Ignored]) -> Iterator[Finding]:
-    """What does not bind pods because users want it so."""
-    if ignored:
-        yield Finding("", "", "", f"first fit and the optimum ignore, as asked: {', '.join(sorted(ignored))}")

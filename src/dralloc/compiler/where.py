@@ -8,7 +8,7 @@ from functools import cached_property
 
 from dralloc.api import Node as ApiNode
 from dralloc.api import NodeSelector, Pod
-from dralloc.api.node_names import HOSTNAME_LABEL
+from dralloc.api.disclosure import HOSTNAME_LABEL
 from dralloc.api.node_selectors import names_of, selector_matches
 from dralloc.api.tolerating import all_tolerated, goes_to_cordoned
 
@@ -63,15 +63,11 @@ class Where:
 
     def _named(self, labels: Mapping[str, str], selectors: Iterable[NodeSelector]) -> Sequence[int]:
         """The nodes that rules name, lest all be looked at for each pod of a DaemonSet; all if rules name none."""
-        found: set[int] | None = None
-        for names in map(names_of, selectors):
-            if names is not None:
-                named = {self._by_name[name] for name in names if name in self._by_name}
-                found = named if found is None else found & named
+        each = (names for names in map(names_of, selectors) if names is not None)
+        found = [{self._by_name[name] for name in names if name in self._by_name} for names in each]
         if HOSTNAME_LABEL in labels:
-            named = set(self._by_hostname.get(labels[HOSTNAME_LABEL], ()))
-            found = named if found is None else found & named
-        return range(len(self._nodes)) if found is None else sorted(found)
+            found.append(set(self._by_hostname.get(labels[HOSTNAME_LABEL], ())))
+        return sorted(set.intersection(*found)) if found else range(len(self._nodes))
 
     @cached_property
     def _by_hostname(self) -> Mapping[str, Sequence[int]]:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
 from dralloc.api import Node
-from dralloc.api.node_names import HOSTNAME_LABEL
+from dralloc.api.disclosure import HOSTNAME_LABEL
 from dralloc.api.objects import changed
 from dralloc.context.context import alternatives_in
 from dralloc.context.node_rules import CORDONED

@@ -7,13 +7,14 @@ from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 
+from dralloc.grouping import summed
 from dralloc.names import ClaimKey
 from dralloc.problem.ledger import Ledger, Scarcity, Shortage, counter_consumption
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Charge
 from dralloc.problem.supply import Device
 
-__all__ = ["ClaimLedger", "Holding", "summed"]
+__all__ = ["ClaimLedger", "Holding"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class ClaimLedger(Ledger):
         super().__init__(problem)
         self.by_claim: dict[ClaimKey, list[Holding]] = defaultdict(list)
         self.by_slot: dict[int, list[Holding]] = defaultdict(list)
-        self._consumers: dict[int, dict[ClaimKey, int]] | None = None
+        self._consumers: dict[int, list[tuple[ClaimKey, int]]] | None = None
         for holding in known:
             self._note(holding)
 
@@ -132,18 +133,16 @@ class ClaimLedger(Ledger):
         """The claims that consume a counter, with the amounts; a shared device itself is charged to its first user."""
         if self._consumers is None:
             self._consumers = self._find_consumers()
-        return self._consumers.get(counter, {})
+        return summed(self._consumers.get(counter, ()))
 
-    def _find_consumers(self) -> dict[int, dict[ClaimKey, int]]:
-        found: dict[int, dict[ClaimKey, int]] = defaultdict(dict)
+    def _find_consumers(self) -> dict[int, list[tuple[ClaimKey, int]]]:
+        found: dict[int, list[tuple[ClaimKey, int]]] = defaultdict(list)
         for slot, holdings in self.by_slot.items():
             versions = [self.problem.devices[version] for version in self.problem.versions[slot]]
-            for holding in holdings:
-                amounts = list(holding.charge.counters)
-                if holding is holdings[0]:
-                    amounts += (amount for version in versions for amount in version.consumes)
-                for counter, amount in amounts:
-                    found[counter][holding.claim] = found[counter].get(holding.claim, 0) + amount
+            for place, holding in enumerate(holdings):
+                fixed = (amount for version in versions for amount in version.consumes) if place == 0 else ()
+                for counter, amount in (*holding.charge.counters, *fixed):
+                    found[counter].append((holding.claim, amount))
         return found
 
     def neighbours(self, device: Device, charge: Charge) -> frozenset[ClaimKey]:
@@ -162,11 +161,3 @@ class ClaimLedger(Ledger):
                     for holding in holdings if counter_set == number else ():
                         found[holding.claim] = found.get(holding.claim, groups) & groups
         return found
-
-
-def summed(amounts: Iterable[tuple[ClaimKey, int]]) -> Mapping[ClaimKey, int]:
-    """The amounts by claim."""
-    found: dict[ClaimKey, int] = {}
-    for claim, amount in amounts:
-        found[claim] = found.get(claim, 0) + amount
-    return found

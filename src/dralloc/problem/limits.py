@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from dralloc.grouping import summed
 from dralloc.names import ClaimKey
-from dralloc.problem.holdings import ClaimLedger, summed
+from dralloc.problem.holdings import ClaimLedger
 from dralloc.problem.ledger import Scarcity, Shortage
 from dralloc.problem.problem import Problem
 from dralloc.problem.supply import Device

@@ -12,11 +12,11 @@ Source: ``framework/plugins/dynamicresources/nodeallocatabledynamicresources.go`
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from dralloc.grouping import grouped
 from dralloc.names import ClaimKey, CounterID
 from dralloc.problem.eligibility import Overlay
 from dralloc.problem.node_claims import node_resource
@@ -124,13 +124,11 @@ def before_footprints(problem: Problem) -> Problem:
 
 def _homes(problem: Problem) -> dict[int, int]:
     """The node of each device that takes something of it."""
-    found: dict[int, list[int]] = defaultdict(list)
-    if any(device.footprint for device in problem.devices):
-        for number, node in enumerate(problem.nodes):
-            for device in node.devices():
-                if problem.devices[device].footprint and problem.on_node(device, number):
-                    found[device].append(number)
-    return {device: nodes[0] for device, nodes in found.items() if len(nodes) == 1}
+    if not any(device.footprint for device in problem.devices):
+        return {}
+    reached = ((device, number) for number, node in enumerate(problem.nodes) for device in node.devices())
+    taking = (each for each in reached if problem.devices[each[0]].footprint and problem.on_node(*each))
+    return {device: nodes[0] for device, nodes in grouped(taking).items() if len(nodes) == 1}
 
 
 class _Counters:

@@ -10,6 +10,7 @@ from functools import cached_property
 from dralloc.brief import Brief
 from dralloc.budget import Budget
 from dralloc.features import ALL_FEATURES, Features
+from dralloc.grouping import grouped
 from dralloc.names import PoolID
 from dralloc.problem.eligibility import Eligibility
 from dralloc.problem.parent_groups import ParentGroup
@@ -41,13 +42,13 @@ class Problem(Brief):
 
     def children(self, group: ParentGroup, members: Iterable[int]) -> Mapping[ParentGroup | str, Sequence[int]]:
         """The children of a group, groups or gangs by name, each with its demands, given all of the group's."""
-        found: dict[ParentGroup | str, list[int]] = defaultdict(list)
-        for number in members:
-            demand = self.demands[number]
+
+        def child(demand: Demand) -> ParentGroup | str:
             path = list(demand.parent.upwards()) if demand.parent else []
             place = path.index(group)
-            found[path[place - 1] if place else demand.gang].append(number)
-        return found
+            return path[place - 1] if place else demand.gang
+
+        return grouped((child(self.demands[number]), number) for number in members)
 
     @cached_property
     def all_nodes(self) -> tuple[int, ...]:
@@ -132,18 +133,12 @@ class Problem(Brief):
     @cached_property
     def counters_of(self) -> Mapping[int, Sequence[int]]:
         """The counters of each group of slices, by index."""
-        found: dict[int, list[int]] = defaultdict(list)
-        for number, counter in enumerate(self.counters):
-            found[counter.group].append(number)
-        return found
+        return grouped((counter.group, number) for number, counter in enumerate(self.counters))
 
     @cached_property
     def counters_by_name(self) -> Mapping[tuple[str, str], Sequence[int]]:
         """The counters of each driver and name, by index."""
-        found: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for number, counter in enumerate(self.counters):
-            found[counter.id.driver, counter.id.counter].append(number)
-        return found
+        return grouped(((each.id.driver, each.id.counter), number) for number, each in enumerate(self.counters))
 
     @cached_property
     def groups_in_use(self) -> Mapping[int, Sequence[frozenset[str]]]:
@@ -169,7 +164,5 @@ class Problem(Brief):
     @cached_property
     def versions(self) -> Mapping[int, tuple[int, ...]]:
         """The devices behind each slot: more than one while a pool is being updated."""
-        slots: dict[int, list[int]] = {}
-        for index, device in enumerate(self.devices):
-            slots.setdefault(device.slot, []).append(index)
+        slots = grouped((device.slot, index) for index, device in enumerate(self.devices))
         return {slot: tuple(indices) for slot, indices in slots.items()}

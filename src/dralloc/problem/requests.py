@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
+from dralloc.grouping import grouped
 from dralloc.names import ClaimKey, RequestName
 from dralloc.problem.inter_pod import Role
 from dralloc.problem.parent_groups import ParentGroup
@@ -235,11 +236,8 @@ def quorum_of(members: Sequence[Demand]) -> int:
 
 def are_admitted(members: Sequence[Demand], placed: Collection[ClaimKey]) -> bool:
     """Whether enough of all demands of a gang, or of a tree of gangs (KEP-6012), are placed for any of them to be."""
-    gangs: dict[str, list[Demand]] = defaultdict(list)
-    for one in members:
-        gangs[one.gang].append(one)
     children: dict[ParentGroup | None, dict[str, bool]] = defaultdict(dict)
-    for gang, own in gangs.items():
+    for gang, own in grouped((one.gang, one) for one in members).items():
         children[own[0].parent][gang] = sum(one.key in placed for one in own) >= max(1, quorum_of(own))
     groups = {group for one in members if one.parent for group in one.parent.upwards()}
     for group in sorted(groups, key=lambda group: -len(list(group.upwards()))):

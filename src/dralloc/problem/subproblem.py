@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from networkx.utils import UnionFind
 
+from dralloc.grouping import grouped
 from dralloc.problem.eligibility import Eligibility, Renumbered, renumbered
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.problem import Problem
@@ -115,10 +116,7 @@ def separated(
     for device in devices:
         counters = (("counter", counter) for counter in by_request(device))
         forest.union(device, *problem.devices[device].resources, *counters)
-    groups: dict[Hashable, list[int]] = {}
-    for device in devices:
-        groups.setdefault(forest[device], []).append(device)
-    return list(groups.values())
+    return list(grouped((forest[device], device) for device in devices).values())
 
 
 def cut_alone(whole: Problem, demands: Iterable[Demand], node: int) -> tuple[Problem, list[Demand]]:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from dralloc.api.disclosure import KEPT, Name
+from dralloc.api.disclosure import KEPT, LabelKey, Mark, Name, Public, Terms, Text
 from dralloc.api.schema import is_quantity
+from dralloc.redact.expressions import code_words, looks_inside, with_literals
 from dralloc.redact.identifiers import Identifiers
 from dralloc.redact.occurrences import Occurrences, parts_of
 
@@ -24,6 +25,7 @@ _WORDS: Final = (Name.GATE, Name.IMAGE, Name.ADDRESS, Name.KEY, Name.LABEL, Name
 _OWN: Final = (*_OBJECTS, *_WORDS)
 """Names that nothing but their like refers to are numbered for themselves; words are replaced nowhere else."""
 _DIGITS: Final = 4
+_NAMED_BY_CEL: Final = (Public.DRIVER, Public.ATTRIBUTE)
 
 
 @dataclass
@@ -41,6 +43,31 @@ class NamesFound:
     """Keys of labels that selectors name."""
     texts: set[str] = field(default_factory=set)
     """Texts that stay but for the names in them."""
+    inside: dict[str, None] = field(default_factory=dict)
+    """Expressions that look inside of text."""
+
+    def note(self, mark: Mark, text: str) -> str:
+        """Note what a text is; it stays."""
+        if isinstance(mark, Name):
+            self.add(mark, text)
+        elif isinstance(mark, Terms) and text not in mark.known:
+            self.add(Name.TERM, text)
+        elif isinstance(mark, Public):
+            self.public[text] = None
+            if mark in _NAMED_BY_CEL:
+                self.words.update((text, *text.split("/")))
+        elif mark in (LabelKey.ASKED, LabelKey.KEPT):
+            self.add(Name.KEY, text)
+            if mark is LabelKey.ASKED:
+                self.asked.add(text)
+        elif mark is Text.CEL:
+            with_literals(text, self.texts.add)
+            self.code |= code_words(text)
+            if looks_inside(text):
+                self.inside[text] = None
+        elif isinstance(mark, Text):
+            self.texts.add(text)
+        return text
 
     def add(self, place: Name, name: str) -> None:
         """Note a name."""

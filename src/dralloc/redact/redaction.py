@@ -1,4 +1,4 @@
-"""Replaces what a first pass over the objects found, in a second one."""
+"""Two passes over the objects: the first finds out what there is, the second replaces it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from dralloc.api import ResourceObject, ResourceSlice
 from dralloc.api.disclosure import KEPT, LabelKey, Mark, Name, Public, Terms, Text
+from dralloc.api.owners import PodOwner
 from dralloc.api.reading import model_of, subject
-from dralloc.api.schema import ABSENT
-from dralloc.api.versions import Json
+from dralloc.api.schema import ABSENT, Leaf, rebuilt, wire_schema
+from dralloc.api.versions import CONVERSIONS, Json, kep5075_alpha, kep5517_alpha
 from dralloc.errors import RedactionError
-from dralloc.redact.collecting import Collector, in_v1
 from dralloc.redact.expressions import with_literals
 from dralloc.redact.identifiers import Identifiers
 from dralloc.redact.leaks import Leaks
@@ -27,6 +28,24 @@ _TELLING: Final = (Name.NODE, Name.HOST, Name.NAMESPACE, Name.POD, Name.CLAIM)
 _TELLING_LENGTH: Final = 4
 
 
+def _in_v1(one: Json, leaf: Leaf) -> Json:
+    """The object in v1, with its texts replaced.
+
+    Slices keep the alpha spelling of KEP-5075, which says more than v1 can.
+    """
+    model = model_of(one)
+    if model is None:
+        raise RedactionError(f"{subject(one)}: is of a kind or version that dralloc does not read")
+    api_version, body = one["apiVersion"], one
+    if issubclass(model, ResourceObject):
+        body = kep5517_alpha.to_v1(model.kind, CONVERSIONS[api_version.rpartition("/")[2]](model.kind, one))
+        if model is not ResourceSlice:
+            body = kep5075_alpha.to_v1(model.kind, body)
+    if issubclass(model, ResourceObject | PodOwner):
+        api_version = model.api_version
+    return {"apiVersion": api_version, "kind": model.kind, **rebuilt(body, wire_schema(model), leaf)}
+
+
 def plan_redaction(objects: Iterable[Json]) -> Redaction:
     """Decide what every name in the objects will be replaced with.
 
@@ -35,12 +54,11 @@ def plan_redaction(objects: Iterable[Json]) -> Redaction:
     objects
         As they came over the wire; of kinds that dralloc does not read nothing is looked at.
     """
-    collector = Collector()
+    found, identifiers = NamesFound(), Identifiers()
     for one in objects:
         if model_of(one) is not None:
-            in_v1(one, collector.leaf)
-    identifiers = Identifiers()
-    return Redaction(collector.found.settled(identifiers), identifiers, collector.found, tuple(collector.inside))
+            _in_v1(one, found.note)
+    return Redaction(found.settled(identifiers), identifiers, found)
 
 
 @dataclass
@@ -55,14 +73,11 @@ class Redaction:
         The numbers of UUIDs and addresses.
     found
         What the first pass found.
-    inside
-        Expressions that look inside of text.
     """
 
     names: Names
     identifiers: Identifiers
     found: NamesFound
-    inside: tuple[str, ...]
     _attribute: str = ""
     _redacted: set[str] = field(default_factory=set)
     """Attributes without domain of which some device has another text now."""
@@ -75,7 +90,7 @@ class Redaction:
         RedactionError
             A name is left in it, or dralloc does not read such objects.
         """
-        redacted = in_v1(one, self._leaf)
+        redacted = _in_v1(one, self._leaf)
         left = self._leaks.first({key: part for key, part in redacted.items() if key not in ("apiVersion", "kind")})
         if left is not None:
             raise RedactionError(f"{subject(one)}: {left}")
@@ -88,7 +103,7 @@ class Redaction:
         for text in self.found.public:
             if any(telling.find(text)):
                 yield f'a name is left inside of the text "{text}"'
-        for expression in self.inside:
+        for expression in self.found.inside:
             read = _attributes_read(expression) & self._redacted
             if read:
                 yield (

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from dralloc.api import NodeAffinity, TopologySpreadConstraint
-from dralloc.api.node_names import HOSTNAME_LABEL
+from dralloc.api.disclosure import HOSTNAME_LABEL
 from dralloc.pods.requests import CPU, MEMORY
 
 __all__ = ["DEFAULT_SCHEDULER", "SYSTEM_CONSTRAINTS", "Profile", "Shape", "Strategy"]

@@ -5,7 +5,7 @@
 - `dralloc.stranded.grants`: what a claim could be granted next;
 - `dralloc.stranded.sums`: how much of a quantity such grants can take;
 - `dralloc.stranded.split`: what strands the rest;
-- `dralloc.stranded.fragmentation`: the measure of Weng et al. (USENIX ATC 2023), for comparison.
+- `dralloc.stranded.measure`: the report, with the measure of Weng et al. (USENIX ATC 2023) for comparison.
 """
 
 from __future__ import annotations

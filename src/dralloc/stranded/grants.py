@@ -75,19 +75,19 @@ class Granter:
 
     def on(self, demand: Demand, node: int) -> Found:
         """What a demand finds on a node."""
-        loose = _without_constraints(demand) if Cause.ALIGNMENT in self._lifted else demand
+        loose = demand
+        if Cause.ALIGNMENT in self._lifted:
+            loose = replace(demand, claims=tuple(replace(claim, constraints=()) for claim in demand.claims))
         part = self._context.part([node], [loose], self._lift)
         key = demand.key, inventory_key(part.problem)
         if key not in self._known:
             self._known[key] = self._look(part, loose, node)
         granted, serving = self._known[key]
+        devices, charge = part.devices, self._context.offers.charge
         return Found(
-            tuple(self._granting(alternative, part.devices[place]) for alternative, place in granted),
-            tuple(part.devices[place] for place in serving),
+            tuple(Granting(devices[place], charge(one, devices[place]) or Charge()) for one, place in granted),
+            tuple(devices[place] for place in serving),
         )
-
-    def _granting(self, alternative: int, device: int) -> Granting:
-        return Granting(device, self._context.offers.charge(alternative, device) or Charge())
 
     def _look(self, part: Subproblem, demand: Demand, node: int) -> tuple[list[tuple[int, int]], list[int]]:
         screening = Screening(self._context)
@@ -113,10 +113,6 @@ def _takes_one(demand: Demand) -> bool:
     """Whether it takes one device, whatever its attributes."""
     constrained = any(claim.constraints for claim in demand.claims)
     return read_single(demand) is not None and not demand.is_defective and not constrained
-
-
-def _without_constraints(demand: Demand) -> Demand:
-    return replace(demand, claims=tuple(replace(claim, constraints=()) for claim in demand.claims))
 
 
 class _Tried:

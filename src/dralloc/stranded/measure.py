@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Unpack
 
@@ -16,10 +17,11 @@ from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
 from dralloc.problem import PoolState
 from dralloc.problem.holdings import ClaimLedger
-from dralloc.stranded.fragmentation import fragmented
-from dralloc.stranded.node_types import NodeTypes
+from dralloc.stranded.grants import Found
+from dralloc.stranded.node_types import node_type_of
+from dralloc.stranded.quantities import Key, Quantities
 from dralloc.stranded.split import Splitter
-from dralloc.stranded.stranding import Row, Stranding
+from dralloc.stranded.stranding import Row, Stranding, summed
 from dralloc.timing import phase
 from dralloc.whatif.mix_entries import MixEntry, Source, compile_mix
 
@@ -86,12 +88,12 @@ def stranded(
         found = splitter.found()
     with phase(timings, "causes"):
         causes = splitter.causes(found)
-    fragments = fragmented(splitter.quantities, found, counts)
-    kinds = NodeTypes(staged.compiled)
+    fragments = _fragmented(splitter.quantities, found, counts)
+    node_type = node_type_of(staged.compiled)
     rows = (
         Row(
             *one.pool,
-            kinds.of(one.pool),
+            node_type(one.pool),
             one.name,
             one.total,
             one.free,
@@ -102,17 +104,31 @@ def stranded(
         if one.total
     )
     named = {wish.title: count for wish, count in zip(mix, counts, strict=True)}
+    pools = tuple(row for _, row in sorted(summed(rows).items()))
     remarks = tuple(_remarks(staged.compiled))
-    return Stranding(named, tuple(_summed(rows)), remarks, unmodelled=staged.unmodelled, timings=timings)
+    return Stranding(named, pools, remarks, unmodelled=staged.unmodelled, timings=timings)
 
 
-def _summed(rows: Iterable[Row]) -> Iterator[Row]:
-    """One row for each quantity of a pool, in order."""
-    found: dict[tuple[str, str, str], Row] = {}
-    for row in rows:
-        key = row.driver, row.pool, row.measure
-        found[key] = found[key].plus(row) if key in found else row
-    yield from (found[key] for key in sorted(found))
+def _fragmented(
+    quantities: Quantities, found: Mapping[int, Sequence[Found]], counts: Sequence[int]
+) -> Mapping[Key, int]:
+    """The fragmented amount of each quantity in nanos, times the number of claims in the mix: an exact integer.
+
+    Source: Q. Weng and others, "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
+    Descent" (USENIX ATC 2023), section 3. For a node and a kind of task, all free GPU capacity counts as fragmented if
+    the task cannot run on the node, and otherwise the free capacity of those GPUs that cannot serve it; the measure is
+    the mean over the mix of tasks. Here a GPU is a unit of a pool (a counter set, or a device), and a task is a claim,
+    each as if it came alone.
+    """
+    units = {key: (one.pool, one.unit, key[0] == "counter") for key, one in quantities.by_key.items()}
+    total: Tally[Key] = Tally()
+    for demand, findings in found.items():
+        devices = {device for each in findings for device in each.serving}
+        served = {units[key] for device in devices for key in quantities.keys(device)}
+        for key, one in quantities.by_key.items():
+            if units[key] not in served:
+                total[key] += counts[demand] * one.free
+    return total
 
 
 def _usual(cluster: Cluster, choices: Choices) -> tuple[Cluster, list[MixEntry]]:

@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from itertools import chain
 
 from dralloc.compiler import CompiledCluster
-from dralloc.problem import Alternative, Demand
+from dralloc.problem import Demand
 from dralloc.problem.holdings import ClaimLedger
 from dralloc.stranded.grants import Found, Granter, Granting
 from dralloc.stranded.lifting import LIFTED_IN_ORDER, Cause
@@ -45,7 +45,7 @@ class Splitter:
 
     def found(self) -> Mapping[int, list[Found]]:
         """What each demand of the mix finds on each of its nodes, with all rules in force."""
-        granter = self._granter(frozenset())
+        granter = Granter(self._compiled, self._ledger, self.quantities, frozenset())
         return {
             number: [granter.on(demand, node) for node in granter.nodes(demand)]
             for number, demand in enumerate(self._demands)
@@ -96,11 +96,8 @@ class Splitter:
             Cause.COUNTER: bool(self._problem.counters) or any(one.shareable for one in devices),
         }
 
-    def _granter(self, lifted: frozenset[Cause]) -> Granter:
-        return Granter(self._compiled, self._ledger, self.quantities, lifted)
-
     def _granted(self, lifted: frozenset[Cause], nodes: frozenset[int]) -> Iterator[Granting]:
-        granter = self._granter(lifted)
+        granter = Granter(self._compiled, self._ledger, self.quantities, lifted)
         for demand in self._demands if nodes else ():
             for node in granter.nodes(demand):
                 if node in nodes:
@@ -129,8 +126,10 @@ class Splitter:
 
     @cached_property
     def _wanted_on(self) -> Mapping[int, frozenset[Key]]:
-        """For each node the quantities of devices that some demand selects there."""
-        wants = cache(self._wants)
+        """For each node the quantities of devices that some demand selects there for what it will hold."""
+        selects = self._problem.eligibility.selects
+        alternatives = [each.index for demand in self._demands for each in demand.alternatives() if not each.admin]
+        wants = cache(lambda device: any(selects(each, device) is True for each in alternatives))
         return {
             number: frozenset(
                 key
@@ -144,12 +143,3 @@ class Splitter:
     @cached_property
     def _wanted(self) -> frozenset[Key]:
         return frozenset().union(*self._wanted_on.values())
-
-    def _wants(self, device: int) -> bool:
-        """Whether some demand selects a device for what it will hold."""
-        selects = self._problem.eligibility.selects
-        return any(not each.admin and selects(each.index, device) is True for each in self._alternatives)
-
-    @cached_property
-    def _alternatives(self) -> Sequence[Alternative]:
-        return [each for demand in self._demands for each in demand.alternatives()]

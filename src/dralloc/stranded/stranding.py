@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,7 +12,7 @@ from dralloc.report import Line, Part, Table, amount, percent
 from dralloc.stranded.document import StrandingDocument
 from dralloc.stranded.lifting import Cause
 
-__all__ = ["Row", "Stranding"]
+__all__ = ["Row", "Stranding", "summed"]
 
 _MOST_POOLS = 20
 
@@ -66,6 +66,15 @@ class Row:
         )
 
 
+def summed(rows: Iterable[Row]) -> Mapping[tuple[str, str, str, str], Row]:
+    """One row for each quantity of a pool, or of all pools of a kind of node."""
+    found: dict[tuple[str, str, str, str], Row] = {}
+    for row in rows:
+        key = row.driver, row.pool, row.measure, row.node_kind
+        found[key] = found[key].plus(row) if key in found else row
+    return found
+
+
 @dataclass(frozen=True, repr=False)
 class Stranding(Provisional):
     """What is free but of no use. ``print(stranding)`` is a readable report.
@@ -103,11 +112,7 @@ class Stranding(Provisional):
     @cached_property
     def node_kinds(self) -> tuple[Row, ...]:
         """One row for each thing that a driver has on each kind of node."""
-        found: dict[tuple[str, str, str], Row] = {}
-        for row in self.pools:
-            key = row.driver, row.node_kind, row.measure
-            found[key] = found[key].plus(row) if key in found else replace(row, pool="")
-        return tuple(found.values())
+        return tuple(summed(replace(row, pool="") for row in self.pools).values())
 
     def body(self) -> list[Part]:
         """The report as tables and lines."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, chain, pairwise
 
 from dralloc.names import ClaimKey
-from dralloc.problem import Charge, Claim, Demand, Problem
+from dralloc.problem import Charge, Demand, Problem, Request
 from dralloc.problem.eligibility import Overlay
 from dralloc.solution import Placement, charged_grants
 from dralloc.solvers.cpsat import solve
@@ -17,7 +17,11 @@ __all__ = ["by_demand", "copies", "is_for_nothing", "replicated", "takes_nothing
 
 def copies(demand: Demand, number: int) -> Iterator[Demand]:
     """So many demands that equal it but for the names, of equal weight, and content with any alternative."""
-    claims = tuple(_without_ranks(claim) for claim in demand.claims)
+
+    def unranked(request: Request) -> Request:
+        return replace(request, alternatives=tuple(replace(each, rank=0) for each in request.alternatives))
+
+    claims = tuple(replace(claim, requests=tuple(map(unranked, claim.requests))) for claim in demand.claims)
     pattern = demand.by_itself(weight=1, priority=0, claims=claims)
     for place in range(number):
         claims = tuple(replace(claim, key=_numbered(claim.key, place)) for claim in pattern.claims)
@@ -34,14 +38,6 @@ def by_demand(placements: Sequence[Placement], numbers: Sequence[int]) -> tuple[
     """Placements in a problem with so many copies of each demand, by what they are copies of."""
     spans = [range(*span) for span in pairwise(accumulate(numbers, initial=0))]
     return tuple(tuple(one for one in placements if one.demand in span) for span in spans)
-
-
-def _without_ranks(claim: Claim) -> Claim:
-    requests = (
-        replace(request, alternatives=tuple(replace(each, rank=0) for each in request.alternatives))
-        for request in claim.requests
-    )
-    return replace(claim, requests=tuple(requests))
 
 
 def _numbered(key: ClaimKey, place: int) -> ClaimKey:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from dralloc.check import check
-from dralloc.choices import Choices, ChoiceWords, Options
+from dralloc.choices import Choices, ChoiceWords
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
@@ -129,33 +129,17 @@ def defragment(
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         users = ClaimUsers(cluster.including(options.include), options.nodes)
-        groups = tuple(group for group in users.groups() if _may_move(users, group.claims) and users.is_settled(group))
-        movable = ClusterMigration(users, groups, choices=options)
+        # It has to be known where the claims are used.
+        settled = (group for group in users.groups() if users.is_settled(group) and all(map(users.home, group.claims)))
+        movable = ClusterMigration(users, tuple(settled), choices=options)
         migration = movable.migration
     with phase(timings, "without moves"):
-        before = _without_moves(migration, options)
+        problem = migration.ledger.applied()
+        before = solve(problem, options, hint=first_fit(problem))
+        check(problem, before)
     with phase(timings, "moves"):
-        outcome = rearrange(_helpful(migration, before, moves), moves, options, before.placements)
-    pending = len(migration.problem.demands)
-    itinerary = Itinerary(movable, outcome)
+        short = before.tiers[0].value < sum(demand.weight for demand in problem.demands)
+        helpful = migration if moves and short else Migration(problem, (), ())
+        outcome = rearrange(helpful, moves, options, before.placements)
+    itinerary, pending = Itinerary(movable, outcome), len(problem.demands)
     return Defragmentation(moves, itinerary, pending, before, unmodelled=movable.unmodelled, timings=timings)
-
-
-def _may_move(users: ClaimUsers, claims: Sequence[ClaimKey]) -> bool:
-    """Whether it is known where the claims are used."""
-    return all(users.home(key) for key in claims)
-
-
-def _without_moves(migration: Migration, options: Options | None) -> Solution:
-    problem = migration.ledger.applied()
-    found = solve(problem, options, hint=first_fit(problem))
-    check(problem, found)
-    return found
-
-
-def _helpful(migration: Migration, before: Solution, moves: int) -> Migration:
-    """The migration, where nobody moves if that is of no use."""
-    wanted = sum(demand.weight for demand in migration.problem.demands)
-    if moves and before.tiers[0].value < wanted:
-        return migration
-    return Migration(migration.ledger.applied(), (), ())

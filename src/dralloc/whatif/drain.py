@@ -24,8 +24,6 @@ from dralloc.whatif.moves.obstacle import Obstacle
 
 __all__ = ["Drain", "drain"]
 
-_DAEMON = "DaemonSet"
-
 
 @dataclass(frozen=True, repr=False)
 class Drain(Provisional):
@@ -147,28 +145,32 @@ def drain(
     with phase(timings, "compile"):
         users = ClaimUsers(cluster.including(options.include))
         _check_names(users, nodes)
-        leaving = _Leaving(users, frozenset(users.by_name[name] for name in nodes))
-        groups = tuple(group for group in leaving.groups if leaving.is_free(group))
-        must = frozenset(key for group in groups for key in leaving.must(group))
-        movable = ClusterMigration(users, groups, must, frozenset(nodes), pending=False, choices=options)
+        drained = frozenset(users.by_name[name] for name in nodes)
+        # The claims of each group that can be used from these nodes only.
+        tied = [(one, [key for key in one.claims if drained.issuperset(users.reach(key))]) for one in users.groups()]
+        free = [(group, keys) for group, keys in tied if keys and users.is_settled(group) and not _has_daemon(group)]
+        claims = tuple(key for _, keys in free for key in keys)
+        groups = tuple(group for group, _ in free)
+        movable = ClusterMigration(users, groups, frozenset(claims), frozenset(nodes), pending=False, choices=options)
         migration = movable.migration
     with phase(timings, "drain"):
         outcome = rearrange(migration, None, options)
     moved = {migration.movers[number].key for number in outcome.moved}
+    stuck = tuple(key for key in claims if key not in moved)
     together: tuple[ClaimKey, ...] = ()
     conflict = None
-    if not must <= moved:
+    if stuck:
         with phase(timings, "conflict"):
             together, conflict = Obstacle(movable, options).find(proven=outcome.tiers[0].proven)
     return Drain(
         nodes=nodes,
-        claims=tuple(key for group in groups for key in group.claims if key in must),
+        claims=claims,
         itinerary=Itinerary(movable, outcome),
         most=outcome.tiers[0].bound,
-        stuck=tuple(key for group in groups for key in group.claims if key in must - moved),
+        stuck=stuck,
         together=together,
         conflict=conflict,
-        left_out=tuple(key for group in leaving.groups if group not in groups for key in leaving.must(group)),
+        left_out=tuple(key for _, keys in tied for key in keys if key not in movable.must),
         unmodelled=movable.unmodelled,
         timings=timings,
     )
@@ -182,23 +184,6 @@ def _check_names(users: ClaimUsers, nodes: Sequence[str]) -> None:
             raise DrallocError(f'node "{name}" does not exist: neither a Node object nor a slice names it')
 
 
-@dataclass(frozen=True)
-class _Leaving:
-    """Who has to leave some nodes (by index)."""
-
-    users: ClaimUsers
-    nodes: frozenset[int]
-
-    @property
-    def groups(self) -> tuple[ClaimGroup, ...]:
-        """The groups with a claim that can be used from these nodes only."""
-        return tuple(group for group in self.users.groups() if self.must(group))
-
-    def must(self, group: ClaimGroup) -> tuple[ClaimKey, ...]:
-        """The claims of a group that can be used from these nodes only."""
-        return tuple(key for key in group.claims if self.nodes.issuperset(self.users.reach(key)))
-
-    def is_free(self, group: ClaimGroup) -> bool:
-        """Whether the group can move: it is settled, and no DaemonSet ties a pod of it to its node."""
-        owners = (owner.kind for pod in group.pods for owner in pod.metadata.owner_references)
-        return self.users.is_settled(group) and _DAEMON not in owners
+def _has_daemon(group: ClaimGroup) -> bool:
+    """Whether a DaemonSet ties a pod of the group to its node."""
+    return any(owner.kind == "DaemonSet" for pod in group.pods for owner in pod.metadata.owner_references)

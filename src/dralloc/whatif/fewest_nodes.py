@@ -9,7 +9,6 @@ from typing import Unpack
 
 from dralloc.choices import Choices, NodelessWords
 from dralloc.cluster import Cluster
-from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
 from dralloc.provisional import Provisional
 from dralloc.report import Line, Part, Table
@@ -118,12 +117,11 @@ def fewest_nodes(
     >>> dralloc.fewest_nodes(dralloc.example(), "default/any=5")
     <FewestNodes: Cost 3: proven to be the lowest>
     """
-    asked = tuple(map(MixEntry.of, entries))
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair", "keep"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         cluster = in_service(cluster.including(options.include))
-        mix = workload_mix(cluster, asked, options)
+        mix = workload_mix(cluster, entries, options)
         given = {kind: Fraction(price) for kind, price in (prices or {}).items()}
         found = find_node_types(cluster, mix.problem, mix.demands, kinds or {}, given)
     with phase(timings, "fewest nodes"):
@@ -137,11 +135,9 @@ def fewest_nodes(
             try:
                 best = cover_demands(mix.problem, mix.demands, mix.numbers, node_costs, options)
             except FitsNowhereError as error:
-                if asked:
-                    raise DrallocError(f"{mix.titles[error.place]}: {reason}") from None
                 mix = mix.without(error.place, reason)
     return FewestNodes(
-        mix=tuple(zip(mix.titles, mix.numbers, strict=True)),
+        mix=mix.wanted,
         kinds=found,
         numbers=best.numbers,
         cost=Fraction(best.cost, unit),

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from dralloc.check import check
 from dralloc.choices import Options
 from dralloc.problem import Demand, Problem
+from dralloc.problem.subproblem import cut_alone
 from dralloc.solution import Placement, Solution
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.whatif.copies import by_demand, replicated
 from dralloc.whatif.front import Vector
+from dralloc.whatif.per_device_bound import PerDeviceBound
 
 __all__ = ["JointPacking", "PlacedCopies"]
 
@@ -44,6 +46,21 @@ class JointPacking:
     options: Options = field(default_factory=Options)
     proven: bool = True
     found: dict[Vector, PlacedCopies] = field(default_factory=dict)
+
+    @classmethod
+    def alone(
+        cls, problem: Problem, demands: Sequence[Demand], node: int, most: Vector, options: Options
+    ) -> JointPacking:
+        """One node alone, and how many of each demand fit there, but not more than so many."""
+        part, here = cut_alone(problem, demands, node)
+
+        def fitting(demand: Demand, limit: int) -> int:
+            bound = PerDeviceBound(part, demand).total()
+            number = limit if bound is None else min(limit, bound)
+            _, solution = cls(part, [demand], (number,), options).best([[1] * number])
+            return solution.tiers[0].bound
+
+        return cls(part, here, tuple(map(fitting, here, most)), options)
 
     def reach(self, least: Vector, last: int = 0) -> Vector | None:
         """Place at least so many of each, and beyond that as many as possible; None if that is too many.

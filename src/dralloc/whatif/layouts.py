@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain, repeat
 
 from dralloc.check import check
@@ -14,7 +14,7 @@ from dralloc.solution import Grant, Placement, Solution
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.whatif.copies import by_demand, replicated
 from dralloc.whatif.models.layout_choice import Choice, UnitLayouts, choose_layouts
-from dralloc.whatif.partitions import Layout, PartitionCatalog, Unit
+from dralloc.whatif.partitions import PartitionCatalog, Unit
 
 __all__ = ["LayoutComparison", "LayoutPlan", "UnitClass", "compare"]
 
@@ -93,33 +93,26 @@ def compare(
     DrallocError
         A partition can be shared, or a unit has too many layouts.
     """
-    catalog = PartitionCatalog(problem, demands)
-    groups: dict[Hashable, list[Unit]] = {}
-    for unit in catalog.units:
-        groups.setdefault(unit.key, []).append(unit)
-    layouts = [catalog.layouts(members[0]) for members in groups.values()]
-    return _Comparison(catalog, tuple(needs), list(groups.values()), layouts, options).run()
+    return _Comparison(PartitionCatalog(problem, demands), needs, options).run()
 
 
-@dataclass(frozen=True)
 class _Comparison:
     """Classes of equal units, with the layouts that each of them can have."""
 
-    catalog: PartitionCatalog
-    needs: tuple[int, ...]
-    classes: Sequence[Sequence[Unit]]
-    layouts: Sequence[tuple[Layout, ...]]
-    options: Options | None
+    def __init__(self, catalog: PartitionCatalog, needs: Sequence[int], options: Options | None) -> None:
+        self.catalog, self.needs, self.options = catalog, needs, options
+        groups: dict[Hashable, list[Unit]] = defaultdict(list)
+        for unit in catalog.units:
+            groups[unit.key].append(unit)
+        self.classes = list(groups.values())
+        self.layouts = [catalog.layouts(members[0]) for members in self.classes]
+        self.wanted = replicated(catalog.problem, catalog.demands, needs)
 
     def run(self) -> LayoutComparison:
-        best = solve(self._wanted, self.options)
-        check(self._wanted, best)
+        best = solve(self.wanted, self.options)
+        check(self.wanted, best)
         units = tuple(UnitClass(len(members), self._names(members[0].devices)) for members in self.classes)
         return LayoutComparison(units, self._served(best.placements), best.tiers[0].bound, tuple(self._plans()))
-
-    @cached_property
-    def _wanted(self) -> Problem:
-        return replicated(self.catalog.problem, self.catalog.demands, self.needs)
 
     def _served(self, placements: Sequence[Placement]) -> tuple[int, ...]:
         return tuple(map(len, by_demand(placements, self.needs)))
@@ -147,7 +140,7 @@ class _Comparison:
         if choice is None:
             return None
         placements = tuple(sorted(self._placements(choice), key=lambda placement: placement.demand))
-        check(self._wanted, Solution(placements))
+        check(self.wanted, Solution(placements))
         used = (
             (number, self._names(members[0].devices[place] for place in layout.places), times)
             for number, (members, layouts, row) in enumerate(zip(self.classes, self.layouts, choice.times, strict=True))

@@ -14,9 +14,7 @@ from typing import Final
 
 from dralloc.problem import Demand, Problem
 from dralloc.problem.equivalent_nodes import equivalent_nodes
-from dralloc.problem.subproblem import cut_alone
 from dralloc.solvers.cpsat import Options
-from dralloc.whatif.copy_count import count_copies
 from dralloc.whatif.divide import divide
 from dralloc.whatif.front import Vector, find_front
 from dralloc.whatif.joint_packing import JointPacking
@@ -73,7 +71,8 @@ def minkowski_sum(
     fronts: Counter[tuple[Vector, ...]] = Counter()
     left = _MOST_POINTS
     for group in classes.groups:
-        points = _points(divided.problem, divided.demands, group[0], left, options)
+        packing = JointPacking.alone(divided.problem, divided.demands, group[0], most, options)
+        points = _points(packing, left)
         if points is None:
             return None
         fronts[points] += sum(times[divided.homes[part]] for part in group)
@@ -81,13 +80,8 @@ def minkowski_sum(
     return MinkowskiSum(fronts, most, options)
 
 
-def _points(
-    problem: Problem, demands: Sequence[Demand], node: int, limit: int, options: Options
-) -> tuple[Vector, ...] | None:
+def _points(packing: JointPacking, limit: int) -> tuple[Vector, ...] | None:
     """All points of a node; None if there are more than so many, or one of them is not proven."""
-    part, here = cut_alone(problem, demands, node)
-    alone = [count_copies(part, demand, options) for demand in here]
-    packing = JointPacking(part, here, tuple(found.bound or 0 for found in alone), options)
     if not any(packing.most):
         return (packing.most,)
     front = find_front(packing.most, packing.reach, limit)

@@ -7,7 +7,7 @@ what quotas say, does not count.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -23,7 +23,7 @@ from dralloc.names import ClaimKey
 from dralloc.problem import Demand
 from dralloc.whatif.representatives import find_representatives
 
-__all__ = ["CompiledMix", "MixEntry", "Source", "compile_mix", "only_allocated"]
+__all__ = ["CompiledMix", "MixEntry", "Source", "compile_mix"]
 
 _MARK = " (copy)"
 """No object can have a name like this."""
@@ -132,22 +132,6 @@ def compile_mix(
     )
 
 
-def only_allocated(cluster: Cluster) -> Cluster:
-    """The cluster without what is pending, and without quotas and groups."""
-    return replace(
-        cluster,
-        claims=tuple(claim for claim in cluster.claims if claim.is_allocated),
-        pods=(),
-        claims_of_pods={},
-        unresolved={},
-        quotas=(),
-        pod_groups={},
-        composite_pod_groups={},
-        workloads={},
-        group_claims={},
-    )
-
-
 class _MixBuilder:
     """Puts copies of the entries beside what is allocated."""
 
@@ -157,13 +141,19 @@ class _MixBuilder:
         self.pods: dict[ClaimKey, tuple[Pod, tuple[ClaimKey, ...]]] = {}
 
     def cluster(self, *, empty: bool) -> Cluster:
-        """The cluster with all copies, beside what is allocated unless it is to be empty."""
-        base = only_allocated(self.whole)
+        """The cluster with nothing but all copies, beside what is allocated unless it is to be empty."""
+        allocated = (claim for claim in self.whole.claims if claim.is_allocated and not empty)
         return replace(
-            base,
-            claims=(*(() if empty else base.claims), *self.claims.values()),
+            self.whole,
+            claims=(*allocated, *self.claims.values()),
             pods=tuple(pod for pod, _ in self.pods.values()),
             claims_of_pods={key: claims for key, (_, claims) in self.pods.items()},
+            unresolved={},
+            quotas=(),
+            pod_groups={},
+            composite_pod_groups={},
+            workloads={},
+            group_claims={},
             made=frozenset(),
             abandoned=frozenset(),
         )
@@ -200,18 +190,13 @@ class _MixBuilder:
         if missing:
             raise DrallocError(f"Pod {entry.key}: {missing[0]}")
         key = _copied(pod.key)
-        self.pods[key] = _anew(pod, key), tuple(self._claims_of(pod))
+        claims = filter(None, map(self.whole.claim, self.whole.pod_claims(pod)))
+        self.pods[key] = _anew(pod, key), tuple(self._claim(claim.key, claim.spec) for claim in claims)
         return key
 
     @cached_property
     def _pods(self) -> dict[ClaimKey, Pod]:
         return {pod.key: pod for pod in self.whole.pods}
-
-    def _claims_of(self, pod: Pod) -> Iterator[ClaimKey]:
-        for key in self.whole.pod_claims(pod):
-            claim = self.whole.claim(key)
-            if claim is not None:
-                yield self._claim(key, claim.spec)
 
 
 def _copied(key: ClaimKey) -> ClaimKey:

@@ -21,14 +21,12 @@ from dralloc.check import check
 from dralloc.errors import DrallocError
 from dralloc.problem import Demand, Problem
 from dralloc.problem.replicas import replicate
-from dralloc.problem.subproblem import cut_alone
 from dralloc.solution import Placement, Solution
 from dralloc.solvers.cpsat import Options
 from dralloc.whatif.copies import replicated
 from dralloc.whatif.front import Vector, find_front
 from dralloc.whatif.joint_packing import JointPacking, PlacedCopies
 from dralloc.whatif.models.set_cover import Cover, CoverColumn, cover, prices
-from dralloc.whatif.per_device_bound import PerDeviceBound
 
 __all__ = ["FitsNowhereError", "NodeCost", "NodeCover", "cover_demands"]
 
@@ -108,19 +106,10 @@ class _NodeType:
         self, problem: Problem, demands: Sequence[Demand], needs: Vector, node_cost: NodeCost, options: Options
     ) -> None:
         self.cost = node_cost.cost
-        self.part, here = cut_alone(problem, demands, node_cost.node)
-        most = tuple(self._most(demand, need, options) for demand, need in zip(here, needs, strict=True))
-        self.packing = JointPacking(self.part, here, most, options)
-        for place, number in enumerate(most):
+        self.packing = JointPacking.alone(problem, demands, node_cost.node, needs, options)
+        for place, number in enumerate(self.packing.most):
             if number:
-                self.price([int(place == each) for each in range(len(most))])
-
-    def _most(self, demand: Demand, need: int, options: Options) -> int:
-        """How many of a demand fit on a node, but not more than are needed."""
-        bound = PerDeviceBound(self.part, demand).total()
-        number = need if bound is None else min(need, bound)
-        _, solution = JointPacking(self.part, [demand], (number,), options).best([[1] * number])
-        return solution.tiers[0].bound
+                self.price([int(place == each) for each in range(len(needs))])
 
     def price(self, values: Sequence[int]) -> int:
         """Find the vector that is worth the most at these values; returns what none is worth more than."""
@@ -197,7 +186,7 @@ class _ColumnGeneration:
         """Place everything on copies of the nodes, and let the checker look at it."""
         if not chosen:
             return
-        problem = replicate([self.node_types[number].part for number, _ in chosen])
+        problem = replicate([self.node_types[number].packing.problem for number, _ in chosen])
         demands = [replace(demand, nodes=self._homes(chosen, place)) for place, demand in enumerate(self.demands)]
         placements = sorted(self._placements(chosen), key=lambda placement: placement.demand)
         assert len(placements) == sum(self.needs), "everything is placed"
@@ -214,7 +203,7 @@ class _ColumnGeneration:
             for numbers, placements in zip(left, placed, strict=True):
                 for placement, demand in zip(placements, numbers, strict=False):
                     yield _shifted(placement, demand, node, start)
-            start += len(self.node_types[number].part.devices)
+            start += len(self.node_types[number].packing.problem.devices)
 
 
 def _shifted(placement: Placement, demand: int, node: int, start: int) -> Placement:

@@ -8,7 +8,6 @@ from typing import Final, Unpack
 
 from dralloc.choices import Choices, NodelessWords
 from dralloc.cluster import Cluster
-from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import DeviceID
 from dralloc.provisional import Provisional
@@ -18,7 +17,7 @@ from dralloc.whatif.document import PartitionLayoutDocument
 from dralloc.whatif.layouts import LayoutComparison, LayoutPlan, UnitClass, compare
 from dralloc.whatif.mix_entries import MixEntry
 from dralloc.whatif.partitions import read_single
-from dralloc.whatif.workload_mix import WorkloadMix, workload_mix
+from dralloc.whatif.workload_mix import workload_mix
 
 __all__ = ["LayoutPlan", "PartitionLayout", "UnitClass", "partition_layout"]
 
@@ -100,36 +99,18 @@ def partition_layout(
     >>> dralloc.partition_layout(dralloc.example())
     <PartitionLayout: fixed layouts serve 2, partitions on demand 2>
     """
-    asked = tuple(map(MixEntry.of, entries))
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair", "keep"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        mix = workload_mix(cluster.including(options.include), asked, options)
+        mix = workload_mix(cluster.including(options.include), entries, options)
     with phase(timings, "layouts"):
-        mix = _of_one_device(mix, strict=bool(asked))
+        for place, demand in reversed(list(enumerate(mix.demands))):
+            if read_single(demand) is None:
+                mix = mix.without(place, _RULE)
         found = compare(mix.problem, mix.demands, mix.numbers, options)
-    wanted = tuple(zip(mix.titles, mix.numbers, strict=True))
     return PartitionLayout(
-        found.units,
-        found.on_demand,
-        found.bound,
-        found.plans,
-        mix=wanted,
-        left_out=mix.left_out,
-        unmodelled=mix.unmodelled,
-        timings=timings,
+        **vars(found), mix=mix.wanted, left_out=mix.left_out, unmodelled=mix.unmodelled, timings=timings
     )
-
-
-def _of_one_device(mix: WorkloadMix, *, strict: bool) -> WorkloadMix:
-    """The demands for one device; others are an error, or left out."""
-    for place, demand in reversed(list(enumerate(mix.demands))):
-        if read_single(demand) is not None:
-            continue
-        if strict:
-            raise DrallocError(f"{mix.titles[place]}: {_RULE}")
-        mix = mix.without(place, _RULE)
-    return mix
 
 
 def _title(plan: LayoutPlan) -> str:

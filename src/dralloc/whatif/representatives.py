@@ -11,11 +11,11 @@ they have in common beyond this is seen when they are compiled (see `dralloc.pro
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
-from dralloc.api import Device, DeviceRequestAllocationResult, DeviceTaint, ResourceClaim, ResourceSlice
+from dralloc.api import Device, DeviceRequestAllocationResult, DeviceTaint, ResourceSlice
 from dralloc.api import Node as ApiNode
 from dralloc.choices import Choices
 from dralloc.cluster import Cluster
@@ -100,7 +100,9 @@ class _PublishedNodes:
             self.pools[slice_.pool_id].append(number)
         self.own = find_reach(slices, NodeIndex(nodes), self.features).by_node
         self.users = Counter(pool for own in self.own for pool in own)
-        self.results = _results_by_pool(cluster.claims)
+        self.results: dict[PoolID, list[DeviceRequestAllocationResult]] = defaultdict(list)
+        for _, result in held_results(cluster.claims):
+            self.results[result.device_id.pool_id].append(result)
 
     def outline(self, node: int) -> Hashable:
         """Where demands may go, the form of the pools, and what is in use of them; the node itself if it is special."""
@@ -140,7 +142,11 @@ class _PublishedNodes:
         names = (device.name for number in self.pools[pool] for device in self.slices[number].spec.devices)
         places = {name: place for place, name in enumerate(names)} if results else {}
         held = (
-            (places[result.device], result.share_id is not None, frozenset(_nanos(result).items()))
+            (
+                places[result.device],
+                result.share_id is not None,
+                frozenset((name, amount.nanos) for name, amount in result.consumed_capacity.items()),
+            )
             for result in results
             if result.device in places
         )
@@ -186,14 +192,3 @@ class _PublishedNodes:
         id_ = DeviceID(*slice_.pool_id, device.name)
         by_rules = self.table.taint_rules.taints(id_, partial(cel_device, slice_.spec.driver, device))
         return (*device.taints, *by_rules)
-
-
-def _results_by_pool(claims: Iterable[ResourceClaim]) -> Mapping[PoolID, list[DeviceRequestAllocationResult]]:
-    found: dict[PoolID, list[DeviceRequestAllocationResult]] = defaultdict(list)
-    for _, result in held_results(claims):
-        found[result.device_id.pool_id].append(result)
-    return found
-
-
-def _nanos(result: DeviceRequestAllocationResult) -> dict[str, int]:
-    return {name: amount.nanos for name, amount in result.consumed_capacity.items()}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dralloc.choices import Choices
 from dralloc.cluster import Cluster
@@ -31,6 +31,8 @@ class WorkloadMix:
         What each is called.
     numbers
         How many there are of each.
+    named
+        Whether somebody has named them, so that all must count.
     left_out
         What is pending and does not count, with the reason.
     unmodelled
@@ -41,23 +43,32 @@ class WorkloadMix:
     demands: tuple[Demand, ...]
     titles: tuple[str, ...]
     numbers: tuple[int, ...]
+    named: bool
     left_out: tuple[str, ...] = ()
     unmodelled: tuple[Finding, ...] = ()
 
+    @property
+    def wanted(self) -> tuple[tuple[str, int], ...]:
+        """What is to be had, and how many of each."""
+        return tuple(zip(self.titles, self.numbers, strict=True))
+
     def without(self, place: int, reason: str) -> WorkloadMix:
-        """The same without one of the classes."""
-        kept = [number for number in range(len(self.numbers)) if number != place]
-        return WorkloadMix(
-            self.problem,
-            tuple(self.demands[one] for one in kept),
-            tuple(self.titles[one] for one in kept),
-            tuple(self.numbers[one] for one in kept),
-            (*self.left_out, f"{self.titles[place]}: {reason}"),
-            self.unmodelled,
-        )
+        """The same without one of the classes.
+
+        Raises
+        ------
+        DrallocError
+            Somebody has named it.
+        """
+        text = f"{self.titles[place]}: {reason}"
+        if self.named:
+            raise DrallocError(text)
+        left = [[*each[:place], *each[place + 1 :]] for each in (self.demands, self.titles, self.numbers)]
+        demands, titles, numbers = map(tuple, left)
+        return replace(self, demands=demands, titles=titles, numbers=numbers, left_out=(*self.left_out, text))
 
 
-def workload_mix(cluster: Cluster, entries: Sequence[MixEntry], choices: Choices) -> WorkloadMix:
+def workload_mix(cluster: Cluster, entries: Sequence[MixEntry | str], choices: Choices) -> WorkloadMix:
     """Compile the mix, once each if no number is given; without entries, all that is pending.
 
     Raises
@@ -65,21 +76,22 @@ def workload_mix(cluster: Cluster, entries: Sequence[MixEntry], choices: Choices
     DrallocError
         There is no such claim, template or pod, or nothing is pending.
     """
-    asked, left_out = (entries, ()) if entries else _pending(cluster, choices)
+    asked, left_out = (list(map(MixEntry.of, entries)), []) if entries else _pending(cluster, choices)
     if not asked:
         raise DrallocError("nothing is pending: say what is wanted with --claim, --template or --pod")
     mix = compile_mix(cluster, asked, choices, empty=True)
     offers = mix.compiled.problem.eligibility
-    classes: dict[Hashable, list[int]] = {}
+    classes: dict[Hashable, list[int]] = defaultdict(list)
     for place, demand in enumerate(mix.demands):
         key = demand.nodes, demand.is_defective, tuple(claim_key(offers, claim) for claim in demand.claims)
-        classes.setdefault(key, []).append(place)
-    groups = list(classes.values())
+        classes[key].append(place)
+    groups = classes.values()
     return WorkloadMix(
         mix.compiled.problem,
         tuple(mix.demands[group[0]] for group in groups),
-        tuple(_title([asked[place] for place in group]) for group in groups),
+        tuple(asked[first].title + (f" and {len(rest)} like it" if rest else "") for first, *rest in groups),
         tuple(sum(asked[place].number or 1 for place in group) for group in groups),
+        bool(entries),
         tuple(left_out),
         mix.unmodelled,
     )
@@ -100,8 +112,3 @@ def _pending(cluster: Cluster, choices: Choices) -> tuple[list[MixEntry], list[s
         else:
             entries.append(entry)
     return entries, left_out
-
-
-def _title(entries: Sequence[MixEntry]) -> str:
-    more = len(entries) - 1
-    return entries[0].title + (f" and {more} like it" if more else "")

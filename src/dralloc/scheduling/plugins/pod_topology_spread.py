@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from dralloc.api import TopologySpreadConstraint
-from dralloc.api.node_names import HOSTNAME_LABEL
+from dralloc.api.disclosure import HOSTNAME_LABEL
 from dralloc.api.tolerating import all_tolerated
 from dralloc.pods.kinds import PodKind
 from dralloc.pods.selectors import spread_selector

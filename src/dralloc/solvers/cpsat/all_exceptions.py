@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterator, Mapping
 
 from ortools.sat.python import cp_model
 
+from dralloc.grouping import grouped
 from dralloc.solvers.cpsat.candidates import Candidate
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Literal, Term, add_at_least
@@ -13,8 +14,8 @@ from dralloc.solvers.cpsat.variables import Serving
 
 __all__ = ["all_but_full"]
 
-_Consumption = dict[tuple[int, str], list[tuple[int, Term]]]
-"""By slot and capacity: what each take without admin access consumes, with its demand."""
+_Consumed = tuple[int, Term]
+"""What a take consumes, with its demand."""
 
 
 def all_but_full(model: Model) -> None:
@@ -23,7 +24,7 @@ def all_but_full(model: Model) -> None:
     A shareable device is full if the other demands leave too little of a capacity for what the request would take:
     which devices "all" are is settled before the demand itself takes any. What has admin access does not count.
     """
-    consumption = _consumption(model)
+    consumption = grouped(_consumption(model))
     for serving in model.variables.every_serving():
         choice = serving.choice
         if not choice.loose and not choice.blocked:
@@ -40,16 +41,17 @@ def all_but_full(model: Model) -> None:
             model.cp.add_bool_or([*literals, ~serving.literal])
 
 
-def _consumption(model: Model) -> _Consumption:
-    consumption: _Consumption = defaultdict(list)
+def _consumption(model: Model) -> Iterator[tuple[tuple[int, str], _Consumed]]:
+    """By slot and capacity: what each take without admin access consumes."""
     for serving in model.variables.every_serving():
         for take in serving.takes:
             for name, amount in () if take.admin else take.charge.capacity:
-                consumption[take.view.slot, name].append((serving.demand, (take.literal, amount)))
-    return consumption
+                yield (take.view.slot, name), (serving.demand, (take.literal, amount))
 
 
-def _full(model: Model, serving: Serving, candidate: Candidate, consumption: _Consumption) -> list[Literal]:
+def _full(
+    model: Model, serving: Serving, candidate: Candidate, consumption: Mapping[tuple[int, str], list[_Consumed]]
+) -> list[Literal]:
     """One literal per capacity that can become too small; if it is true, it is too small."""
     view = model.problem.devices[candidate.device]
     found = []

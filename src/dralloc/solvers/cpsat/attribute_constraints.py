@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ortools.sat.python import cp_model
 
+from dralloc.grouping import grouped
 from dralloc.names import ClaimKey
 from dralloc.problem import Constraint, ConstraintKind, Scalar
 from dralloc.solvers.cpsat.interchangeable import binding_constraints
@@ -65,11 +66,11 @@ def _equal(
 
 def _tighten(model: Model, carried: Sequence[_Carried], chosen: Mapping[_Value, Literal]) -> None:
     """A request for one device takes at most one of those with a value: a clique says so better than implications."""
-    cliques: dict[tuple[int, int, int, _Value], list[cp_model.LiteralT]] = defaultdict(list)
-    for each in carried:
-        values, choice = _ordered(each), each.serving.choice
-        if choice.count == 1 and len(values) == 1:
-            cliques[each.serving.demand, choice.claim, choice.request, values[0]].append(each.literal)
+    cliques = grouped(
+        ((each.serving.demand, each.serving.choice.claim, each.serving.choice.request, *values), each.literal)
+        for each in carried
+        if each.serving.choice.count == 1 and len(values := _ordered(each)) == 1
+    )
     for (*_, value), literals in cliques.items():
         if len(literals) > 1:
             model.cp.add_at_most_one([*literals, ~chosen[value]])
@@ -77,10 +78,7 @@ def _tighten(model: Model, carried: Sequence[_Carried], chosen: Mapping[_Value, 
 
 def _distinct(model: Model, carried: Sequence[_Carried], held: Sequence[frozenset[Scalar]]) -> None:
     """``distinctAttribute``: no value on two covered devices; what cannot be compared counts as one."""
-    carriers: dict[Scalar | None, list[Literal]] = defaultdict(list)
-    for each in carried:
-        for value in each.values or [None]:
-            carriers[value].append(each.literal)
+    carriers = grouped((value, each.literal) for each in carried for value in each.values or [None])
     taken = {value for values in held for value in values or [None]}
     for value, literals in sorted(carriers.items(), key=lambda item: repr(item[0])):
         add_at_most_one(model.cp, literals)
@@ -122,9 +120,8 @@ def _across_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
                     span = spans[constraint.scope if constraint.scope.group else (demand, constraint.scope)]
                     span.forms[claim.key] = constraint
                     span.users[claim.key].append(demand)
-    servings: dict[ClaimKey, list[Serving]] = defaultdict(list)
-    for serving in model.variables.every_serving() if spans else ():
-        servings[demands[serving.demand].claims[serving.choice.claim].key].append(serving)
+    every = model.variables.every_serving() if spans else ()
+    servings = grouped((demands[serving.demand].claims[serving.choice.claim].key, serving) for serving in every)
     for span in spans.values():
         carried = [
             each

@@ -9,7 +9,6 @@ maximises the sum of the *i* smallest uses, as the smallest sum of the *i* large
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from functools import partial
 from math import gcd
@@ -18,6 +17,7 @@ from ortools.sat.python import cp_model
 
 from dralloc.budget import Budget
 from dralloc.errors import ModelError
+from dralloc.grouping import grouped
 from dralloc.problem import Problem
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.count_model import CountModel
@@ -174,7 +174,4 @@ def _together(problem: Problem, placements: Sequence[Placement]) -> list[list[Pl
         demand = problem.demands[placement.demand]
         for key in (*(claim.key for claim in demand.claims), *([demand.placed_with] if demand.placed_with else [])):
             sets.unite(first.setdefault(key, number), number)
-    groups: dict[int, list[Placement]] = defaultdict(list)
-    for number, placement in enumerate(placements):
-        groups[sets.find(number)].append(placement)
-    return list(groups.values())
+    return list(grouped((sets.find(number), placement) for number, placement in enumerate(placements)).values())

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterator
 from networkx.utils import UnionFind
 
 from dralloc.choices import Goal
+from dralloc.grouping import grouped
 from dralloc.problem import Problem
 from dralloc.solvers.cpsat.candidates import Candidate, CandidateSite, CandidateSurvey
 from dralloc.solvers.cpsat.fragmentation import units
@@ -43,10 +44,7 @@ def components(
             forest.union(("demand", demand), *dict.fromkeys(_shared(problem, site, goal)))
             for slot, resources in _behind_slots(problem, site, goal, joined):
                 forest.union(("slot", slot), *resources)
-    groups: dict[Hashable, list[int]] = {}
-    for demand in survey.sites:
-        groups.setdefault(forest[("demand", demand)], []).append(demand)
-    return [tuple(group) for group in groups.values()]
+    return list(map(tuple, grouped((forest[("demand", demand)], demand) for demand in survey.sites).values()))
 
 
 def _budgets(problem: Problem, demand: int) -> Iterator[Hashable]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ortools.sat.python import cp_model
 
+from dralloc.grouping import grouped
 from dralloc.names import ClaimKey
 from dralloc.problem import MAX_RESULTS, Charge, Demand
 from dralloc.problem.ledger import Ledger
@@ -35,11 +36,9 @@ __all__ = [
 
 def one_node_or_none(model: Model) -> None:
     """A demand is on one node, with all of its claims, or missed."""
-    nodes: dict[int, list[Literal]] = {demand: [miss] for demand, miss in model.variables.miss.items()}
-    for (demand, _), on in model.variables.on.items():
-        nodes[demand].append(on)
-    for literals in nodes.values():
-        model.cp.add_exactly_one(literals)
+    nodes = grouped((demand, on) for (demand, _), on in model.variables.on.items())
+    for demand, miss in model.variables.miss.items():
+        model.cp.add_exactly_one([miss, *nodes[demand]])
 
 
 def one_alternative(model: Model) -> None:
@@ -107,10 +106,7 @@ def one_use_in_a_claim(model: Model) -> None:
     for servings in model.variables.servings_by_claim().values():
         takes = [take for serving in servings for take in serving.takes if not take.view.shareable]
         if any(take.admin for take in takes) and len({serving.choice.request for serving in servings}) > 1:
-            users: dict[int, list[Literal]] = defaultdict(list)
-            for take in takes:
-                users[take.view.slot].append(take.literal)
-            for literals in users.values():
+            for literals in grouped((take.view.slot, take.literal) for take in takes).values():
                 add_at_most_one(model.cp, literals)
 
 
@@ -164,13 +160,13 @@ def capacities(model: Model) -> None:
     Admin access holds nothing once it is allocated: it only has to fit beside the rest of its own demand (upstream
     behaviour).
     """
-    shares: dict[int, list[Take]] = defaultdict(list)
-    own: dict[tuple[int, int], list[Take]] = defaultdict(list)
-    for serving in model.variables.every_serving():
-        for take in serving.takes:
-            if take.view.shareable:
-                own[serving.demand, take.view.slot].append(take)
-                shares[take.view.slot] += [] if take.admin else [take]
+    own = grouped(
+        ((serving.demand, take.view.slot), take)
+        for serving in model.variables.every_serving()
+        for take in serving.takes
+        if take.view.shareable
+    )
+    shares = grouped((slot, take) for (_, slot), takes in own.items() for take in takes if not take.admin)
     together = [(slot, takes) for (_, slot), takes in own.items() if any(take.admin for take in takes)]
     for slot, takes in (*shares.items(), *together):
         for name in dict.fromkeys(name for take in takes for name, _ in take.charge.capacity):
@@ -201,10 +197,12 @@ def _amount(charge: Charge, name: str) -> int | None:
 
 def compatible_groups(model: Model) -> None:
     """Whatever is in use on a counter set has a compatibility group in common (KEP-5963)."""
-    members: dict[int, list[tuple[Literal, frozenset[str]]]] = defaultdict(list)
-    for device, user in model.first_users():
-        for number, groups in model.problem.devices[device].compatibility:
-            members[number].append((user, groups))
+    devices = model.problem.devices
+    members = grouped(
+        (number, (user, groups))
+        for device, user in model.first_users()
+        for number, groups in devices[device].compatibility
+    )
     common_before = Ledger(model.problem).common_groups() if members else {}
     for number, users in sorted(members.items()):
         in_use = common_before.get(number)
@@ -257,15 +255,15 @@ def _parent_groups(model: Model, admitted: dict[ParentGroup, dict[str, cp_model.
 
 def shared_claims(model: Model) -> None:
     """A claim is granted once, with a demand that is placed, if any is; the others go where its devices are usable."""
-    homes: dict[ClaimKey, list[Literal]] = defaultdict(list)
-    for (demand, claim, node), home in model.variables.homes.items():
+    for (demand, _, node), home in model.variables.homes.items():
         model.cp.add_implication(home, model.variables.on[demand, node])
-        homes[model.problem.demands[demand].claims[claim].key].append(home)
+    demands, every = model.problem.demands, model.variables.homes.items()
+    homes = grouped((demands[demand].claims[claim].key, home) for (demand, claim, _), home in every)
     for literals in homes.values():
         model.cp.add_at_most_one(literals)
     for demand, claims in model.variables.shared.items():
         for claim in claims:
-            granted: list[cp_model.LiteralT] = [*homes[model.problem.demands[demand].claims[claim].key]]
+            granted: list[cp_model.LiteralT] = [*homes[demands[demand].claims[claim].key]]
             model.cp.add_bool_or([*granted, model.variables.miss[demand]])
     _within_reach(model)
 

@@ -21,6 +21,7 @@ from itertools import chain
 from typing import Final
 
 from dralloc.choices import Options, Thresholds
+from dralloc.grouping import grouped
 from dralloc.problem import Problem
 from dralloc.solvers.cpsat.candidates import CandidateSurvey
 from dralloc.solvers.cpsat.classes.arcflow import as_flow_source, flow_supplies
@@ -260,12 +261,8 @@ def _components(demand_classes: DemandClasses, spaces: Sequence[StateSpace], sto
         for link in (each.gang and ("gang", each.gang.gangs), each.namespace and "budgets"):
             if link:
                 sets.unite(first.setdefault(link, each.modes[0].requirement), each.modes[0].requirement)
-    classes: dict[int, list[DemandClass]] = defaultdict(list)
-    for each in kept:
-        classes[sets.find(each.modes[0].requirement)].append(each)
-    found: dict[int, list[StateSpace]] = defaultdict(list)
-    for number, space in enumerate(spaces):
-        found[sets.find(bins + number)].append(space)
+    classes = grouped((sets.find(each.modes[0].requirement), each) for each in kept)
+    found = grouped((sets.find(bins + number), space) for number, space in enumerate(spaces))
     return [_ClassComponent(tuple(members), tuple(found[root])) for root, members in classes.items()]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from dralloc.grouping import grouped
 from dralloc.problem import Charge, Node, Problem, Usage
 from dralloc.problem.eligibility import EligibilityTable, renumbered
 from dralloc.problem.subproblem import Subproblem, cut, places, with_versions
@@ -110,10 +111,7 @@ class Excerpts:
     @cached_property
     def _set_of(self) -> Mapping[Hashable, list[int]]:
         """The counters of each counter set: whether a set is in use depends on all of them."""
-        sets: dict[Hashable, list[int]] = {}
-        for number, counter in enumerate(self.problem.counters):
-            sets.setdefault(counter.id[:3], []).append(number)
-        return sets
+        return grouped((counter.id[:3], number) for number, counter in enumerate(self.problem.counters))
 
 
 class _Renumbering:

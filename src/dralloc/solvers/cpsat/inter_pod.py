@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ortools.sat.python import cp_model
 
+from dralloc.grouping import grouped
 from dralloc.problem.inter_pod import Affinity, AntiAffinity, Domains, InterPodRule, OneDomain, Role, Spread
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Literal
@@ -47,12 +48,8 @@ class _Among:
 
     def by_domain(self, domains: Domains, wanted: Callable[[Role], bool]) -> Mapping[str, list[tuple[int, Literal]]]:
         """By domain: demands of a sort, each with being on a node there."""
-        found: dict[str, list[tuple[int, Literal]]] = defaultdict(list)
-        for demand, node, on in self._on:
-            domain = domains.get(self._names[node])
-            if domain is not None and wanted(self.roles[demand]):
-                found[domain].append((demand, on))
-        return found
+        there = ((domains.get(self._names[node]), (demand, on)) for demand, node, on in self._on)
+        return grouped((domain, each) for domain, each in there if domain is not None and wanted(self.roles[each[0]]))
 
     def forbid_outside(self, domains: Domains) -> None:
         """Who carries the rule is in some domain."""
@@ -150,9 +147,7 @@ def _in_company(
     beginning: Mapping[int, Literal],
 ) -> None:
     """Somebody who is meant is the first in the domain, and who carries the terms comes later."""
-    on: dict[int, list[Literal]] = defaultdict(list)
-    for demand, literal in meant:
-        on[demand].append(literal)
+    on = grouped(meant)
     first = {demand: cp.new_bool_var(f"first {demand}") for demand in on}
     opened = order.moment()
     for demand, is_first in first.items():

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from dralloc.grouping import grouped
 from dralloc.problem import Claim, Constraint, Problem
 from dralloc.solvers.cpsat.candidates import CandidateSite, ServingChoice
 from dralloc.solvers.cpsat.stopping import Stop
@@ -61,12 +62,9 @@ def interchangeable_devices(
         if (demand, choice.claim, choice.request, choice.alternative) not in told_apart and _is_plain(problem, choice):
             for device, _ in choice.candidates:
                 users[device].append(number)
-    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for device, mine in users.items():
-        groups[tuple(mine)].append(device)
     return [
         InterchangeableDevices(tuple(devices), tuple(sorted({nodes[user] for user in mine})), mine)
-        for mine, devices in groups.items()
+        for mine, devices in grouped((tuple(each), device) for device, each in users.items()).items()
     ]
 
 

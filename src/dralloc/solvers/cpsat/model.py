@@ -22,6 +22,7 @@ from pathlib import Path
 from ortools.sat.python import cp_model
 
 from dralloc.errors import ModelError
+from dralloc.grouping import grouped
 from dralloc.problem import Problem
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.cpsat.candidates import CandidateSite
@@ -53,11 +54,8 @@ class Model:
 
     def dedicated_users(self) -> Mapping[int, list[Literal]]:
         """By slot: the uses of a dedicated device; admin access is none."""
-        users: dict[int, list[Literal]] = defaultdict(list)
-        for take in self.variables.takes():
-            if not take.admin and not take.view.shareable:
-                users[take.view.slot].append(take.literal)
-        return users
+        takes = self.variables.takes()
+        return grouped((take.view.slot, take.literal) for take in takes if not (take.admin or take.view.shareable))
 
     def first_users(self) -> Iterator[tuple[int, Literal]]:
         """By device: a literal that puts its version in force, which is a dedicated use, or the first of its shares.

@@ -15,6 +15,7 @@ from operator import mul
 from ortools.sat.python import cp_model
 
 from dralloc.choices import Goal
+from dralloc.grouping import grouped
 from dralloc.problem import Problem
 from dralloc.solution import Placement, Tier, charged_grants, grants_of
 from dralloc.solvers.cpsat.candidates import CandidateSite, ServingChoice
@@ -227,9 +228,7 @@ def _least_peak(subset: DemandSubset, placements: Sequence[Placement]) -> int:
 
 def peak_terms(model: Model) -> list[Term]:
     """The largest number of demands on one node."""
-    nodes: dict[int, list[Literal]] = defaultdict(list)
-    for (_, node), on in model.variables.on.items():
-        nodes[node].append(on)
+    nodes = grouped((node, on) for (_, node), on in model.variables.on.items())
     peak = model.cp.new_int_var(0, max(map(len, nodes.values())), "peak")
     for literals in nodes.values():
         model.cp.add(cp_model.LinearExpr.sum(literals) <= peak)

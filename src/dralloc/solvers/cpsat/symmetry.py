@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from itertools import pairwise
 
+from dralloc.grouping import grouped
 from dralloc.problem import Problem
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.candidates import CandidateSite, ServingChoice
@@ -21,10 +22,12 @@ __all__ = ["equal_demands", "equal_demands_in_order", "in_order"]
 
 def equal_demands(model: Model, stop: Stop) -> list[tuple[int, ...]]:
     """Classes of two or more demands that can stand in for each other: same weight, candidates and constraints."""
-    classes: dict[Hashable, list[int]] = {}
-    for demand, found in stop.each(model.sites.items()):
-        if not model.problem.demands[demand].gang and not found[0].shared:
-            classes.setdefault(_key(model.problem, demand, found), []).append(demand)
+    problem = model.problem
+    classes = grouped(
+        (_key(problem, demand, found), demand)
+        for demand, found in stop.each(model.sites.items())
+        if not problem.demands[demand].gang and not found[0].shared
+    )
     return [tuple(members) for members in classes.values() if len(members) > 1]
 
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from ortools.sat.python import cp_model
 
+from dralloc.grouping import grouped
 from dralloc.problem import Charge, Device, Problem
 from dralloc.solvers.cpsat.candidates import CandidateSite, ServingChoice
 from dralloc.solvers.cpsat.interchangeable import InterchangeableDevices, every_choice, interchangeable_devices
@@ -114,10 +115,7 @@ class Variables:
 
     def servings_by_claim(self) -> dict[tuple[int, int], list[Serving]]:
         """The servings of each claim, by demand and index of the claim in it."""
-        claims: dict[tuple[int, int], list[Serving]] = defaultdict(list)
-        for serving in self.every_serving():
-            claims[serving.demand, serving.choice.claim].append(serving)
-        return claims
+        return grouped(((serving.demand, serving.choice.claim), serving) for serving in self.every_serving())
 
     def takes(self) -> Iterator[Take]:
         """Each take, of servings and of device groups."""

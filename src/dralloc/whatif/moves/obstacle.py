@@ -44,18 +44,20 @@ class Obstacle:
         return claims, self._rules(groups[0]) if len(groups) == 1 else None
 
     def _minimal(self, groups: Sequence[ClaimGroup]) -> tuple[ClaimGroup, ...]:
-        """Units that cannot all go: leave out one after the other, as long as the rest cannot."""
+        """Groups that cannot all go: one after the other is left out, as long as the rest cannot.
+
+        Who goes can make room for others, so those who were needed are tried again until all of them are.
+        """
         for group in groups:
             if not self._can_go([group]):
                 return (group,)
-        kept = list(groups)
-        for group in groups:
-            rest = [one for one in kept if one is not group]
-            if not self._can_go(rest):
-                kept = rest
-        if self._can_go(kept) or not all(self._can_go([one for one in kept if one is not group]) for group in kept):
-            raise AssertionError("a conflict between claims turned out to be none, or not to be minimal")
-        return tuple(kept)
+        kept, before = tuple(groups), tuple[ClaimGroup, ...]()
+        while kept != before:
+            before = kept
+            for group in before:
+                rest = tuple(one for one in kept if one is not group)
+                kept = kept if self._can_go(rest) else rest
+        return kept
 
     def _can_go(self, groups: Sequence[ClaimGroup]) -> bool:
         """Whether these groups can all go while the others stay."""

@@ -68,11 +68,7 @@ def _search(number: int, fits: _Fits) -> tuple[Phase, ...]:
             if move not in stopped:
                 entry = (*path, Phase((move,), stops=True))
                 heappush(heap, (stops + 1, -len(done), next(ties), done, stopped | {move}, entry))
-    return _all_at_once(every)
-
-
-def _all_at_once(moves: frozenset[int]) -> tuple[Phase, ...]:
-    return Phase(tuple(sorted(moves)), stops=True), Phase(tuple(sorted(moves)), starts=True, as_one=True)
+    return Phase(tuple(range(number)), stops=True), Phase(tuple(range(number)), starts=True, as_one=True)
 
 
 def _greedy(number: int, fits: _Fits) -> Iterator[Phase]:

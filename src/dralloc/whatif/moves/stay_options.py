@@ -30,7 +30,11 @@ def stay_options(migration: Migration) -> tuple[Sequence[Demand | None], Eligibi
     """
     problem, movers = migration.problem, migration.movers
     eligibility = StayEligibility(problem.eligibility)
-    demands = [_stay(problem, mover, eligibility) for mover in movers]
+    demands = []
+    for mover in movers:
+        key = ClaimKey(mover.key.namespace, f"{mover.key.name} (stays)")
+        claim = eligibility.claim(problem, key, mover.holdings, mover.devices)
+        demands.append(Demand(key, (claim,), weight=0, nodes=(mover.home,), gang=str(key)))
     if _as_published(problem, movers):
         placements = (Placement(place, one.home, (stay_grants(one.devices),)) for place, one in enumerate(movers))
         whole = replace(problem, demands=tuple(demands), eligibility=eligibility)
@@ -100,12 +104,6 @@ class StayEligibility(Overlay):
     def device_key(self, device: int) -> Hashable:
         """As in `Eligibility`."""
         return super().device_key(device), device if device in self.devices else None
-
-
-def _stay(problem: Problem, mover: MovableClaim, eligibility: StayEligibility) -> Demand:
-    key = ClaimKey(mover.key.namespace, f"{mover.key.name} (stays)")
-    claim = eligibility.claim(problem, key, mover.holdings, mover.devices)
-    return Demand(key, (claim,), weight=0, nodes=(mover.home,), gang=str(key))
 
 
 def stay_grants(devices: Iterable[int]) -> tuple[Grant, ...]:

@@ -11,11 +11,9 @@ from collections.abc import Sequence
 import pytest
 
 from dralloc.problem import Charge, ConstraintKind
-from dralloc.solvers.cpsat.classes.bin_keys import BinClass, DeviceView, NodeView, UnitView
+from dralloc.solvers.cpsat.classes.bin_keys import BinClass, DeviceView, NodeView, UnitView, Values
 from dralloc.solvers.cpsat.classes.demand_classes import AttributeRule, ItemGroup, Requirement
 from dralloc.solvers.cpsat.classes.state_space import Effort, State, StateSpace, TooMuchEffort
-
-Values = tuple[tuple[str, tuple[frozenset[int] | None, ...]], ...]
 
 WHOLE, PART = 0, 1
 """Two types of items."""
@@ -42,13 +40,14 @@ def space(
     *units: UnitView,
     profiles: Sequence[Sequence[tuple[int, Charge]]] = (((WHOLE, Charge()),), ((PART, Charge()),)),
     reach: Sequence[Sequence[int]] = (),
+    attributes: tuple[str, ...] = (),
     values: Values = (),
 ) -> StateSpace:
     """Of a bin on one node that reaches all devices, unless ``reach`` says more."""
     everything = range(sum(len(each.devices) for each in units))
     nodes = tuple(NodeView(number, tuple(own)) for number, own in enumerate(reach or [everything]))
     return StateSpace(
-        BinClass(units, values, nodes),
+        BinClass(units, attributes, values or ((),) * len(everything), nodes),
         [tuple(profile) for profile in profiles],
         [frozenset({0, number + 1}) for number in range(len(nodes))],
     )
@@ -153,8 +152,8 @@ def test_a_requirement_is_served_on_its_candidate_nodes() -> None:
 )
 def test_constraints_compare_values(kind: ConstraintKind, pair: list[tuple[int, ...]]) -> None:
     """Two devices on NUMA node 0 and one on NUMA node 1; those of one value are equal, so 0 and 1 are one group."""
-    numa: Values = (("numa", (frozenset({0}), frozenset({0}), frozenset({1}))),)
-    three = space(unit(device(), device(), device()), values=numa)
+    numa: Values = ((frozenset({0}),), (frozenset({0}),), (frozenset({1}),))
+    three = space(unit(device(), device(), device()), attributes=("numa",), values=numa)
     constrained = TWO._replace(rules=(AttributeRule(kind, ((0, "numa"),)),))
     groups = [group.members for group in three.layouts[0].groups]
     found = [

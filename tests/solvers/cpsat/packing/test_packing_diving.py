@@ -13,7 +13,6 @@ from dralloc.problem import Problem
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.division import divide
-from dralloc.solvers.cpsat.packing.automaton import Automaton
 from dralloc.solvers.cpsat.packing.columns import Columns, costs_of
 from dralloc.solvers.cpsat.packing.construction import ConstructiveHeuristic
 from dralloc.solvers.cpsat.packing.diving import DivingHeuristic, DivingTarget
@@ -46,9 +45,10 @@ def instance_of(problem: Problem) -> PackingInstance:
 def test_no_packing_is_worth_more_than_what_is_priced(problem: Problem, data: st.DataObject) -> None:
     instance = instance_of(problem)
     prices = data.draw(st.lists(st.integers(0, 9), min_size=len(instance.options), max_size=len(instance.options)))
-    automaton = Automaton(instance.unit_types, len(instance.areas), instance.types[-1] + 1, guide(instance, {}))
     columns = Columns(instance)
-    columns.add(ConstructiveHeuristic(instance, automaton).construct_densely(np.random.default_rng(0), Stop()))
+    columns.add(
+        ConstructiveHeuristic(instance, guide(instance, {})).construct_densely(np.random.default_rng(0), Stop())
+    )
     priced = Pricer(instance, Options()).best(range(len(columns.of_bin_type)), prices, Stop())
     for best, known in zip(priced, columns.of_bin_type, strict=True):
         assert best
@@ -61,8 +61,7 @@ def test_no_packing_is_worth_more_than_what_is_priced(problem: Problem, data: st
 def test_a_packing_that_is_under_way_stops(problem: Problem, densely: bool) -> None:
     instance = instance_of(problem)
     assume(len(instance.options) > 1)
-    automaton = Automaton(instance.unit_types, len(instance.areas), instance.types[-1] + 1, guide(instance, {}))
-    heuristic, random = ConstructiveHeuristic(instance, automaton), np.random.default_rng(0)
+    heuristic, random = ConstructiveHeuristic(instance, guide(instance, {})), np.random.default_rng(0)
     answers = iter([False])
     stop = Stop(cancelled=Cancelled(lambda: next(answers, True)))
     with pytest.raises(Stopped):
@@ -87,8 +86,6 @@ def test_dives_from_nothing_reach_the_optimum_of_small_problems(problem: Problem
     instance = instance_of(problem)
     weight = sum(demand.weight for demand in problem.demands)
     least = weight - solve(problem, Options(per_device=True)).tiers[0].value
-    dive = DivingHeuristic(
-        Columns(instance), Pricer(instance, Options()), Options(), DivingTarget((), least, lambda: weight + 1)
-    )
+    dive = DivingHeuristic(Columns(instance), Pricer(instance, Options()), DivingTarget((), least, lambda: weight + 1))
     found = [costs_of(instance, answer)[0] for answer in dive.run(range(len(instance.bin_types)), Stop())]
     assert min(found) == least

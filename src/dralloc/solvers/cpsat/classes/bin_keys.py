@@ -18,18 +18,23 @@ and amounts are divided by their common factor.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from math import gcd
 from typing import NamedTuple
 
 from dralloc.problem import Problem
+from dralloc.problem.equivalence import Recurrence
+from dralloc.problem.supply import Scalar
 from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses
 from dralloc.solvers.cpsat.classes.usable import Profile, UsableDevices
 
-__all__ = ["BinClass", "BinClassifier", "DeviceView", "NodeView", "UnitView"]
+__all__ = ["BinClass", "BinClassifier", "DeviceView", "NodeView", "UnitView", "Values"]
+
+
+Values = tuple[tuple[frozenset[int] | None, ...], ...]
 
 
 class DeviceView(NamedTuple):
@@ -70,8 +75,8 @@ class BinClass:
     ----------
     units
         The units' views, by position.
-    values
-        By constrained attribute, for each device by position: its values as numbers; None if that does not matter.
+    attributes, values
+        The constrained attributes; by device, its values of each as numbers, None if they do not matter.
     nodes
         For each node of a bin its region, and the devices that it reaches.
     bins
@@ -79,7 +84,8 @@ class BinClass:
     """
 
     units: tuple[UnitView, ...]
-    values: tuple[tuple[str, tuple[frozenset[int] | None, ...]], ...]
+    attributes: tuple[str, ...]
+    values: Values
     nodes: tuple[NodeView, ...]
     bins: list[Bin] = field(default_factory=list)
 
@@ -96,9 +102,8 @@ class BinClassifier:
         self.classes: dict[Hashable, BinClass] = {}
         self.views: dict[UnitView, int] = {}
         self.listed: list[UnitView] = []
-        self.published: dict[Hashable, int] = {}
+        self.known: dict[Hashable, int] = {}
         self.free = [counter.free for counter in problem.counters]
-        self.plain: dict[int, int] = {}
         self.regions: dict[frozenset[int], int] = {}
         self.region_of = [self._region(demand_classes, node) for node in range(len(problem.nodes))]
         self.compared = _compared(demand_classes)
@@ -110,12 +115,13 @@ class BinClassifier:
         order = self._order(bin_, views) if len(views) > 1 else [0]
         units = tuple(bin_.units[position] for position in order)
         devices = [device for unit in units for device in unit]
-        values = tuple(self._values(devices))
+        values = self._values(devices)
         nodes = sorted((NodeView(self.region_of[node], self._reach(devices, node)), node) for node in bin_.nodes)
         key = tuple(views[each] for each in order), values, tuple(view for view, _ in nodes)
         found = self.classes.get(key)
         if found is None:
-            found = self.classes[key] = BinClass(tuple(self.listed[number] for number in key[0]), values, key[2])
+            listed = tuple(self.listed[number] for number in key[0])
+            found = self.classes[key] = BinClass(listed, tuple(self.compared), values, key[2])
         found.bins.append(Bin(units, tuple(node for _, node in nodes)))
         return found
 
@@ -131,38 +137,30 @@ class BinClassifier:
 
     def _unit(self, unit: Sequence[int]) -> int:
         """The number of the unit's view."""
-        first = unit[0]
-        view = self.problem.devices[first]
-        profile = self.usable.profile_of[first]
-        if len(unit) == 1 and not (view.shareable or view.consumes or self.usable.charged[first]):
-            if profile not in self.plain:
-                plain = UnitView((DeviceView(profile, False, (), False, ()),), ())
-                self.plain[profile] = self._number(plain)
-            return self.plain[profile]
         key = self._as_published(unit)
-        if key is None:
-            return self._number(self._view(unit))
-        if key not in self.published:
-            self.published[key] = self._number(self._view(unit))
-        return self.published[key]
+        if key in self.known:
+            return self.known[key]
+        view = self._view(unit)
+        number = self.views.setdefault(view, len(self.views))
+        if number == len(self.listed):
+            self.listed.append(view)
+        if key is not None:
+            self.known[key] = number
+        return number
 
     def _as_published(self, unit: Sequence[int]) -> Hashable | None:
-        """A key that is quick to find and determines the unit's view, for dedicated devices with counters."""
-        devices, free = self.problem.devices, self.free
+        """A key that is quick to find and determines the unit's view, for dedicated devices; None for others."""
+        devices, free, first = self.problem.devices, self.free, unit[0]
+        if len(unit) == 1 and not (devices[first].shareable or devices[first].consumes or self.usable.charged[first]):
+            return self.usable.profile_of[first]
         drawn = [devices[device].consumes for device in unit]
         profiles = tuple([self.usable.profile_of[device] for device in unit])
         if not all(drawn) or any(self.summaries[profile].charges for profile in dict.fromkeys(profiles)):
             return None
         counters, amounts = zip(*chain.from_iterable(drawn), strict=True)
-        first = min(counters)
-        left = tuple(free[first : max(counters) + 1])
-        return profiles, tuple(map(len, drawn)), tuple([counter - first for counter in counters]), amounts, left
-
-    def _number(self, view: UnitView) -> int:
-        if view not in self.views:
-            self.views[view] = len(self.views)
-            self.listed.append(view)
-        return self.views[view]
+        start = min(counters)
+        left = tuple(free[start : max(counters) + 1])
+        return profiles, tuple(map(len, drawn)), tuple([counter - start for counter in counters]), amounts, left
 
     def _view(self, unit: Sequence[int]) -> UnitView:
         devices, shares = self.problem.devices, self.problem.usage.shares
@@ -204,23 +202,16 @@ class BinClassifier:
         )
         return DeviceView(profile, True, left, shared, consumes, charged)
 
-    def _values(self, devices: Sequence[int]) -> Iterator[tuple[str, tuple[frozenset[int] | None, ...]]]:
-        """The constrained attributes of devices in canonical order, with values numbered as they appear."""
-        numbers: dict[Hashable, int] = {}
-        for name, types in self.compared.items():
-            found: list[frozenset[int] | None] = []
-            for device in devices:
-                if types.isdisjoint(self.summaries[self.usable.profile_of[device]].types):
-                    found.append(None)
-                    continue
-                values = sorted(self.problem.devices[device].attributes[name], key=repr)
-                found.append(frozenset(numbers.setdefault(value, len(numbers)) for value in values))
-            if any(each is not None for each in found):
-                yield name, tuple(found)
+    def _values(self, devices: Sequence[int]) -> Values:
+        """The values of devices in canonical order, numbered as they appear."""
+        if not self.compared:
+            return ((),) * len(devices)
+        recurrence = Recurrence(tuple(self.compared))
+        return tuple([recurrence.of(self._compared_values(device)) for device in devices])
 
     def _order(self, bin_: Bin, views: Sequence[int]) -> list[int]:
         """Sort units by their views, and by the units that carry the same attribute values."""
-        compared = [[list(self._compared_values(device)) for device in unit] for unit in bin_.units]
+        compared = [[self._labels(device) for device in unit] for unit in bin_.units]
         owners: dict[tuple[str, Hashable], list[tuple[int, int]]] = defaultdict(list)
         for view, unit in zip(views, compared, strict=True):
             for position, values in enumerate(unit):
@@ -233,13 +224,16 @@ class BinClassifier:
             marked = tuple(tuple(sorted(marks[value] for value in values)) for values in unit)
             # Units with a common value are put side by side.
             keys.append((view, marked, min((first[value] for values in unit for value in values), default=0)))
-        return sorted(range(len(views)), key=lambda position: keys[position])
+        return sorted(range(len(views)), key=keys.__getitem__)
 
-    def _compared_values(self, device: int) -> Iterator[tuple[str, Hashable]]:
+    def _labels(self, device: int) -> list[tuple[str, Scalar]]:
+        compared = self._compared_values(device)
+        return [(name, value) for name, values in compared.items() for value in sorted(values, key=repr)]
+
+    def _compared_values(self, device: int) -> Mapping[str, frozenset[Scalar]]:
         types = self.summaries[self.usable.profile_of[device]].types
-        for name, comparing in self.compared.items():
-            if not comparing.isdisjoint(types):
-                yield from ((name, value) for value in sorted(self.problem.devices[device].attributes[name], key=repr))
+        attributes = self.problem.devices[device].attributes
+        return {name: attributes[name] for name, comparing in self.compared.items() if not comparing.isdisjoint(types)}
 
 
 class _ProfileSummary(NamedTuple):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from dralloc.problem import Problem
-from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses, Requirement
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses
 from dralloc.solvers.cpsat.classes.usable import UsableDevices
 from dralloc.spending import amount_used
 
@@ -21,32 +21,20 @@ def budgeted_amounts(problem: Problem, demand_classes: DemandClasses, usable: Us
     """What each requirement uses of each resource that a budget is about (see `dralloc.spending`)."""
     resources = sorted({budget.resource for budget in problem.budgets})
     used = {resource: _by_type(problem, usable, resource) for resource in resources}
-    return {resource: dict(_by_requirement(demand_classes, amounts)) for resource, amounts in used.items()}
+    return {
+        resource: {
+            number: sum(group.number * sum(amounts.get(group.type, ())) for group in requirement.item_groups)
+            for number, requirement in enumerate(demand_classes.requirements)
+            if all(len(amounts.get(group.type, ())) <= 1 for group in requirement.item_groups)
+        }
+        for resource, amounts in used.items()
+    }
 
 
 def _by_type(problem: Problem, usable: UsableDevices, resource: str) -> Mapping[int, set[int]]:
     """By item type: the amounts that one item uses on the devices that can be it."""
-    names = [counter.id.counter for counter in problem.counters]
     found: dict[int, set[int]] = defaultdict(set)
-    seen = set()
     for device in usable.order:
-        view, profile = problem.devices[device], usable.profile_of[device]
-        consumed = tuple([(names[counter], amount) for counter, amount in view.consumes])
-        capacity = view.capacity.get(resource)
-        charged = tuple([names[counter] for counter in usable.charged[device]])
-        key = profile, view.shareable, capacity and capacity.total, consumed, charged
-        if key not in seen:
-            seen.add(key)
-            for type_, charge in usable.charges(device):
-                found[type_].add(amount_used(resource, view, charge, problem.counters))
+        for type_, charge in usable.charges(device):
+            found[type_].add(amount_used(resource, problem.devices[device], charge, problem.counters))
     return found
-
-
-def _by_requirement(demand_classes: DemandClasses, amounts: Mapping[int, set[int]]) -> Iterator[tuple[int, int]]:
-    for number, requirement in enumerate(demand_classes.requirements):
-        if all(len(amounts.get(group.type, ())) <= 1 for group in requirement.item_groups):
-            yield number, _total(requirement, amounts)
-
-
-def _total(requirement: Requirement, amounts: Mapping[int, set[int]]) -> int:
-    return sum(group.number * sum(amounts.get(group.type, ())) for group in requirement.item_groups)

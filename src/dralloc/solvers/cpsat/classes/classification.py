@@ -30,15 +30,16 @@ class _DemandClassifier:
         self.joint_demands = JointDemands(problem, stop)
         self.serving_modes = ServingModes(problem, self.joint_demands, self.demand_classes)
         self.modes: dict[Hashable, tuple[ServingMode, ...] | None] = {}
-        self.classes: dict[Hashable, DemandClass | None] = {}
+        self.classes: dict[Hashable, DemandClass] = {}
         self.gang_classes: dict[Hashable, int] = {}
         for block in stop.hundreds(self.joint_demands.blocks()):
             key = self._lone_key(block)
             if key in self.classes:
-                if known := self.classes[key]:
-                    known.joint_demands.append((block[0],))
+                self.classes[key].joint_demands.append((block[0],))
             elif not self._enter(block):
                 self.demand_classes.unclassified += block
+        # No mode could ever serve the others, and no gang waits for them.
+        self.demand_classes.classes = [each for each in self.classes.values() if each.modes or each.gang]
 
     def _lone_key(self, block: Sequence[int]) -> Hashable:
         """For a demand that nothing binds to others, the key that decides about its class; None for any other."""
@@ -73,8 +74,7 @@ class _DemandClassifier:
             gang = self.gang_classes.setdefault(same, len(self.gang_classes))
         for key, each in zip(keys, joint, strict=True):
             share = None if gang is None else GangShare(gang, shares[key], quorum)
-            if known := self._class((key, gang), self.modes[key] or (), each, share, topology):
-                known.joint_demands.append(each)
+            self._class((key, gang), self.modes[key] or (), each, share, topology).joint_demands.append(each)
         return True
 
     def _topology(self, block: Sequence[Demand]) -> int | None:
@@ -115,16 +115,13 @@ class _DemandClassifier:
         joint: Sequence[int],
         gang: GangShare | None,
         topology: int,
-    ) -> DemandClass | None:
-        """The class of joint demands with a key; None if no mode could ever serve them."""
+    ) -> DemandClass:
+        """The class of joint demands with a key."""
         if key not in self.classes:
             weights = tuple(self.problem.demands[member].weight for member in joint)
             namespace = self.problem.demands[joint[0]].key.namespace
             budgeted = namespace if namespace in self.demand_classes.with_budgets else ""
-            known = DemandClass(weights, modes, [], gang, budgeted, topology) if modes or gang else None
-            if known:
-                self.demand_classes.classes.append(known)
-            self.classes[key] = known
+            self.classes[key] = DemandClass(weights, modes, [], gang, budgeted, topology)
         return self.classes[key]
 
 

@@ -79,7 +79,7 @@ class CountModel:
 
     def __init__(self, counted: Counted, budgets: Sequence[Budget]) -> None:
         self.counted = counted
-        self._servings: dict[tuple[int, int], cp_model.IntVar] = {}
+        self._servings: dict[int, dict[int, cp_model.IntVar]] = {}
         self.budgets = budgets
         self.cp = cp_model.CpModel()
         classes = counted.classes
@@ -116,21 +116,15 @@ class CountModel:
         for requirement, terms in wanted.items():
             self.cp.add(sum_of([*all_of[requirement], *terms]) >= 0)
 
-    def served_by(self, supply: int) -> Iterable[int]:
-        """The requirements that a supply (by number) can serve."""
-        return self._supplied[supply].keys()
-
-    def limit_servings(self, supplies: Iterable[int]) -> Mapping[tuple[int, int], cp_model.IntVar]:
+    def limit_servings(self, supplies: Iterable[int]) -> Mapping[int, Mapping[int, cp_model.IntVar]]:
         """Variables for how much some supplies really serve, by number of supply and requirement."""
         kept = list(self._supplied)
         for number in supplies:
-            mine = {}
+            mine = self._servings[number] = {}
             for requirement, terms in self._supplied[number].items():
-                servings = self.cp.new_int_var(0, most_of(terms), f"servings {number} {requirement}")
-                self.cp.add(servings <= sum_of(terms))
-                self._servings[number, requirement] = servings
-                mine[requirement] = [(servings, 1)]
-            kept[number] = mine
+                mine[requirement] = self.cp.new_int_var(0, most_of(terms), f"servings {number} {requirement}")
+                self.cp.add(mine[requirement] <= sum_of(terms))
+            kept[number] = {requirement: [(servings, 1)] for requirement, servings in mine.items()}
         self._suffice(kept)
         return self._servings
 
@@ -193,7 +187,7 @@ class CountModel:
                 mine[requirement].append(each)
             # What few nodes can serve comes first, so that the rest goes around it.
             for requirement, every in sorted(mine.items(), key=lambda item: len(item[1])):
-                limit = self._servings.get((number, requirement))
+                limit = self._servings.get(number, {}).get(requirement)
                 most = len(every) if limit is None else values[limit.index]
                 served[requirement] += _even(every, most, on_node) if self.counted.evenly else every[:most]
         return {requirement: iter(sorted(each)) for requirement, each in served.items()}

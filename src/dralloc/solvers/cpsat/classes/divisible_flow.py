@@ -33,7 +33,6 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -81,35 +80,26 @@ class FlowState(NamedTuple):
     left: int
 
 
-@dataclass(slots=True)
-class _Trip:
+class _Trip(NamedTuple):
     """The way of a domain, or of a bin in none: its bins, and what boards there."""
 
     bins: Sequence[Bin]
-    boarded: list[Boarding] = field(default_factory=list)
+    boarded: list[Boarding]
 
     def served(self, steps: Sequence[int]) -> Iterator[tuple[Boarding, list[Served]]]:
         """Those whose members take most come first, and take from the first bins that have enough."""
         left = [bin_.devices for bin_ in self.bins]
         for one in sorted(self.boarded, key=lambda each: each.layer):
-            yield one, [self._take(left, steps[one.layer]) for _ in range(one.members)]
-
-    def _take(self, left: list[list[int]], number: int) -> Served:
-        place = next(place for place, devices in enumerate(left) if len(devices) >= number)
-        taken, left[place] = left[place][:number], left[place][number:]
-        return Served((tuple(sorted(taken)),), self.bins[place].nodes[0])
+            served, number = [], steps[one.layer]
+            for _ in range(one.members):
+                place = next(place for place, devices in enumerate(left) if len(devices) >= number)
+                taken, left[place] = left[place][:number], left[place][number:]
+                served.append(Served((tuple(sorted(taken)),), self.bins[place].nodes[0]))
+            yield one, served
 
 
 class DivisibleFlow(DomainSupply):
-    """Domains on a common flow.
-
-    Parameters
-    ----------
-    steps
-        The numbers of devices that demands take, by layer.
-    boardings
-        All that can take them.
-    """
+    """Domains on a common flow. ``steps``: the numbers of devices that demands take, by layer."""
 
     def __init__(self, steps: Sequence[int], boardings: Sequence[Boarding]) -> None:
         self.steps = steps
@@ -220,7 +210,7 @@ class DivisibleFlow(DomainSupply):
 
     def _trips(self, values: Sequence[int]) -> list[_Trip]:
         """Send the domains along the arcs; of a size, boardings come in their order."""
-        waiting = {state: [_Trip(bins) for bins in each] for state, each in self._sources.items()}
+        waiting = {state: [_Trip(bins, []) for bins in each] for state, each in self._sources.items()}
         trips = [trip for each in waiting.values() for trip in each]
         stops: dict[tuple[int, int, int], list[_Trip]] = defaultdict(list)
         arcs = sorted(zip(self._arcs, self._flow, strict=True), key=lambda each: (each[0][0].layer, -each[0][0].left))

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from ortools.sat.python import cp_model
 
@@ -59,17 +60,7 @@ def bins_by_domain(
 
 
 class DomainCounts(DomainSupply):
-    """Parts, each with patterns for its bins.
-
-    Parameters
-    ----------
-    topologies
-        The numbers of the topologies by which the parts are.
-    parts
-        All of the component.
-    spaces, patterns
-        By class of bins.
-    """
+    """All parts of a component, by some topologies (their numbers), each with patterns for its bins."""
 
     def __init__(
         self,
@@ -112,7 +103,9 @@ class DomainCounts(DomainSupply):
         for cls, each in enumerate(classes):
             for mode, serving in enumerate(each.modes) if each.topology else ():
                 mine = []
-                for part in self._parts(each.topology, serving.requirement):
+                for part in chain.from_iterable(self.domains[each.topology].values()):
+                    if (part, serving.requirement) not in self._supplied:
+                        continue
                     inside = cp.new_int_var(0, each.size, f"inside {cls} {mode} {part}")
                     self._inside[cls, mode, part] = inside
                     taken[part, serving.requirement].append(inside)
@@ -122,11 +115,6 @@ class DomainCounts(DomainSupply):
             cp.add(cp_model.LinearExpr.sum([self._free[at], *taken[at]]) <= sum_of(terms))
         for gang, members in gangs_of(classes, in_domains=True).items():
             self._admit(cp, gang, members)
-
-    def _parts(self, topology: int, requirement: int) -> Iterator[int]:
-        """Those that are in a domain and serve a requirement."""
-        for parts in self.domains[topology].values():
-            yield from (part for part in parts if (part, requirement) in self._supplied)
 
     def _admit(self, cp: cp_model.CpModel, gang: int, members: Sequence[GangMember]) -> None:
         """As many gangs in each domain as have there all members that they need."""

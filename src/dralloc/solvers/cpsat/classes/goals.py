@@ -152,7 +152,8 @@ def _devices_or_bins(counts: CountModel) -> list[Term]:
     by_serving = [number for number, supply in _costed(counts) if supply.costing.each_serving]
     found = [
         (servings, counts.counted.requirements[requirement].devices)
-        for (_, requirement), servings in counts.limit_servings(by_serving).items()
+        for mine in counts.limit_servings(by_serving).values()
+        for requirement, servings in mine.items()
     ]
     for number, supply in _costed(counts):
         if not supply.costing.each_serving:
@@ -177,7 +178,7 @@ def _peak(counts: CountModel) -> list[Term]:
     servings = counts.limit_servings(range(len(counts.counted.supplies)))
     types: dict[int, _Type] = {}
     for number, supply in _costed(counts):
-        mine = {requirement: servings[number, requirement] for requirement in counts.served_by(number)}
+        mine = servings[number]
         type_ = types.setdefault(supply.costing.node_type, _Type(supply.costing.nodes))
         type_.servings += mine.values()
         type_.most += supply.costing.per_node * max((pattern.size for pattern in supply.patterns), default=0)
@@ -219,7 +220,7 @@ class _Type:
     nodes: int
     servings: list[cp_model.IntVar] = field(default_factory=list)
     most: int = 0
-    apart: list[tuple[PatternSupply, dict[int, cp_model.IntVar]]] = field(default_factory=list)
+    apart: list[tuple[PatternSupply, Mapping[int, cp_model.IntVar]]] = field(default_factory=list)
 
 
 _TERMS: Final[Mapping[Goal, Callable[[CountModel], list[Term]]]] = {

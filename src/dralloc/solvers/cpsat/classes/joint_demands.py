@@ -17,7 +17,7 @@ node where the others may go, comes along whenever one of them is placed, as tha
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
 
 from dralloc.names import ClaimKey
@@ -50,18 +50,15 @@ class JointDemands:
                     users[claim.key].append(index)
         self.users = {key: tuple(found) for key, found in users.items() if len(found) > 1}
 
-    def blocks(self) -> Iterable[list[int]]:
+    def blocks(self) -> Collection[list[int]]:
         """The demands that gangs and shared claims bind together, in order."""
         sets, gangs = DisjointSets(len(self.demands)), dict[str, int]()
         for users in self.users.values():
             sets.unite_all(users)
-        found: dict[int, list[int]] = defaultdict(list)
         for index in self._able:
             if gang := self.demands[index].gang:
                 sets.unite(gangs.setdefault(gang, index), index)
-        for index in self._able:
-            found[sets.find(index)].append(index)
-        return found.values()
+        return sets.groups(self._able)
 
     def of(self, block: Sequence[int]) -> list[tuple[int, ...]]:
         """The joint demands of a block; none if its demands cannot be told apart like that (see the module)."""

@@ -20,7 +20,7 @@ from dralloc.errors import AllocationError
 from dralloc.problem import Alternative, Charge, Demand, Problem
 from dralloc.problem.eligibility import Overlay
 from dralloc.problem.equivalence import claim_key
-from dralloc.problem.supply import Capacity, Device
+from dralloc.problem.supply import Capacity
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass
 
@@ -45,13 +45,16 @@ def with_tickets(problem: Problem) -> Problem:
     demands, devices = list(problem.demands), list(problem.devices)
     lowest = min(_node_request(demand).index for demand in problem.demands if _asks_its_node(demand))
     for number, demand in bound.items():
-        kind = kinds.setdefault(_kind(problem, demand), len(kinds))
+        claims = tuple(claim_key(problem.eligibility, claim) for claim in demand.claims)
+        kind = kinds.setdefault((claims, demand.weight, demand.key.namespace), len(kinds))
         asked = _node_request(demand)
         ask = asks.setdefault(lowest - 1 - kind, _TicketRequest(asked.index, f"ticket {kind}"))
-        held[_node_device(problem, demand)][ask.ticket] += 1
+        (node,) = demand.nodes or ()
+        held[problem.nodes[node].pools[-1].devices[0]][ask.ticket] += 1
         demands[number] = _freed(demand, replace(asked, index=lowest - 1 - kind))
     for device, tickets in held.items():
-        devices[device] = _with_capacity(devices[device], tickets)
+        added = {name: Capacity(name, number) for name, number in tickets.items()}
+        devices[device] = replace(devices[device], capacity={**devices[device].capacity, **added})
     eligibility = _Tickets(problem.eligibility, asks, {device: frozenset(each) for device, each in held.items()})
     return replace(problem, demands=tuple(demands), devices=tuple(devices), eligibility=eligibility)
 
@@ -92,12 +95,6 @@ def _bound(problem: Problem) -> Mapping[int, Demand]:
     }
 
 
-def _kind(problem: Problem, demand: Demand) -> Hashable:
-    """A key of all that a demand asks for and is worth, but for its node."""
-    claims = tuple(claim_key(problem.eligibility, claim) for claim in demand.claims)
-    return claims, demand.weight, demand.key.namespace
-
-
 def _asks_its_node(demand: Demand) -> bool:
     return bool(demand.claims) and demand.claims[0].is_synthetic
 
@@ -106,21 +103,11 @@ def _node_request(demand: Demand) -> Alternative:
     return demand.claims[0].requests[0].alternatives[0]
 
 
-def _node_device(problem: Problem, demand: Demand) -> int:
-    (node,) = demand.nodes or ()
-    return problem.nodes[node].pools[-1].devices[0]
-
-
 def _freed(demand: Demand, asked: Alternative) -> Demand:
     """The demand without its node, and with something else in its synthetic claim."""
     synthetic, *others = demand.claims
     request = replace(synthetic.requests[0], alternatives=(asked,))
     return replace(demand, nodes=None, claims=(replace(synthetic, requests=(request,)), *others))
-
-
-def _with_capacity(device: Device, tickets: Mapping[str, int]) -> Device:
-    added = {name: Capacity(name, number) for name, number in tickets.items()}
-    return replace(device, capacity={**device.capacity, **added})
 
 
 @dataclass(eq=False)
@@ -133,32 +120,30 @@ class _Tickets(Overlay):
     asks: Mapping[int, _TicketRequest]
     held: Mapping[int, frozenset[str]]
 
+    def _asked(self, alternative: int) -> _TicketRequest:
+        """As what it is asked for, and with which ticket; an empty one for none."""
+        return self.asks.get(alternative) or _TicketRequest(alternative, "")
+
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
         """As in `Eligibility`."""
-        ask = self.asks.get(alternative)
-        if ask is None:
-            return self.base.selects(alternative, device)
-        return ask.ticket in self.held.get(device, ()) and self.base.selects(ask.alternative, device)
+        asked, ticket = self._asked(alternative)
+        return (not ticket or ticket in self.held.get(device, ())) and self.base.selects(asked, device)
 
     def admits(self, alternative: int, device: int) -> bool:
         """As in `Eligibility`."""
-        ask = self.asks.get(alternative)
-        return self.base.admits(ask.alternative if ask else alternative, device)
+        return self.base.admits(self._asked(alternative).alternative, device)
 
     def charge(self, alternative: int, device: int) -> Charge | None:
         """As in `Eligibility`."""
-        ask = self.asks.get(alternative)
-        if ask is None:
-            return self.base.charge(alternative, device)
-        charge = self.base.charge(ask.alternative, device)
-        return charge and replace(charge, capacity=(*charge.capacity, (ask.ticket, 1)))
+        asked, ticket = self._asked(alternative)
+        charge = self.base.charge(asked, device)
+        return replace(charge, capacity=(*charge.capacity, (ticket, 1))) if charge and ticket else charge
 
     def request_key(self, alternative: int) -> Hashable:
         """As in `Eligibility`."""
-        ask = self.asks.get(alternative)
-        return (
-            self.base.request_key(alternative) if ask is None else (self.base.request_key(ask.alternative), ask.ticket)
-        )
+        asked, ticket = self._asked(alternative)
+        key = self.base.request_key(asked)
+        return (key, ticket) if ticket else key
 
     def device_key(self, device: int) -> Hashable:
         """As in `Eligibility`."""

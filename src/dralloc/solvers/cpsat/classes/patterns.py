@@ -9,7 +9,7 @@ before can leave. Serving them in another order leaves the same, so this misses 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dralloc.solvers.cpsat.classes.demand_classes import Requirement
@@ -59,7 +59,11 @@ def maximal_patterns(
         found = _multisets(space, requirements, [(number, supply[number]) for number in numbers], Effort(limit))
     except TooMuchEffort:
         return None
-    return [_pattern(numbers, counts, path) for counts, path in found.items() if not _grows(counts, found)]
+    return [
+        Pattern(tuple((number, count) for number, count in zip(numbers, counts, strict=True) if count), _followed(path))
+        for counts, path in found.items()
+        if not any(_with_one_more(counts, place) in found for place in range(len(counts)))
+    ]
 
 
 def _multisets(
@@ -76,7 +80,7 @@ def _multisets(
             for place, (number, most) in enumerate(supply[last:], last):
                 if counts[place] == most:
                     continue
-                more = (*counts[:place], counts[place] + 1, *counts[place + 1 :])
+                more = _with_one_more(counts, place)
                 for state, path in states.items():
                     for after, transition in space.transitions(number, requirements[number], state, effort):
                         following.setdefault(more, {}).setdefault(after, (path, transition))
@@ -84,17 +88,13 @@ def _multisets(
     return found
 
 
-def _grows(counts: tuple[int, ...], found: Mapping[tuple[int, ...], object]) -> bool:
-    """Whether one more requirement fits."""
-    return any((*counts[:place], count + 1, *counts[place + 1 :]) in found for place, count in enumerate(counts))
+def _with_one_more(counts: tuple[int, ...], place: int) -> tuple[int, ...]:
+    return (*counts[:place], counts[place] + 1, *counts[place + 1 :])
 
 
-def _pattern(numbers: Sequence[int], counts: tuple[int, ...], path: Path) -> Pattern:
-    each = tuple((number, count) for number, count in zip(numbers, counts, strict=True) if count)
-    return Pattern(each, tuple(reversed(list(_transitions(path)))))
-
-
-def _transitions(path: Path) -> Iterator[Transition]:
+def _followed(path: Path) -> tuple[Transition, ...]:
+    transitions = []
     while path is not None:
         path, transition = path
-        yield transition
+        transitions.append(transition)
+    return tuple(reversed(transitions))

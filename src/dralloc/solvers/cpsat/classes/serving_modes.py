@@ -46,17 +46,7 @@ class _GrantedRequest(NamedTuple):
 
 
 class ServingModes:
-    """Finds serving modes, and enters what they refer to.
-
-    Parameters
-    ----------
-    problem
-        Of which these are demands.
-    joint_demands
-        Which claims are shared.
-    demand_classes
-        Gets the requirements, item types and node sets.
-    """
+    """Finds serving modes, and enters the requirements, item types and node sets of which they consist."""
 
     def __init__(self, problem: Problem, joint_demands: JointDemands, demand_classes: DemandClasses) -> None:
         self.problem = problem
@@ -80,14 +70,7 @@ class ServingModes:
     def of(self, joint: Sequence[Demand], *, whole: bool) -> tuple[ServingMode, ...] | None:
         """The serving modes of a joint demand, the best ranks first; of those alike, the best.
 
-        Parameters
-        ----------
-        whole
-            Whether only all of it can be placed.
-
-        Returns
-        -------
-        None if they are too many, or one of them cannot be expressed.
+        None if they are too many, or one of them cannot be expressed. ``whole``: whether only all can be placed.
         """
         best: dict[Hashable, ServingMode] = {}
         tried = 0
@@ -120,18 +103,19 @@ class ServingModes:
         """The options of a request; None if they cannot be expressed."""
         options: list[_Option] = []
         for pick, spec in enumerate(granted.request.alternatives):
+            if spec.admin:
+                return None
             constraints = (one for one in granted.claim.constraints if one.covers(spec.name))
             attributes = frozenset(one.compared(spec.name) for one in constraints)
-            numbers = {spec.count: 0} if spec.count else self._numbers_of_all(spec, attributes)
-            if spec.admin or numbers is None:
+            if spec.count:
+                options.append(_Option(pick, spec, attributes, spec.count))
+                continue
+            numbers = self._every.of(spec, attributes)
+            if numbers is None:
                 return None
-            options += [_Option(pick, spec, attributes, number, nodes) for number, nodes in numbers.items()]
+            every = ((number, self._node_set(nodes)) for number, nodes in numbers.items())
+            options += [_Option(pick, spec, attributes, number, nodes) for number, nodes in every]
         return options
-
-    def _numbers_of_all(self, spec: Alternative, attributes: frozenset[str]) -> dict[int, int] | None:
-        """How many devices allocation mode ``All`` takes, and where."""
-        found = None if spec.admin else self._every.of(spec, attributes)
-        return None if found is None else {number: self._node_set(nodes) for number, nodes in found.items()}
 
     def _mode(
         self,

@@ -79,10 +79,10 @@ class TooMuchEffort(Exception):  # noqa: N818 - no error: a sign to go another w
 
 
 class Effort:
-    """How many devices a search may still look at; None for any number."""
+    """How many devices a search may still look at."""
 
-    def __init__(self, limit: int | None) -> None:
-        self.left: float = inf if limit is None else limit
+    def __init__(self, limit: float = inf) -> None:
+        self.left = limit
 
     def spend(self, devices: int) -> None:
         """Look at so many."""
@@ -92,22 +92,14 @@ class Effort:
 
 
 class StateSpace:
-    """The state space of a bin class.
+    """The state space of a bin class, of which one bin stands for all.
 
-    Parameters
-    ----------
-    bin_class
-        Of which one bin stands for all.
-    profiles
-        What its devices' profiles stand for.
-    regions
-        By number, the sets of candidate nodes that a region's nodes belong to.
+    ``regions``: by number, the sets of candidate nodes that a region's nodes belong to.
     """
 
     def __init__(self, bin_class: BinClass, profiles: Sequence[Profile], regions: Sequence[frozenset[int]]) -> None:
         self.bin_class = bin_class
         self.profiles = profiles
-        self.attributes = [name for name, _ in bin_class.values]
         self.node_sets = [regions[node.region] for node in bin_class.nodes]
         self.layouts: list[_UnitLayout] = []
         self._layout_keys: dict[Hashable, int] = {}
@@ -115,14 +107,17 @@ class StateSpace:
         for unit in bin_class.units:
             self.layouts.append(self._layout(unit, start))
             start += len(unit.devices)
-        self.equal_units = self._equal_units()
+        by_key: dict[int, list[int]] = defaultdict(list)
+        for number, layout in enumerate(self.layouts):
+            by_key[layout.key].append(number)
+        self.equal_units = [members for members in by_key.values() if len(members) > 1]
         self._known: dict[tuple[int, Block], Block] = {}
         self.start: State = self._canonical(tuple(layout.block for layout in self.layouts))[0]
 
     def _layout(self, unit: UnitView, start: int) -> _UnitLayout:
         grouped: dict[Hashable, list[int]] = defaultdict(list)
         for position, device in enumerate(unit.devices):
-            values = tuple(values[start + position] for _, values in self.bin_class.values)
+            values = self.bin_class.values[start + position]
             nodes = frozenset(
                 number for number, node in enumerate(self.bin_class.nodes) if start + position in node.reach
             )
@@ -155,12 +150,6 @@ class StateSpace:
         key = unit, tuple((group.values, group.nodes) for group in groups)
         return _UnitLayout(tuple(groups), tuple(left), self._layout_keys.setdefault(key, len(self._layout_keys)))
 
-    def _equal_units(self) -> list[list[int]]:
-        found: dict[int, list[int]] = defaultdict(list)
-        for number, layout in enumerate(self.layouts):
-            found[layout.key].append(number)
-        return [members for members in found.values() if len(members) > 1]
-
     @property
     def size(self) -> int:
         """How many devices a bin has."""
@@ -177,7 +166,7 @@ class StateSpace:
             They are too many to look at.
         """
         seen: set[State] = set()
-        for node, blocks, device_uses in self._assignments(requirement, state, effort or Effort(None)):
+        for node, blocks, device_uses in self._assignments(requirement, state, effort or Effort()):
             after, order = self._canonical(blocks)
             if after not in seen:
                 seen.add(after)
@@ -185,7 +174,7 @@ class StateSpace:
 
     def serves(self, requirement: Requirement) -> bool:
         """Whether a requirement can be served while all is there."""
-        return any(True for _ in self._assignments(requirement, self.start, Effort(None)))
+        return any(True for _ in self._assignments(requirement, self.start, Effort()))
 
     def _assignments(
         self, requirement: Requirement, state: State, effort: Effort
@@ -193,7 +182,7 @@ class StateSpace:
         """Every assignment of devices that serves a requirement: the node, what is left, and the devices."""
         for node, sets in enumerate(self.node_sets):
             if requirement.nodes in sets:
-                for blocks, device_uses in _TransitionSearch(self, requirement, node, effort).run(state):
+                for blocks, device_uses in _TransitionSearch(self, requirement, node, effort).run(0, 0, state, ()):
                     yield node, blocks, device_uses
 
     def _canonical(self, blocks: State) -> tuple[State, tuple[int, ...]]:
@@ -252,8 +241,9 @@ class _TransitionSearch:
 
     def __init__(self, space: StateSpace, requirement: Requirement, node: int, effort: Effort) -> None:
         self.effort = effort
-        self.requirement = requirement
         self.space = space
+        self.types = [group.type for group in requirement.item_groups]
+        self.picks = [place for place, group in enumerate(requirement.item_groups) for _ in range(group.number)]
         self.options: list[list[tuple[int, int, _EqualDevices]]] = [
             [
                 (unit, number, group)
@@ -264,35 +254,24 @@ class _TransitionSearch:
             for item_group in requirement.item_groups
         ]
         self.rules = [
-            (rule.kind, {group: space.attributes.index(name) for group, name in rule.attributes})
+            (rule.kind, {group: space.bin_class.attributes.index(name) for group, name in rule.attributes})
             for rule in requirement.rules
-            if all(name in space.attributes for _, name in rule.attributes)
         ]
 
-    def run(self, state: State) -> Iterator[tuple[State, tuple[DeviceUse, ...]]]:
-        """Every assignment: what is left, and the devices."""
-        return self._next_group(0, state, ())
-
-    def _next_group(
-        self, item_group: int, state: State, device_uses: tuple[DeviceUse, ...]
+    def run(
+        self, pick: int, first: int, state: State, device_uses: tuple[DeviceUse, ...]
     ) -> Iterator[tuple[State, tuple[DeviceUse, ...]]]:
-        if item_group == len(self.requirement.item_groups):
+        """Every assignment from a pick on: what is left, and the devices.
+
+        Devices are of groups from the first on: combinations, a shareable device at most once per item group. Of equal
+        units in equal state the first is tried: what is left of the others is the same again.
+        """
+        if pick == len(self.picks):
             yield state, device_uses
             return
-        yield from self._devices(item_group, 0, self.requirement.item_groups[item_group].number, state, device_uses)
-
-    def _devices(
-        self, item_group: int, first: int, count: int, state: State, device_uses: tuple[DeviceUse, ...]
-    ) -> Iterator[tuple[State, tuple[DeviceUse, ...]]]:
-        """Devices of groups from the first on: combinations, a shareable device at most once per item group.
-
-        Of equal units in equal state the first is tried: what is left of the others is the same again.
-        """
-        if count == 0:
-            yield from self._next_group(item_group + 1, state, device_uses)
-            return
+        item_group = self.picks[pick]
+        is_last = self.picks[pick + 1 : pick + 2] != [item_group]
         self.effort.spend(len(self.options[item_group]))
-        type_ = self.requirement.item_groups[item_group].type
         tried: set[tuple[int, Block, int]] = set()
         for number in range(first, len(self.options[item_group])):
             unit, place, group = self.options[item_group][number]
@@ -303,14 +282,12 @@ class _TransitionSearch:
             if same in tried:
                 continue
             tried.add(same)
-            taken = _use(block, place, group, type_)
+            taken = _use(block, place, group, self.types[item_group])
             if taken is None or not self._agrees(item_group, group, device_uses):
                 continue
             after = (*state[:unit], taken, *state[unit + 1 :])
-            again = number + 1 if group.shareable else number
-            yield from self._devices(
-                item_group, again, count - 1, after, (*device_uses, DeviceUse(item_group, unit, place))
-            )
+            again = 0 if is_last else number + group.shareable
+            yield from self.run(pick + 1, again, after, (*device_uses, DeviceUse(item_group, unit, place)))
 
     def _agrees(self, item_group: int, group: _EqualDevices, device_uses: Sequence[DeviceUse]) -> bool:
         """Whether the constraints allow one more device."""

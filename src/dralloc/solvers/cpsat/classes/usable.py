@@ -10,7 +10,7 @@ from dralloc.errors import AllocationError
 from dralloc.problem import Charge, Problem
 from dralloc.problem.eligibility import renumbered
 from dralloc.problem.ledger import Ledger
-from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses, Requirement
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses
 from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["Profile", "UsableDevices", "usable_devices"]
@@ -153,14 +153,12 @@ class _UsabilityCheck:
 
     def _is_required(self, type_: int, device: int) -> bool:
         """Whether something of the type may go where the device is."""
-        return any(
-            nodes is None or not nodes.isdisjoint(self.usable.nodes_of[device])
-            for nodes in {
-                self.demand_classes.node_sets[requirement.nodes]
-                for requirement in self.demand_classes.requirements
-                if _requires(requirement, type_)
-            }
-        )
+        node_sets = {
+            self.demand_classes.node_sets[requirement.nodes]
+            for requirement in self.demand_classes.requirements
+            if any(group.type == type_ for group in requirement.item_groups)
+        }
+        return any(nodes is None or not nodes.isdisjoint(self.usable.nodes_of[device]) for nodes in node_sets)
 
     def _number(self, offers: Iterable[tuple[int, Charge]]) -> _Numbered:
         """The number of a profile, of whichever counters, and these in the order in which it charges them."""
@@ -205,7 +203,3 @@ def _with_places(charge: Charge, places: dict[int, int]) -> Charge:
     if not charge.counters:
         return charge
     return replace(charge, counters=tuple([(places.setdefault(each, len(places)), n) for each, n in charge.counters]))
-
-
-def _requires(requirement: Requirement, type_: int) -> bool:
-    return any(group.type == type_ for group in requirement.item_groups)

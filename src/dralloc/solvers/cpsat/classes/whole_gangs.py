@@ -54,10 +54,7 @@ def admit(
 class AdmittedGangs:
     """How many gangs of each class are admitted, but for those that must be in one domain.
 
-    Parameters
-    ----------
-    missed
-        For each class, how many of its joint demands are not placed.
+    ``missed``: for each class, how many of its joint demands are not placed.
     """
 
     def __init__(self, cp: cp_model.CpModel, classes: Sequence[DemandClass], missed: Sequence[cp_model.IntVar]) -> None:

@@ -6,14 +6,14 @@ at once.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.packing.relaxation import Prices
-from dralloc.solvers.cpsat.packing.unit_types import UnitType
 
 __all__ = ["Automaton", "Flags", "Numbers", "Values"]
 
@@ -28,29 +28,18 @@ _EMPTY: Final = 0
 
 
 class Automaton:
-    """States of units.
+    """The states of an instance's units, and what is left in them at the prices of items."""
 
-    Parameters
-    ----------
-    unit_types
-        The sorts of equal units, by number.
-    areas
-        How many areas there are.
-    types
-        How many types of items.
-    prices
-        What an item is worth.
-    """
-
-    def __init__(self, unit_types: Sequence[UnitType], areas: int, types: int, prices: Prices) -> None:
-        self.unit_types = unit_types
+    def __init__(self, instance: PackingInstance, prices: Prices) -> None:
+        self.unit_types = instance.unit_types
+        areas, types = len(instance.areas), instance.types[-1] + 1
         self.prices = [{type_: prices.get((area, type_), 0.0) for type_ in range(types)} for area in range(areas)]
         self.next: Numbers = np.full((1024, types), _UNKNOWN, dtype=np.int32)
         self.next[_EMPTY] = _NONE
         self.worth: Values = np.zeros((areas, 1024))
         self._states: list[tuple[int, Hashable]] = [(-1, None)]
         self._numbers: dict[tuple[int, Hashable], int] = {(-1, None): _EMPTY}
-        self.starts = [self._number(number, unit_type.start) for number, unit_type in enumerate(unit_types)]
+        self.starts = [self._number(number, unit_type.start) for number, unit_type in enumerate(self.unit_types)]
 
     def advance(self, states: Numbers, type_: int) -> Numbers:
         """The states after giving an item; negative where there is none to give."""

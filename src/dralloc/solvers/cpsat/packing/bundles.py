@@ -67,16 +67,13 @@ class Bundles:
         for bundle in self.items[self._first :]:
             for parts in _candidates(bundle, bin_class, profiles):
                 sets.unite_all(parts)
-        found: dict[int, list[int]] = defaultdict(list)
-        for part in range(len(bin_class.units)):
-            found[sets.find(part)].append(part)
-        return [tuple(parts) for parts in found.values()]
+        return [tuple(parts) for parts in sets.groups(range(len(bin_class.units)))]
 
 
 def _candidates(bundle: Requirement, bin_class: BinClass, profiles: Sequence[Profile]) -> Iterator[list[int]]:
     """Parts of the bin from which the bundle could take devices together."""
     types = {group.type for group in bundle.item_groups}
-    common, values = common_attributes(bundle), dict(bin_class.values)
+    common = common_attributes(bundle)
     by_value: dict[object, list[int]] = defaultdict(list)
     position = 0
     for part, view in enumerate(bin_class.units):
@@ -84,8 +81,9 @@ def _candidates(bundle: Requirement, bin_class: BinClass, profiles: Sequence[Pro
             own = types.intersection(type_ for type_, _ in profiles[device.profile])
             if own and not common:
                 by_value[None].append(part)
-            for name in {name for type_, name in common if type_ in own and name in values}:
-                for value in values[name][position] or ():
+            values = dict(zip(bin_class.attributes, bin_class.values[position], strict=True))
+            for name in {name for type_, name in common if type_ in own}:
+                for value in values[name] or ():
                     by_value[value].append(part)
             position += 1
     yield from by_value.values()

@@ -8,10 +8,9 @@ each option, and the other units are what they were without counters.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain
+from itertools import accumulate
 
 from dralloc.problem.eligibility import renumbered
 from dralloc.solvers.cpsat.classes.bin_keys import BinClass, UnitView
@@ -27,15 +26,7 @@ Amounts = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ChargedCounters:
-    """The counters of equal bins.
-
-    Parameters
-    ----------
-    left
-        What is left of each.
-    amounts
-        By type of item, what it charges to each.
-    """
+    """The counters of equal bins: what is left of each, and by type of item what it charges to each."""
 
     left: Amounts
     amounts: Mapping[int, Amounts]
@@ -58,29 +49,21 @@ def apart(bin_class: BinClass, profiles: Sequence[Profile]) -> tuple[BinClass, C
 
     They cannot if items of a type charge not the same on all devices, or devices consume something of the counters.
     """
-    places: dict[tuple[int, int], int] = {}
-    for unit, view in enumerate(bin_class.units):
-        for number in dict.fromkeys(chain.from_iterable(device.charged for device in view.devices)):
-            places[unit, number] = len(places)
-    if any((unit, number) in places for unit, number in _consumed(bin_class)):
+    devices = [(unit, device) for unit, view in enumerate(bin_class.units) for device in view.devices]
+    drawn = dict.fromkeys((unit, counter) for unit, device in devices for counter in device.charged)
+    places = {counter: place for place, counter in enumerate(drawn)}
+    if any((unit, counter) in places for unit, device in devices for counter, _ in device.consumes):
         return None
     amounts: dict[int, Amounts] = {}
-    for unit, view in enumerate(bin_class.units):
-        for device in view.devices:
-            for type_, charge in profiles[device.profile]:
-                charged = [0] * len(places)
-                for place, amount in charge.counters:
-                    charged[places[unit, device.charged[place]]] += amount
-                if amounts.setdefault(type_, tuple(charged)) != tuple(charged):
-                    return None
+    for unit, device in devices:
+        for type_, charge in profiles[device.profile]:
+            charged = [0] * len(places)
+            for place, amount in charge.counters:
+                charged[places[unit, device.charged[place]]] += amount
+            if amounts.setdefault(type_, tuple(charged)) != tuple(charged):
+                return None
     left = tuple(bin_class.units[unit].free[number] for unit, number in places)
     return _without(bin_class), ChargedCounters(left, amounts)
-
-
-def _consumed(bin_class: BinClass) -> Iterator[tuple[int, int]]:
-    for unit, view in enumerate(bin_class.units):
-        for device in view.devices:
-            yield from ((unit, number) for number, _ in device.consumes)
 
 
 def _without(bin_class: BinClass) -> BinClass:
@@ -90,7 +73,8 @@ def _without(bin_class: BinClass) -> BinClass:
     order = [starts[unit] + place for unit, part in parts for place in part]
     return BinClass(
         tuple(_view(bin_class.units[unit], part) for unit, part in parts),
-        tuple((name, tuple(values[position] for position in order)) for name, values in bin_class.values),
+        bin_class.attributes,
+        tuple(bin_class.values[position] for position in order),
         bin_class.nodes,
         [
             Bin(tuple(tuple(bin_.units[unit][place] for place in part) for unit, part in parts), bin_.nodes)
@@ -99,16 +83,13 @@ def _without(bin_class: BinClass) -> BinClass:
     )
 
 
-def _parts(view: UnitView) -> Iterator[list[int]]:
+def _parts(view: UnitView) -> Collection[list[int]]:
     """The devices of a unit, by place, that consume something of one counter."""
     sets, first = DisjointSets(len(view.devices)), dict[int, int]()
     for place, device in enumerate(view.devices):
         for counter, _ in device.consumes:
             sets.unite(first.setdefault(counter, place), place)
-    found: dict[int, list[int]] = defaultdict(list)
-    for place in range(len(view.devices)):
-        found[sets.find(place)].append(place)
-    yield from found.values()
+    return sets.groups(range(len(view.devices)))
 
 
 def _view(view: UnitView, part: Sequence[int]) -> UnitView:

@@ -9,18 +9,17 @@ from math import inf
 from typing import Final
 
 from dralloc.solution import Placement
-from dralloc.solvers.cpsat.classes.best import BestOfClasses
+from dralloc.solvers.cpsat.classes.component import BestOfClasses
 from dralloc.solvers.cpsat.component import is_proven
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective
 from dralloc.solvers.cpsat.options import Options
-from dralloc.solvers.cpsat.packing.automaton import Automaton
 from dralloc.solvers.cpsat.packing.construction import ConstructiveHeuristic, Targets
 from dralloc.solvers.cpsat.packing.diving import DivingHeuristic, DivingTarget
 from dralloc.solvers.cpsat.packing.exact import ExactModel
 from dralloc.solvers.cpsat.packing.expand import placements as expand
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.packing.pricing import Pricer
-from dralloc.solvers.cpsat.packing.relaxation import Prices, Relaxation, guide
+from dralloc.solvers.cpsat.packing.relaxation import Relaxation, guide
 from dralloc.solvers.cpsat.packing.search import PackingSearch
 from dralloc.solvers.cpsat.search import Watch, minimise
 from dralloc.solvers.cpsat.stopping import Stop, Stopped
@@ -47,17 +46,7 @@ _SMALL: Final = 64
 
 
 class PackedComponent(BestOfClasses):
-    """Demand classes that are packed.
-
-    Parameters
-    ----------
-    subset, tiers, placements
-        See `BestOfClasses`.
-    instance
-        The bin packing problem.
-    options
-        Of these the seed counts.
-    """
+    """Demand classes that are packed, as `BestOfClasses`. Of the options the seed counts, and the jobs."""
 
     def __init__(
         self,
@@ -76,12 +65,6 @@ class PackedComponent(BestOfClasses):
         self._search = PackingSearch(instance, options)
         self._pricer = Pricer(instance, options)
 
-    def _heuristic(self, prices: Prices) -> ConstructiveHeuristic:
-        return ConstructiveHeuristic(
-            self.instance,
-            Automaton(self.instance.unit_types, len(self.instance.areas), self.instance.types[-1] + 1, prices),
-        )
-
     def begin(self, stop: Stop) -> None:
         """Find the answer that is there in no time: the best of few heuristic packings."""
         with suppress(Stopped):
@@ -92,7 +75,8 @@ class PackedComponent(BestOfClasses):
     def _beginnings(self, stop: Stop) -> Iterator[bool]:
         self._relax(0, self.options, stop.limited(_BEGIN))
         shadow = Relaxation(self.instance).prices(stop)
-        self._search.heuristics = [self._heuristic(guide(self.instance, prices)) for prices in ({}, shadow)]
+        guides = (guide(self.instance, prices) for prices in ({}, shadow))
+        self._search.heuristics = [ConstructiveHeuristic(self.instance, prices) for prices in guides]
         if not self._targets:
             yield from self._search.construct_densely(stop)
         for _ in range(self.options.thresholds.packings):
@@ -102,19 +86,17 @@ class PackedComponent(BestOfClasses):
     def improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
         """Solve a tier with the tiers before it, which must be proven, fixed."""
         with suppress(Stopped):
-            self._improve(level, options, stop, watch)
-        self._learn_best()
-
-    def _improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
-        self._relax(level, options, stop)
-        if watch:
-            watch(self.cost(level), self.bounds[level])
-        for _ in self._rounds(level, stop):
-            if self._learn_best() and watch:
+            self._relax(level, options, stop)
+            if watch:
                 watch(self.cost(level), self.bounds[level])
-            if is_proven(self, level) or stop.reached():
-                return
-        self._prove(level, options, stop, watch)
+            for _ in self._rounds(level, stop):
+                if self._learn_best() and watch:
+                    watch(self.cost(level), self.bounds[level])
+                if is_proven(self, level) or stop.reached():
+                    break
+            else:
+                self._prove(level, options, stop, watch)
+        self._learn_best()
 
     def _relax(self, level: int, options: Options, stop: Stop) -> None:
         """Bound the tier, and find out how often each option should be served."""
@@ -141,16 +123,12 @@ class PackedComponent(BestOfClasses):
         for _ in range(packings):
             yield self._search.construct(self._targets, stop)
         yield self._search.combine(self._costs[:level], stop)
-        if dives:
-            yield from self._by_diving(level, stop)
-        else:
+        if not dives:
             for _ in range(_POLISHED):
                 yield self._search.polish(stop)
-
-    def _by_diving(self, level: int, stop: Stop) -> Iterator[bool]:
-        """The answers of the diving heuristic."""
+            return
         target = DivingTarget(self._costs[:level], self.bounds[level], lambda: self.cost(level))
-        heuristic = DivingHeuristic(self._search.columns, self._pricer, self.options, target)
+        heuristic = DivingHeuristic(self._search.columns, self._pricer, target)
         order = self._search.random.permutation(len(self.instance.bin_types)).tolist()
         yield from map(self._search.consider, heuristic.run(order, stop))
 

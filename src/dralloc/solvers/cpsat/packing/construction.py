@@ -17,7 +17,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dralloc.solvers.cpsat.packing.automaton import Automaton, Flags, Numbers, Values
-from dralloc.solvers.cpsat.packing.instance import Item, PackingInstance
+from dralloc.solvers.cpsat.packing.instance import PackingInstance
+from dralloc.solvers.cpsat.packing.relaxation import Prices
 from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["BinContent", "ConstructiveHeuristic", "Packing", "PlacementRound", "Targets"]
@@ -46,12 +47,7 @@ class PlacementRound(NamedTuple):
 class Packing:
     """What each bin serves; the bins are those of the bin types in a row.
 
-    Parameters
-    ----------
-    counts
-        By bin and option, how often.
-    rounds
-        The options that were put into bins, in order.
+    ``counts``: by bin and option, how often. ``rounds``: the options that were put into bins, in order.
     """
 
     counts: Numbers
@@ -68,19 +64,11 @@ class Packing:
 
 
 class ConstructiveHeuristic:
-    """Builds packings.
+    """Builds packings; ``prices`` say what an item is worth."""
 
-    Parameters
-    ----------
-    instance
-        What is to be packed.
-    automaton
-        The states of its units.
-    """
-
-    def __init__(self, instance: PackingInstance, automaton: Automaton) -> None:
+    def __init__(self, instance: PackingInstance, prices: Prices) -> None:
         self.instance = instance
-        self.automaton = automaton
+        self.automaton = automaton = Automaton(instance, prices)
         self.areas: Numbers = np.repeat(
             [bin_type.area for bin_type in instance.bin_types],
             [len(bin_type.instances) for bin_type in instance.bin_types],
@@ -88,7 +76,12 @@ class ConstructiveHeuristic:
         self.start = self._start()
         types = range(automaton.next.shape[1])
         self.prices: Values = np.array([[prices[type_] for type_ in types] for prices in automaton.prices])
-        self.places = [self._precious_first(option.items) for option in instance.options]
+        mean = self.prices.mean(axis=0)
+        # The most precious item is given first.
+        self.places: list[list[int]] = [
+            np.argsort(-mean[[item.type for item in option.items]], kind="stable").tolist()
+            for option in instance.options
+        ]
         self.allowed: list[Flags] = [
             np.array([option.requirement.nodes in sets for sets in instance.areas], dtype=bool)[self.areas]
             for option in instance.options
@@ -101,11 +94,6 @@ class ConstructiveHeuristic:
             row = [self.automaton.starts[unit_type] for unit_type in bin_type.unit_types]
             rows.append(np.tile(np.array(row + [0] * (width - len(row))), (len(bin_type.instances), 1)))
         return np.vstack(rows)
-
-    def _precious_first(self, items: Sequence[Item]) -> list[int]:
-        """The places of the items, in the order in which they are given."""
-        mean = self.prices.mean(axis=0)
-        return sorted(range(len(items)), key=lambda place: -mean[items[place].type])
 
     def construct(self, targets: Targets, random: np.random.Generator, noise: float, stop: Stop) -> Packing:
         """Pack all bins; ``noise`` is by how much (as an exponent) the order is left to chance.

@@ -13,7 +13,6 @@ from math import floor
 from typing import Final, NamedTuple
 
 from dralloc.solvers.cpsat.linear import LinearSolution, solve_linear
-from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.columns import (
     Column,
     Columns,
@@ -51,25 +50,13 @@ class DivingTarget(NamedTuple):
 
 
 class DivingHeuristic:
-    """One dive, which ends early where it cannot lead to a better answer.
+    """One dive, which ends early where it cannot lead to a better answer. New columns are added to all so far."""
 
-    Parameters
-    ----------
-    columns
-        All columns so far; new ones are added.
-    pricer
-        It finds new columns.
-    options
-        Of these the seed counts.
-    target
-        What to reach.
-    """
-
-    def __init__(self, columns: Columns, pricer: Pricer, options: Options, target: DivingTarget) -> None:
+    def __init__(self, columns: Columns, pricer: Pricer, target: DivingTarget) -> None:
         self.instance = columns.instance
         self.columns = columns
         self.pricer = pricer
-        self.options = options
+        self.options = pricer.options
         self.target = target
         self.answer: PackingSolution = [[] for _ in self.instance.bin_types]
 

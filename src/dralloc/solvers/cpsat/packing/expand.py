@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dralloc.problem import Problem
@@ -59,13 +59,18 @@ def _servings(
     instance: PackingInstance, bin_instance: BinInstance, content: BinContent, costs: Sequence[tuple[int, ...]]
 ) -> Iterator[_PlacedOption]:
     """What a bin serves; ``costs``: of each option."""
-    devices = _devices(instance, bin_instance, content)
+    asked: list[list[int]] = [[] for _ in bin_instance.units]
+    for option, suppliers in content:
+        for item, unit in zip(instance.options[option].items, suppliers, strict=True):
+            asked[unit].append(item.type)
+    picked = [iter(unit.devices(types)) for types, (_, unit) in zip(asked, bin_instance.units, strict=True)]
+    names = [[device for part in parts for device in bin_instance.bin.units[part]] for parts, _ in bin_instance.units]
     for turn, (option, suppliers) in enumerate(content):
         requirement = instance.options[option].requirement
         given: list[list[int]] = [[] for _ in requirement.item_groups]
         for item, unit in zip(instance.options[option].items, suppliers, strict=True):
-            for place, each in zip(item.item_groups, next(devices[unit]), strict=True):
-                given[place] += each
+            for place, positions in zip(item.item_groups, next(picked[unit]), strict=True):
+                given[place] += [names[unit][position] for position in positions]
         node = next(
             node
             for node, sets in zip(bin_instance.bin.nodes, bin_instance.sets, strict=True)
@@ -73,21 +78,3 @@ def _servings(
         )
         served = Served(tuple(tuple(sorted(each)) for each in given), node)
         yield _PlacedOption(costs[option], node, turn, option, served)
-
-
-def _devices(
-    instance: PackingInstance, bin_instance: BinInstance, content: BinContent
-) -> list[Iterator[tuple[list[int], ...]]]:
-    """By unit, the devices for the items that the content lists of it, in that order."""
-    types: list[list[int]] = [[] for _ in bin_instance.units]
-    for option, suppliers in content:
-        for item, unit in zip(instance.options[option].items, suppliers, strict=True):
-            types[unit].append(item.type)
-    return [
-        iter(_named([device for part in parts for device in bin_instance.bin.units[part]], unit.devices(asked)))
-        for asked, parts, unit in zip(types, bin_instance.order, bin_instance.units, strict=True)
-    ]
-
-
-def _named(devices: Sequence[int], picked: Iterable[Sequence[Sequence[int]]]) -> list[tuple[list[int], ...]]:
-    return [tuple([devices[position] for position in positions] for positions in item) for item in picked]

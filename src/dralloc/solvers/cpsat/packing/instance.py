@@ -48,9 +48,8 @@ class BinInstance(NamedTuple):
     """A bin of a bin type: the units by their place in the type, each as parts of the bin and with its unit type."""
 
     bin: Bin
-    order: tuple[tuple[int, ...], ...]
-    units: tuple[ClassifiedUnit, ...]
-    sets: tuple[frozenset[int], ...]
+    units: Sequence[tuple[tuple[int, ...], ClassifiedUnit]]
+    sets: Sequence[frozenset[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +224,7 @@ def _typed_bins(
         area = areas.setdefault(frozenset().union(*space.node_sets), len(areas))
         key = tuple(unit.unit_type for _, unit in units), area
         bin_type = bin_types.setdefault(key, BinType(*key))
-        sets = tuple(space.node_sets)
-        order, classified = tuple(parts for parts, _ in units), tuple(unit for _, unit in units)
-        bin_type.instances.extend([BinInstance(bin_, order, classified, sets) for bin_ in bin_class.bins])
+        bin_type.instances.extend([BinInstance(bin_, units, space.node_sets) for bin_ in bin_class.bins])
     return tuple(bin_types.values()), tuple(areas)
 
 

@@ -29,12 +29,7 @@ _LEAST: Final = 1e-7
 class Pricer:
     """Solves the pricing problems.
 
-    Parameters
-    ----------
-    instance
-        What is to be packed.
-    options
-        Of these the seed counts; and the jobs, as threads: a process would begin for longer than it works.
+    Of the options the seed counts, and the jobs, as threads: a process would begin for longer than it works.
     """
 
     def __init__(self, instance: PackingInstance, options: Options) -> None:

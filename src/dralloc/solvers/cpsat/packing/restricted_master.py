@@ -35,16 +35,9 @@ class ColumnChoice(NamedTuple):
 
 
 class RestrictedMaster(TieredModel):
-    """A model over the columns found so far; solved with fractions, or in integers.
+    """A model over the columns found so far, by bin type; solved with fractions, or in integers.
 
-    Parameters
-    ----------
-    instance
-        What is to be packed.
-    choices
-        By bin type, the columns to choose from.
-    demand
-        By demand class, how many are to be placed.
+    ``demand``: by demand class, how many are to be placed.
 
     Raises
     ------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import floor
 from typing import Final
 
@@ -35,25 +34,15 @@ _WHOLE: Final = 1e-6
 
 
 class PackingSearch:
-    """Looks for answers, as long as it is asked to.
+    """Looks for answers, as long as it is asked to, with constructive heuristics that take turns.
 
-    Parameters
-    ----------
-    instance
-        What is to be packed.
-    options
-        Of these the seed counts.
-
-    Attributes
-    ----------
-    heuristics
-        Constructive heuristics that take turns.
+    Of the options the seed counts.
     """
 
     def __init__(self, instance: PackingInstance, options: Options) -> None:
         self.instance = instance
         self.heuristics: Sequence[ConstructiveHeuristic] = ()
-        self.options = replace(options, time_limit=None)
+        self.options = options
         self.random = np.random.default_rng(options.seed)
         self.columns = Columns(instance)
         self.best: PackingSolution = [[] for _ in instance.bin_types]

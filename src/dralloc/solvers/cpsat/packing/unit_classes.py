@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, count
 from typing import Final, NamedTuple
 
-from dralloc.solvers.cpsat.classes.bin_keys import BinClass, NodeView, UnitView
+from dralloc.solvers.cpsat.classes.bin_keys import BinClass, NodeView, UnitView, Values
 from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.classes.demand_classes import ItemGroup
 from dralloc.solvers.cpsat.classes.patterns import Pattern, maximal_patterns
@@ -22,9 +22,6 @@ from dralloc.solvers.cpsat.packing.charged_counters import ChargedCounters
 from dralloc.solvers.cpsat.packing.unit_types import PatternUnitType, UnitType
 
 __all__ = ["ClassifiedUnit", "UnitClassifier"]
-
-Values = tuple[tuple[str, tuple[frozenset[int] | None, ...]], ...]
-"""By constrained attribute, for each device by position its values as numbers."""
 
 _MOST_EFFORT: Final = 60_000
 """More devices are not looked at for the patterns of one unit."""
@@ -77,23 +74,9 @@ class _ByPattern:
 
 
 class UnitClassifier:
-    """Sorts units into types.
+    """Sorts units into types, which it numbers.
 
-    Parameters
-    ----------
-    profiles
-        What the devices' profiles stand for.
-    bundles
-        What the types of items stand for.
-    supply
-        By type, how many items are wanted in all.
-    listed_amounts
-        See `dralloc.choices.Thresholds`.
-
-    Attributes
-    ----------
-    unit_types
-        All so far, with their numbers.
+    ``supply``: by type, how many items are wanted in all. ``listed_amounts``: see `dralloc.choices.Thresholds`.
     """
 
     def __init__(
@@ -110,9 +93,9 @@ class UnitClassifier:
         """The units of a bin, by unit type, each with its parts; None if one of them has too many states."""
         found = []
         for parts in self.bundles.units(bin_class, self.profiles):
-            key = tuple(bin_class.units[part] for part in parts), tuple(_values(bin_class, parts))
+            key = tuple(bin_class.units[part] for part in parts), _values(bin_class, parts)
             if key not in self._units:
-                self._units[key] = self._enter(*key)
+                self._units[key] = self._enter(key[0], bin_class.attributes, key[1])
             unit = self._units[key]
             if unit is None:
                 return None
@@ -126,10 +109,10 @@ class UnitClassifier:
         unit_type = capacity_units(uses, counters.left, sum(self.supply.values()))
         return ClassifiedUnit(self.unit_types[unit_type], _AlwaysTheSame(()))
 
-    def _enter(self, views: tuple[UnitView, ...], values: Values) -> ClassifiedUnit | None:
+    def _enter(self, views: tuple[UnitView, ...], attributes: tuple[str, ...], values: Values) -> ClassifiedUnit | None:
         devices = [device for view in views for device in view.devices]
         everywhere = NodeView(0, tuple(range(len(devices))))
-        space = StateSpace(BinClass(views, values, (everywhere,)), self.profiles, (frozenset({0}),))
+        space = StateSpace(BinClass(views, attributes, values, (everywhere,)), self.profiles, (frozenset({0}),))
         offered = {type_ for device in devices for type_, _ in self.profiles[device.profile]}
         supply = {
             type_: number
@@ -163,17 +146,15 @@ def _as_capacity_units(space: StateSpace, wanted: Mapping[int, int], few: int) -
     return None if len(fit.start) == len(left) and len(set(fit.uses)) <= few else fit
 
 
-def _values(bin_class: BinClass, parts: Sequence[int]) -> Iterator[tuple[str, tuple[frozenset[int] | None, ...]]]:
+def _values(bin_class: BinClass, parts: Sequence[int]) -> Values:
     """The values of the devices in some parts of a bin, numbered as they appear there."""
     starts = list(accumulate((len(view.devices) for view in bin_class.units), initial=0))
-    positions = [position for part in parts for position in range(starts[part], starts[part + 1])]
-    for name, values in bin_class.values:
-        numbers: dict[int, int] = {}
-        here = (values[position] for position in positions)
-        yield (
-            name,
-            tuple(
-                None if each is None else frozenset(numbers.setdefault(value, len(numbers)) for value in sorted(each))
-                for each in here
-            ),
+    numbers: dict[int, int] = {}
+    return tuple(
+        tuple(
+            None if own is None else frozenset(numbers.setdefault(value, len(numbers)) for value in sorted(own))
+            for own in bin_class.values[place]
         )
+        for part in parts
+        for place in range(starts[part], starts[part + 1])
+    )

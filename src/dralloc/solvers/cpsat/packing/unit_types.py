@@ -24,12 +24,8 @@ ItemCounts = tuple[int, ...]
 class Supplied:
     """Equal units in a model.
 
-    Parameters
-    ----------
-    given
-        Variables, each for how often some items (by type) are given.
-    pooled
-        Whether all of them are given by one unit, and not each time by another one.
+    ``given``: variables, each for how often some items (by type) are given. ``pooled``: whether all of them are given
+    by one unit, and not each time by another one.
     """
 
     given: Sequence[tuple[cp_model.IntVar, tuple[int, ...]]]
@@ -51,11 +47,7 @@ class Supplied:
 
 
 class UnitType(Protocol):
-    """Units that can supply the same items.
-
-    ``types``: the items that it can give. ``shared``: whether one device may give several of them. ``together``:
-    whether the supply of several units is exactly what they can give; that of one is.
-    """
+    """Units that can supply the same items."""
 
     @property
     def types(self) -> tuple[int, ...]:
@@ -67,7 +59,7 @@ class UnitType(Protocol):
 
     @property
     def together(self) -> bool:
-        """Whether the supply of several units is exact."""
+        """Whether the supply of several units is exactly what they can give; that of one is."""
 
     @property
     def start(self) -> Hashable:
