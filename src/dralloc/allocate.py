@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Set
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Unpack
+from typing import Unpack
 
 from dralloc.check import check, violations
-from dralloc.choices import Choices, ChoiceWords, Keep, Mode, ModeName, Options, chosen, compared
+from dralloc.choices import Choices, ChoiceWords, Keep, Mode, ModeName, chosen, compared
 from dralloc.cluster import Cluster
 from dralloc.comparison import Comparison, Scheduled
-from dralloc.compiler import CompiledCluster, compile_cluster
+from dralloc.compiler import compile_cluster
 from dralloc.compiler.worth import Worth
 from dralloc.plan import Plan
 from dralloc.problem import Problem
@@ -69,19 +70,14 @@ def allocate(
     <Plan: optimal: 2 of 2 placed, proven optimal>
     """
     mode, choices = chosen(Mode, "mode", mode), Choices.of(choices, words)
-    scheduler = _configured(choices)
-    timings: dict[str, float] = {}
-    with phase(timings, "compile"):
-        compiled = compile_cluster(cluster, choices, modes={mode})
-        problem = compiled.whole
-    if mode is Mode.SCHEDULER:
-        return Plan(mode, compiled, _scheduled(compiled, scheduler, choices.seed, timings), timings)
-    first = _first_fit(problem, timings, pruning=choices.pruning)
-    if mode is Mode.FIRST_FIT:
-        return Plan(mode, compiled, compiled.of_devices(first), timings)
-    known = _KnownAnswers(first, _kept(compiled, first, choices, scheduler, timings))
-    best = _optimum(compiled, known, choices, progress, timings)
-    return Plan(mode, compiled, compiled.of_devices(best), timings)
+    answers = _Answers(cluster, choices, {mode})
+    match mode:
+        case Mode.SCHEDULER:
+            return answers.plan(mode, answers.scheduled(choices.seed))
+        case Mode.FIRST_FIT:
+            return answers.plan(mode, answers.compiled.of_devices(answers.first_fit))
+        case Mode.OPTIMAL:
+            return answers.plan(mode, answers.compiled.of_devices(answers.optimum(progress)))
 
 
 def compare(
@@ -109,79 +105,80 @@ def compare(
     <Comparison: 2 claims: first fit places 1, the optimum 2 (proven optimal)>
     """
     wanted, choices = compared(modes), Choices.of(choices, words)
-    scheduler = _configured(choices)
-    timings: dict[str, float] = {}
-    with phase(timings, "compile"):
-        compiled = compile_cluster(cluster, choices, modes=wanted)
-        problem = compiled.whole
-    first = _first_fit(problem, timings, pruning=choices.pruning)
-    known = _KnownAnswers(first, _kept(compiled, first, choices, scheduler, timings))
-    best = _optimum(compiled, known, choices, progress, timings)
+    answers = _Answers(cluster, choices, wanted)
+    devices = answers.compiled.of_devices
+    best = answers.optimum(progress)
     asked = range(choices.seed, choices.seed + seeds) if Mode.SCHEDULER in wanted else ()
-    scheduled = tuple(
-        Plan(Mode.SCHEDULER, compiled, _scheduled(compiled, scheduler, seed, timings), timings) for seed in asked
-    )
+    scheduled = tuple(answers.plan(Mode.SCHEDULER, answers.scheduled(seed)) for seed in asked)
     return Comparison(
-        first_fit=Plan(Mode.FIRST_FIT, compiled, compiled.of_devices(first), timings),
-        optimal=Plan(Mode.OPTIMAL, compiled, compiled.of_devices(best), timings),
-        timings=timings,
+        first_fit=answers.plan(Mode.FIRST_FIT, devices(answers.first_fit)),
+        optimal=answers.plan(Mode.OPTIMAL, devices(best)),
+        timings=answers.timings,
         scheduler=Scheduled(scheduled) if scheduled else None,
     )
 
 
-class _Configured(NamedTuple):
-    """The scheduler that is asked."""
+class _Answers:
+    """The answers to one cluster, each checked, with the seconds that they take."""
 
-    profiles: Sequence[Profile]
-    release: Release
+    def __init__(self, cluster: Cluster, choices: Choices, modes: Set[Mode]) -> None:
+        config = choices.scheduler_config
+        self.profiles = (Profile(),) if config is None else read_profiles(Path(config))
+        self.release = Release.of(choices.kubernetes)
+        self.choices = choices
+        self.timings: dict[str, float] = {}
+        with phase(self.timings, "compile"):
+            self.compiled = compile_cluster(cluster, choices, modes=modes)
+            self.problem = self.compiled.whole
 
+    def plan(self, mode: Mode, solution: Solution) -> Plan:
+        return Plan(mode, self.compiled, solution, self.timings)
 
-def _configured(choices: Choices) -> _Configured:
-    config = choices.scheduler_config
-    profiles = (Profile(),) if config is None else read_profiles(Path(config))
-    return _Configured(profiles, Release.of(choices.kubernetes))
+    def _check(self, problem: Problem, solution: Solution) -> Solution:
+        with phase(self.timings, "check"):
+            check(problem, solution)
+        return solution
 
+    @cached_property
+    def first_fit(self) -> Solution:
+        with phase(self.timings, "first fit"):
+            solution = first_fit(self.problem, pruning=self.choices.pruning)
+        return self._check(replace(self.problem, budgets=()), solution)
 
-def _first_fit(problem: Problem, timings: dict[str, float], *, pruning: bool) -> Solution:
-    with phase(timings, "first fit"):
-        solution = first_fit(problem, pruning=pruning)
-    with phase(timings, "check"):
-        check(replace(problem, budgets=()), solution)
-    return solution
+    def scheduled(self, seed: int) -> Solution:
+        with phase(self.timings, "scheduler"):
+            solution = schedule(self.compiled, self.profiles, seed, self.release)
+        # Filters of its own say where a pod may go.
+        problem = self.compiled.problem
+        demands = tuple(demand.by_itself(nodes=None, roles=()) for demand in problem.demands)
+        return self._check(replace(problem, demands=demands, budgets=()), solution)
 
+    def _kept(self) -> Solution | None:
+        """The answer whose placements nobody is to lose, for the whole problem."""
+        match Keep(self.choices.keep):
+            case Keep.NOBODY:
+                return None
+            case Keep.FIRST_FIT:
+                return self.first_fit
+            case Keep.SCHEDULER:
+                return self.compiled.of_whole(self.scheduled(self.choices.seed))
 
-def _scheduled(compiled: CompiledCluster, scheduler: _Configured, seed: int, timings: dict[str, float]) -> Solution:
-    with phase(timings, "scheduler"):
-        solution = schedule(compiled, scheduler.profiles, seed, scheduler.release)
-    # Filters of its own say where a pod may go.
-    demands = tuple(demand.by_itself(nodes=None, roles=()) for demand in compiled.problem.demands)
-    with phase(timings, "check"):
-        check(replace(compiled.problem, demands=demands, budgets=()), solution)
-    return solution
-
-
-class _KnownAnswers(NamedTuple):
-    """Answers to start from: first fit's, and the one whose placements nobody is to lose."""
-
-    first: Solution
-    kept: Solution | None
-
-
-def _kept(
-    compiled: CompiledCluster,
-    first: Solution,
-    choices: Choices,
-    scheduler: _Configured,
-    timings: dict[str, float],
-) -> Solution | None:
-    """The answer whose placements nobody is to lose, for the whole problem."""
-    match Keep(choices.keep):
-        case Keep.NOBODY:
-            return None
-        case Keep.FIRST_FIT:
-            return first
-        case Keep.SCHEDULER:
-            return compiled.of_whole(_scheduled(compiled, scheduler, choices.seed, timings))
+    def optimum(self, progress: OnProgress | None) -> Solution:
+        """Started from the best of the other answers."""
+        first, kept = self.first_fit, self._kept()
+        weighted = self.compiled.keeping(kept) if kept else self.compiled
+        problem, worth = weighted.whole, weighted.worth
+        with phase(self.timings, "optimum"):
+            hint = _start(problem, kept, keeps_rules=kept is first) if kept else None
+            hint = hint or _start(problem, first, keeps_rules=True)
+            solution = solve(problem, self.choices, hint=hint, progress=_read(progress, worth))
+        # What makes a claim impossible was found on the way to the hint.
+        placed = {placement.demand for placement in solution.placements}
+        errors = {demand: error for demand, error in first.errors.items() if demand not in placed}
+        lost = {placement.demand for placement in kept.placements} - placed if kept else set()
+        warnings = (f"keep: gangs or caps leave out {len(lost)} who were to be kept",) if lost else ()
+        solution = replace(solution, errors=errors, warnings=(*solution.warnings, *warnings))
+        return replace(self._check(problem, solution), tiers=worth.tiers(solution.tiers))
 
 
 def _start(problem: Problem, answer: Solution, *, keeps_rules: bool) -> Solution | None:
@@ -197,31 +194,6 @@ def _start(problem: Problem, answer: Solution, *, keeps_rules: bool) -> Solution
     ]
     start = Solution(tuple(within_caps(problem, whole)) if problem.budgets else tuple(whole))
     return None if violations(problem, start) else start
-
-
-def _optimum(
-    compiled: CompiledCluster,
-    known: _KnownAnswers,
-    options: Options,
-    progress: OnProgress | None,
-    timings: dict[str, float],
-) -> Solution:
-    first, kept = known
-    weighted = compiled.keeping(kept) if kept else compiled
-    problem, worth = weighted.whole, weighted.worth
-    with phase(timings, "optimum"):
-        hint = _start(problem, kept, keeps_rules=kept is first) if kept else None
-        hint = hint or _start(problem, first, keeps_rules=True)
-        solution = solve(problem, options, hint=hint, progress=_read(progress, worth))
-    # What makes a claim impossible was found on the way to the hint.
-    placed = {placement.demand for placement in solution.placements}
-    errors = {demand: error for demand, error in first.errors.items() if demand not in placed}
-    lost = {placement.demand for placement in kept.placements} - placed if kept else set()
-    warnings = (f"keep: gangs or caps leave out {len(lost)} who were to be kept",) if lost else ()
-    solution = replace(solution, errors=errors, warnings=(*solution.warnings, *warnings))
-    with phase(timings, "check"):
-        check(problem, solution)
-    return replace(solution, tiers=worth.tiers(solution.tiers))
 
 
 def _read(progress: OnProgress | None, worth: Worth) -> OnProgress | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Final
 
 from dralloc.answer import Documented
@@ -185,31 +186,23 @@ def _only_in(plan: Plan, other: Plan) -> tuple[ClaimKey, ...]:
 
 
 def _figures(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
-    ranks = max(len(plan.metrics.ranks) for plan in plans)
-    worth = plans[0].compiled.worth
-
-    def pair(name: str, values: Sequence[object]) -> tuple[str, ...]:
-        return name, *("" if value is None else str(value) for value in values)
-
-    rows = [
-        pair(
+    ranks = list(zip_longest(*(plan.metrics.ranks for plan in plans), fillvalue=0))
+    rows: list[tuple[object, ...]] = [
+        (
             f"{kinds_asked(plans[0].compiled)} placed",
-            [f"{plan.metrics.placed} of {len(plan.demands)}" for plan in plans],
+            *(f"{plan.metrics.placed} of {len(plan.demands)}" for plan in plans),
         ),
         *_objectives(plans),
-        pair("devices used", [plan.metrics.devices for plan in plans]),
-        pair("nodes used", [plan.metrics.nodes for plan in plans]),
+        ("devices used", *(plan.metrics.devices for plan in plans)),
+        ("nodes used", *(plan.metrics.nodes for plan in plans)),
     ]
-    if ranks > 1:
-        for rank in range(ranks):
-            counts = [plan.metrics.ranks[rank] if rank < len(plan.metrics.ranks) else 0 for plan in plans]
-            rows.append(pair(f"requests with alternative {rank + 1}", counts))
-    rows += [
-        pair("status", [plan.status_text for plan in plans]),
-        *([] if worth.levels else [pair("bound", [plan.bound for plan in plans])]),
-        pair("gap", [percent(plan.gap) for plan in plans]),
-    ]
-    return rows
+    if len(ranks) > 1:
+        rows += ((f"requests with alternative {rank}", *counts) for rank, counts in enumerate(ranks, 1))
+    rows.append(("status", *(plan.status_text for plan in plans)))
+    if not plans[0].compiled.worth.levels:
+        rows.append(("bound", *(plan.bound for plan in plans)))
+    rows.append(("gap", *(percent(plan.gap) for plan in plans)))
+    return [tuple("" if value is None else str(value) for value in row) for row in rows]
 
 
 def _objectives(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:

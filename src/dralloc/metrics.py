@@ -111,14 +111,12 @@ def measure(problem: Problem, solution: Solution) -> Metrics:
         nodes=len({placement.node for placement in placements}),
         ranks=tuple(ranks[rank] for rank in range(max(ranks, default=-1) + 1)),
         utilisation=(*_summed("counter", _counters(ledger)), *_summed("capacity", _capacities(ledger))),
-        spending=tuple(_spending(problem, solution)),
+        spending=tuple(
+            Spending(one.namespace, one.resource, one.total, one.used, one.used + taken, one.most)
+            for one in problem.budgets
+            for taken in [spent(problem, placements, one.resource).get(one.namespace, 0)]
+        ),
     )
-
-
-def _spending(problem: Problem, solution: Solution) -> Iterator[Spending]:
-    for one in problem.budgets:
-        taken = spent(problem, solution.placements, one.resource).get(one.namespace, 0)
-        yield Spending(one.namespace, one.resource, one.total, one.used, one.used + taken, one.most)
 
 
 _Amounts = Iterator[tuple[str, str, tuple[int, int, int]]]

@@ -101,9 +101,7 @@ class EligibilityTable:
         """As in `Eligibility`."""
         return (alternative, device) in self.charges
 
-    def admits(self, alternative: int, device: int) -> bool:
-        """As in `Eligibility`."""
-        return (alternative, device) in self.charges
+    admits = selects
 
     def charge(self, alternative: int, device: int) -> Charge | None:
         """As in `Eligibility`."""

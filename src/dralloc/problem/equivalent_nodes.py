@@ -19,6 +19,7 @@ from dralloc.problem.equivalence import part_key
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Charge, Demand
+from dralloc.problem.subproblem import places
 from dralloc.problem.supply import PoolState
 
 __all__ = ["NodeClasses", "equivalent_nodes"]
@@ -50,7 +51,8 @@ def equivalent_nodes(problem: Problem, demands: Sequence[Demand]) -> NodeClasses
     for node in problem.all_nodes:
         allowed = survey.allowed(node)
         if any(allowed):
-            devices = survey.mattering(node)
+            found = ((device, survey.answers(device)) for device in problem.nodes[node].devices())
+            devices = [(device, answers) for device, answers in found if answers.uses or answers.failing]
             if not survey.is_isolated(devices):
                 return None
             offer = survey.offer(node, devices)
@@ -87,11 +89,6 @@ class _Survey:
         """Which demands may go to the node."""
         return tuple(nodes is None or node in nodes for nodes in self.nodes)
 
-    def mattering(self, node: int) -> list[tuple[int, _Answers]]:
-        """The devices of the node that some alternative selects or fails on, with the answers about them."""
-        found = [(device, self.answers(device)) for device in self.problem.nodes[node].devices()]
-        return [(device, answers) for device, answers in found if answers.uses or answers.failing]
-
     def is_isolated(self, devices: Sequence[tuple[int, _Answers]]) -> bool:
         """Whether no node before reaches the same devices, counters or sets, and no device has several versions."""
         here: set[Hashable] = set()
@@ -113,9 +110,13 @@ class _Survey:
         usable = [(device, answers) for device, answers in devices if self._is_usable(device, answers)]
         if not usable and not closed:
             return None
-        counters = dict.fromkeys(counter for device, answers in usable for counter in self._counters(device, answers))
+        counters = dict.fromkeys(
+            counter
+            for device, answers in usable
+            for counter in (*[each for each, _ in self.problem.devices[device].consumes], *answers.counters)
+        )
         numbers = [device for device, _ in usable]
-        place_of = {counter: place for place, counter in enumerate(counters)}
+        place_of = places(counters)
         return closed, part_key(self.problem, [node], numbers, counters, lambda device: self.profile(device, place_of))
 
     def _is_usable(self, number: int, answers: _Answers) -> bool:
@@ -124,16 +125,12 @@ class _Survey:
         device = self.problem.devices[number]
         return self.ledger.is_free(device) and self.ledger.has_counters(device, _NOTHING)
 
-    def _counters(self, number: int, answers: _Answers) -> list[int]:
-        return [*[counter for counter, _ in self.problem.devices[number].consumes], *answers.counters]
-
     def answers(self, device: int) -> _Answers:
         """What the alternatives make of a device."""
         key = self.device_key(device)
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = self._ask(device)
-        return found
+        if key not in self.known:
+            self.known[key] = self._ask(device)
+        return self.known[key]
 
     def _ask(self, device: int) -> _Answers:
         offers, uses, failing = self.problem.eligibility, [], False

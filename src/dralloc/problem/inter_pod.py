@@ -126,8 +126,9 @@ class DomainLedger:
     """How many demands carry a rule, or count for it, in each domain: whether one more may come now."""
 
     def __init__(self) -> None:
-        self._carrying: dict[InterPodRule, list[Counter[str]]] = defaultdict(list)
-        self._counting: dict[InterPodRule, list[Counter[str]]] = defaultdict(list)
+        # By rule and place of the term in it, how many there are in each domain.
+        self._carrying: dict[tuple[InterPodRule, int], Counter[str]] = defaultdict(Counter)
+        self._counting: dict[tuple[InterPodRule, int], Counter[str]] = defaultdict(Counter)
         self._fewest: dict[InterPodRule, int] = {}
 
     def enter(self, roles: Iterable[Role], node: str, sign: int = 1) -> None:
@@ -138,7 +139,7 @@ class DomainLedger:
                 if node in domains:
                     for applies, tallies in ((role.carries, self._carrying), (role.counts, self._counting)):
                         if applies:
-                            self._tally(tallies, role.rule, place)[domains[node]] += sign
+                            tallies[role.rule, place][domains[node]] += sign
 
     def allows(self, roles: Iterable[Role], node: str) -> bool:
         """Whether somebody with these roles may come on a node."""
@@ -154,13 +155,13 @@ class DomainLedger:
                 return not role.carries or self._is_even(rule, role, node)
             case OneDomain() as rule:
                 domain = rule.domains.get(node)
-                return domain is not None and set(+self._tally(self._carrying, rule)) <= {domain}
+                return domain is not None and set(+self._carrying[rule, 0]) <= {domain}
 
     def _is_apart(self, rule: AntiAffinity, role: Role, node: str) -> bool:
         domain = rule.domains.get(node)
         if domain is None:
             return True
-        carrying, counting = self._tally(self._carrying, rule)[domain], self._tally(self._counting, rule)[domain]
+        carrying, counting = self._carrying[rule, 0][domain], self._counting[rule, 0][domain]
         return not (
             (role.carries and (counting or domain in rule.counted))
             or (role.counts and (carrying or domain in rule.carried))
@@ -170,30 +171,23 @@ class DomainLedger:
         if not all(node in domains for domains in rule.domains):
             return False
         found = [
-            domains[node] in before or self._tally(self._counting, rule, place)[domains[node]] > 0
+            domains[node] in before or self._counting[rule, place][domains[node]] > 0
             for place, (domains, before) in enumerate(zip(rule.domains, rule.counted, strict=True))
         ]
-        return all(found) or (role.counts and not self._has_begun(rule))
-
-    def _has_begun(self, rule: Affinity) -> bool:
-        return any(rule.counted) or any(+tally for tally in self._counting[rule])
+        if all(found) or not role.counts:
+            return all(found)
+        # Somebody who is meant himself may begin.
+        return not (any(rule.counted) or any(+self._counting[rule, place] for place in range(len(rule.domains))))
 
     def _is_even(self, rule: Spread, role: Role, node: str) -> bool:
         domain = rule.domains.get(node)
         if domain is None:
             return False
-        counts = self._tally(self._counting, rule)
+        counts = self._counting[rule, 0]
         if rule not in self._fewest:
             everywhere = (rule.counted.get(each, 0) + counts[each] for each in rule.every)
             self._fewest[rule] = 0 if rule.has_few_domains else min(everywhere)
         return rule.counted.get(domain, 0) + counts[domain] + role.counts - self._fewest[rule] <= rule.max_skew
-
-    @staticmethod
-    def _tally(tallies: dict[InterPodRule, list[Counter[str]]], rule: InterPodRule, place: int = 0) -> Counter[str]:
-        known = tallies[rule]
-        while len(known) <= place:
-            known.append(Counter())
-        return known[place]
 
 
 def _domains(rule: InterPodRule) -> Iterator[Domains]:

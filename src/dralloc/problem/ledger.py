@@ -123,7 +123,7 @@ class Ledger:
         opening = device.slot not in self.shares
         if opening and device.consumes and self._overdrawn.get(device.group):
             return False
-        if opening and device.compatibility and not self._is_compatible(device):
+        if opening and device.compatibility and any(True for _ in self._excluding(device)):
             return False
         free = self.free
         for counter, amount in counter_consumption(device, charge, opening=opening):  # noqa: SIM110 - asked for every device
@@ -147,15 +147,15 @@ class Ledger:
     def shortages(self, device: Device, charge: Charge, *, admin: bool = False) -> Iterator[Shortage]:
         """Everything because of which an allocation does not fit; nothing if it does (see `fits`)."""
         if not admin:
-            yield from self._shortages(device, charge)
+            if not self.is_free(device):
+                yield Shortage(Scarcity.DEVICE)
+            yield from self._shortages_of_counters(device, charge)
         for name, amount in charge.capacity:
             left = self.capacity_left(device, name)
             if amount > left:
                 yield Shortage(Scarcity.CAPACITY, name, amount, left)
 
-    def _shortages(self, device: Device, charge: Charge) -> Iterator[Shortage]:
-        if not self.is_free(device):
-            yield Shortage(Scarcity.DEVICE)
+    def _shortages_of_counters(self, device: Device, charge: Charge) -> Iterator[Shortage]:
         opening = device.slot not in self.shares
         wanted = counter_consumption(device, charge, opening=opening)
         if opening and device.consumes and self._overdrawn.get(device.group):
@@ -164,12 +164,13 @@ class Ledger:
             left = self.free[counter]
             if amount > left:
                 yield Shortage(Scarcity.COUNTER, counter, amount, left)
-        for number, groups in device.compatibility if opening else ():
-            if not groups.intersection(*self._grouped.get(number, ())):
-                yield Shortage(Scarcity.GROUPS, number)
+        yield from (Shortage(Scarcity.GROUPS, number) for number in self._excluding(device) if opening)
 
-    def _is_compatible(self, device: Device) -> bool:
-        return all(groups.intersection(*self._grouped.get(number, ())) for number, groups in device.compatibility)
+    def _excluding(self, device: Device) -> Iterator[int]:
+        """The counter sets on which what is in use has no group in common with the device."""
+        for number, groups in device.compatibility:
+            if not groups.intersection(*self._grouped.get(number, ())):
+                yield number
 
     def capacity_left(self, device: Device, name: str) -> int:
         """What is left of a capacity of a shareable device."""

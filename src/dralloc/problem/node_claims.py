@@ -77,19 +77,18 @@ def with_node_claims(
     every demand takes a smaller part than of something else. If nothing is left, the problem stays as it is.
     """
     kinds: dict[tuple[tuple[str, int], ...], int] = {}
-    kind_of = {
-        demand: kinds.setdefault(
-            tuple(sorted((name, amount) for name, amount in each.items() if amount > 0)), len(kinds)
-        )
-        for demand, each in asked.items()
-    }
+    taken = {demand: tuple(sorted(item for item in each.items() if item[1] > 0)) for demand, each in asked.items()}
+    kind_of = {demand: kinds.setdefault(each, len(kinds)) for demand, each in taken.items()}
     scarcity = _Scarcity([dict(kind) for kind in kinds], list(kind_of.values()))
-    limits = [{**scarcity.limits(stock), **_those(stock.total, kept)} for stock in stocks]
+    needed = ({name: amount for name, amount in stock.total.items() if name in kept} for stock in stocks)
+    limits = [{**scarcity.limits(stock), **also} for stock, also in zip(stocks, needed, strict=True)]
     scarce = frozenset(name for limit in limits for name in limit)
     wanted = [tuple((name, amount) for name, amount in kind if name in scarce) for kind in kinds]
     if not any(wanted) and not kept:
         return devices_only
-    requests = [_request(kind) if each else () for kind, each in enumerate(wanted)]
+    node = RequestName("node")
+    offered = (Request("node", (Alternative(_index(kind), node, 0, 1),)) for kind in range(len(wanted)))
+    requests = [request if each else None for request, each in zip(offered, wanted, strict=True)]
     first, slot = len(devices_only.devices), 1 + max((one.slot for one in devices_only.devices), default=-1)
     groups = [device.group for device in devices_only.devices] + [one.group for one in devices_only.counters]
     group = 1 + max(groups, default=-1)
@@ -108,26 +107,21 @@ def with_node_claims(
             _asking(demand, requests[kind_of[place]]) if place in kind_of else demand
             for place, demand in enumerate(devices_only.demands)
         ),
-        nodes=tuple(_offering(node, first + place) for place, node in enumerate(devices_only.nodes)),
+        nodes=tuple(
+            Node(name, (*node.pools, PoolAccess(PoolID(NODE_DRIVER, name), PoolState.USABLE, (first + place,))))
+            for place, (name, node) in enumerate(zip(names, devices_only.nodes, strict=True))
+        ),
         devices=(*devices_only.devices, *made),
         usage=replace(usage, shares={**usage.shares, **shares}, consumed={**usage.consumed, **consumed}),
         eligibility=_NodeClaims(devices_only.eligibility, first, tuple(wanted), tuple(map(frozenset, limits))),
     )
 
 
-def _those(amounts: Amounts, names: frozenset[str]) -> Amounts:
-    return {name: amount for name, amount in amounts.items() if name in names}
-
-
-def _request(kind: int) -> tuple[Request]:
-    return (Request("node", (Alternative(_index(kind), RequestName("node"), 0, 1),)),)
-
-
-def _asking(demand: Demand, requests: tuple[Request, ...]) -> Demand:
+def _asking(demand: Demand, request: Request | None) -> Demand:
     """The demand with its synthetic claim: the first, as one look at it tells whether the node will do."""
-    if not requests:
+    if not request:
         return demand
-    claim = Claim(ClaimKey(demand.key.namespace, f"{demand.key.name}/node"), "", requests, is_synthetic=True)
+    claim = Claim(ClaimKey(demand.key.namespace, f"{demand.key.name}/node"), "", (request,), is_synthetic=True)
     return replace(demand, claims=(claim, *demand.claims))
 
 
@@ -139,10 +133,6 @@ def _index(kind: int) -> int:
 def _device(node: str, slot: int, group: int, limits: Amounts) -> Device:
     capacity = {name: Capacity(name, limit) for name, limit in limits.items()}
     return Device(DeviceID(NODE_DRIVER, node, "node"), slot, group, True, capacity, (), {}, None)
-
-
-def _offering(node: Node, device: int) -> Node:
-    return Node(node.name, (*node.pools, PoolAccess(PoolID(NODE_DRIVER, node.name), PoolState.USABLE, (device,))))
 
 
 class _Scarcity:
@@ -200,28 +190,23 @@ class _NodeClaims(Overlay):
     limited: Sequence[frozenset[str]]
 
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
-        """As in `Eligibility`."""
         if alternative < 0 or device >= self.first:
             return alternative < 0 and device >= self.first
         return self.base.selects(alternative, device)
 
     def admits(self, alternative: int, device: int) -> bool:
-        """As in `Eligibility`."""
         return alternative < 0 or self.base.admits(alternative, device)
 
     def charge(self, alternative: int, device: int) -> Charge | None:
-        """As in `Eligibility`."""
         if alternative >= 0:
             return self.base.charge(alternative, device)
         limited = self.limited[device - self.first]
         return Charge(tuple(each for each in self.wanted[_index(alternative)] if each[0] in limited))
 
     def request_key(self, alternative: int) -> Hashable:
-        """As in `Eligibility`."""
         return (NODE_DRIVER, alternative) if alternative < 0 else self.base.request_key(alternative)
 
     def device_key(self, device: int) -> Hashable:
-        """As in `Eligibility`."""
-        return (
-            (NODE_DRIVER, self.limited[device - self.first]) if device >= self.first else self.base.device_key(device)
-        )
+        if device < self.first:
+            return self.base.device_key(device)
+        return NODE_DRIVER, self.limited[device - self.first]

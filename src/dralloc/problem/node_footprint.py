@@ -200,7 +200,6 @@ class _Footprints(Overlay):
     _known: dict[tuple[int, int], Charge | None] = field(default_factory=dict)
 
     def charge(self, alternative: int, device: int) -> Charge | None:
-        """As in `Eligibility`."""
         if device not in self.homes and device not in self.of_device:
             return self.base.charge(alternative, device)
         key = alternative, device
@@ -224,12 +223,10 @@ class _Footprints(Overlay):
         return replace(charge, counters=(*charge.counters, *own))
 
     def request_key(self, alternative: int) -> Hashable:
-        """As in `Eligibility`."""
         key, user = self.base.request_key(alternative), self.users.get(alternative)
         return key if user is None else (key, user.key)
 
     def device_key(self, device: int) -> Hashable:
-        """As in `Eligibility`."""
         key = self.base.device_key(device)
         if device in self.homes:
             return key, self.homes[device], self.devices[device].footprint
@@ -252,7 +249,6 @@ class _Unseen(Overlay):
     of_nodes: frozenset[int]
 
     def charge(self, alternative: int, device: int) -> Charge | None:
-        """As in `Eligibility`."""
         charge = self.base.charge(alternative, device)
         if charge is None or not charge.counters or self.devices[device].id.driver == NODE_DRIVER:
             return charge

@@ -48,7 +48,11 @@ def open_claims(
                 defect = f"{demand.key}: {what}: devices that are allocated already violate it"
                 return [replace(demand.claims[0], requests=(), constraints=(), defect=defect)]
             scopes[scope] = scope._replace(held=held)
-    return [replace(claim, constraints=tuple(_moved(claim.constraints, scopes))) for claim in found]
+
+    def moved(one: Constraint) -> Constraint:
+        return replace(one, scope=scopes[one.scope]) if one.scope else one
+
+    return [replace(claim, constraints=tuple(map(moved, claim.constraints))) for claim in found]
 
 
 def held_values(kind: ConstraintKind, devices: Iterable[_Values | None]) -> tuple[_Values, ...] | None:
@@ -81,8 +85,3 @@ def _granted(
                     name = claim.requests[request].alternatives[choice].name
                     if constraint.covers(name):
                         yield problem.devices[device].attributes.get(constraint.compared(name))
-
-
-def _moved(constraints: Iterable[Constraint], scopes: Mapping[Scope, Scope]) -> Iterator[Constraint]:
-    for one in constraints:
-        yield replace(one, scope=scopes[one.scope]) if one.scope else one

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from dralloc.errors import AllocationError
 from dralloc.names import DeviceID, PoolID
 from dralloc.problem import Charge, Counter, Device, Node, PoolAccess, Problem, Usage
+from dralloc.problem.eligibility import Renumbered
 
 __all__ = ["replicate"]
 
@@ -46,17 +47,19 @@ class _Copies:
     nodes: list[Node] = field(default_factory=list)
     devices: list[Device] = field(default_factory=list)
     counters: list[Counter] = field(default_factory=list)
-    origins: list[tuple[Problem, int, int]] = field(default_factory=list)
-    """By device: its part, its index there, and where the counters of this copy begin."""
+    origins: list[tuple[Renumbered, int]] = field(default_factory=list)
+    """By device: who answers for it, and its index there."""
     numbers: dict[tuple[str, int, int], int] = field(default_factory=dict)
     """Slots, groups and counter sets: what each of a copy is called here."""
 
     def add(self, part: Problem) -> None:
         """Add the node of a part under new names."""
         copy, devices, counters = len(self.nodes), len(self.devices), len(self.counters)
+        moved = {number: counters + number for number in range(len(part.counters))}
+        offers = Renumbered(part.eligibility, range(len(part.devices)), moved)
         for index, device in enumerate(part.devices):
             self.devices.append(self._device(device, copy, counters))
-            self.origins.append((part, index, counters))
+            self.origins.append((offers, index))
         for counter in part.counters:
             name = counter.id._replace(pool=_again(counter.id.pool, copy))
             self.counters.append(Counter(name, counter.total, counter.free, self._number("group", copy, counter.group)))
@@ -83,27 +86,23 @@ class _Copies:
         return self.numbers.setdefault((what, copy, number), len(self.numbers))
 
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
-        part, index, _ = self.origins[device]
-        return part.eligibility.selects(alternative, index)
+        offers, index = self.origins[device]
+        return offers.selects(alternative, index)
 
     def admits(self, alternative: int, device: int) -> bool:
-        part, index, _ = self.origins[device]
-        return part.eligibility.admits(alternative, index)
+        offers, index = self.origins[device]
+        return offers.admits(alternative, index)
 
     def charge(self, alternative: int, device: int) -> Charge | None:
-        part, index, counters = self.origins[device]
-        charge = part.eligibility.charge(alternative, index)
-        if charge is None or not charge.counters:
-            return charge
-        return replace(charge, counters=tuple((counters + counter, amount) for counter, amount in charge.counters))
+        offers, index = self.origins[device]
+        return offers.charge(alternative, index)
 
     def request_key(self, alternative: int) -> Hashable:
-        part, _, _ = self.origins[0]
-        return part.eligibility.request_key(alternative)
+        return self.origins[0][0].request_key(alternative)
 
     def device_key(self, device: int) -> Hashable:
-        part, index, _ = self.origins[device]
-        return part.eligibility.device_key(index)
+        offers, index = self.origins[device]
+        return offers.device_key(index)
 
 
 def _again(name: str, copy: int) -> str:

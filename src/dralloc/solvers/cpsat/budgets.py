@@ -44,12 +44,11 @@ def _uses(model: Model, budget: Budget) -> Iterator[Term]:
     problem = model.problem
     for serving in model.variables.every_serving():
         claim = problem.demands[serving.demand].claims[serving.choice.claim]
-        if claim.key.namespace == budget.namespace:
-            for take in serving.takes:
-                device = problem.devices[take.device]
-                amount = 0 if take.admin else amount_used(budget.resource, device, take.charge, problem.counters)
-                if amount:
-                    yield take.literal, amount
+        own = claim.key.namespace == budget.namespace and not serving.choice.spec.admin
+        for take in serving.takes if own else ():
+            amount = amount_used(budget.resource, take.view, take.charge, problem.counters)
+            if amount:
+                yield take.literal, amount
 
 
 def fairness(problem: Problem) -> tuple[Objective, ...]:
@@ -59,7 +58,6 @@ def fairness(problem: Problem) -> tuple[Objective, ...]:
         Objective(
             name=f"fairness-{poorest}",
             cost=partial(_cost, poorest, final),
-            floor=_nothing,
             terms=partial(_terms, poorest),
             counted=partial(_counted, poorest),
             count=partial(_count, poorest),
@@ -67,10 +65,6 @@ def fairness(problem: Problem) -> tuple[Objective, ...]:
         )
         for poorest in range(1, number + 1)
     )
-
-
-def _nothing(_: DemandSubset, __: Sequence[Placement]) -> int:
-    return 0
 
 
 def _sharing(budgets: Sequence[Budget]) -> list[Budget]:
@@ -137,14 +131,10 @@ def _leximin(
     found: list[Term] = [(level, poorest * unit)]
     for budget, terms, gap in zip(sharing, uses, gaps, strict=True):
         short = cp.new_int_var(0, top, f"short {budget.namespace}")
-        use = cp_model.LinearExpr.weighted_sum(*_columns(terms, unit))
+        use = cp_model.LinearExpr.weighted_sum([each for each, _ in terms], [amount // unit for _, amount in terms])
         cp.add(short + level + use >= gap // unit)
         found.append((short, unit))
     return found
-
-
-def _columns(terms: Sequence[Term], unit: int) -> tuple[list[cp_model.IntVar], list[int]]:
-    return [variable for variable, _ in terms], [amount // unit for _, amount in terms]
 
 
 def within_caps(problem: Problem, placements: Sequence[Placement]) -> list[Placement]:

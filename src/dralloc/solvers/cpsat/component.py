@@ -93,7 +93,11 @@ class Component:
                 self._improve(level, options, stop, watch)
 
     def _improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
-        model = self._model = self._model or self._build(stop)
+        if self._model is None:
+            self._model = build_for(self.subset.problem, self.subset.sites, stop)
+            if self.rules:
+                self.rules(self._model)
+        model = self._model
         for fixed in range(self._fixed, level):
             fix_cost(model.cp, self.tiers[fixed].terms(model), self.cost(fixed), f"tier {self.tiers[fixed].name}")
         self._fixed = level
@@ -103,23 +107,15 @@ class Component:
         found = None if values is None else model.placements(lambda variable: values[variable.index])
         self._learn(level, outcome.bound, found)
 
-    def _build(self, stop: Stop) -> Model:
-        model = build_for(self.subset.problem, self.subset.sites, stop)
-        if self.rules:
-            self.rules(model)
-        return model
-
     def _learn(self, level: int, bound: int, placements: Sequence[Placement] | None) -> None:
         """Keep the better of two answers, and of each tier's bounds."""
         self.bounds[level] = max(self.bounds[level], bound)
-        if placements is not None and self._costs(placements) < [self.cost(each) for each in range(len(self.tiers))]:
-            self.placements = tuple(placements)
-            self._known_costs.clear()
+        if placements is not None:
+            costs = [tier.cost(self.subset, placements) for tier in self.tiers]
+            if costs < [self.cost(each) for each in range(len(costs))]:
+                self.placements, self._known_costs = tuple(placements), dict(enumerate(costs))
         for each, tier in enumerate(self.tiers):
             self.bounds[each] = max(self.bounds[each], tier.floor(self.subset, self.placements))
-
-    def _costs(self, placements: Sequence[Placement]) -> list[int]:
-        return [tier.cost(self.subset, placements) for tier in self.tiers]
 
 
 def improve_all(

@@ -8,12 +8,11 @@ from networkx.utils import UnionFind
 
 from dralloc.choices import Goal
 from dralloc.grouping import grouped
-from dralloc.problem import Problem
+from dralloc.problem import Charge, Problem
 from dralloc.solvers.cpsat.candidates import Candidate, CandidateSite, CandidateSurvey
-from dralloc.solvers.cpsat.fragmentation import units
 from dralloc.solvers.cpsat.stopping import Stop
 
-__all__ = ["components", "touched"]
+__all__ = ["components", "touched", "touched_before", "units"]
 
 
 def components(
@@ -94,3 +93,18 @@ def _drawn(problem: Problem, candidate: Candidate, goal: Goal) -> Iterator[Hasha
     yield from (("counter", counter) for counter, _ in candidate.charge.counters)
     if goal is Goal.LEAST_FRAGMENTATION:
         yield from (("unit", unit) for unit in units(problem, *candidate))
+
+
+def units(problem: Problem, device: int, charge: Charge) -> tuple[Hashable, ...]:
+    """What an allocation breaks, for ``least-fragmentation``: counter sets (KEP-4815), or else the device itself."""
+    slot = problem.devices[device].slot
+    drawn = [counter for version in problem.versions[slot] for counter, _ in problem.devices[version].consumes]
+    drawn += [counter for counter, _ in charge.counters]
+    sets = dict.fromkeys(problem.counters[counter].id[:3] for counter in drawn)
+    return tuple(sets) if sets else (slot,)
+
+
+def touched_before(problem: Problem) -> frozenset[Hashable]:
+    """The units that allocated claims draw on."""
+    sets = {counter.id[:3] for counter in problem.counters if counter.free < counter.total}
+    return frozenset(sets | problem.usage.held | set(problem.usage.shares))

@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 
 from dralloc.grouping import grouped
 from dralloc.names import ClaimKey
-from dralloc.problem import MAX_RESULTS, Charge, Demand
+from dralloc.problem import MAX_RESULTS, Demand
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.parent_groups import ParentGroup
 from dralloc.solvers.cpsat.model import Model
@@ -180,19 +180,15 @@ def add_capacity(model: Model, slot: int, name: str, takes: Sequence[Take]) -> N
     grant finds room if those on the versions with no more than a total stay within that total.
     """
     entries = [
-        (take.view.capacity[name].total, take.literal, amount)
+        (take.view.capacity[name].total, take.literal, charged[name])
         for take in takes
-        if (amount := _amount(take.charge, name)) is not None
+        if name in (charged := dict(take.charge.capacity))
     ]
     consumed = model.problem.usage.consumed.get(slot, {}).get(name, 0)
     what = f"device {takes[0].view.id}: capacity {name}"
     for limit in sorted({total for total, _, _ in entries}):
         terms = [(literal, amount) for total, literal, amount in entries if total <= limit]
         add_at_most(model.cp, terms, limit - consumed, what)
-
-
-def _amount(charge: Charge, name: str) -> int | None:
-    return next((amount for key, amount in charge.capacity if key == name), None)
 
 
 def compatible_groups(model: Model) -> None:

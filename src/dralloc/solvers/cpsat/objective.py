@@ -21,7 +21,7 @@ from dralloc.solution import Placement, Tier, charged_grants, grants_of
 from dralloc.solvers.cpsat.candidates import CandidateSite, ServingChoice
 from dralloc.solvers.cpsat.classes.count_model import CountModel
 from dralloc.solvers.cpsat.classes.goals import goal_terms
-from dralloc.solvers.cpsat.fragmentation import touched_before, units
+from dralloc.solvers.cpsat.components import touched_before, units
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Literal, SignedTerm, Term, add_at_most
 from dralloc.solvers.cpsat.weight_tiers import WeightTier, weight_tiers
@@ -136,8 +136,8 @@ def _missed(tier: WeightTier, subset: DemandSubset, placements: Sequence[Placeme
 
 def _miss_terms(tier: WeightTier, model: Model) -> list[Term]:
     demands = model.problem.demands
-    every = ((miss, tier.of(demands[demand].weight)) for demand, miss in model.variables.miss.items())
-    return [(miss, weight) for miss, weight in every if weight]
+    every = model.variables.miss.items()
+    return [(miss, weight) for demand, miss in every if (weight := tier.of(demands[demand].weight))]
 
 
 def _rank(subset: DemandSubset, placements: Sequence[Placement]) -> int:
@@ -150,16 +150,13 @@ def _least_rank(subset: DemandSubset, placements: Sequence[Placement]) -> int:
     """With everything placed, each demand has at least the ranks of its best site; with less, any could be missed."""
     if len(placements) < len(subset.demands):
         return 0
-    ranks = (
-        min(sum(_least_rank_of(choices, site) for choices in site.requests) for site in sites)
-        for sites in subset.sites.values()
-    )
-    return sum(ranks)
 
+    def of_request(choices: Sequence[ServingChoice], site: CandidateSite) -> int:
+        # Of a claim that may be granted with another demand, nothing.
+        return min(0 if choice.claim in site.shared else choice.spec.rank for choice in choices)
 
-def _least_rank_of(choices: Sequence[ServingChoice], site: CandidateSite) -> int:
-    """Of one request; 0 in a claim that may be granted with another demand."""
-    return min(0 if choice.claim in site.shared else choice.spec.rank for choice in choices)
+    every = subset.sites.values()
+    return sum(min(sum(of_request(each, site) for each in site.requests) for site in sites) for sites in every)
 
 
 def _rank_terms(model: Model) -> list[Term]:
@@ -273,16 +270,12 @@ def unit_terms(model: Model) -> list[Term]:
     return [(literal, 1) for literal in touched.values()]
 
 
-def _largest(costs: Iterable[int]) -> int:
-    return max(costs, default=0)
-
-
 ALTERNATIVES = Objective("alternatives", _rank, _rank_terms, _least_rank, counted=CountModel.ranks)
 
 
 def _goal(goal: Goal, cost: _Cost, terms: Callable[[Model], list[Term]], floor: _Cost = _nothing) -> Objective:
     """A packing goal: what counts cost is only known once they have names."""
-    total = _largest if goal is Goal.SPREAD else sum
+    total = partial(max, default=0) if goal is Goal.SPREAD else sum
     return Objective(goal.value, cost, terms, floor, total, counted=partial(goal_terms, goal), by_names=True)
 
 

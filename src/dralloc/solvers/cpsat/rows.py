@@ -82,11 +82,7 @@ def add_at_most(
             model.add_implication(when, ~literal)
     if not kept:
         return
-    total = sum(amount for _, amount in kept)
-    if total > SAFE_SUM:
-        raise ModelError(f"{what}: amounts add up to {total} after removing common factors, beyond the solver's int64")
-    literals, amounts = zip(*kept, strict=True)
-    row = model.add(cp_model.LinearExpr.weighted_sum(literals, amounts) <= limit)
+    row = model.add(_sum(kept, what) <= limit)
     if when is not None:
         row.only_enforce_if(when)
 
@@ -122,12 +118,15 @@ def add_at_least(
     kept = [(literal, amount) for literal, amount in terms if amount]
     divisor = gcd(*(amount for _, amount in kept)) or 1
     least = -(-least // divisor)
-    amounts = [min(amount // divisor, least) for _, amount in kept]
-    total = sum(amounts)
+    row = model.add(_sum([(literal, min(amount // divisor, least)) for literal, amount in kept], what) >= least)
+    row.only_enforce_if(when)
+
+
+def _sum(terms: Sequence[SignedTerm], what: str) -> cp_model.LinearExprT:
+    total = sum(amount for _, amount in terms)
     if total > SAFE_SUM:
         raise ModelError(f"{what}: amounts add up to {total} after removing common factors, beyond the solver's int64")
-    row = model.add(cp_model.LinearExpr.weighted_sum([literal for literal, _ in kept], amounts) >= least)
-    row.only_enforce_if(when)
+    return cp_model.LinearExpr.weighted_sum([literal for literal, _ in terms], [amount for _, amount in terms])
 
 
 def add_at_most_one(model: cp_model.CpModel, literals: Sequence[Literal]) -> None:

@@ -156,18 +156,15 @@ class _Creator:
         for group in device_groups:
             for user in group.users:
                 self.groups_of_choice[user].append(len(self.variables.device_groups))
-            takes = tuple(self._busy(device, group.nodes) for device in group.devices)
-            self.variables.device_groups.append(DeviceGroup(takes))
+            views = ((device, problem.devices[device]) for device in group.devices)
+            takes = (Take(*each, Charge(), False, group.nodes, self._boolean("busy", each[1].id)) for each in views)
+            self.variables.device_groups.append(DeviceGroup(tuple(takes)))
         for demand, found in sites.items():
             self._demand(demand, found)
         self._opened()
 
     def _boolean(self, *parts: object) -> Literal:
         return self.model.new_bool_var(" ".join(map(str, parts)) if self.named else "")
-
-    def _busy(self, device: int, nodes: tuple[int, ...]) -> Take:
-        view = self.problem.devices[device]
-        return Take(device, view, Charge(), False, nodes, self._boolean("busy", view.id))
 
     def _demand(self, demand: int, sites: Sequence[CandidateSite]) -> None:
         key = self.problem.demands[demand].key
@@ -193,17 +190,17 @@ class _Creator:
         where = demand, choice.claim, choice.spec.name, self.problem.nodes[node].name
         literal = gate if single else self._boolean("serve", *where)
         device_groups = self.groups_of_choice.get(next(self.numbers))
-        if device_groups is None:
-            return Serving(demand, node, choice, gate, literal, self._takes(node, choice, literal, where), ())
-        if len(device_groups) == 1:
-            return Serving(
-                demand, node, choice, gate, literal, (), (GroupCount(device_groups[0], literal, choice.count),)
-            )
+        takes: tuple[Take, ...] = ()
         group_counts = []
-        for group in device_groups:
-            most = min(choice.count, len(self.variables.device_groups[group].takes))
-            group_counts.append(GroupCount(group, self.model.new_int_var(0, most, f"count {where} {group}"), 1))
-        return Serving(demand, node, choice, gate, literal, (), tuple(group_counts))
+        if device_groups is None:
+            takes = self._takes(node, choice, literal, where)
+        elif len(device_groups) == 1:
+            group_counts = [GroupCount(device_groups[0], literal, choice.count)]
+        else:
+            for group in device_groups:
+                most = min(choice.count, len(self.variables.device_groups[group].takes))
+                group_counts.append(GroupCount(group, self.model.new_int_var(0, most, f"count {where} {group}"), 1))
+        return Serving(demand, node, choice, gate, literal, takes, tuple(group_counts))
 
     def _takes(self, node: int, choice: ServingChoice, literal: Literal, where: tuple[object, ...]) -> tuple[Take, ...]:
         takes = []

@@ -30,7 +30,7 @@ from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.classes.count_model import Counted, CountModel
 from dralloc.solvers.cpsat.classes.patterns import Pattern
 from dralloc.solvers.cpsat.classes.supply import Costing, PatternSupply
-from dralloc.solvers.cpsat.fragmentation import touched_before, units
+from dralloc.solvers.cpsat.components import touched_before, units
 from dralloc.solvers.cpsat.rows import Term
 from dralloc.solvers.cpsat.stopping import Stop
 
