@@ -70,7 +70,7 @@ def allocate(
     <Plan: optimal: 2 of 2 placed, proven optimal>
     """
     mode, choices = chosen(Mode, "mode", mode), Choices.of(choices, words)
-    answers = _Answers(cluster, choices, {mode})
+    answers = _Runs(cluster, choices, {mode})
     match mode:
         case Mode.SCHEDULER:
             return answers.plan(mode, answers.scheduled(choices.seed))
@@ -105,7 +105,7 @@ def compare(
     <Comparison: 2 claims: first fit places 1, the optimum 2 (proven optimal)>
     """
     wanted, choices = compared(modes), Choices.of(choices, words)
-    answers = _Answers(cluster, choices, wanted)
+    answers = _Runs(cluster, choices, wanted)
     devices = answers.compiled.of_devices
     best = answers.optimum(progress)
     asked = range(choices.seed, choices.seed + seeds) if Mode.SCHEDULER in wanted else ()
@@ -118,7 +118,7 @@ def compare(
     )
 
 
-class _Answers:
+class _Runs:
     """The answers to one cluster, each checked, with the seconds that they take."""
 
     def __init__(self, cluster: Cluster, choices: Choices, modes: Set[Mode]) -> None:

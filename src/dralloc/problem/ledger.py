@@ -190,15 +190,6 @@ class Ledger:
         """By counter set in use, the compatibility groups that everything there has in common."""
         return {number: frozenset.intersection(*members) for number, members in self._grouped.items() if members}
 
-    def usage(self) -> Usage:
-        """What is in use now."""
-        return Usage(
-            frozenset(self.held),
-            dict(self.shares),
-            {slot: dict(amounts) for slot, amounts in self.consumed.items()},
-            self.problem.usage.compatibility,
-        )
-
     def usage_of(self, slots: Set[int]) -> Usage:
         """What is in use now of these slots, for a part of the problem with the devices behind them."""
         return Usage(
@@ -214,7 +205,9 @@ class Ledger:
             counter if counter.free == free else replace(counter, free=free)
             for counter, free in zip(self.problem.counters, self.free, strict=True)
         )
-        return replace(self.problem, usage=self.usage(), counters=counters)
+        consumed = {slot: dict(amounts) for slot, amounts in self.consumed.items()}
+        usage = Usage(frozenset(self.held), dict(self.shares), consumed, self.problem.usage.compatibility)
+        return replace(self.problem, usage=usage, counters=counters)
 
     # Entries.
 

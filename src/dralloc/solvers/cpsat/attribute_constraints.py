@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ortools.sat.python import cp_model
 
 from dralloc.grouping import grouped
-from dralloc.names import ClaimKey
 from dralloc.problem import Constraint, ConstraintKind, Scalar
 from dralloc.solvers.cpsat.interchangeable import binding_constraints
 from dralloc.solvers.cpsat.model import Model
@@ -101,37 +98,29 @@ def _carried(constraint: Constraint, serving: Serving, take: Take) -> _Carried:
     return _Carried(serving, take.device, take.view.attributes[attribute], take.literal)
 
 
-@dataclass(slots=True)
-class _Covered:
-    """A constraint over several claims: by claim, in its form there, and the demands that use the claim under it."""
-
-    forms: dict[ClaimKey, Constraint] = field(default_factory=dict)
-    users: dict[ClaimKey, list[int]] = field(default_factory=lambda: defaultdict(list))
-
-
 def _across_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
-    """The constraints over several claims, with what they cover."""
+    """The constraints over several claims, each in its form in the first of them, with what they cover."""
     demands = model.problem.demands
-    spans: dict[Hashable, _Covered] = defaultdict(_Covered)
-    for demand in model.variables.miss:
-        for claim in demands[demand].claims:
-            for constraint in claim.constraints:
-                if constraint.scope:
-                    span = spans[constraint.scope if constraint.scope.group else (demand, constraint.scope)]
-                    span.forms[claim.key] = constraint
-                    span.users[claim.key].append(demand)
+    uses = (
+        (constraint.scope if constraint.scope.group else (demand, constraint.scope), (claim.key, (constraint, demand)))
+        for demand in model.variables.miss
+        for claim in demands[demand].claims
+        for constraint in claim.constraints
+        if constraint.scope
+    )
+    spans = [grouped(each) for each in grouped(uses).values()]
     every = model.variables.every_serving() if spans else ()
     servings = grouped((demands[serving.demand].claims[serving.choice.claim].key, serving) for serving in every)
-    for span in spans.values():
+    for span in spans:
         carried = [
             each
-            for key, constraint in span.forms.items()
+            for key, ((constraint, user), *others) in span.items()
             for serving in servings[key]
             if constraint.covers(serving.choice.spec.name)
-            for each in _counted(model, constraint, serving, span.users[key])
+            for each in _counted(model, constraint, serving, [user, *(other for _, other in others)])
         ]
         if carried:
-            yield next(iter(span.forms.values())), carried
+            yield next(iter(span.values()))[0][0], carried
 
 
 def _counted(model: Model, constraint: Constraint, serving: Serving, users: Sequence[int]) -> Iterator[_Carried]:

@@ -142,14 +142,15 @@ class _Surveyor:
         """The nodes that can serve every request, looked at alone. A defect anywhere is fatal for the demand."""
         if demand.is_defective:
             return ()
-        found = (self._site(demand, node) for node in self.stop.each(self.problem.candidate_nodes(demand)))
-        return tuple(site for site in found if site and self._has_room(site))
-
-    def _has_room(self, site: CandidateSite) -> bool:
-        self.left -= sum(len(choice.candidates) for choice in site.choices())
-        if self.left < 0:
-            raise TooLarge
-        return True
+        found = []
+        for node in self.stop.each(self.problem.candidate_nodes(demand)):
+            site = self._site(demand, node)
+            if site:
+                found.append(site)
+                self.left -= sum(len(choice.candidates) for choice in site.choices())
+                if self.left < 0:
+                    raise TooLarge
+        return tuple(found)
 
     def _site(self, demand: Demand, node: int) -> CandidateSite | None:
         requests: list[tuple[ServingChoice, ...]] = []

@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 
 from dralloc.grouping import grouped
 from dralloc.names import ClaimKey
-from dralloc.problem import MAX_RESULTS, Demand
+from dralloc.problem import MAX_RESULTS
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.parent_groups import ParentGroup
 from dralloc.solvers.cpsat.model import Model
@@ -211,17 +211,13 @@ def compatible_groups(model: Model) -> None:
 
 def gangs(model: Model) -> None:
     """Of a gang as many demands are placed as it needs, or none; and so it is with gangs of a group (KEP-6012)."""
-    misses: dict[str, list[Literal]] = defaultdict(list)
-    first: dict[str, Demand] = {}
+    demands = model.problem.demands
+    every = ((demands[number], miss) for number, miss in model.variables.miss.items())
+    misses = grouped((demand.gang, (demand, miss)) for demand, miss in every if demand.gang)
     admitted: dict[ParentGroup, dict[str, cp_model.LiteralT]] = defaultdict(dict)
-    for number, miss in model.variables.miss.items():
-        demand = model.problem.demands[number]
-        if demand.gang:
-            misses[demand.gang].append(miss)
-            first.setdefault(demand.gang, demand)
-    for gang, members in misses.items():
-        quorum, parent = first[gang].quorum, first[gang].parent
-        rejected: Literal = members[0]
+    for gang, pairs in misses.items():
+        (first, *_), members = zip(*pairs, strict=True)
+        quorum, parent, rejected = first.quorum, first.parent, members[0]
         if quorum is None:
             for miss in members[1:]:
                 model.cp.add(miss == members[0])

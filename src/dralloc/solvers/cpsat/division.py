@@ -15,7 +15,7 @@ class serve the same requirements. A component is left to the per-device model i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
@@ -111,7 +111,8 @@ def divide(
     left = [*demand_classes.unclassified]
     for component in stop.each(_components(demand_classes, list(spaces.values()), stop)):
         found = None
-        if not (component.has_any(scattered) or any(id(space.bin_class) in unfit for space in component.spaces)):
+        apart = not scattered or scattered.isdisjoint(mode for each in component.classes for mode in each.modes)
+        if apart and not any(id(space.bin_class) in unfit for space in component.spaces):
             found = component.formulate(problem, demand_classes, options.thresholds, amounts, stop)
         if found is None:
             left += [member for each in component.classes for member in each.members]
@@ -166,10 +167,6 @@ def _scattered(problem: Problem, demand_classes: DemandClasses, usable: UsableDe
 class _ClassComponent:
     classes: tuple[DemandClass, ...]
     spaces: tuple[StateSpace, ...]
-
-    def has_any(self, modes: Set[ServingMode]) -> bool:
-        """Whether any of the modes serves its demands."""
-        return bool(modes) and any(mode in modes for each in self.classes for mode in each.modes)
 
     def formulate(
         self,

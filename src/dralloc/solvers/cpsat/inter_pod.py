@@ -14,6 +14,9 @@ from dralloc.solvers.cpsat.rows import Literal
 
 __all__ = ["inter_pod_rules"]
 
+_Turns = defaultdict[object, cp_model.IntVar]
+"""When demands come, and some other times between their turns, as far as it matters to somebody."""
+
 
 def inter_pod_rules(model: Model) -> None:
     """Every rule that some demand has a role in."""
@@ -21,14 +24,15 @@ def inter_pod_rules(model: Model) -> None:
     for demand in model.variables.miss:
         for role in model.problem.demands[demand].roles:
             roles[role.rule][demand] = role
-    order = _Order(model)
+    last = 2 * len(model.variables.miss) + 1
+    turns: _Turns = defaultdict(lambda: model.cp.new_int_var(0, last, ""))
     for rule, each in roles.items():
         among = _Among(model, each)
         match rule:
             case AntiAffinity():
                 _anti_affinity(among, rule)
             case Affinity():
-                _affinity(among, rule, order)
+                _affinity(among, rule, turns)
             case Spread():
                 _spread(among, rule)
             case OneDomain():
@@ -98,26 +102,7 @@ def _spread(among: _Among, rule: Spread) -> None:
         among.cp.add(rule.counted.get(domain, 0) + here <= fewest + rule.max_skew).only_enforce_if(used)
 
 
-class _Order:
-    """When demands come, as far as it matters to somebody."""
-
-    def __init__(self, model: Model) -> None:
-        self._cp = model.cp
-        self._turns: dict[int, cp_model.IntVar] = {}
-        self._last = 2 * len(model.variables.miss) + 1
-
-    def turn(self, demand: int) -> cp_model.IntVar:
-        """When a demand comes."""
-        if demand not in self._turns:
-            self._turns[demand] = self.moment()
-        return self._turns[demand]
-
-    def moment(self) -> cp_model.IntVar:
-        """Some time between all turns."""
-        return self._cp.new_int_var(0, self._last, "")
-
-
-def _affinity(among: _Among, rule: Affinity, order: _Order) -> None:
+def _affinity(among: _Among, rule: Affinity, turns: _Turns) -> None:
     """Who carries the terms comes after somebody there whom they mean, or begins where they mean nobody yet."""
     cp, roles = among.cp, among.roles
     counting = [demand for demand, role in roles.items() if role.counts]
@@ -130,18 +115,18 @@ def _affinity(among: _Among, rule: Affinity, order: _Order) -> None:
     for demand, begins in beginning.items():
         for other in counting:
             if other != demand:
-                cp.add(order.turn(demand) < order.turn(other)).only_enforce_if(begins)
+                cp.add(turns[demand] < turns[other]).only_enforce_if(begins)
     for domains, known in zip(rule.domains, rule.counted, strict=True):
         among.forbid_outside(domains)
         meant = among.by_domain(domains, lambda role: role.counts)
         for domain, carrying in among.by_domain(domains, lambda role: role.carries).items():
             if domain not in known:
-                _in_company(cp, order, meant.get(domain, []), carrying, beginning)
+                _in_company(cp, turns, meant.get(domain, []), carrying, beginning)
 
 
 def _in_company(
     cp: cp_model.CpModel,
-    order: _Order,
+    turns: _Turns,
     meant: Iterable[tuple[int, Literal]],
     carrying: Iterable[tuple[int, Literal]],
     beginning: Mapping[int, Literal],
@@ -149,12 +134,12 @@ def _in_company(
     """Somebody who is meant is the first in the domain, and who carries the terms comes later."""
     on = grouped(meant)
     first = {demand: cp.new_bool_var(f"first {demand}") for demand in on}
-    opened = order.moment()
+    opened = turns[object()]
     for demand, is_first in first.items():
         cp.add_bool_or([*on[demand], ~is_first])
-        cp.add(opened >= order.turn(demand)).only_enforce_if(is_first)
+        cp.add(opened >= turns[demand]).only_enforce_if(is_first)
     for demand, literal in carrying:
         # A literal that is always false stands for not beginning.
         begins = beginning.get(demand, cp.new_constant(0))
         cp.add_bool_or([*first.values(), begins, ~literal])
-        cp.add(order.turn(demand) > opened).only_enforce_if(literal, ~begins)
+        cp.add(turns[demand] > opened).only_enforce_if(literal, ~begins)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import inf
 from threading import Thread
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from ortools.linear_solver.python import model_builder
 from ortools.sat.python import cp_model
@@ -20,11 +20,6 @@ _LISTEN: Final = 0.05
 
 _ENDLESS: Final = 2**62
 """Rows without an end have the ends of int64, or close to them."""
-
-
-class _Bounded(Protocol):
-    @property
-    def domain(self) -> Iterable[int]: ...
 
 
 class LinearSolution(NamedTuple):
@@ -43,12 +38,12 @@ def solve_linear(cp: cp_model.CpModel, cost: Sequence[Term], stop: Stop) -> Line
         It is time to stop before the solver has begun.
     """
     model = model_builder.Model()  # type: ignore[no-untyped-call]
-    variables = [model.new_num_var(*_range(each), "") for each in cp.proto.variables]
+    variables = [model.new_num_var(*_range(each.domain), "") for each in cp.proto.variables]
     rows = []
     for each in stop.each(cp.proto.constraints):
         linear = each.linear
         terms = model_builder.LinearExpr.weighted_sum([variables[place] for place in linear.vars], list(linear.coeffs))
-        rows.append(model.add_linear_constraint(terms, *_range(linear)))
+        rows.append(model.add_linear_constraint(terms, *_range(linear.domain)))
     model.minimize(
         model_builder.LinearExpr.weighted_sum(
             [variables[variable.index] for variable, _ in cost], [float(factor) for _, factor in cost]
@@ -72,7 +67,7 @@ def _is_solved(solver: model_builder.Solver, model: model_builder.Model, stop: S
     return statuses == [model_builder.SolveStatus.OPTIMAL]
 
 
-def _range(of: _Bounded) -> tuple[float, float]:
+def _range(domain: Iterable[int]) -> tuple[float, float]:
     """Its least and greatest value; infinite at the ends of int64."""
-    low, *_, high = of.domain
+    low, *_, high = domain
     return (low if low > -_ENDLESS else -inf), (high if high < _ENDLESS else inf)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
@@ -154,7 +154,10 @@ class _Batch:
 
     @without_garbage_collection()
     def run(self) -> list[_Result]:
-        stop = Stop.after(self.end - time.time(), Cancelled(self._asked()))
+        # Who wants to know says so with the sign, or is gone.
+        parent = os.getppid()
+        asked = Cancelled(lambda: self.sign.exists() or os.getppid() != parent)
+        stop = Stop.after(self.end - time.time(), asked)
         tiers = range(len(self.components[0].bounds))
         for component in self.components:
             if isinstance(component, PackedComponent):
@@ -165,11 +168,6 @@ class _Batch:
             (component.bounds, [component.cost(level) for level in tiers], component.placements)
             for component in self.components
         ]
-
-    def _asked(self) -> Callable[[], bool]:
-        """Whether to stop: as the sign says, or because who wants to know is gone."""
-        parent = os.getppid()
-        return lambda: self.sign.exists() or os.getppid() != parent
 
 
 def _listen(batches: Sequence[_Batch], options: Options, stop: Stop, sign: Path) -> Iterator[tuple[int, list[_Result]]]:

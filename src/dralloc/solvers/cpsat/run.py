@@ -21,6 +21,7 @@ from dralloc.solvers.cpsat.admin_claims import AdminClaims, admin_claims
 from dralloc.solvers.cpsat.budgets import fairness
 from dralloc.solvers.cpsat.candidates import CandidateSurvey, survey
 from dralloc.solvers.cpsat.classes.component import CountedComponent
+from dralloc.solvers.cpsat.classes.count_model import Counted
 from dralloc.solvers.cpsat.classes.goals import with_goal
 from dralloc.solvers.cpsat.component import Answered, Component, Solvable, improve_all, is_next, is_proven
 from dralloc.solvers.cpsat.components import components
@@ -28,6 +29,7 @@ from dralloc.solvers.cpsat.division import divide
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective, after_weight, placed_weight, summed_weight
 from dralloc.solvers.cpsat.options import Options, Progress
 from dralloc.solvers.cpsat.packing.component import PackedComponent
+from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.parallel import work_out
 from dralloc.solvers.cpsat.stopping import Stop, Stopped, TooLarge, heeding_interrupts
 from dralloc.timing import phase
@@ -232,19 +234,20 @@ class _Solve:
         problem = stage.problem
         division = divide(problem, partial(self._survey, problem), self.options, self.stop)
         self.warnings += division.warnings
-        components = division.counted
+        components: Sequence[Counted | PackingInstance] = (*division.counted, *division.packed)
         if stage.goal is not Goal.NONE:
             whole = division.left or division.packed
             joint = None if whole else with_goal(stage.goal, problem, division.counted, self.stop)
             if joint is None:
                 return sorted(demand for answer in self.answers for demand in answer.subset.demands)
             components = (joint,)
-        for counted in components:
-            subset, hint = _subset(problem, counted.demands, placed)
-            self.components.append(CountedComponent(subset, stage.tiers, counted, hint))
-        for instance in division.packed:
-            subset, hint = _subset(problem, instance.demands, placed)
-            self.components.append(PackedComponent(subset, stage.tiers, instance, hint, self.options))
+        for each in components:
+            subset = DemandSubset(problem, each.demands)
+            hint = [placed.pop(demand) for demand in each.demands if demand in placed]
+            if isinstance(each, Counted):
+                self.components.append(CountedComponent(subset, stage.tiers, each, hint))
+            else:
+                self.components.append(PackedComponent(subset, stage.tiers, each, hint, self.options))
         return division.left
 
     def _split_by_device(self, stage: _Stage, placed: Mapping[int, Placement], demands: Sequence[int]) -> None:
@@ -333,10 +336,3 @@ class _Solve:
             warnings=tuple(dict.fromkeys(self.warnings)),
             timings={**self.timings, "total": self._elapsed()},
         )
-
-
-def _subset(
-    problem: Problem, demands: Sequence[int], placed: dict[int, Placement]
-) -> tuple[DemandSubset, list[Placement]]:
-    """The demands, and the placements of them, which are taken out."""
-    return DemandSubset(problem, demands), [placed.pop(demand) for demand in demands if demand in placed]
