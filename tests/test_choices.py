@@ -11,7 +11,7 @@ import pytest
 
 import dralloc
 from dralloc.choices import Choices, ChoiceWords, Options
-from dralloc.cli.options import SchedulerOptions
+from dralloc.cli.options import SCHEDULER
 from wire import claim, cluster, device_class, gpus, node, request, resource_slice
 
 IN_PYTHON_ONLY = {"per_device", "thresholds"}
@@ -33,7 +33,7 @@ def test_words_are_the_fields() -> None:
 
 
 def test_the_command_line_has_them_all() -> None:
-    options = {one.name for one in fields(SchedulerOptions)} - {"feature"}
+    options = set(SCHEDULER) - {"feature"}
     several = {"nodes": "node", "caps": "cap"}
     choices = {one.name for one in fields(Choices)} - IN_PYTHON_ONLY - {"features"}
     assert options == {several.get(name, name) for name in choices}

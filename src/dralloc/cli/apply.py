@@ -10,11 +10,11 @@ from uuid import uuid4
 
 import typer
 
-from dralloc.choices import Mode
+from dralloc.choices import Choices, Mode
 from dralloc.cli.console import Answers
 from dralloc.cli.guard import Exit
 from dralloc.cli.live import Live, question_of
-from dralloc.cli.options import SchedulerOptions
+from dralloc.cli.options import SCHEDULER
 from dralloc.errors import ApplyError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
     ] = None,
     *,
     live: Live,
-    options: SchedulerOptions,
+    choices: Annotated[Choices, SCHEDULER],
     session: Answers,
 ) -> None:
     """Place the pending claims of a live cluster, and write it there."""
@@ -63,7 +63,7 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
     with live.server() as server, session.counting("reading") as progress:
         session.warn(server.warnings)
         file = JournalFile(journal or default_path(server.wire.host))
-        run = _run(server, file, live, question_of(mode, options), dry, again=resume or rollback)
+        run = _run(server, file, live, question_of(mode, choices), dry, again=resume or rollback)
         run.progress = progress
         if resume or rollback:
             outcome = run.resume() if resume else run.rollback()

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from dralloc.choices import Mode
+from dralloc.choices import Choices, Mode
 from dralloc.cli.console import Session
 from dralloc.cli.live import Live, question_of
-from dralloc.cli.options import SchedulerOptions
+from dralloc.cli.options import SCHEDULER
 from dralloc.names import ClaimKey
 
 __all__ = ["batch_command"]
@@ -31,7 +31,7 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Where /metrics and /healthz are; 0 for any.")] = 8080,
     *,
     live: Live,
-    options: SchedulerOptions,
+    choices: Annotated[Choices, SCHEDULER],
     session: Session,
 ) -> None:
     """Place the pods that carry the gate, batch after batch, until it is stopped."""
@@ -50,7 +50,7 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
         queue = BatchQueue(
             objects=objects,
             cache=cache,
-            question=question_of(mode, options),
+            question=question_of(mode, choices),
             selection=live.selection(gated=True),
             fence=lambda run: live.fence(objects, run),
             lease=LeaderLease(objects, ClaimKey.parse(lease), identity or socket.gethostname()),

@@ -18,7 +18,7 @@ from rich.text import Text
 
 import dralloc
 from dralloc.cli.guard import Exit
-from dralloc.cli.options import AsJson, GateOptions, Limit, Quiet
+from dralloc.cli.options import AsJson, Limit, Quiet
 from dralloc.report import NARROWEST, WIDTH, Part, one_line, percent, show, tier_text
 
 if TYPE_CHECKING:
@@ -121,12 +121,11 @@ class Reader(Session):
         return dralloc.Limits.of(self.limit or ())
 
     @contextmanager
-    def asking(self, paths: Iterable[Path], options: GateOptions, doing: str) -> Iterator[tuple[Cluster, Choices]]:
-        """What is read and chosen. Within it, `doing` is shown, with the number of claims in its braces."""
-        choices = options.choices()
+    def asking(self, paths: Iterable[Path], choices: Choices, doing: str) -> Iterator[Cluster]:
+        """The cluster that is asked about. Within it, `doing` is shown, with the number of claims in its braces."""
         cluster = self.read(paths, choices)
         with self.busy(doing.format(len(cluster.claims))):
-            yield cluster, choices
+            yield cluster
 
     def read(self, paths: Iterable[Path], choices: Choices) -> Cluster:
         """Load the cluster, with the pods that are to be included, and say what is remarkable about it."""

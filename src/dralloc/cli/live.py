@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dralloc.choices import Mode
-from dralloc.cli.options import SchedulerOptions
+from dralloc.choices import Choices, Mode
 from dralloc.errors import DrallocError
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ class Live(ServerOptions):
         return TaintRuleFence(objects, run)
 
 
-def question_of(mode: Mode, options: SchedulerOptions) -> Question:
+def question_of(mode: Mode, choices: Choices) -> Question:
     """How the cluster is planned for.
 
     Raises
@@ -100,6 +99,6 @@ def question_of(mode: Mode, options: SchedulerOptions) -> Question:
     """
     from dralloc.apply import Question
 
-    if options.include:
+    if choices.include:
         raise DrallocError("--include: pods are released by their gate (--gate); no other pods can be included here")
-    return Question(mode, options.choices())
+    return Question(mode, choices)

@@ -1,44 +1,36 @@
-"""Arguments and options that several commands share: single ones, and sets, each of which adds to the one before."""
+"""Arguments and options that several commands share: single ones, and sets of choices, each of which adds to others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
+from typing import Annotated, Any, Final, get_args, get_type_hints
 
 import typer
 
-import dralloc
-from dralloc.choices import MAX_SEED, MAX_WORKERS, Backend, Goal, Ignored, Keep, ObjectiveWord, Priorities
+from dralloc.choices import MAX_SEED, MAX_WORKERS, Backend, Choices, Goal, Ignored, Keep, ObjectiveWord, Priorities
 from dralloc.errors import DrallocError
 from dralloc.features import ALL_FEATURES, Features
 
-if TYPE_CHECKING:
-    from dralloc.choices import Choices
-
 __all__ = [
+    "ANSWER",
+    "BINDING",
+    "GATES",
+    "READ",
+    "SCHEDULER",
+    "SEARCH",
     "STDOUT",
-    "AnswerOptions",
+    "STUDY",
     "AsJson",
-    "BindingOptions",
-    "Gang",
-    "GateOptions",
-    "GoalOption",
     "Limit",
     "Modes",
-    "Nodes",
     "Paths",
     "Pruning",
     "Quiet",
-    "ReadOptions",
-    "SchedulerOptions",
-    "SearchOptions",
     "Seeds",
-    "TimeLimit",
-    "Workers",
     "with_options",
 ]
 
@@ -46,10 +38,6 @@ STDOUT: Final = Path("-")
 """As a file to write: standard output."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Gang = Annotated[
-    str, typer.Option("--gang", metavar="LABEL", help="Pods with the same value of this label are placed all or none.")
-]
-GoalOption = Annotated[Goal, typer.Option("--goal", help="What to prefer among equally good optima.")]
 Limit = Annotated[
     list[str] | None,
     typer.Option(
@@ -61,9 +49,6 @@ Limit = Annotated[
     ),
 ]
 Modes = Annotated[str, typer.Option(metavar="LIST", help="What to compare; scheduler adds what kube-scheduler does.")]
-Nodes = Annotated[
-    list[str] | None, typer.Option("--node", metavar="NAME", help="Use only this node; may be given several times.")
-]
 Paths = Annotated[
     list[Path],
     typer.Argument(
@@ -79,210 +64,185 @@ Pruning = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices, only the answer.")]
 Seeds = Annotated[int, typer.Option(min=1, metavar="N", help="Over how many seeds the scheduler is asked.")]
-TimeLimit = Annotated[
-    float | None, typer.Option(min=0.001, metavar="S", help="Seconds for the optimum; the best answer so far is kept.")
-]
-Workers = Annotated[
-    int, typer.Option(min=1, max=MAX_WORKERS, metavar="N", help="Threads of the search for the optimum.")
-]
 
+OptionSet = Mapping[str, Parameter]
+"""Options by name. An option has the name of a choice, or of one of its values if it may be given several times."""
 
 _SEVERAL: Final = {"node": "nodes", "cap": "caps"}
 """Choices of several values, by the option for one of them."""
 
 
-@dataclass(frozen=True)
-class GateOptions:
-    """Feature gates: those of a version of Kubernetes, or all on; and single ones."""
+def _option(kind: Any, default: object, text: str, *names: str, **more: Any) -> Parameter:
+    annotation = Annotated[kind, typer.Option(*names, help=text, **more)]
+    return Parameter("option", Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
-    kubernetes: Annotated[
+
+def _flag(name: str, text: str) -> Parameter:
+    return _option(bool, False, text, name)
+
+
+def _several(metavar: str, text: str, **more: Any) -> Parameter:
+    return _option(list[str] | None, None, text, metavar=metavar, **more)
+
+
+def _count(text: str) -> Parameter:
+    return _option(int, 1, text, min=1, max=MAX_WORKERS, metavar="N")
+
+
+GATES: Final[OptionSet] = {
+    "kubernetes": _option(
         str | None,
-        typer.Option(
-            metavar="1.34...1.37",
-            help="Feature gates as by default in this version, and its kube-scheduler; without it, all are on. "
-            "--feature overrides.",
-            show_default=False,
-        ),
-    ] = None
-    feature: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=true|false", help="Switch a feature gate; may be given several times."),
-    ] = None
+        None,
+        "Feature gates as by default in this version, and its kube-scheduler; without it, all are on. "
+        "--feature overrides.",
+        metavar="1.34...1.37",
+        show_default=False,
+    ),
+    "feature": _several("NAME=true|false", "Switch a feature gate; may be given several times."),
+}
+"""Feature gates: those of a version of Kubernetes, or all on; and single ones."""
 
-    @property
-    def features(self) -> Features:
-        """The gates.
+READ: Final[OptionSet] = {
+    **GATES,
+    "include": _several(
+        "gated,suspended",
+        "Plan for pods with scheduling gates, or of suspended owners, as if they were to be scheduled.",
+    ),
+    "ignore": _several(
+        "cpu,memory,...",
+        f"Leave out what binds pods to nodes beside devices: {', '.join(Ignored)}. The answer says so.",
+        show_default=False,
+    ),
+    "strict": _flag(
+        "--strict",
+        "Nothing in doubt: fields that are unknown or not modelled are errors, and a pool whose allocated "
+        "devices it no longer publishes gives no more.",
+    ),
+}
+"""How the input is taken."""
 
-        Raises
-        ------
-        DrallocError
-            A switch has another form or names no feature; the version is not known.
-        """
-        values = {}
-        for switch in self.feature or ():
-            name, _, value = switch.partition("=")
-            if value.lower() not in ("true", "false"):
-                raise DrallocError(f"--feature {switch}: expected NAME=true or NAME=false")
-            values[name] = value.lower() == "true"
-        gates = Features.of_kubernetes(self.kubernetes) if self.kubernetes else ALL_FEATURES
-        return gates.switched(values)
+SEARCH: Final[OptionSet] = {
+    **READ,
+    "time_limit": _option(
+        float | None, None, "Seconds for the optimum; the best answer so far is kept.", min=0.001, metavar="S"
+    ),
+    "seed": _option(
+        int, 0, "Seed of the search for the optimum, and of the scheduler's choice.", min=0, max=MAX_SEED, metavar="N"
+    ),
+    "workers": _count("Threads of the search for the optimum."),
+}
+"""How the optimum is searched for."""
 
-    def choices(self) -> Choices:
-        """All that was chosen, as the functions of the package take it.
-
-        An option has the name of a choice, or of one of its values if it may be given several times.
-
-        Raises
-        ------
-        DrallocError
-            A value cannot be used.
-        """
-        known = {one.name for one in fields(dralloc.Choices)}
-        named = ((_SEVERAL.get(one.name, one.name), getattr(self, one.name)) for one in fields(self))
-        given = {name: value for name, value in named if name in known and value is not None}
-        return dralloc.Choices(features=self.features, **given)
-
-
-@dataclass(frozen=True)
-class ReadOptions(GateOptions):
-    """How the input is taken."""
-
-    include: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="gated,suspended",
-            help="Plan for pods with scheduling gates, or of suspended owners, as if they were to be scheduled.",
-        ),
-    ] = None
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="cpu,memory,...",
-            help=f"Leave out what binds pods to nodes beside devices: {', '.join(Ignored)}. The answer says so.",
-            show_default=False,
-        ),
-    ] = None
-    strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict",
-            help="Nothing in doubt: fields that are unknown or not modelled are errors, and a pool whose allocated "
-            "devices it no longer publishes gives no more.",
-        ),
-    ] = False
-
-
-@dataclass(frozen=True)
-class SearchOptions(ReadOptions):
-    """How the optimum is searched for."""
-
-    time_limit: TimeLimit = None
-    seed: Annotated[
-        int,
-        typer.Option(
-            min=0, max=MAX_SEED, metavar="N", help="Seed of the search for the optimum, and of the scheduler's choice."
-        ),
-    ] = 0
-    workers: Workers = 1
-
-
-@dataclass(frozen=True)
-class BindingOptions(SearchOptions):
-    """What binds beside the rules of the API."""
-
-    priorities: Annotated[
+BINDING: Final[OptionSet] = {
+    **SEARCH,
+    "priorities": _option(
         Priorities,
-        typer.Option(help="Whether lower priorities can never, or in great number, outweigh a higher one."),
-    ] = Priorities.STRICT
-    objective: Annotated[
+        Priorities.STRICT,
+        "Whether lower priorities can never, or in great number, outweigh a higher one.",
+    ),
+    "objective": _option(
         str,
-        typer.Option(
-            metavar="pods|devices|value|NAME",
-            help="What is maximised within each priority: pods, devices, annotated values, or a counter or capacity.",
-        ),
-    ] = ObjectiveWord.PODS.value
-    gang: Gang = ""
-    across: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="pod|gang:matchAttribute|distinctAttribute=ATTRIBUTE[:REQUEST,...]",
-            help="A constraint over the claims of each pod, or of all pods of each gang; may be given several times.",
-        ),
-    ] = None
-    cap: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAMESPACE=COUNTER:AMOUNT",
-            help="The optimum gives a namespace no more of a counter or capacity; may be given several times.",
-        ),
-    ] = None
-    fair: Annotated[
-        str,
-        typer.Option(
-            metavar="COUNTER", help="Namespaces share this counter or capacity fairly: the poorest get the most."
-        ),
-    ] = ""
+        ObjectiveWord.PODS.value,
+        "What is maximised within each priority: pods, devices, annotated values, or a counter or capacity.",
+        metavar="pods|devices|value|NAME",
+    ),
+    "gang": _option(str, "", "Pods with the same value of this label are placed all or none.", metavar="LABEL"),
+    "across": _several(
+        "pod|gang:matchAttribute|distinctAttribute=ATTRIBUTE[:REQUEST,...]",
+        "A constraint over the claims of each pod, or of all pods of each gang; may be given several times.",
+    ),
+    "cap": _several(
+        "NAMESPACE=COUNTER:AMOUNT",
+        "The optimum gives a namespace no more of a counter or capacity; may be given several times.",
+    ),
+    "fair": _option(
+        str, "", "Namespaces share this counter or capacity fairly: the poorest get the most.", metavar="COUNTER"
+    ),
+}
+"""What binds beside the rules of the API."""
 
+ANSWER: Final[OptionSet] = {
+    **BINDING,
+    "keep": _option(Keep, Keep.NOBODY, "Who is placed by it is placed in the optimum, too, maybe elsewhere."),
+    "node": _several("NAME", "Use only this node; may be given several times."),
+    "goal": _option(Goal, Goal.NONE, "What to prefer among equally good optima."),
+    "jobs": _count(
+        "Processes that look for the optimum, each in parts of the problem that share nothing; the answer "
+        "does not depend on it."
+    ),
+    "backend": _option(Backend, Backend.LOKY, "Where these processes are: here, or on a Dask or Ray cluster."),
+    "strict_cel": _flag("--strict-cel", "A selector that fails on some device is an error in the optimal mode, too."),
+    "pruning": Parameter("pruning", Parameter.KEYWORD_ONLY, default=True, annotation=Pruning),
+}
+"""All that matters for both answers."""
 
-@dataclass(frozen=True)
-class AnswerOptions(BindingOptions):
-    """All that matters for both answers."""
-
-    keep: Annotated[Keep, typer.Option(help="Who is placed by it is placed in the optimum, too, maybe elsewhere.")] = (
-        Keep.NOBODY
-    )
-    node: Nodes = None
-    goal: GoalOption = Goal.NONE
-    jobs: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=MAX_WORKERS,
-            metavar="N",
-            help="Processes that look for the optimum, each in parts of the problem that share nothing; the answer "
-            "does not depend on it.",
-        ),
-    ] = 1
-    backend: Annotated[Backend, typer.Option(help="Where these processes are: here, or on a Dask or Ray cluster.")] = (
-        Backend.LOKY
-    )
-    strict_cel: Annotated[
-        bool,
-        typer.Option("--strict-cel", help="A selector that fails on some device is an error in the optimal mode, too."),
-    ] = False
-    pruning: Pruning = True
-
-
-@dataclass(frozen=True)
-class SchedulerOptions(AnswerOptions):
-    """All that matters for all answers."""
-
-    scheduler_config: Annotated[
+SCHEDULER: Final[OptionSet] = {
+    **ANSWER,
+    "scheduler_config": _option(
         Path | None,
-        typer.Option(
-            metavar="FILE", help="KubeSchedulerConfiguration of mode scheduler: profiles, weights, strategies."
-        ),
-    ] = None
+        None,
+        "KubeSchedulerConfiguration of mode scheduler: profiles, weights, strategies.",
+        metavar="FILE",
+    ),
+}
+"""All that matters for all answers."""
+
+STUDY: Final[OptionSet] = {
+    **GATES,
+    "backend": _option(Backend, Backend.LOKY, "Where to work: here, or on a Dask or Ray cluster."),
+    "jobs": _count("How many points at a time."),
+    **{name: ANSWER[name] for name in ("time_limit", "workers", "goal", "gang")},
+}
+"""What matters for all points of a study."""
 
 
-def _parameters(kind: type) -> dict[str, Parameter]:
-    # A set in another module than the one that it adds to: each annotation means what it does where it stands.
-    hints = get_type_hints(kind, include_extras=True)
-    return {name: one.replace(annotation=hints[name]) for name, one in signature(kind).parameters.items()}
+def _choices(*, kubernetes: str | None, feature: list[str] | None, **given: Any) -> Choices:
+    """All that was chosen.
+
+    Raises
+    ------
+    DrallocError
+        A switch has another form or names no feature; the version is not known; a value cannot be used.
+    """
+    switches = {}
+    for switch in feature or ():
+        name, _, value = switch.partition("=")
+        if value.lower() not in ("true", "false"):
+            raise DrallocError(f"--feature {switch}: expected NAME=true or NAME=false")
+        switches[name] = value.lower() == "true"
+    gates = Features.of_kubernetes(kubernetes) if kubernetes else ALL_FEATURES
+    named = {_SEVERAL.get(name, name): value for name, value in given.items() if value is not None}
+    return Choices(features=gates.switched(switches), kubernetes=kubernetes, **named)
+
+
+def _set_behind(annotation: Any) -> tuple[Callable[..., Any], OptionSet] | None:
+    """What a parameter is made with, and of which options; None if it is an option itself."""
+    if is_dataclass(annotation):
+        kind: Any = annotation
+        hints = get_type_hints(kind, include_extras=True)
+        return kind, {name: one.replace(annotation=hints[name]) for name, one in signature(kind).parameters.items()}
+    kind, *about = get_args(annotation) or (None,)
+    return (_choices, about[0]) if kind is Choices else None
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that takes an option for each field of those of its parameters that are dataclasses."""
+    """A command that takes an option for each in the set of its `Choices`, and for each field of its dataclasses."""
     own = signature(command, eval_str=True).parameters
-    kinds: dict[str, Any] = {name: one.annotation for name, one in own.items() if is_dataclass(one.annotation)}
-    sets = {name: _parameters(kind) for name, kind in kinds.items()}
-    every = [part for name, one in own.items() for part in (sets[name].values() if name in sets else [one])]
+    sets = {name: found for name, one in own.items() if (found := _set_behind(one.annotation))}
+
+    def parameters() -> Iterator[Parameter]:
+        for name, one in own.items():
+            options = sets[name][1] if name in sets else {name: one}
+            for each, option in options.items():
+                yield option.replace(name=each, kind=Parameter.KEYWORD_ONLY)
+
+    every = list(parameters())
 
     @wraps(command)
     def run(**given: Any) -> None:
-        built = {name: kind(**{one: given.pop(one) for one in sets[name]}) for name, kind in kinds.items()}
+        built = {name: make(**{one: given.pop(one) for one in options}) for name, (make, options) in sets.items()}
         command(**given, **built)
 
-    setattr(run, "__signature__", Signature([one.replace(kind=Parameter.KEYWORD_ONLY) for one in every]))  # noqa: B010
+    setattr(run, "__signature__", Signature(every))  # noqa: B010
     run.__annotations__ = {one.name: one.annotation for one in every}
     return run

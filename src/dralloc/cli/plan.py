@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 import dralloc
+from dralloc.choices import Choices
 from dralloc.cli.console import Answers
-from dralloc.cli.options import Gang, Nodes, Paths, SearchOptions
+from dralloc.cli.options import ANSWER, SEARCH, Paths
 from dralloc.errors import DrallocError
 
 if TYPE_CHECKING:
@@ -43,11 +44,7 @@ class MixOptions:
         return [MixEntry.parse(text, source) for source, texts in given for text in texts or ()]
 
 
-@dataclass(frozen=True)
-class HeadroomOptions(SearchOptions):
-    """What matters for headroom."""
-
-    node: Nodes = None
+_HEADROOM: Final = {**SEARCH, "node": ANSWER["node"]}
 
 
 def headroom_command(
@@ -57,14 +54,14 @@ def headroom_command(
         int, typer.Option(min=0, metavar="N", help="Most points to show of what fits together; 0 shows all.")
     ] = 25,
     *,
-    options: HeadroomOptions,
+    choices: Annotated[Choices, _HEADROOM],
     session: Answers,
 ) -> None:
     """Say how many more of a claim fit beside what is allocated; of two or three claims, also together."""
     entries = mix.entries()
     if not entries:
         raise DrallocError("say what is wanted: --claim, --template or --pod NAMESPACE/NAME")
-    with session.asking(paths, options, "looking for headroom") as (cluster, choices):
+    with session.asking(paths, choices, "looking for headroom") as cluster:
         found = dralloc.headroom(cluster, *entries, points=points or None, choices=choices)
     session.answer(found)
 
@@ -83,14 +80,14 @@ def fewest_command(  # noqa: PLR0913 - one parameter per option
         list[str] | None, typer.Option(metavar="KIND=AMOUNT", help="What a node of a kind costs; by default 1.")
     ] = None,
     *,
-    options: SearchOptions,
+    choices: Annotated[Choices, SEARCH],
     session: Answers,
 ) -> None:
     """Say how few empty nodes hold some claims, or all that is pending; with prices, which kinds are the cheapest."""
     from dralloc.whatif.node_types import parse_price
 
     entries, kinds, prices = mix.entries(), _kinds(kind or ()), dict(map(parse_price, price or ()))
-    with session.asking(paths, options, "looking for the fewest nodes") as (cluster, choices):
+    with session.asking(paths, choices, "looking for the fewest nodes") as cluster:
         found = dralloc.fewest_nodes(cluster, *entries, kinds=kinds, prices=prices, choices=choices)
     session.answer(found)
 
@@ -105,29 +102,24 @@ def _kinds(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def layout_command(paths: Paths, mix: MixOptions, options: SearchOptions, session: Answers) -> None:
+def layout_command(paths: Paths, mix: MixOptions, choices: Annotated[Choices, SEARCH], session: Answers) -> None:
     """Say which fixed partitions per GPU serve some claims best, or all that is pending, and what that loses."""
-    with session.asking(paths, options, "looking for layouts") as (cluster, choices):
+    with session.asking(paths, choices, "looking for layouts") as cluster:
         found = dralloc.partition_layout(cluster, *mix.entries(), choices=choices)
     session.answer(found)
 
 
-@dataclass(frozen=True)
-class MoveOptions(SearchOptions):
-    """What matters for moves."""
-
-    node: Nodes = None
-    gang: Gang = ""
+_MOVES: Final = {**_HEADROOM, "gang": ANSWER["gang"]}
 
 
 def defragment_command(
     paths: Paths,
     moves: Annotated[int, typer.Option("--moves", min=0, metavar="K", help="Move at most so many claims.")],
-    options: MoveOptions,
+    choices: Annotated[Choices, _MOVES],
     session: Answers,
 ) -> None:
     """Find the few moves of allocated claims that admit the most of what is pending, in order."""
-    with session.asking(paths, options, "looking for moves") as (cluster, choices):
+    with session.asking(paths, choices, "looking for moves") as cluster:
         found = dralloc.defragment(cluster, moves, choices=choices)
     session.answer(found)
 
@@ -140,11 +132,11 @@ def drain_command(
             "--filename", "-f", metavar="PATH", help="File or directory with YAML or JSON; - reads standard input."
         ),
     ],
-    options: SearchOptions,
+    choices: Annotated[Choices, SEARCH],
     session: Answers,
 ) -> None:
     """Say where the claims of some nodes can go, or why they cannot. Exit code 1 if not all of them can."""
-    with session.asking(filename, options, "draining") as (cluster, choices):
+    with session.asking(filename, choices, "draining") as cluster:
         found = dralloc.drain(cluster, *nodes, choices=choices)
     session.answer(found, failed=not found.possible)
 
@@ -162,11 +154,11 @@ def preempt_command(  # noqa: PLR0913 - one parameter per option
         ),
     ] = "pods",
     *,
-    options: MoveOptions,
+    choices: Annotated[Choices, _MOVES],
     session: Answers,
 ) -> None:
     """Say which pods of lower priority to evict for a claim or pod. Exit code 1 if that does not help."""
-    with session.asking(paths, options, "looking for victims") as (cluster, choices):
+    with session.asking(paths, choices, "looking for victims") as cluster:
         found = dralloc.preempt(cluster, claim, pod, cost=cost, choices=choices)
     session.answer(found, failed=not found.possible)
 

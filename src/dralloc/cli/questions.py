@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 import dralloc
-from dralloc.choices import Mode, ModeName
+from dralloc.choices import Choices, Mode, ModeName
 from dralloc.cli.console import Answers, Reader
-from dralloc.cli.options import BindingOptions, Modes, Paths, ReadOptions, SchedulerOptions, Seeds
+from dralloc.cli.options import BINDING, READ, SCHEDULER, Modes, Paths, Seeds
 
 __all__ = ["allocate_command", "compare_command", "explain_command", "stranded_command"]
 
@@ -35,14 +35,14 @@ def allocate_command(
         Output, typer.Option("--output", "-o", help="A table, JSON, or ResourceClaims with their new status as YAML.")
     ] = Output.TABLE,
     *,
-    options: SchedulerOptions,
+    choices: Annotated[Choices, SCHEDULER],
     session: Reader,
 ) -> None:
     """Place the pending claims of a cluster."""
     from dralloc.api import to_wire
     from dralloc.dump import dump_yaml
 
-    with session.asking(paths, options, f"{mode.value}: {{}} claims") as (cluster, choices):
+    with session.asking(paths, choices, f"{mode.value}: {{}} claims") as cluster:
         plan = dralloc.allocate(cluster, mode, choices=choices, progress=session.progress)
     session.warn(plan.findings)
     if output is Output.YAML:
@@ -58,11 +58,11 @@ def compare_command(
     modes: Modes = "first-fit,optimal",
     seeds: Seeds = 5,
     *,
-    options: SchedulerOptions,
+    choices: Annotated[Choices, SCHEDULER],
     session: Answers,
 ) -> None:
     """Show what first fit places, what the optimum places, and how far apart they are."""
-    with session.asking(paths, options, "comparing on {} claims") as (cluster, choices):
+    with session.asking(paths, choices, "comparing on {} claims") as cluster:
         result = dralloc.compare(cluster, modes=modes, seeds=seeds, choices=choices, progress=session.progress)
     session.warn(result.findings)
     session.answer(result)
@@ -81,11 +81,11 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
         bool, typer.Option("--no-changes", help="Only reasons: look for no conflict and no changes.")
     ] = False,
     *,
-    options: BindingOptions,
+    choices: Annotated[Choices, BINDING],
     session: Answers,
 ) -> None:
     """Say why a claim is pending, with what it conflicts, and which changes would admit it."""
-    with session.asking(paths, options, "explaining") as (cluster, choices):
+    with session.asking(paths, choices, "explaining") as cluster:
         found = dralloc.explain(
             cluster, claim, pod, mode=mode, nodes=node or (), suggest=not no_changes, choices=choices
         )
@@ -102,10 +102,10 @@ def stranded_command(
         ),
     ] = None,
     *,
-    options: ReadOptions,
+    choices: Annotated[Choices, READ],
     session: Answers,
 ) -> None:
     """Say which free capacity a mix of claims cannot use, by pool and by kind of node, and what strands it."""
-    with session.asking(paths, options, "looking at what is free") as (cluster, choices):
+    with session.asking(paths, choices, "looking at what is free") as cluster:
         found = dralloc.stranded(cluster, claim or (), choices=choices)
     session.answer(found)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import dralloc
+from dralloc.choices import Choices
 from dralloc.cli.console import Reader
-from dralloc.cli.options import Modes, Paths, SchedulerOptions, Seeds
+from dralloc.cli.options import SCHEDULER, Modes, Paths, Seeds
 from dralloc.errors import DrallocError
 
 if TYPE_CHECKING:
@@ -34,8 +34,9 @@ def report_command(  # noqa: PLR0913 - one parameter per option
     modes: Modes = "first-fit,optimal",
     seeds: Seeds = 5,
     *,
-    options: SchedulerOptions,
+    choices: Annotated[Choices, SCHEDULER],
     session: Reader,
+    context: typer.Context,
 ) -> None:
     """Write both answers as one HTML page with pictures. It needs nothing else to be read."""
     from dralloc.save import write_text
@@ -49,13 +50,13 @@ def report_command(  # noqa: PLR0913 - one parameter per option
         records.append(record)
         session.progress(record)
 
-    with session.asking(paths, options, "comparing on {} claims") as (cluster, choices):
+    with session.asking(paths, choices, "comparing on {} claims") as cluster:
         result = dralloc.compare(cluster, modes=modes, seeds=seeds, progress=progress, choices=choices)
     session.warn(result.findings)
     remarks = [str(one) for one in (*cluster.findings, *result.findings)]
     with session.busy("drawing"):
         source = title or " ".join(map(str, paths))
-        about = page.Circumstances(source, dict(_chosen(options)), records, remarks, timings)
+        about = page.Circumstances(source, dict(_chosen(context.params)), records, remarks, timings)
         text = page.render(result, about)
     write_text(text, output)
     session.tell(f"{output}: {result.headline}")
@@ -72,11 +73,12 @@ def _page() -> ModuleType:
     return page
 
 
-def _chosen(options: SchedulerOptions) -> Iterator[tuple[str, str]]:
+def _chosen(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What was chosen, in words; without what was left at nothing."""
-    for name, value in asdict(options).items():
-        if value not in (None, False, "") and name != "pruning":
-            text = "yes" if value is True else ", ".join(value) if isinstance(value, list) else str(value)
+    for name in SCHEDULER:
+        value = given[name]
+        if value and name != "pruning":
+            text = "yes" if value is True else ", ".join(value) if isinstance(value, list | tuple) else str(value)
             yield _SAID.get(name, name.replace("_", " ")), text
 
 

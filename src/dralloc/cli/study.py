@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, TypeVar
@@ -11,9 +10,9 @@ from typing import Annotated, Final, TypeVar
 import typer
 
 import dralloc
-from dralloc.choices import MAX_SEED, MAX_WORKERS, Backend, Goal
+from dralloc.choices import MAX_SEED, Choices
 from dralloc.cli.console import Reader
-from dralloc.cli.options import STDOUT, Gang, GateOptions, GoalOption, Paths, TimeLimit, Workers
+from dralloc.cli.options import STDOUT, STUDY, Paths
 from dralloc.errors import DrallocError
 
 __all__ = ["study_command"]
@@ -34,18 +33,6 @@ Output = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class StudyOptions(GateOptions):
-    """What matters for all points."""
-
-    backend: Annotated[Backend, typer.Option(help="Where to work: here, or on a Dask or Ray cluster.")] = Backend.LOKY
-    jobs: Annotated[int, typer.Option(min=1, max=MAX_WORKERS, metavar="N", help="How many points at a time.")] = 1
-    time_limit: TimeLimit = None
-    workers: Workers = 1
-    goal: GoalOption = Goal.NONE
-    gang: Gang = ""
-
-
 def study_command(  # noqa: PLR0913 - one parameter per option
     paths: Paths,
     seeds: Annotated[int, typer.Option(min=1, max=MAX_SEED, metavar="N", help="How many seeds: 0, 1, ...")] = 1,
@@ -57,7 +44,7 @@ def study_command(  # noqa: PLR0913 - one parameter per option
     ] = "1.0",
     output: Output = STDOUT,
     *,
-    options: StudyOptions,
+    choices: Annotated[Choices, STUDY],
     session: Reader,
 ) -> None:
     """Answer for many seeds, demands and modes, and write a table."""
@@ -73,7 +60,7 @@ def study_command(  # noqa: PLR0913 - one parameter per option
             store=output.with_name(f"{output.name}.jsonl") if to_file else None,
             limits=session.limits,
             progress=partial(progress, "study"),
-            choices=options.choices(),
+            choices=choices,
         )
     text = table.to_csv(index=False)
     if to_file:

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from dralloc.choices import Choices
 from dralloc.cli.console import Answers
 from dralloc.cli.guard import Exit
-from dralloc.cli.options import GateOptions, Paths
+from dralloc.cli.options import GATES, Paths
 from dralloc.errors import Level
 from dralloc.report import Line
 
@@ -21,16 +22,15 @@ def validate_command(  # noqa: PLR0913 - one parameter per option
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as failures, too.")] = False,
     level: Annotated[Level, typer.Option(help="Leave out what is less bad than this.")] = Level.INFO,
     *,
-    options: GateOptions,
+    choices: Annotated[Choices, GATES],
     session: Answers,
 ) -> None:
     """Check objects as the API server does, and for what it cannot see."""
     from dralloc.load import read
     from dralloc.validate import RULES, Validation, as_sarif, validate_reading
 
-    features = options.features
     with session.busy("checking"):
-        found = validate_reading(read(*paths, limits=session.limits), features, options.kubernetes)
+        found = validate_reading(read(*paths, limits=session.limits), choices.features, choices.kubernetes)
     shown = Validation(violation for violation in found if violation.level.reaches(level))
     if sarif:
         session.print_json(as_sarif(shown, RULES))
