@@ -156,7 +156,7 @@ class _ClaimCompiler:
         )
 
     def _defect(self, details: ExactDeviceRequest | DeviceSubRequest, title: str, name: str) -> str:
-        """Why upstream refuses the request before it looks at any device; empty if it does not."""
+        """Why upstream refuses the request before any device is looked at; empty if it does not."""
         if details.capacity is not None and not self.features.ConsumableCapacity:
             return (
                 f"claim {self.claim}, {title}: has capacity requests, but the DRAConsumableCapacity feature is disabled"
@@ -176,4 +176,6 @@ class _ClaimCompiler:
             )
         if details.allocation_mode not in ("ExactCount", "All"):
             return f"{request}: unsupported count mode {details.allocation_mode}"
+        if details.count < 0:  # The API server lets none through, and upstream's allocator would find nothing to do.
+            return f"{request}: count {details.count} is not greater than zero"
         return ""

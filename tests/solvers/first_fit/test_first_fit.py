@@ -421,6 +421,7 @@ def test_a_shared_claim_on_a_network_device_leaves_the_other_pod_free() -> None:
 
 def test_what_makes_a_claim_impossible_is_a_fatal_error() -> None:
     cases: list[tuple[Json, dict[str, Any], str]] = [
+        (claim("a", request(count=-1)), {}, "request gpu: count -1 is not greater than zero"),
         (claim("a", request(device_class="none")), {}, "could not retrieve device class none"),
         (claim("a", request(adminAccess=True)), {"AdminAccess": False}, "admin access is requested, but"),
         (claim("a", first_available("x", sub("y"))), {"PrioritizedList": False}, "has subrequests, but"),
