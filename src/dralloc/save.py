@@ -72,26 +72,19 @@ def write_text(text: str, path: Path) -> None:
 def _whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes the place of `path` at the end, unless something goes wrong; then it says what."""
     try:
-        with _atomic(path) as file:
-            yield file
+        place = path.resolve()
+        if place.exists() and not place.is_file():  # a pipe or a device
+            with place.open("wb") as file:
+                yield file
+            return
+        partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
+        try:
+            with partial.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(place)
+        finally:
+            partial.unlink(missing_ok=True)
     except OSError as error:
         raise DrallocError(f"{path}: cannot be written: {error.strerror or error}") from None
-
-
-@contextmanager
-def _atomic(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `path` at the end, unless something goes wrong."""
-    path = path.resolve()
-    if path.exists() and not path.is_file():  # a pipe or a device
-        with path.open("wb") as file:
-            yield file
-        return
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

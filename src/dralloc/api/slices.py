@@ -30,7 +30,7 @@ from dralloc.api.disclosure import (
 from dralloc.api.node_allocatable import NodeAllocatableResource
 from dralloc.api.nodes import NodeSelector
 from dralloc.api.objects import ObjectMeta, ResourceObject
-from dralloc.api.values import AttributeField
+from dralloc.api.values import AttributeField, AttributeValue
 from dralloc.names import PoolID
 
 __all__ = [
@@ -76,6 +76,15 @@ class Device(WireData):
     binding_failure_conditions: tuple[CounterName, ...] | None = None
     allow_multiple_allocations: StrictBool = False
     node_allocatable_resources: Mapping[ResourceName, NodeAllocatableResource] = EMPTY
+
+    def attribute(self, name: str, driver: str) -> AttributeValue | None:
+        """An attribute; the domain of the device's driver may be left out on either side (KEP-4381)."""
+        value = self.attributes.get(name)
+        if value is None:
+            domain, _, bare = name.rpartition("/")
+            if domain in ("", driver):
+                value = self.attributes.get(bare if domain else f"{driver}/{name}")
+        return value
 
 
 class ResourcePool(WireModel):

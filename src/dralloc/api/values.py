@@ -4,43 +4,39 @@ On the wire an attribute is an object with one field, ``{"string": "A100"}``. He
 less room and compares directly: `bool`, `int`, `str`, `Version`, or a tuple of one of them for the list fields.
 """
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
 
-from pydantic import GetPydanticSchema, StrictBool, StrictStr
+from pydantic import AfterValidator, GetPydanticSchema, StrictBool, StrictStr
 from pydantic_core import PydanticCustomError, core_schema
 
 from dralloc.api.base import Int64, WireModel
 from dralloc.api.disclosure import Text, WireForm
 from kubecel import UNSET, AttributeValue, Unset, Version
 
-__all__ = ["UNSET", "AttributeField", "AttributeValue", "Unset", "Version", "attribute_to_wire"]
+__all__ = ["TYPE_NAMES", "UNSET", "AttributeField", "AttributeValue", "Unset", "Version", "attribute_to_wire"]
 
 
 _Text = Annotated[StrictStr, Text.ATTRIBUTE]
+_Version = Annotated[_Text, AfterValidator(Version)]
 
 
 class _WireAttribute(WireModel):
     int: Int64 | None = None
     bool: StrictBool | None = None
     string: _Text | None = None
-    version: _Text | None = None
+    version: _Version | None = None
     ints: tuple[Int64, ...] | None = None
     bools: tuple[StrictBool, ...] | None = None
     strings: tuple[_Text, ...] | None = None
-    versions: tuple[_Text, ...] | None = None
+    versions: tuple[_Version, ...] | None = None
 
 
 def _from_wire(wire: _WireAttribute) -> AttributeValue:
     given = {field: value for field, value in wire if value is not None}
     if len(given) > 1:
         raise PydanticCustomError("attribute", f"has more than one value: {', '.join(given)}")
-    for field, value in given.items():
-        if field == "version":
-            return Version(value)
-        if field == "versions":
-            return tuple(Version(item) for item in value)
-        return value  # type: ignore[no-any-return]
-    return UNSET
+    return next(iter(given.values()), UNSET)
 
 
 def attribute_to_wire(value: AttributeValue) -> dict[str, Any]:
@@ -48,15 +44,13 @@ def attribute_to_wire(value: AttributeValue) -> dict[str, Any]:
     if value is UNSET:
         return {}
     if isinstance(value, tuple):
-        field = f"{_field_name(value[0])}s" if value else "strings"
+        field = f"{TYPE_NAMES[type(value[0])]}s" if value else "strings"
         return {field: [str(item) if isinstance(item, str) else item for item in value]}
-    return {_field_name(value): str(value) if isinstance(value, str) else value}
+    return {TYPE_NAMES[type(value)]: str(value) if isinstance(value, str) else value}
 
 
-def _field_name(value: object) -> str:
-    names = {bool: "bool", int: "int", Version: "version", str: "string"}
-    return names[type(value)]
-
+TYPE_NAMES: Final[Mapping[type, str]] = {bool: "bool", int: "int", Version: "version", str: "string"}
+"""What the API calls the types of attributes."""
 
 AttributeField = Annotated[
     AttributeValue,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 
-from dralloc.api import AttributeValue, Device, DeviceSelector, ResourceSlice
+from dralloc.api import Device, DeviceSelector, ResourceSlice
 from dralloc.inventory import NodeIndex, list_published
 from dralloc.match import Criteria, MatchTable, SelectorFailure, TaintRules
 from dralloc.names import ClaimKey, DeviceID
@@ -31,11 +31,6 @@ class Offer:
     slice: ResourceSlice
     index: int
     device: Device
-
-    def attribute(self, name: str) -> AttributeValue | None:
-        """A value by its qualified name; the driver's own domain may be left out (KEP-4381)."""
-        bare = name.removeprefix(f"{self.id.driver}/")
-        return self.device.attributes.get(name, self.device.attributes.get(bare))
 
 
 @dataclass(frozen=True, slots=True)

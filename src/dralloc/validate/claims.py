@@ -16,7 +16,7 @@ from dralloc.validate.checks import choice, distinct, form, keys, limit, told
 from dralloc.validate.classes import MAX_COST, Expression, compiled, expressions, too_long
 from dralloc.validate.names import Judge, before_137, dns_label, dns_subdomain, fully_qualified_name, qualified_name
 from dralloc.validate.places import DETAILS, EXACT, REQUESTS, SPECS, Details
-from dralloc.validate.rule import Check, Issue, Part, ValidationContext, errors, remarks, warnings
+from dralloc.validate.rule import Check, Issue, Part, ValidationContext, errors, remarks, said, warnings
 from kubecel import CheckedExpression, FeatureGates, check_expression, compile_derivation
 
 __all__ = ["MAX_REQUESTS", "RULES", "alternatives", "covers", "in_lists", "refers", "request_names"]
@@ -100,13 +100,6 @@ def _fewest(request: Details) -> int:
     return 1 if request.allocation_mode == "All" else request.count
 
 
-def _derivations(context: ValidationContext) -> Iterator[Part[list[Expression]]]:
-    """All derivations of a claim: their cost counts together."""
-    for owner, path, spec in SPECS(context):
-        texts = [one.expression for _, alternative in spec.alternatives for one in alternative.derived_attributes]
-        yield Part(owner, path, [Expression(text, context.features) for text in texts])
-
-
 def _derived(text: str, gates: FeatureGates) -> CheckedExpression:
     compile_derivation(text, gates)
     return check_expression(text, gates)
@@ -116,13 +109,16 @@ def _compiles(one: Expression, at: str) -> Iterable[Issue]:
     return compiled(_derived)(one, at) if one.text else ()
 
 
-def _derived_cost(expressions: list[Expression], at: str) -> Iterator[Issue]:
-    usable = (one for one in expressions if one.text and not any(_compiles(one, at)))
-    total = sum(_derived(one.text, one.gates).cost for one in usable)
-    if total > MAX_COST:
-        yield Issue(
-            at, f"its derived attributes are too complex: they may cost {total}, at most {MAX_COST} are allowed"
-        )
+def _costly(context: ValidationContext) -> Iterator[Part[str]]:
+    """Claims whose derivations cost too much together."""
+    for owner, path, spec in SPECS(context):
+        texts = (one.expression for _, alternative in spec.alternatives for one in alternative.derived_attributes)
+        every = (Expression(text, context.features) for text in texts)
+        usable = (one for one in every if one.text and not any(_compiles(one, path)))
+        total = sum(_derived(one.text, one.gates).cost for one in usable)
+        if total > MAX_COST:
+            text = f"they may cost {total}, at most {MAX_COST} are allowed"
+            yield Part(owner, path, f"its derived attributes are too complex: {text}")
 
 
 def _used(spec: DeviceClaim, at: str) -> Iterator[Issue]:
@@ -262,8 +258,8 @@ RULES: Final = (
         origin=_DERIVATION,
     ),
     *errors(
-        _derivations,
-        ("derived-cost", _derived_cost, "Derivations of a claim cost at most 1,000,000 together."),
+        _costly,
+        ("derived-cost", said, "Derivations of a claim cost at most 1,000,000 together."),
         origin=_DERIVATION,
     ),
     *errors(

@@ -7,15 +7,7 @@ from typing import Any, Final
 
 from dralloc.api import UNSET, AttributeValue, Device, ResourceSliceSpec, Version
 from dralloc.validate.checks import at_most, distinct, form, keys, limit, one_term
-from dralloc.validate.names import (
-    before_137,
-    dns_label,
-    dns_subdomain,
-    label_name,
-    qualified_name,
-    size_of,
-    version,
-)
+from dralloc.validate.names import before_137, dns_label, dns_subdomain, label_name, qualified_name, size_of, version
 from dralloc.validate.places import DEVICES, RESULTS, SLICES
 from dralloc.validate.rule import Issue, errors, warnings
 

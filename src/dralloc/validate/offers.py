@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from dralloc.api import UNSET, AttributeValue, Version
+from dralloc.api import AttributeValue
 from dralloc.api.node_selectors import selector_matches
+from dralloc.api.values import TYPE_NAMES
 from dralloc.validate.candidates import Offer, find_candidates
 from dralloc.validate.pools import find_pools
 from dralloc.validate.rule import Part, ValidationContext, remarks, said, warnings
@@ -145,8 +146,7 @@ def _type_of(value: AttributeValue) -> str:
     """The type of a value, or of the items of a list, which compare with single values."""
     if isinstance(value, tuple):
         return _type_of(value[0]) if value else ""
-    names = {bool: "bool", int: "int", Version: "version", str: "string"}
-    return "" if value is UNSET else names.get(type(value), "")
+    return TYPE_NAMES.get(type(value), "")
 
 
 RULES: Final = (
@@ -159,9 +159,7 @@ RULES: Final = (
     *remarks(_unreached, ("device-unreached", said, "Some class accepts each device."), origin="KEP-4381"),
     *warnings(_missing_nodes, ("slice-node-missing", said, "The node of a slice exists."), origin="KEP-4381"),
     *warnings(
-        _idle_selectors,
-        ("slice-no-node", said, "The node selector of a slice selects some node."),
-        origin="KEP-4381",
+        _idle_selectors, ("slice-no-node", said, "The node selector of a slice selects some node."), origin="KEP-4381"
     ),
     *warnings(
         _orders,

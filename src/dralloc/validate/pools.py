@@ -15,7 +15,7 @@ from dralloc.api import Counter, CounterSet, DeviceCounterConsumption, ResourceS
 from dralloc.api.slice_reader import LISTS
 from dralloc.names import PoolID
 from dralloc.validate.places import place_of, walk
-from dralloc.validate.rule import Check, Issue, Part, ValidationContext, remarks, warnings
+from dralloc.validate.rule import Check, Issue, Part, ValidationContext, remarks, said, warnings
 
 __all__ = ["RULES", "Pool", "find_pools"]
 
@@ -83,10 +83,6 @@ def _pool(id_: PoolID, slices: list[ResourceSlice]) -> Pool:
     return pool
 
 
-def _pools(context: ValidationContext) -> Iterator[Part[Pool]]:
-    return (Part(pool.slices[0], "spec", pool) for pool in context.view(find_pools))
-
-
 def _members(context: ValidationContext) -> Iterator[Part[_PoolSlice]]:
     for pool in context.view(find_pools):
         for one in (*pool.slices, *pool.older):
@@ -105,11 +101,13 @@ def _consumptions(context: ValidationContext) -> Iterator[Part[_Consumption]]:
             yield Part(slice_, path, _Consumption(one, published, pool.id, more))
 
 
-def _slices(pool: Pool, at: str) -> Iterator[Issue]:
-    counts = {one.spec.pool.resource_slice_count for one in pool.slices}
-    if len(counts) == 1 and len(pool.slices) not in counts:
-        text = f"is {counts.pop()}, but generation {pool.generation} of pool {pool.id} has {len(pool.slices)}"
-        yield Issue(f"{at}.pool.resourceSliceCount", f"{text}: no device of it can be allocated")
+def _missing_slices(context: ValidationContext) -> Iterator[Part[str]]:
+    for pool in context.view(find_pools):
+        counts = {one.spec.pool.resource_slice_count for one in pool.slices}
+        if len(counts) == 1 and len(pool.slices) not in counts:
+            text = f"is {counts.pop()}, but generation {pool.generation} of pool {pool.id} has {len(pool.slices)}"
+            text = f"{text}: no device of it can be allocated"
+            yield Part(pool.slices[0], "spec.pool.resourceSliceCount", text)
 
 
 def _counts(one: _PoolSlice, at: str) -> Iterator[Issue]:
@@ -170,7 +168,7 @@ def _unused(one: _PoolSlice, at: str) -> Iterator[Issue]:
 
 
 RULES: Final = (
-    *warnings(_pools, ("pool-slices", _slices, "A pool has as many slices as they say."), origin=_ORIGIN_POOL),
+    *warnings(_missing_slices, ("pool-slices", said, "A pool has as many slices as they say."), origin=_ORIGIN_POOL),
     *warnings(
         _members,
         ("pool-counts", _counts, "The slices of a pool agree on their number."),

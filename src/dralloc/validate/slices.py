@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dralloc.api import AttributeValue, Device, ResourceSliceSpec
+from dralloc.api import Device, ResourceSliceSpec
 from dralloc.validate.checks import at_most, choice, distinct, form, not_false, not_negative, on, one_term, positive
 from dralloc.validate.names import dns_subdomain, driver_name, fully_qualified_name, pool_name
 from dralloc.validate.places import RESULTS, SLICES
 from dralloc.validate.rule import Issue, Row, errors, warnings
 
-__all__ = ["RULES", "partition_type"]
+__all__ = ["RULES"]
 
 MAX_DEVICES: Final = 128
 MAX_ADVANCED_DEVICES: Final = 64
@@ -54,12 +54,6 @@ def _consumed(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
         yield Issue(f"{at}.devices", text)
 
 
-def partition_type(spec: ResourceSliceSpec, device: Device) -> AttributeValue | None:
-    """The attribute that the slice calls the type of its partitions; the driver's domain may be left out."""
-    name = spec.partition_type_attribute or ""
-    return device.attributes.get(name, device.attributes.get(name.removeprefix(f"{spec.driver}/")))
-
-
 def _partition_use(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
     consuming = any(device.consumes_counters for device in spec.devices)
     if spec.partition_type_attribute is not None and not consuming:
@@ -71,7 +65,7 @@ def _partition_values(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
     if not name or fully_qualified_name(name):
         return
     for index, device in enumerate(spec.devices):
-        if device.consumes_counters and type(partition_type(spec, device)) is not str:
+        if device.consumes_counters and type(device.attribute(name, spec.driver)) is not str:
             path = f"{at}.devices[{index}].attributes[{name}]"
             yield Issue(path, "must be a string, as the device consumes counters and partitionTypeAttribute names it")
 

@@ -8,18 +8,7 @@ from ipaddress import ip_interface
 from typing import Any, Final
 
 from dralloc.api import ResourceClaim
-from dralloc.validate.checks import (
-    at_most,
-    choice,
-    distinct,
-    form,
-    limit,
-    longest,
-    not_negative,
-    on,
-    required,
-    unique,
-)
+from dralloc.validate.checks import at_most, choice, distinct, form, limit, longest, not_negative, on, required, unique
 from dralloc.validate.claims import MAX_REQUESTS, in_lists, refers
 from dralloc.validate.classes import raw_object
 from dralloc.validate.names import dns_label, driver_name, label_name, pool_name, uuid
@@ -137,10 +126,7 @@ RULES: Final = (
         ("reserved-unique", _reserved_unique, "A claim is reserved for each consumer once."),
         ("reserved-allocated", _reserved_allocated, "Only an allocated claim is reserved."),
     ),
-    *errors(
-        RESULTS,
-        *((f"result-{name}", check, help_) for name, check, help_ in _NAMES),
-    ),
+    *errors(RESULTS, *((f"result-{name}", check, help_) for name, check, help_ in _NAMES)),
     *errors(
         ALLOCATIONS / "devices.config[]",
         (

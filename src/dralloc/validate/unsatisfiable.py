@@ -12,7 +12,7 @@ from dralloc.report import counted
 from dralloc.validate.candidates import Candidates, Offer, find_candidates
 from dralloc.validate.claims import alternatives, covers
 from dralloc.validate.places import SPECS, Details
-from dralloc.validate.rule import Issue, Part, Row, ValidationContext, remarks, warnings
+from dralloc.validate.rule import Issue, Part, Row, ValidationContext, remarks, said, warnings
 from kubecel import CelCompileError, compile_selector
 
 __all__ = ["RULES", "RequestAlternative", "find_alternatives"]
@@ -179,32 +179,22 @@ def _selector_fails(choice: _Choice, at: str) -> Iterator[Issue]:
         yield Issue(f"{at}.selectors[{index}].cel.expression", message)
 
 
-class _ComparedAttribute(NamedTuple):
-    """An attribute that a constraint compares, with the alternatives that it covers."""
-
-    name: str
-    field: str
-    covered: list[RequestAlternative]
-
-
-def _compared(context: ValidationContext) -> Iterator[Part[_ComparedAttribute]]:
+def _incomparable(context: ValidationContext) -> Iterator[Part[str]]:
+    """Requests of whose devices none has the attribute that a constraint compares."""
     for spec, path, requests in context.view(find_alternatives):
-        every = [one for alternatives in requests for one in alternatives]
+        every = [one for request in requests for one in request]
         for index, constraint in enumerate(spec.constraints):
             attribute = constraint.match_attribute or constraint.distinct_attribute
             covered = [one for one in every if covers(constraint.requests, one.name) and one.offers]
-            if attribute and covered and all(one.can_be_judged for one in covered):
-                field = "matchAttribute" if constraint.match_attribute else "distinctAttribute"
-                at = f"{path}.constraints[{index}]"
-                yield Part(covered[0].owner, at, _ComparedAttribute(attribute, field, covered))
-
-
-def _attribute_exists(compared: _ComparedAttribute, at: str) -> Iterator[Issue]:
-    for one in compared.covered:
-        derived = any(each.name == compared.name for each in one.request.derived_attributes)
-        if not derived and all(offer.attribute(compared.name) is None for offer in one.offers):
-            text = f'none of {counted(len(one.offers), "device")} for request "{one.name}" has the attribute'
-            yield Issue(f"{at}.{compared.field}", f'{text} "{compared.name}": the constraint never holds')
+            if not attribute or not all(one.can_be_judged for one in covered):
+                continue
+            field = "matchAttribute" if constraint.match_attribute else "distinctAttribute"
+            for one in covered:
+                derived = any(each.name == attribute for each in one.request.derived_attributes)
+                if not derived and all(each.device.attribute(attribute, each.id.driver) is None for each in one.offers):
+                    text = f'none of {counted(len(one.offers), "device")} for request "{one.name}" has the attribute'
+                    text = f'{text} "{attribute}": the constraint never holds'
+                    yield Part(one.owner, f"{path}.constraints[{index}].{field}", text)
 
 
 _ORIGIN: Final = "KEP-4381, KEP-4815, KEP-5075: what a device must pass"
@@ -246,10 +236,10 @@ RULES: Final = (
         origin="KEP-4381: a CEL error ends the allocation",
     ),
     *warnings(
-        _compared,
+        _incomparable,
         (
             "constraint-attribute-missing",
-            _attribute_exists,
+            said,
             "Some device of every request that a constraint covers has its attribute.",
         ),
         origin="KEP-4381",
