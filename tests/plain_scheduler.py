@@ -14,12 +14,11 @@ from dralloc.names import ClaimKey
 from dralloc.scheduling import Attempt, Profile, Scheduler
 from dralloc.scheduling.attempt import checks_of, feasible_nodes_to_find, first_rejection
 from dralloc.scheduling.devices import Devices, Wanted
-from dralloc.scheduling.message import fit_error, refused
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugin import Check, Cycle, Rejection
 from dralloc.scheduling.plugins import PLUGINS
 from dralloc.scheduling.preemption import after_filters
-from dralloc.scheduling.verdicts import Rejected, Verdicts
+from dralloc.scheduling.verdicts import Rejected, Verdicts, fit_error, refused
 from dralloc.solvers.first_fit.plain import Found as Taken
 from dralloc.solvers.first_fit.search import DepthFirstSearch
 

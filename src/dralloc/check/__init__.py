@@ -1,20 +1,19 @@
 """The independent checker: whether an answer keeps every rule of the problem that it answers.
 
-It shares no code with the solvers. Its rules are plain loops over the grants, in six modules:
+It shares no code with the solvers. Its rules are plain loops over the grants, in five modules:
 
 - `dralloc.check.placed`: which demands are placed, on which nodes, with which gangs and shared claims;
 - `dralloc.check.claims`: what each claim got: counts, ``All``, constraints;
 - `dralloc.check.shared`: what all claims together take of devices, capacities and counters;
 - `dralloc.check.inter_pod`: who may be near to whom, and how evenly pods are spread;
-- `dralloc.check.budgets`: what namespaces use;
-- `dralloc.check.objective`: what the answer says about itself.
+- `dralloc.check.objective`: what namespaces use, and what the answer says about itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dralloc.check import budgets, claims, inter_pod, objective, placed, shared
+from dralloc.check import claims, inter_pod, objective, placed, shared
 from dralloc.check.view import View
 from dralloc.errors import CheckError
 from dralloc.garbage import without_garbage_collection
@@ -49,8 +48,8 @@ RULES: tuple[Rule, ...] = (
     inter_pod.spread_is_even,
     inter_pod.groups_are_in_one_domain,
     inter_pod.affinity_has_an_order,
-    budgets.caps_are_kept,
-    budgets.fairness_is_true,
+    objective.caps_are_kept,
+    objective.fairness_is_true,
     objective.values_are_true,
     objective.bounds_and_status_agree,
 )

@@ -41,8 +41,9 @@ def lifted(problem: Problem, lift: Lift) -> Problem:
     return _Lifting(problem, lift).problem() if lift.limits or lift.lenient else problem
 
 
-class _Lifting:
+class _Lifting(Overlay):
     def __init__(self, problem: Problem, lift: Lift) -> None:
+        super().__init__(problem.eligibility)
         self.whole = problem
         self.lift = lift
         self.capped = {budget.resource for budget in problem.budgets}
@@ -65,18 +66,17 @@ class _Lifting:
         }
 
     def problem(self) -> Problem:
-        offers = _Lifted(self.whole.eligibility, self)
         if not self.lift.limits:
-            return replace(self.whole, eligibility=offers)
+            return replace(self.whole, eligibility=self)
         counters = tuple(
             replace(counter, free=_MUCH) if number in self.lifted else counter
             for number, counter in enumerate(self.whole.counters)
         )
         devices = tuple(map(self._device, self.whole.devices))
-        return replace(self.whole, devices=devices, counters=counters, eligibility=offers)
+        return replace(self.whole, devices=devices, counters=counters, eligibility=self)
 
     def _device(self, device: Device) -> Device:
-        consumes, capacity = self.drawn(device.consumes), self._capacity(device)
+        consumes, capacity = self._drawn(device.consumes), self._capacity(device)
         if consumes != device.consumes or capacity is not device.capacity:
             device = replace(device, consumes=consumes, capacity=capacity)
         grouped = not device.is_additive and Limit(Scarcity.GROUPS, device.id.driver) in self.lift.limits
@@ -91,27 +91,20 @@ class _Lifting:
             name: replace(known, total=_MUCH) if name in names else known for name, known in device.capacity.items()
         }
 
-    def drawn(self, draws: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    def _drawn(self, draws: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
         """What counts of what is drawn from counters."""
         return tuple(pair for pair in draws if pair[0] not in self.gone) if self.gone else draws
 
-    def consumed(self, device: int, charge: Charge) -> Charge:
+    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+        """As in `Eligibility`."""
+        verdict = super().selects(alternative, device)
+        return verdict if isinstance(verdict, bool) or not self.lift.lenient else False
+
+    def charge(self, alternative: int, device: int) -> Charge | None:
         """What counts of what an allocation takes."""
-        if not charge.capacity and not charge.counters:
+        charge = super().charge(alternative, device)
+        if charge is None or not (charge.capacity or charge.counters):
             return charge
         driver, lifted = self.whole.devices[device].id.driver, self.names[Scarcity.CAPACITY]
         capacity = tuple(pair for pair in charge.capacity if pair[0] in self.capped or (driver, pair[0]) not in lifted)
-        return replace(charge, capacity=capacity, counters=self.drawn(charge.counters))
-
-
-@dataclass(eq=False)
-class _Lifted(Overlay):
-    lifting: _Lifting
-
-    def selects(self, alternative: int, device: int) -> bool | AllocationError:
-        verdict = self.base.selects(alternative, device)
-        return verdict if isinstance(verdict, bool) or not self.lifting.lift.lenient else False
-
-    def charge(self, alternative: int, device: int) -> Charge | None:
-        charge = self.base.charge(alternative, device)
-        return None if charge is None else self.lifting.consumed(device, charge)
+        return replace(charge, capacity=capacity, counters=self._drawn(charge.counters))

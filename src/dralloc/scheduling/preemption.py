@@ -11,10 +11,9 @@ from typing import Final
 
 from dralloc.pods.kinds import PodInfo
 from dralloc.scheduling.attempt import checks_of, first_rejection
-from dralloc.scheduling.message import fit_error
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.plugin import Cycle, Rejection
-from dralloc.scheduling.verdicts import Rejected
+from dralloc.scheduling.verdicts import Rejected, fit_error
 
 __all__ = ["Started", "after_filters", "choose_victims"]
 

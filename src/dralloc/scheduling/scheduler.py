@@ -19,7 +19,6 @@ from dralloc.pods.kinds import PodInfo, PodKinds
 from dralloc.scheduling.attempt import Attempt, checks_of, feasible_nodes_to_find, filtered, scored
 from dralloc.scheduling.devices import Devices
 from dralloc.scheduling.memory import Memory
-from dralloc.scheduling.message import fit_error, refused
 from dralloc.scheduling.nodes import NodeInfo, NodesAt
 from dralloc.scheduling.plugin import Check, Cycle, Plugin, Rejection
 from dralloc.scheduling.plugins import PLUGINS
@@ -28,7 +27,7 @@ from dralloc.scheduling.preemption import after_filters, choose_victims
 from dralloc.scheduling.profile import Profile
 from dralloc.scheduling.release import USUAL, Release
 from dralloc.scheduling.snapshot import Snapshot
-from dralloc.scheduling.verdicts import Places, Rejected
+from dralloc.scheduling.verdicts import Places, Rejected, fit_error, refused
 from dralloc.solution import Solution
 
 __all__ = ["Scheduler"]

@@ -1,19 +1,22 @@
-"""States of components and of nodes, as numbers: what is in the same state behaves the same, wherever it is.
+"""States of components and of nodes, as numbers, and which nodes are in which.
 
+What is in the same state behaves the same, wherever it is.
 A node's state says nothing about the order of its components. That is enough for a scan of the components in the
 order of their states (`ComponentStates.ordered`): on two nodes in one state it meets the same things in one order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from bisect import bisect_left, insort
+from collections import defaultdict
+from collections.abc import Collection, Container, Hashable, Sequence
 from typing import Any, Final
 
 from dralloc.problem import PoolState, Problem
 from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.policies.node_components import NodeComponent, NodeComponents
 
-__all__ = ["WHOLE", "ComponentStates"]
+__all__ = ["WHOLE", "Census", "ComponentStates"]
 
 WHOLE: Final = 10**6
 """What is left of a component that is not in use. Shares are in such parts, rounded down."""
@@ -108,3 +111,47 @@ class ComponentStates:
 def _average(parts: Sequence[tuple[int, int]]) -> int:
     shares = [max(left, 0) * WHOLE // total for left, total in parts if total]
     return sum(shares) // len(shares) if shares else WHOLE
+
+
+class Census:
+    """Counts nodes by state, and keeps up with what is taken.
+
+    ``arrivals`` lists the states that nodes came into, in the order of events.
+    """
+
+    def __init__(self, problem: Problem, states: ComponentStates) -> None:
+        self._problem = problem
+        self._states = states
+        self._of: list[int] = []
+        self._members: dict[int, list[int]] = defaultdict(list)
+        self.arrivals: list[int] = []
+        self._seeing: dict[int, list[int]] = defaultdict(list)
+        for number, node in enumerate(problem.nodes):
+            for group in {problem.devices[device].group for device in node.devices()}:
+                self._seeing[group].append(number)
+            self._of.append(self._enter(number))
+
+    def first(self, state: int, allowed: Container[int] | None) -> int | None:
+        """The first node in a state, of all or of those that are allowed."""
+        members = self._members[state]
+        if allowed is None:
+            return members[0] if members else None
+        return next((node for node in members if node in allowed), None)
+
+    def changed(self, devices: list[int]) -> None:
+        """Some devices were taken or given back: look again at every node that could tell."""
+        problem = self._problem
+        several, slots = problem.several_versions, {problem.devices[device].slot for device in devices}
+        versions = (version for slot in slots & several for version in problem.versions[slot])
+        groups = {problem.devices[device].group for device in (*devices, *versions)}
+        for node in sorted({node for group in groups for node in self._seeing[group]}):
+            before = self._of[node]
+            members = self._members[before]
+            del members[bisect_left(members, node)]
+            self._of[node] = self._enter(node)
+
+    def _enter(self, node: int) -> int:
+        state = self._states.of_node(node)
+        insort(self._members[state], node)
+        self.arrivals.append(state)
+        return state

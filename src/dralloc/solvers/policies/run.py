@@ -17,9 +17,8 @@ from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit.claim_classes import ClaimClass
 from dralloc.solvers.first_fit.plain import Found
 from dralloc.solvers.first_fit.quick import QuickRun
-from dralloc.solvers.policies.census import Census
 from dralloc.solvers.policies.component_offers import ComponentOffers
-from dralloc.solvers.policies.component_states import ComponentStates
+from dralloc.solvers.policies.component_states import Census, ComponentStates
 from dralloc.solvers.policies.scores import Scoring, ScoringContext
 
 __all__ = ["ScoredRun"]
