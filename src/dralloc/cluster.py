@@ -26,8 +26,7 @@ from dralloc.api import (
 )
 from dralloc.api.objects import changed
 from dralloc.assembly.claims import Claiming
-from dralloc.assembly.classes import missing_classes
-from dralloc.assembly.nodes import SYNTHETIC_NODE, assumed_nodes
+from dralloc.assembly.missing import SYNTHETIC_NODE, assumed_nodes, missing_classes
 from dralloc.assembly.objects import Located, Objects, identity
 from dralloc.assembly.pods import Population
 from dralloc.choices import Include, several
@@ -186,12 +185,13 @@ class Cluster(Answer):
         wanted = several(Include, "inclusion", include)
         if not wanted:
             return self
-        pods = [_ungated(pod) if Include.GATED in wanted else pod for pod in self.pods]
-        cluster = replace(self, pods=tuple(pods))
+        pods, suspended = (
+            tuple(_ungated(pod) if Include.GATED in wanted else pod for pod in each)
+            for each in (self.pods, self.suspended)
+        )
         if Include.SUSPENDED not in wanted:
-            return cluster
-        more = [_ungated(pod) if Include.GATED in wanted else pod for pod in self.suspended]
-        return replace(cluster, suspended=())._with_pods(more)
+            return replace(self, pods=pods)
+        return replace(self, pods=pods, suspended=())._with_pods(suspended)
 
     def _with_pods(self, pods: Iterable[Pod]) -> Cluster:
         """The cluster with more pods, and the claims that they need."""

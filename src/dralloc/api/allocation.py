@@ -96,6 +96,10 @@ class AllocationResult(WireModel):
     node_selector: NodeSelector | None = None
     allocation_timestamp: Time | None = None
 
+    def wire_form(self) -> dict[str, Any]:
+        """As the API server shows it."""
+        return {"devices": {}, **self.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
+
 
 class ResourceClaimConsumerReference(WireModel):
     """An object, mostly a pod, that may use the claim."""

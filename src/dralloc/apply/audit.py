@@ -68,10 +68,8 @@ def _lost(cluster: Cluster, claims: Mapping[ClaimKey, WrittenClaim]) -> Iterator
             yield f"claim {key}: is gone"
         elif claim.metadata.deletion_timestamp is not None:
             yield f"claim {key}: is being deleted"
-        elif claim.status.allocation is not None:
-            held = claim.status.allocation.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-            if not same_allocation({"devices": {}, **held}, written.allocation):
-                yield f"claim {key}: is allocated otherwise"
+        elif (held := claim.status.allocation) and not same_allocation(held.wire_form(), written.allocation):
+            yield f"claim {key}: is allocated otherwise"
 
 
 class _Reading:

@@ -98,8 +98,7 @@ class Aside:
 def allocation_to_wire(allocation: AllocationResult) -> Json:
     """An allocation as it is written now; with its time, which a scheduler would add, although it is immutable."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    body: Json = allocation.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    return {"devices": {}, **body, "allocationTimestamp": now}
+    return {**allocation.wire_form(), "allocationTimestamp": now}
 
 
 def same_allocation(one: Json | None, other: Json | None) -> bool:

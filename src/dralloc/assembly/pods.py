@@ -65,13 +65,13 @@ class Population:
         spoken_for = _SpokenFor(self.objects)
         for one in self.objects:
             if isinstance(one, Pod):
-                self._put(one, _leaving(one))
+                self._put(one, _resting(one, ended=one.terminated))
             elif isinstance(one, PodOwner) and one not in spoken_for:
                 for pod in self._expanded(one):
                     made = _renamed(pod, one.kind) if pod.key in taken else pod
                     taken.add(made.key)
                     self.objects.sources[identity(made)] = self.objects.sources[identity(one)]
-                    self._put(made, _resting(one))
+                    self._put(made, _resting(one, ended=one.ended, suspended=one.suspended))
 
     def _expanded(self, owner: PodOwner) -> Iterable[Pod]:
         """The pods that its controller makes; none, and a remark, if they are beyond what is left of the limit."""
@@ -103,20 +103,13 @@ class Population:
         return pod if priority is None else changed(pod, spec=changed(pod.spec, priority=priority))
 
 
-def _leaving(pod: Pod) -> Unasked | None:
-    """Why a pod is not scheduled any more, and no claims are made for it."""
-    if pod.terminated:
+def _resting(one: ApiObject, *, ended: bool, suspended: bool = False) -> Unasked | None:
+    """Why a pod is not scheduled any more, or an owner makes no pods."""
+    if ended:
         return Unasked.FINISHED
-    return Unasked.DELETED if pod.metadata.deletion_timestamp is not None else None
-
-
-def _resting(owner: PodOwner) -> Unasked | None:
-    """Why an owner makes no pods."""
-    if owner.ended:
-        return Unasked.FINISHED
-    if owner.metadata.deletion_timestamp is not None:
+    if one.metadata.deletion_timestamp is not None:
         return Unasked.DELETED
-    return Unasked.SUSPENDED if owner.suspended else None
+    return Unasked.SUSPENDED if suspended else None
 
 
 class _SpokenFor:

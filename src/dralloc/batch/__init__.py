@@ -4,7 +4,7 @@
 - `dralloc.batch.lease`: which of several replicas works;
 - `dralloc.batch.leftovers`: what is done about a replica that was killed;
 - `dralloc.batch.queue`: when a batch is due, and what then happens;
-- `dralloc.batch.reasons`, `dralloc.batch.notes`: what pods are told that wait on;
+- `dralloc.batch.notes`: what pods are told that wait on;
 - `dralloc.batch.figures`: metrics and health.
 """
 

@@ -1,4 +1,4 @@
-"""Tells pods why they wait: a condition of the pod, and an event about it."""
+"""Tells pods why they wait, in a line each: a condition of the pod, and an event about it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from dralloc.apply import Question
 from dralloc.apply.executor import PODS
-from dralloc.errors import SnapshotError
+from dralloc.cluster import Cluster
+from dralloc.errors import DrallocError, SnapshotError
+from dralloc.explain import explain
 from dralloc.names import ClaimKey
 from dralloc.snapshot import Json, ListedKind, LiveObjects, Refused, condition
 
-__all__ = ["CONDITION", "EVENTS", "PodNotes"]
+__all__ = ["CONDITION", "EVENTS", "PodNotes", "reasons_for"]
 
 EVENTS: Final = ListedKind("events", "Event", namespaced=True)
 CONDITION: Final = "dralloc.dev/Placed"
 """Type of the condition."""
+_EXPLAINED: Final = 20
+"""How many pods are explained after a batch; pods of one owner share an explanation."""
+_CAUSES: Final = 4
 _LONGEST: Final = 1024
 """Bytes of an event's note that the API takes."""
 
@@ -66,3 +72,39 @@ class PodNotes:
             "source": {"component": self.component},
         }
         self.objects.create(EVENTS, event)
+
+
+def reasons_for(
+    question: Question, cluster: Cluster, pods: Mapping[ClaimKey, Json], known: Mapping[ClaimKey, str]
+) -> Mapping[ClaimKey, str]:
+    """What explain says about each pod, node by node; where it is not asked, what is known.
+
+    Parameters
+    ----------
+    cluster
+        As it is once the others are placed.
+    known
+        The pods, each with what its plan says.
+    """
+    said: dict[str, str] = {}
+    found = {}
+    for key, why in known.items():
+        owner = _owner(pods.get(key, {}))
+        if owner not in said and len(said) < _EXPLAINED:
+            said[owner] = _explained(question, cluster, key) or why
+        found[key] = said.get(owner, why)
+    return found
+
+
+def _owner(pod: Json) -> str:
+    metadata = pod.get("metadata", {})
+    return str(next((one["uid"] for one in metadata.get("ownerReferences") or ()), metadata.get("uid")))
+
+
+def _explained(question: Question, cluster: Cluster, key: ClaimKey) -> str:
+    try:
+        found = explain(cluster, pod=str(key), mode="first-fit", suggest=False, choices=question.choices)
+    except DrallocError as error:
+        return str(error)
+    causes = [f"{len(group.nodes)} nodes: {', '.join(str(cause) for cause in group.causes)}" for group in found.groups]
+    return "; ".join(causes[:_CAUSES])

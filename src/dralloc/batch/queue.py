@@ -17,8 +17,7 @@ from dralloc.batch.cache import WatchCache
 from dralloc.batch.figures import Figures
 from dralloc.batch.lease import LeaderLease
 from dralloc.batch.leftovers import clean_up
-from dralloc.batch.notes import PodNotes
-from dralloc.batch.reasons import reasons_for
+from dralloc.batch.notes import PodNotes, reasons_for
 from dralloc.errors import DrallocError
 from dralloc.names import ClaimKey
 from dralloc.snapshot import Json, LiveObjects, Refused, key_of

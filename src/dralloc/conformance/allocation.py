@@ -6,19 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dralloc.api import AllocationResult
 from dralloc.check import check
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.conformance.cases import AllocationCase, Json
 from dralloc.conformance.difference import comparable, first_difference
 from dralloc.conformance.document import OutcomeDocument
-from dralloc.errors import AllocationError, FatalError
+from dralloc.errors import FatalError
 from dralloc.solution import Solution
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
 from dralloc.write import allocations
 
-__all__ = ["CaseOutcome", "name_shares", "run_first_fit", "run_optimal", "wire_form"]
+__all__ = ["CaseOutcome", "name_shares", "run_first_fit", "run_optimal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,8 @@ def run_first_fit(case: AllocationCase, *, pruning: bool = True) -> CaseOutcome:
     actual = _batch_answer(case, compiled, solution) if case.pods else _single_answer(compiled, solution)
     difference = _difference(case, actual)
     if not pruning and case.exact is not None and not difference:
-        difference = _steps_difference(case, actual)
+        expected, steps = case.expected["allocateOne"], actual["allocateOne"]
+        difference = "" if steps == expected else f"allocateOne: expected {expected} steps, got {steps}"
     return CaseOutcome(case.name, case.profile, actual, difference)
 
 
@@ -85,12 +85,12 @@ def _single_answer(compiled: CompiledCluster, solution: Solution) -> dict[str, A
     written = allocations(compiled, solution)
     demands = compiled.problem.demands
     fits = len(solution.placements) == len(demands)
-    result = [wire_form(written[claim.key]) for demand in demands for claim in demand.claims] if fits else None
+    result = [written[claim.key].wire_form() for demand in demands for claim in demand.claims] if fits else None
     name_shares(result or ())
     return {
         "result": result,
         "error": str(error) if error else None,
-        "errorKind": _kind(error),
+        "errorKind": error and ("fatal" if isinstance(error, FatalError) else "node"),
         # Upstream needs one step to see that there is nothing to allocate.
         "allocateOne": solution.steps if demands else 1,
     }
@@ -99,30 +99,16 @@ def _single_answer(compiled: CompiledCluster, solution: Solution) -> dict[str, A
 def _batch_answer(case: AllocationCase, compiled: CompiledCluster, solution: Solution) -> dict[str, Any]:
     demands = compiled.problem.demands
     numbers = {demand.key.name: number for number, demand in enumerate(demands)}
-    placements = {placement.demand: placement for placement in solution.placements}
+    nodes = {placement.demand: compiled.problem.nodes[placement.node].name for placement in solution.placements}
     written = allocations(compiled, solution)
     pods: list[dict[str, Any]] = []
     for name in case.pods:
-        number = numbers[name]
-        placement = placements.get(number)
-        error = solution.errors.get(number)
-        allocated = [wire_form(written[claim.key]) for claim in demands[number].claims] if placement else None
-        pods.append(
-            {
-                "name": name,
-                "node": compiled.problem.nodes[placement.node].name if placement else None,
-                "allocations": allocated,
-                "error": str(error) if error else None,
-            }
-        )
+        number, error = numbers[name], solution.errors.get(numbers[name])
+        allocated = [written[claim.key].wire_form() for claim in demands[number].claims] if number in nodes else None
+        fared = {"node": nodes.get(number), "allocations": allocated, "error": str(error) if error else None}
+        pods.append({"name": name, **fared})
     name_shares([allocation for pod in pods for allocation in pod["allocations"] or ()])
     return {"pods": pods}
-
-
-def wire_form(allocation: AllocationResult) -> dict[str, Any]:
-    """An allocation as the API server would show it."""
-    wire: dict[str, Any] = allocation.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    return {"devices": {}, **wire}
 
 
 def name_shares(wire: Sequence[dict[str, Any]]) -> None:
@@ -134,26 +120,13 @@ def name_shares(wire: Sequence[dict[str, Any]]) -> None:
                 result["shareID"] = names.setdefault(result["shareID"], f"SHARE-{len(names) + 1}")
 
 
-def _kind(error: AllocationError | None) -> str | None:
-    if error is None:
-        return None
-    return "fatal" if isinstance(error, FatalError) else "node"
-
-
 def _difference(case: AllocationCase, actual: Json) -> str:
     if case.exact is not None:
         return _table_difference(case, actual)
     if not case.pods:
         return first_difference(_comparable_answer(case.expected), _comparable_answer(actual))
-    return first_difference(
-        {"pods": [_comparable_answer(pod) for pod in case.expected["pods"]]},
-        {"pods": [_comparable_answer(pod) for pod in actual["pods"]]},
-    )
-
-
-def _steps_difference(case: AllocationCase, actual: Json) -> str:
-    expected, steps = case.expected["allocateOne"], actual["allocateOne"]
-    return "" if steps == expected else f"allocateOne: expected {expected} steps, got {steps}"
+    expected, got = ({"pods": [*map(_comparable_answer, one["pods"])]} for one in (case.expected, actual))
+    return first_difference(expected, got)
 
 
 def _comparable_answer(answer: Json) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Two forms of allocation cases are known, told apart by their fields: problems wi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from json import JSONDecodeError
@@ -100,10 +101,10 @@ def _recorded_case(case: Json) -> AllocationCase:
     pods = batch if batch is not None else [{"name": _POD, "claims": case["claims"]}]
     nodes = case["nodes"] if batch is not None else [case["node"]]
     documents = [
-        *_typed("Node", "v1", nodes),
-        *_typed("DeviceClass", _VERSION, case["classes"]),
-        *_typed("ResourceSlice", _VERSION, case["slices"]),
-        *_typed("ResourceClaim", _VERSION, case["allocatedClaims"]),
+        *_typed("Node", nodes),
+        *_typed("DeviceClass", case["classes"]),
+        *_typed("ResourceSlice", case["slices"]),
+        *_typed("ResourceClaim", case["allocatedClaims"]),
         *(document for pod in pods for document in _pod(pod["name"], pod["claims"])),
     ]
     return AllocationCase(
@@ -120,16 +121,13 @@ def _recorded_case(case: Json) -> AllocationCase:
 def _table_case(case: Json) -> AllocationCase:
     source = f"case {case['name']}"
     documents = [
-        *_typed("Node", "v1", [case["node"]]),
-        *_typed("DeviceClass", _VERSION, case["classes"] or ()),
-        *_typed("ResourceClaim", _VERSION, _holders(case)),
+        *_typed("Node", [case["node"]]),
+        *_typed("DeviceClass", case["classes"] or ()),
+        *_typed("ResourceClaim", _holders(case)),
         *_pod(_POD, list(_renamed(case["claimsToAllocate"] or ()))),
     ]
     # Rows give the same name to several slices, which no cluster could hold; one by one they are fine.
-    slices = [
-        load_documents([one], source=source).slices[0]
-        for one in _typed("ResourceSlice", _VERSION, case["slices"] or ())
-    ]
+    slices = [load_documents([one], source=source).slices[0] for one in _typed("ResourceSlice", case["slices"] or ())]
     expected_error = case.get("expectError")
     return AllocationCase(
         name=case["name"],
@@ -144,10 +142,8 @@ def _table_case(case: Json) -> AllocationCase:
     )
 
 
-_VERSION = "resource.k8s.io/v1"
-
-
-def _typed(kind: str, version: str, objects: Iterable[Json]) -> Iterator[Json]:
+def _typed(kind: str, objects: Iterable[Json]) -> Iterator[Json]:
+    version = "v1" if kind == "Node" else "resource.k8s.io/v1"
     return ({"apiVersion": version, "kind": kind, **one} for one in objects)
 
 
@@ -157,41 +153,31 @@ def _pod(name: str, claims: Sequence[Json]) -> Iterator[Json]:
     namespaces = {one["metadata"].get("namespace", "") for one in claims} or {""}
     metadata = {"name": name, "namespace": namespaces.pop()}
     yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"resourceClaims": entries}}
-    yield from _typed("ResourceClaim", _VERSION, claims)
+    yield from _typed("ResourceClaim", claims)
 
 
 def _renamed(claims: Sequence[Json]) -> Iterator[Json]:
     """The claims, those that repeat a name with a number behind it."""
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     for claim in claims:
         name = claim["metadata"]["name"]
-        seen[name] = seen.get(name, 0) + 1
+        seen[name] += 1
         number = f"-{seen[name]}" if seen[name] > 1 else ""
         yield {**claim, "metadata": {**claim["metadata"], "name": f"{name}{number}"}}
 
 
 def _holders(case: Json) -> Iterator[Json]:
     """Allocated claims that hold what a table row lists as allocated devices, shares and consumed capacity."""
-    shared = list(case["allocatedSharedDevices"] or ())
     consumed = {_device(one): one["capacity"] for one in case["aggregatedCapacity"] or ()}
     held = [{**one, "request": "held"} for one in case["allocatedDevices"] or ()]
-    shares = [{**one, "request": "share", "consumedCapacity": consumed.pop(_device(one), {})} for one in shared]
-    others = [
-        {
-            "driver": driver,
-            "pool": pool,
-            "device": device,
-            "request": "share",
-            "shareID": "all",
-            "consumedCapacity": amounts,
-        }
-        for (driver, pool, device), amounts in consumed.items()
+    shares = [
+        {**one, "consumedCapacity": consumed.pop(_device(one), {})} for one in case["allocatedSharedDevices"] or ()
     ]
-    for number, result in enumerate((*held, *shares, *others)):
-        yield {
-            "metadata": {"name": f"holder-{number}", "namespace": "default"},
-            "status": {"allocation": {"devices": {"results": [result]}}},
-        }
+    for (driver, pool, device), amounts in consumed.items():
+        shares.append({"driver": driver, "pool": pool, "device": device, "shareID": "all", "consumedCapacity": amounts})
+    for number, result in enumerate((*held, *({**one, "request": "share"} for one in shares))):
+        allocation = {"devices": {"results": [result]}}
+        yield {"metadata": {"name": f"holder-{number}", "namespace": "default"}, "status": {"allocation": allocation}}
 
 
 def _device(entry: Json) -> tuple[str, str, str]:

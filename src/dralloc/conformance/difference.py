@@ -17,7 +17,11 @@ def first_difference(expected: Any, actual: Any, path: str = "") -> str:
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key in dict.fromkeys((*expected, *actual)):
             where = f"{path}.{key}" if path else str(key)
-            if found := _in_entry(expected, actual, key, where):
+            if key not in actual:
+                return f"{where}: expected {expected[key]!r}, got nothing"
+            if key not in expected:
+                return f"{where}: expected nothing, got {actual[key]!r}"
+            if found := first_difference(expected[key], actual[key], where):
                 return found
         return ""
     if isinstance(expected, list) and isinstance(actual, list):
@@ -28,14 +32,6 @@ def first_difference(expected: Any, actual: Any, path: str = "") -> str:
             return f"{path}: expected {len(expected)} entries, got {len(actual)}"
         return ""
     return "" if expected == actual else f"{path}: expected {expected!r}, got {actual!r}"
-
-
-def _in_entry(expected: dict[str, Any], actual: dict[str, Any], key: str, where: str) -> str:
-    if key not in actual:
-        return f"{where}: expected {expected[key]!r}, got nothing"
-    if key not in expected:
-        return f"{where}: expected nothing, got {actual[key]!r}"
-    return first_difference(expected[key], actual[key], where)
 
 
 def comparable(message: str) -> str:

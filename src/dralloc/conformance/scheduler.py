@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from dralloc.api import Node
 from dralloc.compiler import CompiledCluster, compile_cluster
-from dralloc.conformance.allocation import CaseOutcome, name_shares, wire_form
+from dralloc.conformance.allocation import CaseOutcome, name_shares
 from dralloc.conformance.attempts import answer_of, difference_of, taken
 from dralloc.conformance.cases import Json
 from dralloc.conformance.difference import first_difference
@@ -169,9 +169,8 @@ class _Replay:
             if attempt["outcome"] == "bound":
                 key = ClaimKey.parse(attempt["pod"])
                 keys = self._compiled.cluster.claims_of_pods[key]
-                found = {
-                    self._recorded_name(one, key): _as_served(wire_form(written[one])) for one in keys if one in written
-                }
+                mine = (one for one in keys if one in written)
+                found = {self._recorded_name(one, key): _as_served(written[one].wire_form()) for one in mine}
                 recorded = {name: _comparable(self._run["claims"].get(name, {})) for name in found}
                 for one in (found, recorded):
                     name_shares(list(one.values()))
@@ -200,7 +199,9 @@ def _comparable(status: Json) -> dict[str, Any]:
     answer: dict[str, Any] = {"devices": {}, **allocation}
     if config := answer["devices"].get("config"):
         served = {result["request"] for result in answer["devices"]["results"]}
-        terse = (_for_all(entry) if _covers(entry, served) else entry for entry in config)
+        terse = (
+            {key: entry[key] for key in entry if key != "requests" or not _covers(entry, served)} for entry in config
+        )
         distinct = {json.dumps(entry, sort_keys=True): entry for entry in terse}
         answer["devices"] = {**answer["devices"], "config": list(distinct.values())}
     return answer
@@ -217,7 +218,3 @@ def _as_served(allocation: Json) -> dict[str, Any]:
 def _covers(entry: Json, served: Set[str]) -> bool:
     named = set(entry.get("requests", ()))
     return all(request in named or request.partition("/")[0] in named for request in served)
-
-
-def _for_all(entry: Json) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if key != "requests"}

@@ -37,7 +37,7 @@ def charge_for(
     """
     capacity = source.device.capacity
     keys = {key for _, key in source.requested_counters}
-    if any(name not in capacity and name not in keys for name in requested):
+    if not requested.keys() <= capacity.keys() | keys:
         return None
     taken = _capacity_taken(requested, capacity)
     if taken is None:
@@ -122,7 +122,7 @@ def amount_taken(requested: Quantity | None, total: Quantity, policy: CapacityRe
         amount = _rounded_into(policy.valid_range, requested)
     else:
         amount = next((value for value in policy.valid_values if requested <= value), requested)
-    return amount if policy is None or _allowed(policy, amount) else None
+    return amount if policy is None or amount == policy.default or _allowed(policy, amount) else None
 
 
 def _whole(quantity: Quantity) -> int:
@@ -141,17 +141,10 @@ def _rounded_into(valid: CapacityRequestPolicyRange, requested: Quantity) -> Qua
 
 
 def _allowed(policy: CapacityRequestPolicy, amount: Quantity) -> bool:
-    if policy.default is not None and amount == policy.default:
-        return True
-    if policy.valid_range is not None:
-        return _in_range(policy.valid_range, amount)
-    return not policy.valid_values or amount in policy.valid_values
-
-
-def _in_range(valid: CapacityRequestPolicyRange, amount: Quantity) -> bool:
+    valid = policy.valid_range
+    if valid is None:
+        return not policy.valid_values or amount in policy.valid_values
     if valid.max is not None and amount > valid.max:
         return False
-    if valid.step is None:
-        return True
-    step = _whole(valid.step)
-    return step > 0 and (_whole(amount) - _whole(valid.min)) % step == 0
+    step = None if valid.step is None else _whole(valid.step)
+    return step is None or (step > 0 and (_whole(amount) - _whole(valid.min)) % step == 0)

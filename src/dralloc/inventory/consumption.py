@@ -115,16 +115,11 @@ class CounterGroup:
         it takes none never stand in its way: they are left out, all but one if there are no others. The second has the
         index of each counter that it consumes by request, with the key of the request's capacity (KEP-5941).
         """
-        known = self.layout.known_lists(consumers)
-        amounts = self._numbered()
-        by_request = [self._by_request(one) for one in known] if self.layout.by_request else repeat(())
-        return [one.fixed(amounts) for one in known], by_request
-
-    def _numbered(self) -> Sequence[Amount]:
-        """The layout's amounts with the group's counters."""
-        known, layout = len(self._amounts), self.layout
-        self._amounts.extend(zip(map(self.first.__add__, layout.offsets[known:]), layout.nanos[known:], strict=True))
-        return self._amounts
-
-    def _by_request(self, known: _Known) -> ByRequest:
-        return tuple((self.first + offset, key) for offset, key in known.by_request)
+        layout, first = self.layout, self.first
+        known = layout.known_lists(consumers)
+        new = slice(len(self._amounts), None)
+        self._amounts.extend(zip(map(first.__add__, layout.offsets[new]), layout.nanos[new], strict=True))
+        fixed = [one.fixed(self._amounts) for one in known]
+        if not layout.by_request:
+            return fixed, repeat(())
+        return fixed, [tuple((first + offset, key) for offset, key in one.by_request) for one in known]

@@ -12,14 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dralloc.api import (
-    CounterSet,
-    Device,
-    DeviceCapacity,
-    DeviceRequestAllocationResult,
-    ResourceClaim,
-    ResourceSlice,
-)
+from dralloc.api import CounterSet, Device, DeviceRequestAllocationResult, ResourceClaim, ResourceSlice
 from dralloc.api.device_template import named
 from dralloc.features import Features
 from dralloc.names import DeviceID, PoolID
@@ -39,17 +32,14 @@ class Drift(NamedTuple):
 
 def find_drift(slices: Sequence[ResourceSlice], claims: Iterable[ResourceClaim], features: Features) -> Iterator[Drift]:
     """Compare what the claims hold with what is published. Admin access holds nothing and is not looked at."""
-    held = [
-        (claim, f"status.allocation.devices.results[{number}]", result)
-        for claim in claims
-        for number, result in enumerate(claim.results)
-        if not result.admin_access
-    ]
+    every = ((claim, number, result) for claim in claims for number, result in enumerate(claim.results))
+    held = [each for each in every if not each[-1].admin_access]
     published = _Published.of(slices, {result.device_id for _, _, result in held}, features)
     consumed: dict[tuple[DeviceID, str], int] = defaultdict(int)
-    for claim, path, result in held:
+    for claim, number, result in held:
         for name, rule in _contradictions(result, published, consumed, features):
-            yield Drift(claim, f"{path}.{name}", rule, result.device_id.pool_id)
+            path = f"status.allocation.devices.results[{number}].{name}"
+            yield Drift(claim, path, rule, result.device_id.pool_id)
 
 
 @dataclass
@@ -120,7 +110,10 @@ def _contradictions(
     else:
         yield from _changes(id_, device, published)
         if features.ConsumableCapacity:
-            yield from _sharing(result, device)
+            if result.share_id is not None and not device.allow_multiple_allocations:
+                yield "shareID", f"device {id_} does not allow multiple allocations any more"
+            if result.share_id is None and device.allow_multiple_allocations:
+                yield "device", f"{id_} allows multiple allocations now, but this claim holds all of it"
             yield from _consumption(result, device, published, consumed)
 
 
@@ -131,13 +124,6 @@ def _changes(id_: DeviceID, device: Device, published: _Published) -> Iterator[t
             yield "device", f"{id_} consumes other counters in generation {newest} than in generation {generation}"
         if earlier.capacity != device.capacity:
             yield "device", f"{id_} has other capacity in generation {newest} than in generation {generation}"
-
-
-def _sharing(result: DeviceRequestAllocationResult, device: Device) -> Iterator[tuple[str, str]]:
-    if result.share_id is not None and not device.allow_multiple_allocations:
-        yield "shareID", f"device {result.device_id} does not allow multiple allocations any more"
-    if result.share_id is None and device.allow_multiple_allocations:
-        yield "device", f"{result.device_id} allows multiple allocations now, but this claim holds all of it"
 
 
 def _consumption(
@@ -163,12 +149,7 @@ def _consumption(
         for total in by_request.get(name, ()):
             if amount > total:
                 yield path, f"{amount} is more than the {total} of the counter that device {id_} consumes"
-    for name in _unrecorded(result, device.capacity, by_request):
-        yield "consumedCapacity", f"does not say how much of {name} is consumed of device {id_}"
-
-
-def _unrecorded(
-    result: DeviceRequestAllocationResult, capacity: Mapping[str, DeviceCapacity], by_request: Iterable[str]
-) -> Iterator[str]:
-    shared = [name for name, entry in capacity.items() if entry.consumable] if result.share_id is not None else []
-    return (name for name in dict.fromkeys((*shared, *by_request)) if name not in result.consumed_capacity)
+    shared = device.capacity.items() if result.share_id is not None else ()
+    for name in dict.fromkeys((*(name for name, entry in shared if entry.consumable), *by_request)):
+        if name not in result.consumed_capacity:
+            yield "consumedCapacity", f"does not say how much of {name} is consumed of device {id_}"

@@ -11,11 +11,12 @@ incompatible is ever in use together. Source of both: upstream's ``compatibility
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
-from dralloc.api import Device, DeviceCounterConsumption, ResourceSlice
+from dralloc.api import Device, ResourceSlice
 from dralloc.names import DeviceID
 from dralloc.problem import NO_GROUPS
 from dralloc.problem import Device as KnownDevice
@@ -34,7 +35,8 @@ def declares_groups(device: Device) -> bool:
 
 def grouped_sets(devices: Iterable[Device], first: int) -> Mapping[str, int]:
     """The counter sets on which some device declares groups, numbered from ``first``."""
-    names = dict.fromkeys(one.counter_set for one in _consumptions(devices) if one.compatibility_groups)
+    every = chain.from_iterable(device.consumes_counters for device in devices)
+    names = dict.fromkeys(one.counter_set for one in every if one.compatibility_groups)
     return {name: number for number, name in enumerate(names, first)}
 
 
@@ -88,8 +90,3 @@ class Skipped:
         return self.any and any(
             one.compatibility_groups or one.counter_set in self.taken for one in device.consumes_counters
         )
-
-
-def _consumptions(devices: Iterable[Device]) -> Iterator[DeviceCounterConsumption]:
-    for device in devices:
-        yield from device.consumes_counters
