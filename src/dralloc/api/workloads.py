@@ -27,6 +27,7 @@ from dralloc.api.node_allocatable import NodeAllocatableClaimStatus
 from dralloc.api.nodes import NodeSelector
 from dralloc.api.objects import ObjectMeta, PartialObject
 from dralloc.api.placement import Affinity, Toleration, TopologySpreadConstraint
+from dralloc.names import ClaimKey
 from dralloc.quantity import Quantity
 
 __all__ = [
@@ -240,9 +241,10 @@ class Pod(PartialObject, api_version="v1", namespaced=True):
         return frozenset(name for one in containers for name, amount in one.resources.requested.items() if amount.nanos)
 
     @property
-    def pod_group(self) -> str | None:
-        """Name of the PodGroup that the pod belongs to."""
-        return self.spec.scheduling_group.pod_group_name if self.spec.scheduling_group else None
+    def pod_group(self) -> ClaimKey | None:
+        """The PodGroup that the pod belongs to."""
+        name = self.spec.scheduling_group.pod_group_name if self.spec.scheduling_group else None
+        return ClaimKey(self.key.namespace, name) if name is not None else None
 
 
 class PodTemplate(PartialModel):

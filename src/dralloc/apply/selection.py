@@ -165,18 +165,14 @@ class LiveView:
         pods = self.cluster.pods_by_key
         gated = {key: pods[key] for key in sorted(self.gates) if key in pods}
         ready = [key for key, pod in gated.items() if self.gates[key] == [gate] and self._is_allocated(pod)]
-        waiting = {_group_of(gated[key]) for key in gated.keys() - set(ready)} - {None}
+        waiting = {gated[key].pod_group for key in gated.keys() - set(ready)} - {None}
         for key in ready:
-            if _group_of(gated[key]) not in waiting:
+            if gated[key].pod_group not in waiting:
                 yield WriteUnit((WrittenDemand(key, "", gated[key].metadata.uid),), ())
 
     def _is_allocated(self, pod: Pod) -> bool:
         claims = [self.cluster.claim(one) for one in self.cluster.pod_claims(pod)]
         return bool(claims) and all(one is not None and one.is_allocated for one in claims)
-
-
-def _group_of(pod: Pod) -> ClaimKey | None:
-    return ClaimKey(pod.key.namespace, pod.pod_group) if pod.pod_group else None
 
 
 def _is_unallocated(one: Json) -> bool:

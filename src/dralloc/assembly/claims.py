@@ -49,7 +49,7 @@ class Claiming:
 
     def of(self, pod: Pod) -> Iterator[ClaimKey]:
         """The keys of the claims of a pod, in the order of its specification; missing claims are named too."""
-        group = self._groups.get(ClaimKey(pod.key.namespace, pod.pod_group or ""))
+        group = self._groups.get(pod.pod_group) if pod.pod_group else None
         for number, entry in enumerate(pod.spec.resource_claims):
             owner = group if group is not None and entry in group.spec.resource_claims else pod
             key = self._claim_of(pod, owner, entry, f"spec.resourceClaims[{number}]")

@@ -2,8 +2,7 @@
 
 - `dralloc.batch.cache`: the cluster, kept up to date by watches;
 - `dralloc.batch.lease`: which of several replicas works;
-- `dralloc.batch.leftovers`: what is done about a replica that was killed;
-- `dralloc.batch.queue`: when a batch is due, and what then happens;
+- `dralloc.batch.queue`: when a batch is due, what then happens, and what is done about a replica that was killed;
 - `dralloc.batch.notes`: what pods are told that wait on;
 - `dralloc.batch.figures`: metrics and health.
 """

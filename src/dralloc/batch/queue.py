@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from threading import Event, Thread
@@ -10,13 +12,15 @@ from time import monotonic, sleep
 from typing import Final
 from uuid import uuid4
 
-from dralloc.apply import ApplyOutcome, ApplyRun, Fence, Question, Selection
-from dralloc.apply.executor import PODS
+from dralloc.apply import ApplyOutcome, ApplyRun, Executor, Fence, Question, Selection, WriteJournal
+from dralloc.apply.executor import PODS, LeftAlone
+from dralloc.apply.fence import lift_all
+from dralloc.apply.marks import RUN
 from dralloc.apply.selection import LiveView, gates_of
+from dralloc.apply.units import WrittenClaim, allocation_to_wire
 from dralloc.batch.cache import WatchCache
 from dralloc.batch.figures import Figures
 from dralloc.batch.lease import LeaderLease
-from dralloc.batch.leftovers import clean_up
 from dralloc.batch.notes import PodNotes, reasons_for
 from dralloc.errors import DrallocError
 from dralloc.names import ClaimKey
@@ -126,9 +130,18 @@ class BatchQueue:
             stop.wait(self.lease.seconds / 3)
 
     def _take_over(self) -> None:
-        """Clean up after replicas that are gone, or after a batch that failed; the rest is planned or released."""
+        """Clean up after replicas that are gone, or after a batch that failed; the rest is planned or released.
+
+        No journal outlives them. What is to be done follows from marks on the cluster: fences and claims name their
+        run. What was not written whole is taken back.
+        """
         view = LiveView.of(self.cache.catch_up(), self.selection, self.runs)
-        lifted, taken = clean_up(self.objects, view, self.selection.gate, self.runs)
+        executor, taken = Executor(self.objects, WriteJournal(), self.selection.gate), 0
+        for claim in _half_written(view, self.selection.gate, self.runs):
+            with suppress(LeftAlone):
+                executor.retract(claim)
+                taken += 1
+        lifted = lift_all(self.objects, self.runs)
         self._leads = True
         more = f"; lifted {lifted} parts of old fences, took back {taken} claims" if lifted or taken else ""
         self.say(f"leading as {self.lease.identity}{more}")
@@ -178,3 +191,21 @@ class BatchQueue:
         cluster = LiveView.of(self.cache.catch_up(), self.selection, self.runs).cluster
         reasons = reasons_for(self.question, cluster, now, known)
         self.notes.tell(now, {**reasons, **{one.key: one.reason for one in outcome.asides}})
+
+
+def _half_written(view: LiveView, gate: str, runs: str) -> Iterator[WrittenClaim]:
+    """Claims that runs allocated, all of whose pods wait for other claims, or for pods of their group.
+
+    A pod that waits for nothing more is released as it is.
+    """
+    ready = {one.key for unit in view.ready(gate) for one in unit.demands}
+    halves = {key for key, names in view.gates.items() if names == [gate]} - ready
+    users: dict[ClaimKey, set[ClaimKey]] = defaultdict(set)
+    for pod in view.cluster.pods:
+        for name in view.cluster.pod_claims(pod):
+            users[name].add(pod.key)
+    for claim in view.cluster.claims:
+        allocation = claim.status.allocation
+        mine = claim.metadata.annotations.get(RUN, "").startswith(runs)
+        if mine and allocation is not None and set() < users[claim.key] <= halves:
+            yield WrittenClaim(claim.key, claim.metadata.uid, allocation_to_wire(allocation))

@@ -75,7 +75,7 @@ class CompiledCluster(Brief):
 
     def unmodelled(self, modes: Collection[Mode]) -> tuple[Finding, ...]:
         """What objects say that one of the modes does not model, with the object and the field."""
-        return tuple(one.finding for one in self.left_out if not one.modes.isdisjoint(modes))
+        return tuple(finding for finding, ignoring in self.left_out if not ignoring.isdisjoint(modes))
 
     def beside_devices(self, pods: Collection[Pod], *, strict: bool) -> tuple[Finding, ...]:
         """What an answer leaves out that looks at devices alone, as those to what-if questions do.

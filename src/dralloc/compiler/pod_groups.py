@@ -93,28 +93,26 @@ def _waits(pod: Pod, cluster: Cluster, plugins: DevicePlugins) -> bool:
 
 
 def _group_of(pod: Pod, cluster: Cluster, features: Features, label: str) -> PodsOfGroup | None:
-    namespace = pod.key.namespace
     if label in pod.metadata.labels:
-        return PodsOfGroup(f"{namespace}/{pod.metadata.labels[label]}")
+        return PodsOfGroup(f"{pod.key.namespace}/{pod.metadata.labels[label]}")
     if not features.GenericWorkload:
         return None
     if pod.pod_group is None:
         return _group_of_workload(pod, cluster)
-    key = ClaimKey(namespace, pod.pod_group)
-    group = cluster.pod_groups.get(key)
+    group = cluster.pod_groups.get(pod.pod_group)
     if group is None:
-        return PodsOfGroup(str(key), pod, "spec.schedulingGroup.podGroupName")
+        return PodsOfGroup(str(pod.pod_group), pod, "spec.schedulingGroup.podGroupName")
     policy, constraints = group.spec.scheduling_policy.gang, group.spec.scheduling_constraints
     near = features.TopologyAwareWorkloadScheduling and constraints.topology
     above = group.spec.parent_composite_pod_group_name if features.CompositePodGroup else None
     return PodsOfGroup(
-        str(key),
+        str(group.key),
         group,
         "spec.schedulingPolicy.gang.minCount",
         needed=policy.min_count if policy else 1,
         topology=constraints.topology[0].key if near else "",
         has_policy=policy is not None,
-        parent=ClaimKey(namespace, above) if above else None,
+        parent=ClaimKey(group.key.namespace, above) if above else None,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from dralloc.api import ApiObject
@@ -19,12 +18,8 @@ __all__ = ["Unmodelled", "find_unmodelled"]
 _NOT_SCHEDULER: Final = frozenset(Mode) - {Mode.SCHEDULER}
 
 
-@dataclass(frozen=True, slots=True)
-class Unmodelled:
-    """Something that is left out, and the modes that leave it out."""
-
-    finding: Finding
-    modes: frozenset[Mode]
+Unmodelled = tuple[Finding, frozenset[Mode]]
+"""Something that is left out, and the modes that leave it out."""
 
 
 def find_unmodelled(cluster: Cluster, problem: Problem) -> Iterator[Unmodelled]:
@@ -37,21 +32,21 @@ def find_unmodelled(cluster: Cluster, problem: Problem) -> Iterator[Unmodelled]:
     """
     for finding in cluster.findings:
         if isinstance(finding, UnknownField):
-            yield Unmodelled(finding, frozenset(Mode))
+            yield finding, frozenset(Mode)
     asked = {demand.key for demand in problem.demands}
     objects: dict[str, Sequence[ApiObject]] = {
         "Pod": [pod for pod in cluster.pods if pod.key in asked],
         "PodGroup": tuple(cluster.pod_groups.values()),
         "CompositePodGroup": tuple(cluster.composite_pod_groups.values()),
         "Workload": tuple(cluster.workloads.values()),
-        "ResourceClaim": [claim for claim in cluster.claims if claim.status.allocation is None],
+        "ResourceClaim": [claim for claim in cluster.claims if not claim.is_allocated],
         "ResourceSlice": cluster.slices,
         "Node": cluster.nodes,
     }
     if any(device.footprint for device in problem.devices):
         yield from _of_footprints(cluster, problem.demands)
     for use in used(objects, [pod for pod in cluster.pods if pod.spec.node_name]):
-        yield Unmodelled(cluster.remark(use.about, use.path, use.rule), use.modes)
+        yield cluster.remark(use.about, use.path, use.rule), use.modes
 
 
 def _of_footprints(cluster: Cluster, demands: Sequence[Demand]) -> Iterator[Unmodelled]:
@@ -60,12 +55,12 @@ def _of_footprints(cluster: Cluster, demands: Sequence[Demand]) -> Iterator[Unmo
     for claim in cluster.claims:
         if users[claim.key] > 1:
             rule = "what its devices take of nodes counts for the first of the pods that use it"
-            yield Unmodelled(cluster.remark(claim, "", rule), _NOT_SCHEDULER)
+            yield cluster.remark(claim, "", rule), _NOT_SCHEDULER
         if users[claim.key] and any(one.exactly and one.exactly.admin_access for one in claim.spec.devices.requests):
             rule = "devices take nothing of nodes for admin access"
-            yield Unmodelled(cluster.remark(claim, "spec.devices.requests", rule), _NOT_SCHEDULER)
+            yield cluster.remark(claim, "spec.devices.requests", rule), _NOT_SCHEDULER
     for one in cluster.slices:
         taking = [device for device in one.spec.devices if device.node_allocatable_resources]
         if taking and not one.spec.node_name and not all(device.node_name for device in taking):
             rule = "what devices take of nodes does not count where several nodes reach them"
-            yield Unmodelled(cluster.remark(one, "spec.devices", rule), _NOT_SCHEDULER)
+            yield cluster.remark(one, "spec.devices", rule), _NOT_SCHEDULER

@@ -65,8 +65,6 @@ class AllocationCase:
         Names of the pods in order, for a batch; empty if all claims are to be allocated together on one node.
     expected
         The recorded answer under the corrected rules, in its own form.
-    relies_on
-        Kept behaviors of upstream without which the answer would be another one.
     """
 
     name: str
@@ -75,7 +73,6 @@ class AllocationCase:
     features: Features
     pods: tuple[str, ...]
     expected: Json
-    relies_on: tuple[str, ...]
     exact: tuple[bool, ...] | None = None
     error_contains: str | None = None
 
@@ -114,7 +111,6 @@ def _recorded_case(case: Json) -> AllocationCase:
         features=ALL_FEATURES.switched(case.get("features") or {}),
         pods=tuple(pod["name"] for pod in pods) if batch is not None else (),
         expected=case["expected"],
-        relies_on=tuple(case.get("reliesOn", ())),
     )
 
 
@@ -136,7 +132,6 @@ def _table_case(case: Json) -> AllocationCase:
         features=ALL_FEATURES.switched(case["features"]),
         pods=(),
         expected=case.get("corrected") or case["actual"],
-        relies_on=(),
         exact=tuple(case.get("expectedResultIsExact") or ()),
         error_contains=expected_error["contains"] if expected_error else None,
     )

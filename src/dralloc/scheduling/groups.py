@@ -61,7 +61,7 @@ def find_groups(cluster: Cluster, features: Features) -> Mapping[ClaimKey, Group
     members: dict[ClaimKey, list[Pod]] = defaultdict(list)
     for pod in cluster.pods if features.GenericWorkload else ():
         if pod.pod_group is not None:
-            members[ClaimKey(pod.key.namespace, pod.pod_group)].append(pod)
+            members[pod.pod_group].append(pod)
     groups = ((_group(key, cluster.pod_groups.get(key), pods, features), pods) for key, pods in members.items())
     return {pod.key: group for group, pods in groups for pod in pods}
 

@@ -67,7 +67,7 @@ def eviction_units(cluster: Cluster) -> Iterator[EvictionUnit]:
 
 def group_of(cluster: Cluster, pod: Pod) -> PodGroup | None:
     """The PodGroup of a pod."""
-    return None if pod.pod_group is None else cluster.pod_groups.get(ClaimKey(pod.key.namespace, pod.pod_group))
+    return None if pod.pod_group is None else cluster.pod_groups.get(pod.pod_group)
 
 
 def unit_weights(units: Sequence[EvictionUnit], cost: str) -> tuple[list[int], list[WeightLevel]]:
