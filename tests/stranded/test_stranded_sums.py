@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dralloc.stranded.sums import FINEST, most
+from dralloc.stranded.split import FINEST, most
 
 AMOUNTS = st.integers(1, 12)
 

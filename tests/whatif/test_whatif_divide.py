@@ -15,11 +15,10 @@ from dralloc.compiler import compile_cluster
 from dralloc.problem import Demand, Problem
 from dralloc.solvers.cpsat import Options
 from dralloc.whatif.copy_count import count_copies
-from dralloc.whatif.divide import divide
 from dralloc.whatif.front import find_front
 from dralloc.whatif.isolated_first_fit import isolated_first_fit
 from dralloc.whatif.joint_packing import JointPacking
-from dralloc.whatif.minkowski import minkowski_sum
+from dralloc.whatif.minkowski import divide, minkowski_sum
 from examples import examples
 from whatif_apart import apart
 from wire import (

@@ -3,8 +3,7 @@
 - `dralloc.stranded.quantities`: what is counted;
 - `dralloc.stranded.lifting`: rules that strand capacity, and what offers are without them;
 - `dralloc.stranded.grants`: what a claim could be granted next;
-- `dralloc.stranded.sums`: how much of a quantity such grants can take;
-- `dralloc.stranded.split`: what strands the rest;
+- `dralloc.stranded.split`: how much of a quantity such grants can take, and what strands the rest;
 - `dralloc.stranded.measure`: the report, with the measure of Weng et al. (USENIX ATC 2023) for comparison.
 """
 

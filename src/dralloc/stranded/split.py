@@ -6,8 +6,10 @@ from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import chain
+from math import gcd
+from typing import Final
 
 from dralloc.compiler import CompiledCluster
 from dralloc.problem import Demand
@@ -15,9 +17,11 @@ from dralloc.problem.holdings import ClaimLedger
 from dralloc.stranded.grants import Found, Granter, Granting
 from dralloc.stranded.lifting import LIFTED_IN_ORDER, Cause
 from dralloc.stranded.quantities import Key, Quantities
-from dralloc.stranded.sums import most
 
-__all__ = ["Splitter"]
+__all__ = ["FINEST", "Splitter", "most"]
+
+FINEST: Final = 2**20
+"""Amounts are told apart as long as no more than so many steps of their common divisor are free."""
 
 
 @dataclass
@@ -143,3 +147,40 @@ class Splitter:
     @cached_property
     def _wanted(self) -> frozenset[Key]:
         return frozenset().union(*self._wanted_on.values())
+
+
+@lru_cache(maxsize=4096)
+def most(free: int, choices: tuple[tuple[int, ...], ...], repeated: tuple[int, ...]) -> int:
+    """The largest sum up to a limit: subset sum, in exact integers.
+
+    Parameters
+    ----------
+    free
+        The limit.
+    choices
+        Of each of these at most one amount may be taken.
+    repeated
+        These amounts may be taken any number of times.
+
+    Returns
+    -------
+    int
+        The sum. If the amounts are finer than `FINEST` steps, the limit itself, rounded to a multiple of their
+        common divisor: nothing is called stranded that is not.
+    """
+    step = gcd(*(amount for choice in choices for amount in choice), *repeated)
+    limit = free // step if step else 0
+    if limit > FINEST:
+        return limit * step
+    # Bit n stands for a sum of n steps.
+    sums, mask = 1, (1 << (limit + 1)) - 1
+    for choice in choices:
+        before = sums
+        for amount in choice:
+            sums |= before << amount // step & mask if amount <= free else 0
+    for amount in repeated:
+        shift = amount // step
+        while 0 < shift <= limit:
+            sums |= sums << shift & mask
+            shift *= 2
+    return (sums.bit_length() - 1) * step

@@ -140,6 +140,7 @@ def drain(
     >>> dralloc.drain(dralloc.example(), "node-1")
     <Drain: node-1: the claim fits on another node>
     """
+    nodes = tuple(dict.fromkeys(nodes))
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair", "keep"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 from typing import Unpack
 
 from dralloc.choices import Choices, NodelessWords
@@ -16,7 +17,7 @@ from dralloc.timing import phase
 from dralloc.whatif.document import FewestNodesDocument, written
 from dralloc.whatif.mix_entries import MixEntry
 from dralloc.whatif.node_covering import FitsNowhereError, NodeCost, cover_demands
-from dralloc.whatif.node_types import NodeType, find_node_types, in_service, whole_prices
+from dralloc.whatif.node_types import NodeType, find_node_types, in_service
 from dralloc.whatif.workload_mix import workload_mix
 
 __all__ = ["FewestNodes", "fewest_nodes"]
@@ -108,8 +109,8 @@ def fewest_nodes(
     Raises
     ------
     DrallocError
-        There is no such claim, template, pod, node or kind; a claim fits on no kind of node; or devices are within
-        reach of several nodes, so that it is not clear what a new node brings.
+        There is no such claim, template, pod, node or kind; a claim fits on no kind of node; a price is not above 0;
+        or devices are within reach of several nodes, so that it is not clear what a new node brings.
 
     Examples
     --------
@@ -125,9 +126,9 @@ def fewest_nodes(
         given = {kind: Fraction(price) for kind, price in (prices or {}).items()}
         found = find_node_types(cluster, mix.problem, mix.demands, kinds or {}, given)
     with phase(timings, "fewest nodes"):
-        unit, costs = whole_prices(found)
+        unit = lcm(*(kind.price.denominator for kind in found))
         places = {node.name: place for place, node in enumerate(mix.problem.nodes)}
-        node_costs = [NodeCost(places[kind.example], cost) for kind, cost in zip(found, costs, strict=True)]
+        node_costs = [NodeCost(places[kind.example], int(kind.price * unit)) for kind in found]
         names = ", ".join(dict.fromkeys(kind.name for kind in found))
         reason = f"fits on no node of kind {names}" if names else "fits on no node"
         best = None

@@ -120,16 +120,15 @@ class _Comparison:
     def _plans(self) -> Iterator[LayoutPlan]:
         """With one layout, with two, ... and with any number, as long as more are better."""
         every = self._plan(None)
-        most = max((len(layouts) for layouts in self.layouts), default=0)
-        for limit in range(1, most):
-            plan = self._plan(limit) if every else None
-            if every is None or plan is None or plan.total >= every.total:
-                if plan:
-                    yield plan
+        if every is None:
+            return
+        for limit in range(1, max(map(len, self.layouts), default=0)):
+            plan = self._plan(limit)
+            if plan is not None:
+                yield plan
+            if plan is None or plan.total >= every.total:
                 return
-            yield plan
-        if every:
-            yield every
+        yield every
 
     def _plan(self, limit: int | None) -> LayoutPlan | None:
         units = [

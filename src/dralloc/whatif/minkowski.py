@@ -3,24 +3,29 @@
 Of equivalent nodes (see `dralloc.problem.equivalent_nodes`) one front is found, with all of its points. A point of the
 whole is a sum with one point for each node, so the best sum is found in numbers of nodes, however many there are (a
 Minkowski sum of fronts; Ehrgott, Multicriteria Optimization, 2005).
+
+For demands of one device each, what shares nothing might as well be nodes of their own. A GPU with all its partitions
+draws on counters that no other GPU draws on, so that equal GPUs stand for each other on whatever nodes they are
+(KEP-4815).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from dralloc.problem import Demand, Problem
+from dralloc.problem import Charge, Demand, Node, Problem
 from dralloc.problem.equivalent_nodes import equivalent_nodes
+from dralloc.problem.subproblem import separated
 from dralloc.solvers.cpsat import Options
-from dralloc.whatif.divide import divide
 from dralloc.whatif.front import Vector, find_front
 from dralloc.whatif.joint_packing import JointPacking
 from dralloc.whatif.models.sums import best_sum
+from dralloc.whatif.partitions import read_single
 
-__all__ = ["MinkowskiSum", "minkowski_sum"]
+__all__ = ["Divided", "MinkowskiSum", "divide", "minkowski_sum"]
 
 _MOST_CLASSES: Final = 64
 _MOST_POINTS: Final = 600
@@ -86,3 +91,61 @@ def _points(packing: JointPacking, limit: int) -> tuple[Vector, ...] | None:
         return (packing.most,)
     front = find_front(packing.most, packing.reach, limit)
     return front.points if front.complete and packing.proven else None
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """The problem with a node for each part, the demands there, and for each part the node that it is of."""
+
+    problem: Problem
+    demands: Sequence[Demand]
+    homes: Sequence[int]
+
+
+def divide(problem: Problem, demands: Sequence[Demand]) -> Divided:
+    """Take nodes apart; they stay whole if a demand wants more than one device."""
+    if any(read_single(demand) is None for demand in demands):
+        return Divided(problem, demands, problem.all_nodes)
+    charges = _Charges(problem, demands)
+    nodes: list[Node] = []
+    homes: list[int] = []
+    for number, node in enumerate(problem.nodes):
+        wanted = [device for device in node.devices() if charges.of(device)]
+        for members in map(frozenset, separated(problem, wanted, charges.counters)):
+            pools = (replace(pool, devices=tuple(one for one in pool.devices if one in members)) for pool in node.pools)
+            nodes.append(Node(f"{node.name} #{len(nodes)}", tuple(pool for pool in pools if pool.devices)))
+            homes.append(number)
+    allowed = [None if one.nodes is None else frozenset(one.nodes) for one in demands]
+    moved = [
+        one if own is None else replace(one, nodes=tuple(part for part, home in enumerate(homes) if home in own))
+        for one, own in zip(demands, allowed, strict=True)
+    ]
+    return Divided(replace(problem, nodes=tuple(nodes)), moved, homes)
+
+
+class _Charges:
+    """What demands would take of devices; equal devices are asked once, as far as they charge no counters."""
+
+    def __init__(self, problem: Problem, demands: Sequence[Demand]) -> None:
+        self.eligibility = problem.eligibility
+        self.alternatives = [one.index for demand in demands for one in demand.alternatives()]
+        self.known: dict[Hashable, list[Charge]] = {}
+
+    def of(self, device: int) -> list[Charge]:
+        """The charges of a device that is equal to this one; none if no demand selects it."""
+        key = self.eligibility.device_key(device)
+        if key not in self.known:
+            self.known[key] = list(self._asked(device))
+        return self.known[key]
+
+    def counters(self, device: int) -> Iterator[int]:
+        """The counters that are charged by request."""
+        if any(charge.counters for charge in self.of(device)):
+            yield from (counter for charge in self._asked(device) for counter, _ in charge.counters)
+
+    def _asked(self, device: int) -> Iterator[Charge]:
+        offers = self.eligibility
+        for alternative in self.alternatives:
+            charge = offers.charge(alternative, device) if offers.selects(alternative, device) is True else None
+            if charge is not None:
+                yield charge

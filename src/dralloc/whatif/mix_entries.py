@@ -39,11 +39,21 @@ class Source(StrEnum):
 
 @dataclass(frozen=True)
 class MixEntry:
-    """Something to be had, by name; ``number`` is how many of it, or its share of a mix."""
+    """Something to be had, by name; ``number`` is how many of it, or its share of a mix.
+
+    Raises
+    ------
+    DrallocError
+        The number is less than 1.
+    """
 
     key: ClaimKey
     source: Source = Source.CLAIM
     number: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.number is not None and self.number < 1:
+            raise DrallocError(f"{self.title}={self.number}: expected a number of at least 1")
 
     @classmethod
     def parse(cls, text: str, source: Source = Source.CLAIM) -> MixEntry:
@@ -112,9 +122,9 @@ def compile_mix(
         There is no such claim, template or pod, it asks for nothing, or it is in the mix twice.
     """
     choices = Choices.of(choices, words)
-    for entry, times in Counter(entries).items():
+    for title, times in Counter(entry.title for entry in entries).items():
         if times > 1:
-            raise DrallocError(f"{entry.title}: is asked for {times} times; give it once, with a number")
+            raise DrallocError(f"{title}: is asked for {times} times; give it once, with a number")
     builder = _MixBuilder(cluster)
     keys = [builder.enter(entry) for entry in entries]
     changed = builder.cluster(empty=empty)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import lcm
 
 from dralloc.api import Node
 from dralloc.api.objects import changed
@@ -15,7 +14,7 @@ from dralloc.errors import DrallocError
 from dralloc.problem import Demand, Problem
 from dralloc.problem.equivalent_nodes import NodeClasses, equivalent_nodes
 
-__all__ = ["NodeType", "find_node_types", "in_service", "parse_price", "whole_prices"]
+__all__ = ["NodeType", "find_node_types", "in_service", "parse_price"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +67,6 @@ def in_service(cluster: Cluster) -> Cluster:
     return replace(cluster, nodes=tuple(map(fresh, cluster.nodes)))
 
 
-def whole_prices(kinds: Sequence[NodeType]) -> tuple[int, tuple[int, ...]]:
-    """The prices as integers, and how many of these make one of price 1."""
-    unit = lcm(*(kind.price.denominator for kind in kinds))
-    return unit, tuple(int(kind.price * unit) for kind in kinds)
-
-
 def find_node_types(
     cluster: Cluster,
     problem: Problem,
@@ -97,7 +90,7 @@ def find_node_types(
     ------
     DrallocError
         There is no such node, the nodes with a label offer different devices, a kind has no price, a price is for no
-        kind, or devices are not on one node only.
+        kind or not above 0, or devices are not on one node only.
     """
     classes = equivalent_nodes(problem, demands)
     if classes is None:
@@ -112,8 +105,11 @@ def find_node_types(
         chosen[kind] = _examples(classes, parts, option, [node for node in nodes if node in useful] or nodes[:1])
     if not named:
         chosen = {names[group[0]]: [names[group[0]]] for group in classes.groups}
-    for kind in prices.keys() - chosen.keys():
-        raise DrallocError(f"--price {kind}: there is no such kind of node, only {', '.join(chosen) or 'none'}")
+    for kind, price in prices.items():
+        if kind not in chosen:
+            raise DrallocError(f"--price {kind}: there is no such kind of node, only {', '.join(chosen) or 'none'}")
+        if price <= 0:
+            raise DrallocError(f"--price {kind}={price}: expected an amount above 0")
     for kind in chosen:
         if prices and kind not in prices:
             raise DrallocError(f"node kind {kind}: has no price; give all kinds one with --price, or none")
