@@ -87,48 +87,28 @@ ONE: Final = Size(1, 1)
 UNKNOWN: Final = Size(0, _LIMIT)
 
 
-@dataclass(frozen=True, slots=True)
-class _Declared:
-    """A part of the declaration of ``device``: its size, and what is inside."""
-
-    size: int
-    key: _Declared | None = None
-    value: _Declared | None = None
-    fields: tuple[tuple[str, _Declared], ...] = ()
-
-
-def _map(value: _Declared) -> _Declared:
+def _domains(of: str, value: int) -> dict[Path, int]:
     """A map by domain of maps by identifier."""
-    inner = _Declared(_MAX_NAMES, _Declared(_MAX_IDENTIFIER), value)
-    return _Declared(_MAX_NAMES, _Declared(_MAX_DOMAIN), inner)
+    inner = {(of, VALUES): _MAX_NAMES, (of, VALUES, KEYS): _MAX_IDENTIFIER, (of, VALUES, VALUES): value}
+    return {(of,): _MAX_NAMES, (of, KEYS): _MAX_DOMAIN, **inner}
 
 
-_ATTRIBUTE: Final = _Declared(_MAX_ATTRIBUTE)
-_DEVICE: Final = _Declared(
-    0,
-    fields=(
-        ("driver", _Declared(_MAX_DRIVER)),
-        ("allowMultipleAllocations", _Declared(1)),
-        ("attributes", _map(_ATTRIBUTE)),
-        ("capacity", _map(_Declared(0))),
-    ),
-)
+_ATTRIBUTE: Final = ("attributes", VALUES, VALUES)
+_DEVICE: Final[dict[Path, int]] = {
+    (): 0,
+    ("driver",): _MAX_DRIVER,
+    ("allowMultipleAllocations",): 1,
+    **_domains("attributes", _MAX_ATTRIBUTE),
+    **_domains("capacity", 0),
+}
+"""What upstream has declared about the parts of ``device``."""
 
 
 def device_size(path: Path) -> Size | None:
     """The size of a part of ``device``, or None if the path leads elsewhere or to what has no limit."""
     if not path or path[0] != "device":
         return None
-    found: _Declared | None = _DEVICE
-    for step in path[1:]:
-        found = _step(found, step) if found is not None else None
-    return Size(0, found.size) if found is not None else None
-
-
-def _step(within: _Declared, step: str) -> _Declared | None:
-    if step in {ITEMS, VALUES}:
-        return within.value
-    if step == KEYS:
-        return within.key
-    # The values of attributes are known by any name; upstream knows nothing of capacities by name.
-    return _ATTRIBUTE if within.value is _ATTRIBUTE else dict(within.fields).get(step)
+    steps = tuple(VALUES if step == ITEMS else step for step in path[1:])
+    if steps[:2] == _ATTRIBUTE[:2] and len(steps) == 3 and steps[2] != KEYS:
+        steps = _ATTRIBUTE  # known by any name; upstream knows nothing of capacities by name
+    return Size(0, _DEVICE[steps]) if steps in _DEVICE else None

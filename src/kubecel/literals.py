@@ -16,7 +16,10 @@ _SIMPLE: Final = {**_CONTROLS, **{mark: mark for mark in "\\'\"`?"}}
 ESCAPED: Final = {char: f"\\{letter}" for letter, char in (*_CONTROLS.items(), *zip('\\"', '\\"', strict=True))}
 """How quoted text writes the characters that have a letter for it."""
 
-_CODE: Final = re.compile(r"[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})")
+_ESCAPE: Final = re.compile(
+    r"""\\(?:([abfnrtv\\'"`?])|([0-3][0-7]{2})|[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|)"""
+)
+_ESCAPE_IN_BYTES: Final = re.compile(_ESCAPE.pattern.encode())
 
 
 def int_literal(text: str) -> int:
@@ -67,18 +70,7 @@ def string_literal(text: str) -> str:
         An escape is unknown, or names no character.
     """
     raw, body = _unquote(text)
-    if raw or "\\" not in body:
-        return body
-    parts: list[str] = []
-    for plain, escape in _pieces(body):
-        parts.append(plain)
-        if isinstance(escape, str):
-            parts.append(escape)
-        elif escape is not None:
-            if escape > 0x10FFFF or 0xD800 <= escape <= 0xDFFF:
-                raise ValueError("invalid unicode code point")
-            parts.append(chr(escape))
-    return "".join(parts)
+    return body if raw else _ESCAPE.sub(_character, body)
 
 
 def bytes_literal(text: str) -> bytes:
@@ -90,14 +82,7 @@ def bytes_literal(text: str) -> bytes:
         An escape is unknown or not allowed.
     """
     raw, body = _unquote(text[1:])
-    if raw or "\\" not in body:
-        return body.encode()
-    parts: list[bytes] = []
-    for plain, escape in _pieces(body, unicode=False):
-        parts.append(plain.encode())
-        if escape is not None:
-            parts.append(escape.encode() if isinstance(escape, str) else bytes((escape,)))
-    return b"".join(parts)
+    return body.encode() if raw else _ESCAPE_IN_BYTES.sub(_byte, body.encode())
 
 
 def _unquote(text: str) -> tuple[bool, str]:
@@ -108,19 +93,22 @@ def _unquote(text: str) -> tuple[bool, str]:
     return raw, text[width:-width]
 
 
-def _pieces(body: str, *, unicode: bool = True) -> list[tuple[str, str | int | None]]:
-    """Split into plain text, each followed by an escaped character, a code, or (at the end) nothing."""
-    pieces: list[tuple[str, str | int | None]] = []
-    start = 0
-    while (slash := body.find("\\", start)) >= 0:
-        plain = body[start:slash]
-        if (simple := _SIMPLE.get(body[slash + 1 : slash + 2])) is not None:
-            pieces.append((plain, simple))
-            start = slash + 2
-            continue
-        code = _CODE.match(body, slash + 1)
-        if code is None or (not unicode and (code[2] or code[3])):
-            raise ValueError("unable to unescape string")
-        pieces.append((plain, int(code[4], 8) if code[4] else int(code[1] or code[2] or code[3], 16)))
-        start = code.end()
-    return [*pieces, (body[start:], None)]
+def _character(escape: re.Match[str]) -> str:
+    mark, octal, byte, *wide = escape.groups()
+    if mark:
+        return _SIMPLE[mark]
+    code = _number(octal, byte or wide[0] or wide[1])
+    if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+        raise ValueError("invalid unicode code point")
+    return chr(code)
+
+
+def _byte(escape: re.Match[bytes]) -> bytes:
+    mark, octal, byte, *_ = escape.groups()
+    return _SIMPLE[mark.decode()].encode() if mark else bytes((_number(octal, byte),))
+
+
+def _number(octal: str | bytes | None, hexadecimal: str | bytes | None) -> int:
+    if octal or hexadecimal:
+        return int(octal, 8) if octal else int(hexadecimal or "", 16)
+    raise ValueError("unable to unescape string")

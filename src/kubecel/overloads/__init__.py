@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import Final
 
 from kubecel.data import Value
@@ -43,27 +44,13 @@ _KNOWN_TO_COMPILER: Final = (
 )
 
 
-def _by_name(tables: Iterable[Iterable[Overload]]) -> Mapping[str, tuple[Overload, ...]]:
-    found: defaultdict[str, list[Overload]] = defaultdict(list)
-    for table in tables:
-        for overload in table:
-            found[overload.name].append(overload)
-    return {name: tuple(overloads) for name, overloads in found.items()}
-
-
-FUNCTIONS: Final = _by_name(
-    (
-        _KNOWN_TO_COMPILER,
-        OPERATORS,
-        CONVERSIONS,
-        REGEX,
-        LISTS,
-        STRINGS,
-        INCLUDES,
-        TEMPORAL,
-        EXTENSIONS,
-        FORMATS,
-        OPTIONALS,
-    )
+_TABLES: Final = (
+    *(_KNOWN_TO_COMPILER, OPERATORS, CONVERSIONS, REGEX, LISTS, STRINGS),
+    *(INCLUDES, TEMPORAL, EXTENSIONS, FORMATS, OPTIONALS),
 )
+_name: Final = attrgetter("name")
+
+FUNCTIONS: Final[Mapping[str, tuple[Overload, ...]]] = {
+    name: tuple(overloads) for name, overloads in groupby(sorted(chain(*_TABLES), key=_name), _name)
+}
 """Every overload by the function's name, in upstream's order where that matters."""

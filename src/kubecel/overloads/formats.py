@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import date
+from functools import partial
 from typing import Final
 
 from kubecel.cost import tenths
 from kubecel.data import NONE, Optional, Value
 from kubecel.effort import slow
-from kubecel.overloads.registry import Overload, accepts, function, method
+from kubecel.overloads.registry import accepts, function, method
 from kubecel.overloads.temporal import parse_timestamp
 from kubecel.runtime_types import NamedFormat, size_of
 from kubecel.url import is_url
@@ -115,23 +116,16 @@ def _validation_cost(args: Sequence[Value]) -> int:
     return tenths(1 + size_of(text)) * int(form.cost)
 
 
-def _validating(args: Sequence[Value]) -> int:
-    return slow(args[1:])
-
-
 def _named(name: str) -> Optional:
     form = _NAMED.get(name)
     return NONE if form is None else Optional(form)
 
 
-def _constant(name: str) -> Overload:
-    value = _NAMED[name]
-    return function(f"format.{name}", "-> format", lambda: value)
-
-
 FORMATS: Final = (
-    *map(_constant, _NAMED),
+    *(function(f"format.{name}", "-> format", partial(_NAMED.__getitem__, name)) for name in _NAMED),
     function("format.named", "string -> optional(format)", _named),
-    method("validate", "format, string -> optional(list(string))", _validate, _validation_cost, _validating),
+    method(
+        "validate", "format, string -> optional(list(string))", _validate, _validation_cost, lambda args: slow(args[1:])
+    ),
 )
 """The formats and what validates by them."""
