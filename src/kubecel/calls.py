@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from kubecel.code import Compiled, charge, constant, fixed, spend
@@ -153,7 +153,7 @@ def membership(value: Compiled, values: Sequence[Value]) -> Compiled | None:
         return constant(False)
     if not all(type(item) in _PRIMITIVES for item in values):
         return None
-    keys = frozenset(key for item in values for key in _lookup_keys(item))
+    keys = frozenset((type(key), key) for item in values for key in (item, *equal_numbers(item)))
     inner = value.run
 
     def run(frame: Frame) -> bool:
@@ -166,9 +166,3 @@ def membership(value: Compiled, values: Sequence[Value]) -> Compiled | None:
         return False
 
     return Compiled(run, value.cost)
-
-
-def _lookup_keys(item: Value) -> Iterator[tuple[type, Value]]:
-    """A constant with the numbers of other types that it equals."""
-    for value in (item, *equal_numbers(item)):
-        yield type(value), value

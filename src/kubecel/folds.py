@@ -34,6 +34,7 @@ class Loop:
 
 
 _Values: TypeAlias = tuple[int, Iterable[Any]]
+_Builder: TypeAlias = Callable[[Loop, Callable[[Frame], _Values]], Run]
 
 
 def fold(loop: Loop) -> Compiled:
@@ -92,7 +93,7 @@ def _setter(slots: tuple[int, ...]) -> Callable[[Frame, Value], None]:
     return set_two
 
 
-def _quantifier(decisive: bool) -> Callable[[Loop, Callable[[Frame], _Values]], Run]:
+def _quantifier(decisive: bool) -> _Builder:
     """``all`` and ``exists``. Before each step the condition reads the result, and ``exists`` negates it."""
     test_cost = 3 if decisive else 2
 
@@ -157,65 +158,26 @@ def _passing(loop: Loop) -> Callable[[Frame, Value], bool]:
     return passing
 
 
-def _map(loop: Loop, values: Callable[[Frame], _Values]) -> Run:
-    """Each step adds a list of one element to the result."""
-    body, passing = loop.body.run, _passing(loop)
-    cost = 2 + (0 if loop.body.literal else LIST_COST + loop.body.cost)
+def _collecting(
+    new: Callable[[], Any], cost: Callable[[Compiled], int], add: Callable[[Any, Value, Value], object]
+) -> _Builder:
+    """The loops whose steps add what the body gives, perhaps under the step's key, to a new list or map."""
 
-    def run(frame: Frame) -> tuple[Value, ...]:
-        result = []
-        for item in values(frame)[1]:
-            if passing(frame, item):
-                charge(frame, cost)
-                result.append(body(frame))
-        return tuple(result)
+    def build(loop: Loop, values: Callable[[Frame], _Values]) -> Run:
+        body, passing, key_slot, step_cost = loop.body.run, _passing(loop), loop.slots[0], cost(loop.body)
 
-    return run
+        def run(frame: Frame) -> Value:
+            result = new()
+            for item in values(frame)[1]:
+                if passing(frame, item):
+                    charge(frame, step_cost)
+                    key = frame[key_slot]
+                    add(result, key, body(frame))
+            return tuple(result) if new is list else result
 
+        return run
 
-def _transform_map(loop: Loop, values: Callable[[Frame], _Values]) -> Run:
-    body, passing, (key_slot, _) = loop.body.run, _passing(loop), loop.slots
-    cost = 3 + loop.body.cost
-
-    def run(frame: Frame) -> dict[Any, Any]:
-        result: dict[Any, Any] = {}
-        for item in values(frame)[1]:
-            if passing(frame, item):
-                charge(frame, cost)
-                key = frame[key_slot]
-                _insert(result, key, body(frame))
-        return result
-
-    return run
-
-
-def _transform_entry(loop: Loop, values: Callable[[Frame], _Values]) -> Run:
-    body, passing = loop.body.run, _passing(loop)
-    cost = 2 + loop.body.cost
-
-    def run(frame: Frame) -> dict[Any, Any]:
-        result: dict[Any, Any] = {}
-        for item in values(frame)[1]:
-            if passing(frame, item):
-                charge(frame, cost)
-                entries = body(frame)
-                if not isinstance(entries, dict):
-                    raise no_overload("cel.@mapInsert")
-                for key, value in map_items(entries):
-                    _insert(result, key, value)
-        return result
-
-    return run
-
-
-_FOLDS: Final[dict[str, Callable[[Loop, Callable[[Frame], _Values]], Run]]] = {
-    "all": _quantifier(decisive=False),
-    "exists": _quantifier(decisive=True),
-    "exists_one": _exists_one,
-    "map": _map,
-    "transform_map": _transform_map,
-    "transform_entry": _transform_entry,
-}
+    return build
 
 
 def _insert(values: dict[Any, Any], key: Value, value: Value) -> None:
@@ -223,3 +185,25 @@ def _insert(values: dict[Any, Any], key: Value, value: Value) -> None:
     if lookup(values, key) is not MISSING:
         raise EvalError(f"insert failed: key {key} already exists")
     values[map_key(key)] = value
+
+
+def _insert_all(values: dict[Any, Any], _: Value, entries: Value) -> None:
+    if not isinstance(entries, dict):
+        raise no_overload("cel.@mapInsert")
+    for key, value in map_items(entries):
+        _insert(values, key, value)
+
+
+_FOLDS: Final[dict[str, _Builder]] = {
+    "all": _quantifier(decisive=False),
+    "exists": _quantifier(decisive=True),
+    "exists_one": _exists_one,
+    # Each step adds a list of one element to the result.
+    "map": _collecting(
+        list,
+        lambda body: 2 if body.literal else 2 + LIST_COST + body.cost,
+        lambda result, _, value: result.append(value),
+    ),
+    "transform_map": _collecting(dict, lambda body: 3 + body.cost, _insert),
+    "transform_entry": _collecting(dict, lambda body: 2 + body.cost, _insert_all),
+}

@@ -32,29 +32,25 @@ class Reads:
 
 def reads(root: Expr) -> Reads:
     """Find what an expression reads."""
-    found: dict[str, set[tuple[str, str]]] = {"attributes": set(), "capacity": set(), "fields": set()}
-    stack: list[Expr] = [root]
+    found: set[tuple[str, str, str]] = set()
+    stack = [root]
     while stack:
         node = stack.pop()
-        if isinstance(node, Bind | OptMap) and node.name == "device":
-            return Reads(everything=True)
-        if isinstance(node, Fold) and "device" in node.names:
-            return Reads(everything=True)
+        names = node.names if isinstance(node, Fold) else (node.name,) if isinstance(node, Bind | OptMap) else ()
         path, others = _path(node)
-        if path is None:
+        if path is None and "device" not in names:
             stack += children(node)
             continue
-        stack += others
-        if not _note(path, found):
+        field, domain, name = [*(path or ()), None, None, None][:3]
+        if field is None or (field in {"attributes", "capacity"} and domain is None):
             return Reads(everything=True)
-    fields = {field for field, _ in found["fields"]}
-    return Reads(
-        False,
-        frozenset(found["attributes"]),
-        frozenset(found["capacity"]),
-        "driver" in fields,
-        "allowMultipleAllocations" in fields,
-    )
+        found.add((field, domain or "", name or "*"))
+        stack += others
+
+    def of(wanted: str) -> frozenset[tuple[str, str]]:
+        return frozenset((domain, name) for field, domain, name in found if field == wanted)
+
+    return Reads(False, of("attributes"), of("capacity"), bool(of("driver")), bool(of("allowMultipleAllocations")))
 
 
 def _path(node: Expr) -> tuple[list[str | None] | None, list[Expr]]:
@@ -73,17 +69,3 @@ def _path(node: Expr) -> tuple[list[str | None] | None, list[Expr]]:
     if not isinstance(node, Ident) or node.name.removeprefix(".") != "device":
         return None, []
     return steps[::-1], others
-
-
-def _note(path: list[str | None], found: dict[str, set[tuple[str, str]]]) -> bool:
-    """Note what a path reads; false if that cannot be known."""
-    if not path or path[0] is None:
-        return False
-    field = path[0]
-    if field not in {"attributes", "capacity"}:
-        found["fields"].add((field, ""))
-        return True
-    if len(path) < 2 or path[1] is None:
-        return False
-    found[field].add((path[1], (path[2] or "*") if len(path) > 2 else "*"))
-    return True

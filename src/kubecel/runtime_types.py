@@ -63,9 +63,9 @@ def type_name(value: Value) -> str:
     return _NAMES[type(value)][0]
 
 
-def type_named(name: str) -> type:
-    """The Python type of a CEL type other than map."""
-    return _KINDS[name]
+def type_named(name: str) -> type | None:
+    """The Python type of a CEL type, for maps one of them; None if no value has it."""
+    return _KINDS.get(name)
 
 
 def go_name(value: Value) -> str:

@@ -32,18 +32,6 @@ __all__ = [
 
 _PARAM: Final = "@param"
 _MAX_TYPES: Final = 1000
-_MESSAGES: Final = frozenset(
-    {
-        "google.protobuf.Empty",
-        "kubernetes.DRADevice",
-        "kubernetes.NamedFormat",
-        "kubernetes.Quantity",
-        "kubernetes.Semver",
-        "kubernetes.URL",
-        "net.CIDR",
-        "net.IP",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +60,7 @@ class Type:
     @property
     def is_message(self) -> bool:
         """Whether it is an object type; null is assignable to those."""
-        return self.name in _MESSAGES
+        return self.name.startswith(("kubernetes.", "net.")) or self.name == "google.protobuf.Empty"
 
     @property
     def is_too_large(self) -> bool:

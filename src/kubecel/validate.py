@@ -8,6 +8,7 @@ from kubecel.check import Checked, Finding
 from kubecel.data import EvalError
 from kubecel.overloads import check_pattern
 from kubecel.overloads.format_text import CLAUSES, clauses
+from kubecel.runtime_types import type_named
 from kubecel.syntax import Call, Element, Expr, ListLiteral, Literal, MapLiteral, children
 from kubecel.types import Type
 
@@ -73,17 +74,17 @@ def _format(checked: Checked, node: Call, form: str, args: list[Expr]) -> Iterat
         yield node.pos, f"too many arguments supplied to string.format (expected {len(letters)}, got {len(args)})"
     else:
         for letter, arg in zip(letters, args, strict=True):
-            yield from _clause(checked, letter.lower() if letter == "X" else letter, arg)
+            yield from _clause(checked, letter, arg)
 
 
 def _clause(checked: Checked, letter: str, arg: Expr) -> Iterator[Finding]:
     """A clause's argument; what a list or map literal holds must have a text, too."""
-    message, names = CLAUSES[letter]
+    message, kinds = CLAUSES[letter]
     parts = [arg]
     while parts:
         part = parts.pop()
         found = checked.types[part]
-        if not found.is_dyn and found.name not in names:
+        if not found.is_dyn and type_named(found.name) not in kinds:
             yield part.pos, f"error during formatting: {message}, was given {found}"
             return
         if letter == "s" and isinstance(part, ListLiteral | MapLiteral):

@@ -23,7 +23,7 @@ from kubecel import (
     explain,
 )
 
-__all__ = ["DerivedAttributes", "cel_device", "derived_name"]
+__all__ = ["DerivedAttributes", "cel_device", "derived_name", "in_words"]
 
 _Failure = CelCompileError | CelRuntimeError
 
@@ -61,7 +61,7 @@ class DerivedAttributes:
     def failures(self, driver: str, device: Device) -> Mapping[str, str]:
         """How expressions fail on a device, by expression."""
         values = {each: self._value(each, driver, device) for each in self._keys}
-        return {each: _words(value) for each, value in values.items() if isinstance(value, _Failure)}
+        return {each: in_words(value) for each, value in values.items() if isinstance(value, _Failure)}
 
     def of(self, driver: str, device: Device) -> Mapping[str, frozenset[Scalar]]:
         """What expressions give for a device, by name, as constraints compare it."""
@@ -80,7 +80,8 @@ class DerivedAttributes:
         return self._known[key]
 
 
-def _words(failure: _Failure) -> str:
+def in_words(failure: CelCompileError | CelRuntimeError) -> str:
+    """How an expression fails, with upstream's advice."""
     if isinstance(failure, CelRuntimeError):
         return f"CEL runtime error: {explain(failure)}"
     return f"CEL compile error: {failure}"

@@ -18,7 +18,7 @@ from dralloc.errors import AllocationError, FatalError
 from dralloc.features import Features
 from dralloc.inventory import Inventory
 from dralloc.inventory.charges import charge_for
-from dralloc.match.derived import DerivedAttributes, cel_device
+from dralloc.match.derived import DerivedAttributes, cel_device, in_words
 from dralloc.match.device_keys import DeviceKeys
 from dralloc.match.taint_rules import TaintRules
 from dralloc.names import ClaimKey, DeviceID
@@ -26,7 +26,7 @@ from dralloc.problem import Charge
 from dralloc.problem import Device as ProblemDevice
 from dralloc.quantity import Quantity
 from dralloc.record import record
-from kubecel import CelCompileError, CelDevice, CelRuntimeError, compile_selector, explain
+from kubecel import CelCompileError, CelDevice, CelRuntimeError, compile_selector
 
 __all__ = ["Criteria", "DerivationFailure", "MatchTable", "SelectorFailure"]
 
@@ -289,20 +289,13 @@ class MatchTable(Brief):
         return self._devices[device]
 
     def _error(self, criteria: Criteria, device: int, failure: SelectorFailure | DerivationFailure) -> FatalError:
-        device_class = criteria.device_class
+        device_class, id_ = criteria.device_class, self.inventory.devices[device].id
+        claim = f"claim {criteria.claim}"
         if isinstance(failure, DerivationFailure):
-            id_ = self.inventory.devices[device].id
-            return FatalError(
-                f"claim {criteria.claim}: derived attribute {failure.name} on device {id_}: {failure.reason}"
-            )
-        owner = (
-            f"class {device_class.metadata.name}" if failure.of_class and device_class else f"claim {criteria.claim}"
-        )
-        selector = f"{owner}: selector #{failure.selector}"
-        if isinstance(failure.error, CelRuntimeError):
-            id_ = self.inventory.devices[device].id
-            return FatalError(f"{selector} on device {id_}: CEL runtime error: {explain(failure.error)}")
-        return FatalError(f"{selector}: CEL compile error: {failure.error}")
+            return FatalError(f"{claim}: derived attribute {failure.name} on device {id_}: {failure.reason}")
+        owner = f"class {device_class.metadata.name}" if failure.of_class and device_class else claim
+        place = f" on device {id_}" if isinstance(failure.error, CelRuntimeError) else ""
+        return FatalError(f"{owner}: selector #{failure.selector}{place}: {in_words(failure.error)}")
 
 
 def _of_class(device_class: DeviceClass | None) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final, NamedTuple
 
 from kubecel.data import MAX_TEXT, DomainMap, Duration, EvalError, TimestampValue, TypeValue, Uint, Value
@@ -20,39 +20,6 @@ _CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.([0-9]+))?([sdfebxXo]))")
 _MAX_PRECISION: Final = 1000
 _SUPERSCRIPT: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-
-CLAUSES: Final = {
-    "s": (
-        "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations,"
-        " and timestamps",
-        frozenset(
-            [
-                "list",
-                "map",
-                "int",
-                "uint",
-                "double",
-                "bool",
-                "string",
-                "bytes",
-                "type",
-                "null_type",
-                "google.protobuf.Timestamp",
-                "google.protobuf.Duration",
-            ]
-        ),
-    ),
-    "d": ("decimal clause can only be used on integers", frozenset({"int", "uint"})),
-    "f": ("fixed-point clause can only be used on doubles", frozenset({"double", "string"})),
-    "e": ("scientific clause can only be used on doubles", frozenset({"double", "string"})),
-    "b": ("only integers and bools can be formatted as binary", frozenset({"int", "uint", "bool"})),
-    "x": (
-        "only integers, byte buffers, and strings can be formatted as hex",
-        frozenset({"int", "uint", "string", "bytes"}),
-    ),
-    "o": ("octal clause can only be used on integers", frozenset({"int", "uint"})),
-}
-"""By letter: what is said about a wrong argument, and the names of the types that are right."""
 
 
 class FormatClause(NamedTuple):
@@ -100,22 +67,21 @@ def format_text(form: str, args: Sequence[Value]) -> str:
         if clause.letter:
             if index >= len(args):
                 raise EvalError(f"index {index} out of range")
-            parts.append(_WRITERS[clause.letter](args[index], clause.precision))
+            parts.append(_written(clause.letter, args[index], clause.precision))
             index += 1
             if len(parts[-1]) > MAX_TEXT // (len(args) or 1):
                 raise EvalError("the result of format() is too long")
     return "".join(parts)
 
 
+def _written(letter: str, value: Value, precision: int = 0) -> str:
+    if type(value) not in CLAUSES[letter][1]:
+        raise _wrong(letter, value)
+    return _WRITERS[letter](value, precision)
+
+
 def _wrong(letter: str, value: Value) -> EvalError:
     return EvalError(f"error during formatting: {CLAUSES[letter][0]}, was given {type_name(value)}")
-
-
-def _string(value: Value, _: int) -> str:
-    writer = _PLAIN.get(type(value))
-    if writer is None:
-        raise _wrong("s", value)
-    return writer(value)
 
 
 def _nested(value: Value) -> str:
@@ -124,14 +90,14 @@ def _nested(value: Value) -> str:
     if kind is str:
         return _quoted(value)
     if kind is bytes:
-        return "b" + _quoted(_string(value, 0))
+        return "b" + _quoted(_written("s", value))
     if kind is float:
         return f"{value:.6f}" if math.isfinite(value) else _quoted(double_text(value))
     if kind is TimestampValue:
         return f"timestamp({_quoted(timestamp_text(value))})"
     if kind is Duration:
         return f"duration({_quoted(duration_text(value))})"
-    return _string(value, 0)
+    return _written("s", value)
 
 
 def _quoted(text: str) -> str:
@@ -195,32 +161,36 @@ def _scientific(value: Value, precision: int) -> str:
     return f"{mantissa}\u202f\u00d7\u202f10{power.translate(_SUPERSCRIPT)}"
 
 
-def _integer(letter: str, *others: type) -> Callable[[Value, int], str]:
-    """An int in another base, or in its own."""
-
-    def write(value: Value, _: int) -> str:
-        if type(value) not in {int, Uint, *others}:
-            raise _wrong(letter, value)
-        return format(int(value), letter)
-
-    return write
-
-
-_whole_hex = _integer("x")
+def _integer(letter: str) -> Callable[[Value, int], str]:
+    return lambda value, _: format(int(value), letter)
 
 
 def _hex(value: Value, _: int) -> str:
     data = value.encode() if type(value) is str else value
-    return data.hex() if type(data) is bytes else _whole_hex(value, 0)
+    return data.hex() if type(data) is bytes else f"{int(value):x}"
 
 
 _WRITERS: Final[dict[str, Callable[[Value, int], str]]] = {
-    "s": _string,
-    "d": _integer("d"),
+    "s": lambda value, _: _PLAIN[type(value)](value),
     "f": _fixed,
     "e": _scientific,
-    "b": _integer("b", bool),
     "x": _hex,
     "X": lambda value, precision: _hex(value, precision).upper(),
-    "o": _integer("o"),
+    **{letter: _integer(letter) for letter in "dbo"},
 }
+CLAUSES: Final[Mapping[str, tuple[str, Set[type]]]] = {
+    "s": (
+        "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations,"
+        " and timestamps",
+        _PLAIN.keys(),
+    ),
+    "d": ("decimal clause can only be used on integers", {int, Uint}),
+    "f": ("fixed-point clause can only be used on doubles", {float, str}),
+    "e": ("scientific clause can only be used on doubles", {float, str}),
+    "b": ("only integers and bools can be formatted as binary", {int, Uint, bool}),
+    **dict.fromkeys(
+        "xX", ("only integers, byte buffers, and strings can be formatted as hex", {int, Uint, str, bytes})
+    ),
+    "o": ("octal clause can only be used on integers", {int, Uint}),
+}
+"""By letter: what is said about a wrong argument, and the types that are right."""
