@@ -54,7 +54,7 @@ def _capacities(view: View, slot: int, uses: list[Use], within: str = "") -> Ite
     """
     for use in {use.device_index: use for use in uses if use.device.shareable}.values():
         same = [one for one in uses if one.device_index == use.device_index]
-        for name in _charged(same):
+        for name in sorted({name for use in same if use.charge is not None for name, _ in use.charge.capacity}):
             known = use.device.capacity.get(name)
             counted = [one for one in uses if _total(one, name) <= known.total] if known else same
             taken = view.capacity_taken(slot, name, counted)
@@ -68,11 +68,6 @@ def _capacities(view: View, slot: int, uses: list[Use], within: str = "") -> Ite
 def _total(use: Use, name: str) -> int:
     known = use.device.capacity.get(name)
     return known.total if known else 0
-
-
-def _charged(uses: list[Use]) -> list[str]:
-    """Names of the capacities that some grant consumes."""
-    return sorted({name for use in uses if use.charge is not None for name, _ in use.charge.capacity})
 
 
 def counters_suffice(view: View) -> Iterator[str]:

@@ -185,22 +185,15 @@ class PodKinds:
             yield PodInfo(pod.key, self._kind(pod), taken_by_devices(pod.status) if pod.spec.node_name else {})
 
     def _kind(self, pod: Pod) -> PodKind:
-        controller = _controller(pod)
+        owners = (one for one in pod.metadata.owner_references if one.controller and one.kind in _SPREAD_KINDS)
+        controller = next(((one.kind, one.name) for one in owners), None)
         if id(pod.spec) not in self._specs:
             text = pod.spec.model_dump_json(exclude={"node_name", "resource_claims"}, exclude_defaults=True)
             self._specs[id(pod.spec)] = pod.spec, text
         _, body = self._specs[id(pod.spec)]
         key = pod.key.namespace, frozenset(pod.metadata.labels.items()), controller, body
         if key not in self._known:
-            namespace = pod.key.namespace
-            self._known[key] = PodKind(namespace, self._labels_of(namespace), pod.metadata.labels, pod.spec, controller)
+            name, namespace = pod.key.namespace, self._namespaces.get(pod.key.namespace)
+            labels = {_NAME_LABEL: name, **(namespace.metadata.labels if namespace else {})}
+            self._known[key] = PodKind(name, labels, pod.metadata.labels, pod.spec, controller)
         return self._known[key]
-
-    def _labels_of(self, namespace: str) -> dict[str, str]:
-        known = self._namespaces.get(namespace)
-        return {_NAME_LABEL: namespace, **(known.metadata.labels if known else {})}
-
-
-def _controller(pod: Pod) -> Controller | None:
-    owners = (one for one in pod.metadata.owner_references if one.controller and one.kind in _SPREAD_KINDS)
-    return next(((one.kind, one.name) for one in owners), None)

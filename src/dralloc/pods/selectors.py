@@ -5,7 +5,7 @@ Source: ``k8s.io/apimachinery/pkg/labels``, ``AffinityTerm`` of ``k8s.io/kube-sc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from dralloc.api import LabelSelector, LabelSelectorRequirement, PodAffinityTerm, TopologySpreadConstraint
@@ -35,13 +35,10 @@ class Selector(NamedTuple):
 
 def selector_of(given: LabelSelector | None, more: Iterable[LabelSelectorRequirement] = ()) -> Selector:
     """A selector of the API; without one nothing is selected."""
-    return Selector(None) if given is None else Selector((*more, *_requirements(given)))
-
-
-def _requirements(given: LabelSelector) -> Iterator[LabelSelectorRequirement]:
-    for key, value in sorted(given.match_labels.items()):
-        yield LabelSelectorRequirement(key=key, operator="In", values=(value,))
-    yield from given.match_expressions
+    if given is None:
+        return Selector(None)
+    labels = of_same_label(sorted(given.match_labels), given.match_labels, "In")
+    return Selector((*more, *labels, *given.match_expressions))
 
 
 def of_same_label(keys: Iterable[str], labels: Labels, operator: str) -> tuple[LabelSelectorRequirement, ...]:

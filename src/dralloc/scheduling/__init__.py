@@ -5,7 +5,7 @@
 - `dralloc.scheduling.groups`, `dralloc.scheduling.group_cycle`: pods of a PodGroup, which come together;
 - `dralloc.scheduling.release`: in what versions differ;
 - `dralloc.scheduling.attempt`: how one attempt filters and scores nodes;
-- `dralloc.scheduling.plugins`: the plugins of the default profile, a module each;
+- `dralloc.scheduling.plugins`: the plugins of the default profile, in their order;
 - `dralloc.scheduling.configuration`: profiles of a KubeSchedulerConfiguration.
 """
 

@@ -285,18 +285,16 @@ class Devices(QuickRun):
             self._untold.update((key, grants) for key, grants in granted.items() if grants)
 
     def _search_for(self, claims: Sequence[Claim], claim_class: ClaimClass | None, node: NodeInfo) -> Taken | None:
-        candidates = None if claim_class is None else self._candidates_on(claim_class, claims, node.number)
-        if claim_class is None or candidates is None:
-            leaks = self._leaks_counters
-            return DepthFirstSearch(self._problem, self._ledger, claims, node.number, leaks=leaks).run()
-        return self._attempt_at(candidates, claims, claim_class)
-
-    def _candidates_on(self, claim_class: ClaimClass, claims: Sequence[Claim], node: int) -> NodeCandidates | None:
-        """What the node offers to claims of a class; None if the search there may leak."""
-        known = self._known_candidates[node]
-        if claim_class not in known:
-            known[claim_class] = None if self._may_leak(claims, node) else self._index.on(claims, node)
-        return known[claim_class]
+        if claim_class is not None:
+            known = self._known_candidates[node.number]
+            if claim_class not in known:
+                leaks = self._may_leak(claims, node.number)
+                known[claim_class] = None if leaks else self._index.on(claims, node.number)
+            candidates = known[claim_class]
+            if candidates is not None:
+                return self._attempt_at(candidates, claims, claim_class)
+        leaks = self._leaks_counters
+        return DepthFirstSearch(self._problem, self._ledger, claims, node.number, leaks=leaks).run()
 
     def _may_leak(self, claims: Sequence[Claim], node: int) -> bool:
         """Whether the search may come across devices with counters that taints or constraints refuse."""

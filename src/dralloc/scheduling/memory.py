@@ -87,13 +87,11 @@ class Memory:
     def scores(self, cycle: Cycle, plugins: Iterable[Plugin], places: Places) -> dict[str, Scores]:
         """The weighted scores at some places, all feasible ones, by those of the plugins that do not look around."""
         if self._scores is None:
-            asked = [plugin for plugin in plugins if not plugin.looks_around and plugin.score]
-            answers = {plugin: self.answer(plugin, plugin.score, cycle) for plugin in asked if plugin.score}
-            weighted = {
-                plugin.name: (scoring, plugin.weight_in(cycle.profile))
-                for plugin, scoring in answers.items()
-                if scoring is not None
-            }
+            weighted = {}
+            for plugin in plugins:
+                scoring = self.answer(plugin, plugin.score, cycle) if plugin.score and not plugin.looks_around else None
+                if scoring is not None:
+                    weighted[plugin.name] = scoring, plugin.weight_in(cycle.profile)
             self._scores = _LocalScores(weighted, self.size)
         return self._scores.at(places, cycle.snapshot.nodes)
 
@@ -153,6 +151,6 @@ class _LocalScores:
         for varies, row, (name, (scoring, weight)) in zip(
             self._varies.tolist(), self._values, self._scorings.items(), strict=True
         ):
-            raw = row.take(places) if varies else None
-            found[name] = self._without[name][: len(places)] if raw is None else weight * scoring.normalise(raw)
+            without = self._without[name][: len(places)]
+            found[name] = weight * scoring.normalise(row.take(places)) if varies else without
         return found

@@ -124,7 +124,8 @@ class _Run:
         else:
             self._random.shuffle(pods)
         if runs:
-            pods.sort(key=_made)
+            # When a pod was made, as far as that is known.
+            pods.sort(key=lambda pod: (pod.metadata.creation_timestamp is None, pod.metadata.creation_timestamp or ""))
         return sorted(pods, key=lambda pod: -(pod.spec.priority or 0))
 
     def _held_back(self, pod: Pod) -> str | None:
@@ -222,12 +223,6 @@ class _Run:
             "pods could be helped by preemption, which is off",
             {key: attempt for key, attempt in self._failed.items() if attempt.has_victims},
         )
-
-
-def _made(pod: Pod) -> tuple[bool, str]:
-    """When a pod was made, as far as that is known."""
-    created = pod.metadata.creation_timestamp
-    return created is None, created or ""
 
 
 def _some(title: str, attempts: Mapping[ClaimKey, Attempt]) -> Iterator[str]:

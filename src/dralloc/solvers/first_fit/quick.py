@@ -13,11 +13,10 @@ from dralloc.problem.inter_pod import OneDomain
 from dralloc.solution import Grant
 from dralloc.solvers.first_fit.candidates import CandidateIndex, CandidateList, NodeCandidates, failure
 from dralloc.solvers.first_fit.claim_classes import ClaimClass, ClaimClasses
-from dralloc.solvers.first_fit.domain_memory import DomainMemory, EqualDemands
+from dralloc.solvers.first_fit.known_failures import DomainMemory, EqualDemands, ScanCursors
 from dralloc.solvers.first_fit.ledger import SearchLedger
 from dralloc.solvers.first_fit.plain import Found, PlaceAll, PlainRun
 from dralloc.solvers.first_fit.pruned import DEAD_ENDS, PrunedSearch
-from dralloc.solvers.first_fit.scan_cursors import ScanCursors
 from dralloc.solvers.first_fit.search import nothing_on
 
 __all__ = ["QuickRun"]

@@ -59,7 +59,8 @@ class ExpectedFragmentation:
             for request in (request for claim in claims for request in claim.requests):
                 requests.append(len(need))
                 for one in request.alternatives:
-                    column_of.append(self._column(one))
+                    column, _ = self._columns.setdefault(offers.column(one), (len(self._columns), one))
+                    column_of.append(column)
                     need.append(one.count or 1)
         self._column_of, self._need = np.array(column_of, dtype=np.intp), np.array(need, dtype=np.int64)
         self._requests = np.array(requests, dtype=np.intp)
@@ -67,10 +68,6 @@ class ExpectedFragmentation:
         self._popularity: Integers = np.array([count for _, count in mix], dtype=np.int64)
         self._offered: dict[int, tuple[Integers, Integers]] = {}
         self._known: dict[tuple[int, ...], int] = {}
-
-    def _column(self, alternative: Alternative) -> int:
-        number, _ = self._columns.setdefault(self._offers.column(alternative), (len(self._columns), alternative))
-        return number
 
     def of(self, node: int, taken: Collection[int] = ()) -> int:
         """The expected fragmentation of a node, after some devices were taken there.

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
-from dralloc.problem import Alternative, Charge, Claim, Demand, Problem, Request
+from dralloc.problem import Alternative, Charge, Claim, Demand, Problem
 from dralloc.solvers.first_fit.claim_classes import ClaimClasses
 
 __all__ = ["PARTS", "Sizes"]
@@ -49,11 +49,8 @@ class Sizes:
         taken: Tally[Hashable] = Tally()
         for claim in claims:
             for request in claim.requests:
-                taken.update(self._least(request))
+                taken.update(min(map(self._cost, request.alternatives), key=self._share, default={}))
         return taken
-
-    def _least(self, request: Request) -> Amounts:
-        return min((self._cost(one) for one in request.alternatives), key=self._share, default={})
 
     def _cost(self, alternative: Alternative) -> Amounts:
         key = self._problem.eligibility.request_key(alternative.index), alternative.count, alternative.admin
@@ -65,12 +62,12 @@ class Sizes:
         """What the alternative takes on the cheapest devices; nothing if there are none, or with admin access."""
         if alternative.admin:
             return {}
-        if alternative.count is None:
-            per_node = (self._sum(alternative, node.devices()) for node in self._problem.nodes)
-            return min((amounts for amounts in per_node if amounts), key=self._share, default={})
-        each = (self._sum(alternative, [device]) for device in self._examples)
+        per_node = (node.devices() for node in self._problem.nodes)
+        choices = per_node if alternative.count is None else ((device,) for device in self._examples)
+        each = (self._sum(alternative, devices) for devices in choices)
         cheapest = min((amounts for amounts in each if amounts), key=self._share, default={})
-        return {name: amount * alternative.count for name, amount in cheapest.items()}
+        times = 1 if alternative.count is None else alternative.count
+        return {name: times * amount for name, amount in cheapest.items()}
 
     def _sum(self, alternative: Alternative, devices: Iterable[int]) -> Amounts:
         """What the alternative takes on all of these devices that can serve it."""
