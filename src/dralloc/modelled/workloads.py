@@ -21,21 +21,9 @@ _SCHEDULER_ONLY: Final = {Mode.FIRST_FIT: Fate.NO_MATTER, Mode.OPTIMAL: Fate.NO_
 _NOT_SCHEDULER: Final = {Mode.SCHEDULER: Fate.IGNORED}
 
 
-def _restarts_all(_: Any, action: Any) -> bool:
-    return bool(action == "RestartAllContainers")
-
-
-def _needs_own_users(pod: Any, shares: Any) -> bool:
-    return shares is False and pod.spec.host_network
-
-
 def _awaits_admission(pod: Any, name: Any) -> bool:
     """Whether a RuntimeClass has yet to add its overhead, node selector and tolerations to the pod."""
     return bool(name) and not pod.metadata.uid
-
-
-def _resizes(_: Any, kind: Any) -> bool:
-    return kind in ("PodResizePending", "PodResizeInProgress")
 
 
 WORKLOADS: Final[tuple[FieldRow, ...]] = (
@@ -130,9 +118,15 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
         "Pod spec.volumes.{iscsi,portworxVolume,rbd,vsphereVolume}",
     ),
     *ignored(
-        "features that nodes must declare (KEP-5328)", f"{_CONTAINERS}.restartPolicyRules.action", says=_restarts_all
+        "features that nodes must declare (KEP-5328)",
+        f"{_CONTAINERS}.restartPolicyRules.action",
+        says=lambda _, action: bool(action == "RestartAllContainers"),
     ),
-    *ignored("features that nodes must declare (KEP-5328)", "Pod spec.hostUsers", says=_needs_own_users),
+    *ignored(
+        "features that nodes must declare (KEP-5328)",
+        "Pod spec.hostUsers",
+        says=lambda pod, shares: shares is False and pod.spec.host_network,
+    ),
     *ignored(
         "what its RuntimeClass adds when the pod is made: overhead, node selector, tolerations",
         "Pod spec.runtimeClassName",
@@ -141,7 +135,7 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
     *ignored(
         "a pod being resized takes the more of what it had and gets",
         "Pod status.conditions.type",
-        says=_resizes,
+        says=lambda _, kind: kind in ("PodResizePending", "PodResizeInProgress"),
         of_running=True,
     ),
     *ignored("nodes that are nominated for pods", "Pod status.nominatedNodeName", but=_SCHEDULER_ONLY),

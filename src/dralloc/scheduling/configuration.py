@@ -97,8 +97,10 @@ def profiles_of(document: Any, source: str) -> tuple[Profile, ...]:
 
 def _profile(given: KubeSchedulerProfile, percentage: int, path: str, source: str) -> Profile:
     plugins = given.plugins
-    for point in ("multi_point", "filter", "score"):
-        _check_known(getattr(plugins, point), f"{path}.plugins", source)
+    known = {plugin.name for plugin in PLUGINS} | _WITHOUT_EFFECT
+    for one in (*plugins.multi_point.enabled, *plugins.filter.enabled, *plugins.score.enabled):
+        if one.name not in known:
+            raise InputError([Finding(source, _KIND, f"{path}.plugins", f'plugin "{one.name}" is not modelled')])
     args = {one.name: one.args for one in given.plugin_config}
 
     def arguments(name: str, model: type[M]) -> M:
@@ -143,13 +145,6 @@ def _disabled(everywhere: PluginSet, here: PluginSet) -> Iterator[str]:
 
 def _names(plugin: str, listed: Iterable[Any]) -> bool:
     return any(one.name in (plugin, _EVERY) for one in listed)
-
-
-def _check_known(listed: PluginSet, path: str, source: str) -> None:
-    known = {plugin.name for plugin in PLUGINS} | _WITHOUT_EFFECT
-    for one in listed.enabled:
-        if one.name not in known:
-            raise InputError([Finding(source, _KIND, path, f'plugin "{one.name}" is not modelled')])
 
 
 def _validated(model: type[M], data: Mapping[str, Any], source: str, path: tuple[str, ...]) -> M:

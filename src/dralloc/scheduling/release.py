@@ -12,12 +12,6 @@ from dralloc.features import minor_version
 
 __all__ = ["USUAL", "Release"]
 
-_SCORES_ALTERNATIVES: Final = 35
-_KEEPS_ORDER_OF_TIES: Final = 35
-_LISTS_AS_A_WHOLE: Final = 36
-_ROLLS_BACK: Final = 37
-"""The minor version since which something is so."""
-
 
 @dataclass(frozen=True)
 class Release:
@@ -55,10 +49,10 @@ class Release:
             return USUAL
         minor = minor_version(kubernetes)
         return cls(
-            scores_alternatives=minor >= _SCORES_ALTERNATIVES,
-            draws_ties=minor < _KEEPS_ORDER_OF_TIES,
-            hears_in_order=minor < _LISTS_AS_A_WHOLE,
-            leaks_counters=minor < _ROLLS_BACK,
+            scores_alternatives=minor >= 35,
+            draws_ties=minor < 35,
+            hears_in_order=minor < 36,
+            leaks_counters=minor < 37,
         )
 
 
