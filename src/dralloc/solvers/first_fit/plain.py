@@ -224,7 +224,9 @@ class PlainRun:
         return sorted(allowed) if demand.nodes is None else [node for node in demand.nodes if node in allowed]
 
     def _attempt(self, claims: Sequence[Claim], node: int) -> Found | None:
-        search = DepthFirstSearch(self._problem, self._ledger, claims, node)
+        return self._run(DepthFirstSearch(self._problem, self._ledger, claims, node))
+
+    def _run(self, search: DepthFirstSearch) -> Found | None:
         try:
             return search.run()
         finally:

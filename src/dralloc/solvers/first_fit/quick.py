@@ -134,11 +134,7 @@ class QuickRun(PlainRun):
         return tuple(found)
 
     def _search(self, candidates: NodeCandidates, claims: Sequence[Claim]) -> Found | None:
-        search = PrunedSearch(self._problem, self._ledger, claims, candidates, self._dead_ends)
-        try:
-            return search.run()
-        finally:
-            self.steps = search.steps
+        return self._run(PrunedSearch(self._problem, self._ledger, claims, candidates, self._dead_ends))
 
 
 class _Undecided(Exception):  # noqa: N818 - not an error
