@@ -19,6 +19,7 @@ from dralloc.problem import (
     Device,
     Node,
     NodeFootprint,
+    ParentGroup,
     PoolAccess,
     PoolState,
     Problem,
@@ -28,7 +29,6 @@ from dralloc.problem import (
 from dralloc.problem.inter_pod import Affinity, AntiAffinity, InterPodRule, OneDomain, Role, Spread
 from dralloc.problem.node_claims import NodeStock, node_resource, resource_of, with_node_claims
 from dralloc.problem.node_footprint import PodUse, with_footprints
-from dralloc.problem.parent_groups import ParentGroup
 from dralloc.quantity import NANOS, Quantity
 from inventory_strategies import rarely
 from strategies import TableEligibility

@@ -15,6 +15,7 @@ from dralloc.problem.holdings import Holding
 __all__ = [
     "Grant",
     "Placement",
+    "Progress",
     "Solution",
     "Status",
     "Tier",
@@ -113,6 +114,21 @@ def relative_gap(value: int, bound: int) -> float:
     """The distance of a value to its bound, relative to the larger of the two; 0 if they meet."""
     distance = abs(bound - value)
     return distance / max(abs(bound), abs(value)) if distance else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a solve is: the tier that is being solved, its value and bound over the whole problem, seconds so far."""
+
+    phase: str
+    best: int
+    bound: int
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """Distance of the best to its bound relative to the larger of the two."""
+        return relative_gap(self.best, self.bound)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dralloc.names import ClaimKey
-from dralloc.problem import Demand, are_admitted
-from dralloc.problem.parent_groups import ParentGroup
+from dralloc.problem import Demand, ParentGroup, are_admitted
 
 ROOT = ParentGroup("root", 2, frozenset({"settled"}))
 LOWER = ParentGroup("lower", 1, parent=ROOT)

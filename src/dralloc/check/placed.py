@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from dralloc.check.view import View
-from dralloc.problem import Claim, Problem
-from dralloc.problem.parent_groups import ParentGroup
+from dralloc.problem import Claim, ParentGroup, Problem
 from dralloc.solution import Grant, Placement, Solution
 
 __all__ = [

@@ -21,8 +21,8 @@ from dralloc.compiler.topology import Topology
 from dralloc.errors import Finding
 from dralloc.features import Features
 from dralloc.names import ClaimKey
+from dralloc.problem import ParentGroup
 from dralloc.problem.inter_pod import Role
-from dralloc.problem.parent_groups import ParentGroup
 
 __all__ = ["Gang", "Gangs", "find_gangs"]
 

@@ -17,8 +17,8 @@ from dralloc.compiler.pod_groups import PodsOfGroup
 from dralloc.compiler.topology import Topology
 from dralloc.errors import Finding
 from dralloc.names import ClaimKey
+from dralloc.problem import ParentGroup
 from dralloc.problem.inter_pod import OneDomain
-from dralloc.problem.parent_groups import ParentGroup
 
 __all__ = ["GroupTrees"]
 

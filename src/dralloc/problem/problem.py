@@ -13,8 +13,7 @@ from dralloc.features import ALL_FEATURES, Features
 from dralloc.grouping import grouped
 from dralloc.names import PoolID
 from dralloc.problem.eligibility import Eligibility
-from dralloc.problem.parent_groups import ParentGroup
-from dralloc.problem.requests import Demand
+from dralloc.problem.requests import Demand, ParentGroup
 from dralloc.problem.supply import NODE_DRIVER, Counter, Device, Node, Usage
 
 __all__ = ["Problem"]

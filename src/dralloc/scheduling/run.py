@@ -11,7 +11,7 @@ from dralloc.compiler import CompiledCluster
 from dralloc.errors import AllocationError
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
-from dralloc.problem.parent_groups import ParentGroup
+from dralloc.problem import ParentGroup
 from dralloc.scheduling.attempt import Attempt
 from dralloc.scheduling.group_cycle import GroupCycle
 from dralloc.scheduling.groups import Group, find_groups

@@ -9,8 +9,7 @@ from random import Random
 from dralloc.errors import DrallocError
 from dralloc.limits import LIMITS
 from dralloc.names import ClaimKey
-from dralloc.problem import Demand, Problem
-from dralloc.problem.parent_groups import ParentGroup
+from dralloc.problem import Demand, ParentGroup, Problem
 
 __all__ = ["scaled"]
 

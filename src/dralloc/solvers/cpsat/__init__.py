@@ -4,10 +4,11 @@
 appears in what `solve` takes and returns.
 """
 
+from dralloc.choices import Options
+from dralloc.solution import Progress
 from dralloc.solvers.cpsat.assemble import build
 from dralloc.solvers.cpsat.budgets import within_caps
 from dralloc.solvers.cpsat.model import Model
-from dralloc.solvers.cpsat.options import Options, Progress
 from dralloc.solvers.cpsat.run import solve
 
 __all__ = ["Model", "Options", "Progress", "build", "solve", "within_caps"]

@@ -8,11 +8,11 @@ from functools import partial
 from math import inf
 from typing import Final, Protocol
 
+from dralloc.choices import Options
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.assemble import build_for
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective
-from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import fix_cost
 from dralloc.solvers.cpsat.search import Watch, minimise
 from dralloc.solvers.cpsat.stopping import Stop, Stopped

@@ -9,9 +9,8 @@ from ortools.sat.python import cp_model
 
 from dralloc.grouping import grouped
 from dralloc.names import ClaimKey
-from dralloc.problem import MAX_RESULTS
+from dralloc.problem import MAX_RESULTS, ParentGroup
 from dralloc.problem.ledger import Ledger
-from dralloc.problem.parent_groups import ParentGroup
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.rows import Literal, Term, add_at_most, add_at_most_one
 from dralloc.solvers.cpsat.variables import Take

@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import Final
 
 from dralloc.backends import run_all, shield_children, stop_processes
-from dralloc.choices import Backend
+from dralloc.choices import Backend, Options
 from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.solution import Placement
@@ -30,7 +30,6 @@ from dralloc.solvers.cpsat.classes.demand_classes import DemandClass
 from dralloc.solvers.cpsat.component import Component, Solvable, improve_all
 from dralloc.solvers.cpsat.excerpt import Excerpt, Excerpts
 from dralloc.solvers.cpsat.objective import DemandSubset
-from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.component import PackedComponent
 from dralloc.solvers.cpsat.stopping import Cancelled, Stop
 

@@ -12,11 +12,11 @@ from time import perf_counter
 from typing import Final
 
 from dralloc.backends import is_elsewhere
-from dralloc.choices import Backend, Goal
+from dralloc.choices import Backend, Goal, Options
 from dralloc.errors import ModelError
 from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
-from dralloc.solution import Placement, Solution, Status, Tier
+from dralloc.solution import Placement, Progress, Solution, Status, Tier
 from dralloc.solvers.cpsat.admin_claims import AdminClaims, admin_claims
 from dralloc.solvers.cpsat.budgets import fairness
 from dralloc.solvers.cpsat.candidates import CandidateSurvey, survey
@@ -27,7 +27,6 @@ from dralloc.solvers.cpsat.component import Answered, Component, Solvable, impro
 from dralloc.solvers.cpsat.components import components
 from dralloc.solvers.cpsat.division import divide
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective, after_weight, placed_weight, summed_weight
-from dralloc.solvers.cpsat.options import Options, Progress
 from dralloc.solvers.cpsat.packing.component import PackedComponent
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.parallel import work_out

@@ -8,11 +8,10 @@ from dataclasses import replace
 
 from dralloc.errors import AllocationError, FatalError, NodeError
 from dralloc.names import ClaimKey
-from dralloc.problem import Claim, Demand, Problem, Scope, quorum_of
+from dralloc.problem import Claim, Demand, ParentGroup, Problem, Scope, quorum_of
 from dralloc.problem.inter_pod import DomainLedger, Domains, OneDomain, Role
 from dralloc.problem.node_footprint import before_footprints
 from dralloc.problem.open_claims import open_claims
-from dralloc.problem.parent_groups import ParentGroup
 from dralloc.solution import Grant, Placement, served_by
 from dralloc.solvers.first_fit.footprints import NodeFootprints
 from dralloc.solvers.first_fit.ledger import SearchLedger

@@ -17,7 +17,7 @@ from functools import cached_property
 
 from ortools.sat.python import cp_model
 
-from dralloc.choices import Goal
+from dralloc.choices import Goal, Options
 from dralloc.problem import Problem
 from dralloc.solution import Placement, Solution, Status
 from dralloc.solvers.cpsat.assemble import build_for
@@ -26,7 +26,6 @@ from dralloc.solvers.cpsat.component import Component, improve_all
 from dralloc.solvers.cpsat.constraints import add_capacity
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective, after_weight, placed_weight, summed_weight
-from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import Literal, SignedTerm, Term, add_at_most
 from dralloc.solvers.cpsat.search import minimise
 from dralloc.solvers.cpsat.stopping import Stop, Stopped

@@ -16,9 +16,9 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
+from dralloc.choices import Options
 from dralloc.errors import ModelError
 from dralloc.solvers.cpsat.linear import solve_linear
-from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import Term
 from dralloc.solvers.cpsat.search import minimise
 from dralloc.solvers.cpsat.stopping import Stop

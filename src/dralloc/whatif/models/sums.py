@@ -13,7 +13,7 @@ from operator import mul
 
 from ortools.sat.python import cp_model
 
-from dralloc.solvers.cpsat.options import Options
+from dralloc.choices import Options
 from dralloc.solvers.cpsat.rows import Term
 from dralloc.solvers.cpsat.search import minimise
 from dralloc.solvers.cpsat.stopping import Stop

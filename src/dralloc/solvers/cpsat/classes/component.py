@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 
+from dralloc.choices import Options
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.count_model import Counted, CountModel
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass
 from dralloc.solvers.cpsat.classes.node_bound import at_home
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective
-from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.rows import Term, fix_cost
 from dralloc.solvers.cpsat.search import Watch, minimise
 from dralloc.solvers.cpsat.stopping import Stop

@@ -8,11 +8,11 @@ from dataclasses import replace
 from math import inf
 from typing import Final
 
+from dralloc.choices import Options
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.component import BestOfClasses
 from dralloc.solvers.cpsat.component import is_proven
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective
-from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.construction import ConstructiveHeuristic, Targets
 from dralloc.solvers.cpsat.packing.diving import DivingHeuristic, DivingTarget
 from dralloc.solvers.cpsat.packing.exact import ExactModel

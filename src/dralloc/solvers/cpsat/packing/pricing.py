@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from dralloc.solvers.cpsat.options import Options
+from dralloc.choices import Options
 from dralloc.solvers.cpsat.packing.columns import Column
 from dralloc.solvers.cpsat.packing.exact import ExactModel
 from dralloc.solvers.cpsat.packing.instance import PackingInstance

@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
+from dralloc.choices import Options
 from dralloc.solvers.cpsat.linear import LinearSolution, solve_linear
-from dralloc.solvers.cpsat.options import Options
 from dralloc.solvers.cpsat.packing.columns import Column, Columns, Costs, PackingSolution, costs_of, free_bins, left_of
 from dralloc.solvers.cpsat.packing.construction import ConstructiveHeuristic, Packing, Targets
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
