@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 
-from dralloc.grouping import summed
+from dralloc.grouping import grouped, summed
 from dralloc.names import ClaimKey
 from dralloc.problem.ledger import Ledger, Scarcity, Shortage, counter_consumption
 from dralloc.problem.problem import Problem
@@ -40,7 +40,7 @@ class ClaimLedger(Ledger):
         super().__init__(problem)
         self.by_claim: dict[ClaimKey, list[Holding]] = defaultdict(list)
         self.by_slot: dict[int, list[Holding]] = defaultdict(list)
-        self._consumers: dict[int, list[tuple[ClaimKey, int]]] | None = None
+        self._consumers: dict[int, Mapping[ClaimKey, int]] | None = None
         for holding in known:
             self._note(holding)
 
@@ -132,18 +132,17 @@ class ClaimLedger(Ledger):
     def holders_of_counter(self, counter: int) -> Mapping[ClaimKey, int]:
         """The claims that consume a counter, with the amounts; a shared device itself is charged to its first user."""
         if self._consumers is None:
-            self._consumers = self._find_consumers()
-        return summed(self._consumers.get(counter, ()))
+            self._consumers = {each: summed(amounts) for each, amounts in grouped(self._consumption()).items()}
+        return self._consumers.get(counter, {})
 
-    def _find_consumers(self) -> dict[int, list[tuple[ClaimKey, int]]]:
-        found: dict[int, list[tuple[ClaimKey, int]]] = defaultdict(list)
+    def _consumption(self) -> Iterator[tuple[int, tuple[ClaimKey, int]]]:
+        """By counter: who consumes how much of it."""
         for slot, holdings in self.by_slot.items():
             versions = [self.problem.devices[version] for version in self.problem.versions[slot]]
             for place, holding in enumerate(holdings):
                 fixed = (amount for version in versions for amount in version.consumes) if place == 0 else ()
                 for counter, amount in (*holding.charge.counters, *fixed):
-                    found[counter].append((holding.claim, amount))
-        return found
+                    yield counter, (holding.claim, amount)
 
     def neighbours(self, device: Device, charge: Charge) -> frozenset[ClaimKey]:
         """The claims that share a device with whoever is charged this, or a counter or counter set behind it."""

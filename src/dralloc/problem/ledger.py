@@ -123,7 +123,7 @@ class Ledger:
         opening = device.slot not in self.shares
         if opening and device.consumes and self._overdrawn.get(device.group):
             return False
-        if opening and device.compatibility and any(True for _ in self._excluding(device)):
+        if opening and device.compatibility and next(self._excluding(device), None) is not None:
             return False
         free = self.free
         for counter, amount in counter_consumption(device, charge, opening=opening):  # noqa: SIM110 - asked for every device

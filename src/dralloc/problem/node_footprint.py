@@ -116,10 +116,10 @@ def with_footprints(problem: Problem, pods: Mapping[int, PodUse]) -> Problem:
 
 def before_footprints(problem: Problem) -> Problem:
     """The problem as upstream's allocator sees it: devices take nothing of nodes."""
-    counters = problem.footprint_counters
-    return (
-        replace(problem, eligibility=_Unseen(problem.eligibility, problem.devices, counters)) if counters else problem
-    )
+    if not problem.footprint_counters:
+        return problem
+    unseen = _Unseen(problem.eligibility, problem.devices, problem.footprint_counters)
+    return replace(problem, eligibility=unseen)
 
 
 def _homes(problem: Problem) -> dict[int, int]:
@@ -144,13 +144,13 @@ class _Counters:
         self.of_nodes: list[dict[str, int]] = []
         self.of_device: dict[int, dict[str, int]] = {}
         self._group = 1 + max(device.group for device in problem.devices)
-        self._moved = {node_resource(name): name for name in names}
+        moved = {node_resource(name): name for name in names}
         for node in problem.nodes:
             index = node.pools[-1].devices[0]
-            moved = [name for name in self.devices[index].capacity if name in self._moved]
-            numbers = {name: self._add(node.name, "node", name, *self._taken_off(index, name)) for name in moved}
+            scarce = [name for name in self.devices[index].capacity if name in moved]
+            numbers = {name: self._add(node.name, "node", name, *self._taken_off(index, name)) for name in scarce}
             self.of_device[index] = numbers
-            self.of_nodes.append({self._moved[name]: number for name, number in numbers.items()})
+            self.of_nodes.append({moved[name]: number for name, number in numbers.items()})
             self._group += 1
 
     def of_pod(self, demand: Demand, caps: Mapping[str, int]) -> Mapping[str, int]:

@@ -9,7 +9,8 @@ from math import inf
 from typing import NamedTuple
 
 from dralloc.errors import AllocationError
-from dralloc.problem import MAX_RESULTS, Alternative, Charge, Claim, Demand, PoolState, Problem
+from dralloc.grouping import grouped
+from dralloc.problem import MAX_RESULTS, Alternative, Charge, Claim, Demand, PoolState, Problem, quorum_of
 from dralloc.problem.ledger import Ledger
 from dralloc.solvers.cpsat.stopping import Stop, TooLarge
 
@@ -116,14 +117,10 @@ def survey(
 
 def _halted(problem: Problem, sites: Mapping[int, Sequence[CandidateSite]]) -> set[str]:
     """The gangs of which fewer demands can be placed than they need."""
-    missing = Tally(problem.demands[index].gang for index, found in sites.items() if not found)
-    sizes = Tally(problem.demands[index].gang for index in sites) if missing else missing
-    quorums = {problem.demands[index].gang: problem.demands[index].quorum for index in sites} if missing else {}
-    return {
-        gang
-        for gang, number in missing.items()
-        if gang and ((quorum := quorums[gang]) is None or sizes[gang] - number < quorum)
-    }
+    demands = problem.demands
+    missing = Tally(demands[index].gang for index, found in sites.items() if not found)
+    gangs = grouped((demands[index].gang, demands[index]) for index in sites if demands[index].gang in missing)
+    return {gang for gang, members in gangs.items() if gang and len(members) - missing[gang] < quorum_of(members)}
 
 
 class _Surveyor:
