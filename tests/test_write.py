@@ -143,6 +143,15 @@ def test_only_pods_that_exist_reserve_a_claim() -> None:
     assert [(one.resource, one.name, one.uid) for one in found.status.reserved_for] == [("pods", "p", "1234")]
 
 
+def test_a_claim_that_no_pod_uses_is_not_reserved_for_a_pod_of_its_name() -> None:
+    claims = [claim(name, request()) for name in ("x", "y")]
+    user = pod("x", "y")
+    user["metadata"]["uid"] = "1234"
+    compiled = compile_cluster(cluster(node(), device_class(), resource_slice(gpus(2)), *claims, user))
+    found = allocated_claims(compiled, first_fit(compiled.problem))
+    assert {one.name: [each.name for each in one.status.reserved_for] for one in found} == {"x": [], "y": ["x"]}
+
+
 def test_what_is_written_loads_again_as_usage() -> None:
     objects = [node(), device_class(), resource_slice(gpus(2)), claim("a", request())]
     compiled = compile_cluster(cluster(*objects))

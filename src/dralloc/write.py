@@ -65,7 +65,7 @@ def _users(
     users: dict[ClaimKey, list[ResourceClaimConsumerReference]] = {}
     for placement in solution.placements:
         demand = compiled.problem.demands[placement.demand]
-        pod = pods.get(demand.key)
+        pod = None if compiled.is_claim(demand) else pods.get(demand.key)
         for claim in demand.claims if pod is not None else ():
             user = compiled.cluster.group_claims.get((demand.key, claim.key), pod)
             known = users.setdefault(claim.key, [])

@@ -143,6 +143,17 @@ def test_a_gang_is_written_together_or_not_at_all() -> None:
     assert not server.one("resourceclaims", "p").get("status")
 
 
+def test_a_claim_that_no_pod_uses_is_written_beside_a_pod_of_its_name() -> None:
+    server = Simulated()
+    claims = [claim(name, request()) for name in ("x", "y")]
+    server.add(node(), device_class(), resource_slice(gpus(2)), *claims, gated("x", "y"))
+    run = run_on(server)
+    outcome = run.write(run.plan()[1])
+    assert sorted(map(str, outcome.claims)) == ["default/x", "default/y"]
+    assert [str(key) for key in outcome.released] == ["default/x"]
+    assert (outcome.asides, outcome.findings) == ((), ())
+
+
 def test_claims_of_templates_are_waited_for() -> None:
     server = Simulated()
     template = {

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import dralloc
+from dralloc.api.disclosure import VALUE_ANNOTATION
 from dralloc.compiler import compile_cluster
 from dralloc.errors import ChoiceError, DrallocError
 from dralloc.report import Table
@@ -94,6 +95,14 @@ def test_values_are_annotated() -> None:
     plan = dralloc.allocate(found, objective="value")
     assert placed(plan) == ["dear"]
     assert plan.tiers[:2] == (Tier("value", 3, 3), Tier("pods", 1, 1))
+
+
+def test_a_claim_that_no_pod_uses_has_not_the_value_of_a_pod_of_its_name() -> None:
+    lone, user = claim("x", request()), pod("x", "y")
+    lone["metadata"]["annotations"], user["metadata"]["annotations"] = ({VALUE_ANNOTATION: text} for text in "35")
+    compiled = compile_cluster(three_gpus([lone, claim("y", request()), user]), objective="value")
+    names = [demand.claims[0].key.name for demand in compiled.problem.demands]
+    assert dict(zip(names, compiled.worth.values["value"], strict=True)) == {"x": 3, "y": 5}
 
 
 def test_who_is_worth_nothing_is_placed_where_nobody_else_is() -> None:

@@ -5,7 +5,6 @@ A `WriteUnit` is written as a whole or not: a pod with its claims; pods of a gan
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -133,19 +132,17 @@ def units_of(plan: Plan) -> tuple[list[WriteUnit], list[Aside]]:
 
 def _groups(plan: Plan) -> Iterator[list[Placed]]:
     """The placed demands, those of a gang or with a claim in common together."""
-    placed = {one.demand: one for one in plan.placed}
-    together: nx.Graph[tuple[str, Hashable]] = nx.Graph()
-    for demand in plan.demands:
-        if demand.key in placed:
-            together.add_node(("demand", demand.key))
-            shared = [("gang", demand.placed_with)] if demand.placed_with else []
-            for common in (*shared, *(("claim", claim.key) for claim in demand.claims)):
-                together.add_edge(("demand", demand.key), common)
-    group_of = {one: number for number, group in enumerate(nx.connected_components(together)) for one in group}
-    groups: dict[int, list[Placed]] = defaultdict(list)
-    for key, one in placed.items():
-        groups[group_of["demand", key]].append(one)
-    yield from groups.values()
+    placed = list(plan.placed)
+    # By number, as a pod and a claim that no pod uses may have the same key.
+    together: nx.Graph[Hashable] = nx.Graph()
+    together.add_nodes_from(range(len(placed)))
+    for number, placement in enumerate(plan.solution.placements):
+        demand = plan.demands[placement.demand]
+        together.add_edges_from((number, ("claim", claim.key)) for claim in demand.claims)
+        if demand.placed_with:
+            together.add_edge(number, ("gang", demand.placed_with))
+    for group in nx.connected_components(together):
+        yield [placed[number] for number in sorted(one for one in group if isinstance(one, int))]
 
 
 def _is_missing(plan: Plan, key: ClaimKey) -> bool:

@@ -151,7 +151,8 @@ def annotated_values(cluster: Cluster, demands: Sequence[Demand]) -> dict[int, i
         return {}
     found = {}
     for number, demand in enumerate(demands):
-        about = cluster.pods_by_key.get(demand.key) or cluster.claim(demand.key)
+        lone = cluster.is_lone(demand.key, (claim.key for claim in demand.claims))
+        about = cluster.claim(demand.key) if lone else cluster.pods_by_key.get(demand.key)
         text = about.metadata.annotations.get(VALUE_ANNOTATION) if about else None
         if about and text is not None:
             if not (text.isascii() and text.isdigit()):
