@@ -7,7 +7,7 @@ import pytest
 from dralloc.api import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
 from dralloc.api.node_selectors import names_of, selector_matches
 
-NODE = Node(metadata=ObjectMeta(name="node-1", labels={"zone": "a", "gpus": "8"}))
+NODE = Node(metadata=ObjectMeta(name="node-1", labels={"zone": "a", "gpus": "8", "grouped": "1_000"}))
 
 
 def matches(*terms: NodeSelectorTerm) -> bool:
@@ -38,6 +38,11 @@ def where(key: str, operator: str, *values: str) -> NodeSelectorTerm:
         (where("zone", "Lt", "9"), False),
         (where("rack", "Gt", "1"), False),
         (where("gpus", "Gt", "seven"), False),
+        (where("gpus", "Gt", "+7"), True),
+        (where("gpus", "Gt", " 7"), False),
+        (where("gpus", "Lt", "9223372036854775807"), True),
+        (where("gpus", "Lt", "9223372036854775808"), False),
+        (where("grouped", "Gt", "7"), False),
         (where("zone", "Near", "a"), False),
     ],
 )

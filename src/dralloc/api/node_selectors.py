@@ -6,23 +6,28 @@ requirement must hold; a term without requirements selects nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence, Set
+from typing import Final
 
+from dralloc.api.base import INT64
 from dralloc.api.nodes import Node, NodeSelector, NodeSelectorTerm
 
-__all__ = ["holds", "names_of", "selector_matches", "term_matches"]
+__all__ = ["holds", "integer", "names_of", "selector_matches", "term_matches"]
 
 
-def _integer(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None
+_INTEGER: Final = re.compile("[+-]?[0-9]{1,63}")
+"""As long as the value of a label can be."""
+
+
+def integer(text: str) -> int | None:
+    """The number that a text is for Kubernetes: decimal, of 64 bits, and nothing else beside a sign; else None."""
+    return value if _INTEGER.fullmatch(text) and (value := int(text)) in INT64 else None
 
 
 def _compare(value: str | None, values: Sequence[str], holds: Callable[[int, int], bool]) -> bool:
-    left = None if value is None else _integer(value)
-    right = _integer(values[0]) if len(values) == 1 else None
+    left = None if value is None else integer(value)
+    right = integer(values[0]) if len(values) == 1 else None
     return left is not None and right is not None and holds(left, right)
 
 

@@ -5,11 +5,11 @@ Source: upstream's ``ToleratesTaint``, the same for both. Only the effects NoSch
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from dralloc.api.allocation import DeviceToleration
+from dralloc.api.node_selectors import integer
 from dralloc.api.nodes import Taint
 from dralloc.api.placement import Toleration
 from dralloc.api.slices import DeviceTaint
@@ -22,7 +22,6 @@ CORDON_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSc
 CORDON_TOLERATION: Final = Toleration(key=CORDON_TAINT.key, operator="Exists", effect=CORDON_TAINT.effect)
 """What a pod has that may go to cordoned nodes, as those of a DaemonSet do."""
 
-_INTEGER: Final = re.compile("-?[0-9]+")
 _PREVENTING = frozenset(("NoSchedule", "NoExecute"))
 
 
@@ -37,12 +36,13 @@ def tolerates(toleration: DeviceToleration | Toleration, taint: DeviceTaint | Ta
 
 
 def _numeric(compare: Callable[[int, int], bool]) -> Callable[[str, str], bool]:
-    """A comparison of decimal integers; with anything else it does not hold."""
+    """A comparison of integers in canonical form; with anything else it does not hold."""
 
     def holds(taint: str, toleration: str) -> bool:
-        if not (_INTEGER.fullmatch(taint) and _INTEGER.fullmatch(toleration)):
+        left, right = integer(taint), integer(toleration)
+        if left is None or right is None or (taint, toleration) != (str(left), str(right)):
             return False
-        return compare(int(taint), int(toleration))
+        return compare(left, right)
 
     return holds
 
