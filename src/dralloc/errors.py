@@ -139,11 +139,8 @@ class ChoiceError(DrallocError, ValueError):
     """
 
     def __init__(self, what: str, word: str, known: Iterable[str]) -> None:
-        super().__init__(f"there is no {what} {word!r}; known {_several(what)}: {', '.join(known)}")
-
-
-def _several(what: str) -> str:
-    return f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+        several = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+        super().__init__(f"there is no {what} {word!r}; known {several}: {', '.join(known)}")
 
 
 class QuantityError(DrallocError, ValueError):

@@ -75,16 +75,14 @@ def show(console: Console, parts: Iterable[Part]) -> None:
 
 def visible(text: str) -> str:
     """The text with what a terminal would obey, or not show, as escapes: all but line breaks and what is printable."""
-    return "".join(one if one.isprintable() or one == "\n" else _escape(one) for one in text)
+    return "".join(
+        one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode("ascii") for one in text
+    )
 
 
 def one_line(text: str) -> str:
     """The same without line breaks."""
     return text if text.isprintable() else visible(text).replace("\n", "\\n")
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def _rich(table: Table) -> RichTable:

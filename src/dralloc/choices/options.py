@@ -98,10 +98,9 @@ class Options:
     def __post_init__(self) -> None:
         if self.time_limit is not None and not self.time_limit > 0:
             raise ModelError(f"time limit: {self.time_limit} is not a positive number of seconds")
-        if not 1 <= self.workers <= MAX_WORKERS:
-            raise ModelError(f"workers: {self.workers} is not between 1 and {MAX_WORKERS} threads")
-        if not 1 <= self.jobs <= MAX_WORKERS:
-            raise ModelError(f"jobs: {self.jobs} is not between 1 and {MAX_WORKERS} processes")
+        for name, number, unit in (("workers", self.workers, "threads"), ("jobs", self.jobs, "processes")):
+            if not 1 <= number <= MAX_WORKERS:
+                raise ModelError(f"{name}: {number} is not between 1 and {MAX_WORKERS} {unit}")
         chosen(Backend, "backend", self.backend)
         object.__setattr__(self, "goal", chosen(Goal, "goal", self.goal))
         if not 0 <= self.seed <= MAX_SEED:

@@ -49,6 +49,16 @@ class Variation:
     unasked: frozenset[str] = frozenset()
     other: Criteria | None = field(default=None, hash=False)
 
+    def __or__(self, more: Variation) -> Variation:
+        """Both variations together; what only one can say is said by the second."""
+        return Variation(
+            without=self.without | more.without,
+            tolerated=self.tolerated | more.tolerated,
+            amounts=tuple(dict((*self.amounts, *more.amounts)).items()),
+            unasked=self.unasked | more.unasked,
+            other=more.other or self.other,
+        )
+
 
 _SAME = Variation()
 

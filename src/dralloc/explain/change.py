@@ -88,7 +88,9 @@ class Change:
     def __or__(self, other: Change) -> Change:
         """Both changes together; variations of one alternative are put together."""
         joined = {each.name: getattr(self, each.name) | getattr(other, each.name) for each in fields(self)}
-        return replace(self, **{**joined, "variations": _merged(self.variations, other.variations)})
+        both = self.variations.keys() & other.variations.keys()
+        varied = {place: self.variations[place] | other.variations[place] for place in both}
+        return replace(self, **{**joined, "variations": joined["variations"] | varied})
 
 
 class Cost(IntEnum):
@@ -139,17 +141,3 @@ def constraint_places(claims: Sequence[Claim]) -> list[list[tuple[int, int]]]:
         for index, constraint in enumerate(claim.constraints):
             found[constraint.scope or (number, index)].append((number, index))
     return list(found.values())
-
-
-def _merged(first: Mapping[Place, Variation], second: Mapping[Place, Variation]) -> Mapping[Place, Variation]:
-    merged = dict(first)
-    for place, variation in second.items():
-        before = merged.get(place, Variation())
-        merged[place] = Variation(
-            without=before.without | variation.without,
-            tolerated=before.tolerated | variation.tolerated,
-            amounts=tuple(dict((*before.amounts, *variation.amounts)).items()),
-            unasked=before.unasked | variation.unasked,
-            other=variation.other or before.other,
-        )
-    return merged

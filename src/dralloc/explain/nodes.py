@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
-from dralloc.errors import AllocationError, NodeError
+from dralloc.errors import NodeError
 from dralloc.explain.filter_trace import FilterTrace
 from dralloc.explain.joint import JointReason
 from dralloc.explain.reasons import Code, FilterReason, NodeReason
@@ -54,21 +54,13 @@ class Diagnosis:
         solution = first_fit(replace(part.problem, demands=(demand,)))
         error = solution.errors.get(0)
         if error is not None and not isinstance(error, NodeError):
-            return (self._failed(error),)
+            return (FilterReason(Code.CEL if ": CEL " in str(error) else Code.ERROR, str(error)),)
         self._known[key] = bool(solution.placements)
         return () if solution.placements else self._unfit(node, part, key)
 
-    def _failed(self, error: AllocationError) -> FilterReason:
-        text = str(error)
-        return FilterReason(Code.CEL if ": CEL " in text else Code.ERROR, text)
-
     def _unfit(self, node: int, part: Subproblem, key: Hashable) -> tuple[FilterReason, ...]:
-        pools = self._snapshot.problem.nodes[node].pools
-        invalid = tuple(
-            FilterReason(Code.POOL_INVALID, "pool is invalid", details=(self._wording.pool(pool),))
-            for pool in pools
-            if pool.state is PoolState.INVALID
-        )[:1]
+        words = self._pools(node, PoolState.INVALID)[:1]
+        invalid = [FilterReason(Code.POOL_INVALID, "pool is invalid", details=words)] if words else []
         short = self._short(node)
         if not short:
             if key not in self._joint:
@@ -77,11 +69,13 @@ class Diagnosis:
         return (*invalid, *self._incomplete(node, short), *short)
 
     def _incomplete(self, node: int, short: Sequence[FilterReason]) -> Iterator[FilterReason]:
-        if all(cause.code in _PUBLISHED for cause in short):
-            pools = self._snapshot.problem.nodes[node].pools
-            texts = tuple(self._wording.pool(pool) for pool in pools if pool.state is PoolState.INCOMPLETE)
-            if texts:
-                yield FilterReason(Code.POOL_INCOMPLETE, "a pool is incomplete", details=texts[:3])
+        words = self._pools(node, PoolState.INCOMPLETE)[:3]
+        if words and all(cause.code in _PUBLISHED for cause in short):
+            yield FilterReason(Code.POOL_INCOMPLETE, "a pool is incomplete", details=words)
+
+    def _pools(self, node: int, state: PoolState) -> tuple[str, ...]:
+        pools = self._snapshot.problem.nodes[node].pools
+        return tuple(self._wording.pool(pool) for pool in pools if pool.state is state)
 
     def _short(self, node: int) -> tuple[FilterReason, ...]:
         """The causes of the first request that cannot be served even alone, one for each of its alternatives."""

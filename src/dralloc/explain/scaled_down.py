@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -29,17 +30,16 @@ def scaled_down(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
 
 def _largest(values: Sequence[int], admit: Callable[[int], Certificate | None]) -> tuple[int, Certificate] | None:
     """The largest value that is admitted, if smaller values are never harder; the answer has been tried in any case."""
-    best: tuple[int, Certificate] | None = None
-    low, high = 0, len(values) - 1
-    while low <= high:
-        middle = (low + high) // 2
-        certificate = admit(values[middle])
-        if certificate is None:
-            high = middle - 1
-        else:
-            best = values[middle], certificate
-            low = middle + 1
-    return best
+    tried: dict[int, Certificate] = {}
+
+    def refused(value: int) -> bool:
+        certificate = admit(value)
+        if certificate is not None:
+            tried[value] = certificate
+        return certificate is None
+
+    number = bisect_left(values, True, key=refused)
+    return (values[number - 1], tried[values[number - 1]]) if number else None
 
 
 def _fewer(oracle: FeasibilityOracle, place: Place, alternative: Alternative) -> Iterator[Suggestion]:

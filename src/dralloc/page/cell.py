@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import singledispatch
 from importlib.util import find_spec
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -35,27 +34,16 @@ def cell(answer: Answer) -> str:
     return rendered("cell.html", **shown)
 
 
-@singledispatch
-def _pictures(_answer: Answer) -> Iterator[Picture]:
-    return iter(())
-
-
-@_pictures.register(Plan)
-def _of_plan(plan: Plan) -> Iterator[Picture]:
+def _pictures(answer: Answer) -> Iterator[Picture]:
     from dralloc.page import pictures  # noqa: PLC0415 - matplotlib is optional
 
-    if plan.compiled.problem.devices:
-        yield pictures.map(plan, None, _name("map"), "Devices")
-
-
-@_pictures.register(Comparison)
-def _of_comparison(comparison: Comparison) -> Iterator[Picture]:
-    from dralloc.page import pictures  # noqa: PLC0415 - matplotlib is optional
-
-    if comparison.optimal.demands:
-        yield pictures.gains(comparison, _name("gains"))
-    if any(row.total for row in comparison.optimal.metrics.utilisation):
-        yield pictures.utilisation(comparison, _name("utilisation"))
+    if isinstance(answer, Plan) and answer.compiled.problem.devices:
+        yield pictures.map(answer, None, _name("map"), "Devices")
+    if isinstance(answer, Comparison):
+        if answer.optimal.demands:
+            yield pictures.gains(answer, _name("gains"))
+        if any(row.total for row in answer.optimal.metrics.utilisation):
+            yield pictures.utilisation(answer, _name("utilisation"))
 
 
 def _name(what: str) -> str:

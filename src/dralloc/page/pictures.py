@@ -28,39 +28,40 @@ class Picture(NamedTuple):
     svg: Markup
     name: str
     caption: str
-    wide: bool = True
+    wide: bool
 
 
-def _drawn(draw: Callable[[], Any], name: str, title: str) -> Markup:
-    return Markup(svg(draw, name, title))
+def _picture(draw: Callable[[], Any], name: str, title: str, caption: str, *, wide: bool = True) -> Picture:
+    return Picture(Markup(svg(draw, name, title)), name, caption, wide)
 
 
 def map(plan: Plan, beside: Plan | None, name: str, title: str) -> Picture:  # noqa: A001 - what it is
     """Where everything is under one answer."""
-    drawn = _drawn(lambda: device_map(plan, beside=beside, title=""), name, title)
-    count = f"{plan.metrics.placed} of {asked(plan.compiled)} placed"
-    return Picture(drawn, name, f"{title}: {count}. Point at a box for its claim and device.")
+    caption = (
+        f"{title}: {plan.metrics.placed} of {asked(plan.compiled)} placed. Point at a box for its claim and device."
+    )
+    return _picture(partial(device_map, plan, beside=beside, title=""), name, title, caption)
 
 
 def utilisation(comparison: Comparison, name: str = "utilisation-picture") -> Picture:
     """How full everything is."""
     title = "Utilisation before, with first fit and with the optimum"
-    drawn = _drawn(lambda: utilisation_chart(comparison, title=""), name, title)
-    return Picture(drawn, name, "Part in use by counter and capacity, over all nodes.")
+    caption = "Part in use by counter and capacity, over all nodes."
+    return _picture(partial(utilisation_chart, comparison, title=""), name, title, caption)
 
 
 def gains(comparison: Comparison, name: str = "gains-picture") -> Picture:
     """What only the optimum places."""
     title = "Pods and claims by what they want and by who places them"
-    drawn = _drawn(lambda: gained(comparison, title=""), name, title)
-    return Picture(drawn, name, f"{title}. A bold outline marks what only one answer places.")
+    caption = f"{title}. A bold outline marks what only one answer places."
+    return _picture(partial(gained, comparison, title=""), name, title, caption)
 
 
 def ranks(comparison: Comparison) -> Picture:
     """Which alternatives requests got."""
     title = "Alternatives that requests with firstAvailable got"
-    drawn = _drawn(lambda: ranks_chart(comparison, title=""), "ranks-picture", title)
-    return Picture(drawn, "ranks-picture", f"{title}, by answer.", wide=False)
+    draw = partial(ranks_chart, comparison, title="")
+    return _picture(draw, "ranks-picture", title, f"{title}, by answer.", wide=False)
 
 
 def progress(plan: Plan, records: Sequence[Progress]) -> Iterator[Picture]:
@@ -73,5 +74,4 @@ def progress(plan: Plan, records: Sequence[Progress]) -> Iterator[Picture]:
         if found:
             found.append(Progress(tier.name, tier.value, tier.bound, max(end, found[-1].seconds)))
             name, title = f"progress-{number}", f"Best and bound over time: {tier.name}"
-            drawn = _drawn(partial(progress_chart, found, title=""), name, title)
-            yield Picture(drawn, name, f"{title}.", wide=False)
+            yield _picture(partial(progress_chart, found, title=""), name, title, f"{title}.", wide=False)

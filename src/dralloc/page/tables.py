@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dralloc.comparison import Comparison
-from dralloc.names import ClaimKey
 from dralloc.plan import Plan
 from dralloc.question import WHO
 from dralloc.report import Table, duration, percent, tier_text
@@ -52,7 +51,7 @@ def unplaced(comparison: Comparison) -> Table:
     """Whatever one of the answers does not place, and why."""
     plans = list(comparison.answers.values())
     reasons = [{row[0]: row[1] for row in titled(plan, "Not placed").rows} for plan in plans]
-    nodes = [_nodes(plan) for plan in plans]
+    nodes = [{plan.demands[one.demand].key: plan.node_of(one) for one in plan.solution.placements} for plan in plans]
     rows = [
         (
             str(key),
@@ -63,10 +62,6 @@ def unplaced(comparison: Comparison) -> Table:
     ]
     which = "both" if len(plans) == 2 else "more"
     return Table(f"Not placed by one answer or {which}, with the reason", (WHO, *comparison.answers), rows)
-
-
-def _nodes(plan: Plan) -> Mapping[ClaimKey, str]:
-    return {plan.demands[placement.demand].key: plan.node_of(placement) for placement in plan.solution.placements}
 
 
 def tiers(plan: Plan) -> Table:

@@ -12,9 +12,8 @@ from dralloc.names import ClaimKey
 from dralloc.plan import Plan
 from dralloc.plot.canvas import axes, enumerated
 from dralloc.plot.held_devices import HeldDevice, held_devices
-from dralloc.plot.map_drawing import Drawing
+from dralloc.plot.map_drawing import Drawing, Entry, Legend
 from dralloc.plot.map_layout import MapLayout, held_in, lay_out, most_telling
-from dralloc.plot.map_legend import Entry, Legend
 from dralloc.plot.palette import Palette, theme
 from dralloc.plot.physical_devices import rows
 from dralloc.plot.request_profiles import RequestProfile, RequestProfiles
@@ -62,7 +61,8 @@ def device_map(
     others = () if beside is None else held_devices(beside, profiles)
     either = only_here if beside is None else only_here | _only_here(beside, plan)
     shown = most_telling(every, _tellings((*held, *others), either), max_nodes)
-    heading = _heading(plan) if title is None else title
+    usual = f"{_NAMES[plan.mode]}: {plan.metrics.placed} of {len(plan.demands)} placed"
+    heading = usual if title is None else title
     top = _TITLE_HEIGHT if heading else 0.0
     legend = Legend.of(_entries(held, profiles, Palette(profiles), starred=bool(only_here)), top)
     layout = lay_out(problem, shown, held_in(problem, held), len(every) - len(shown), legend.bottom)
@@ -96,10 +96,6 @@ def _says(plan: Plan, only_here: Sequence[str]) -> Iterator[str]:
         yield f"{before} claims were allocated before"
     if only_here:
         yield "placed by this answer alone: " + enumerated(only_here)
-
-
-def _heading(plan: Plan) -> str:
-    return f"{_NAMES[plan.mode]}: {plan.metrics.placed} of {len(plan.demands)} placed"
 
 
 def _only_here(plan: Plan, beside: Plan | None) -> frozenset[ClaimKey]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
-from dralloc.api import ResourceClaim
-from dralloc.names import ClaimKey, DeviceID
+from dralloc.names import ClaimKey
 from dralloc.plan import Plan
 from dralloc.plot.request_profiles import RequestProfile, RequestProfiles
-from dralloc.problem import Claim, Problem
-from dralloc.solution import Grant, Placement
+from dralloc.problem import Charge
 
 __all__ = ["HeldDevice", "held_devices"]
 
@@ -49,37 +48,33 @@ class HeldDevice:
 
 def held_devices(plan: Plan, profiles: RequestProfiles) -> tuple[HeldDevice, ...]:
     """Everything that is held once the plan is carried out: first what was held before, both in order."""
+    return tuple(chain(_before(plan, profiles), _new(plan, profiles)))
+
+
+def _before(plan: Plan, profiles: RequestProfiles) -> Iterator[HeldDevice]:
+    devices = plan.compiled.problem.devices
+    numbers = {device.id: index for index, device in enumerate(devices)}
+    for claim in plan.compiled.cluster.claims:
+        for result in claim.results:
+            number = numbers.get(result.device_id)
+            if number is not None:
+                amounts = tuple((name, amount.nanos) for name, amount in result.consumed_capacity.items())
+                profile, counters = profiles.of(claim.key, result.request), devices[number].consumes
+                yield HeldDevice(claim.key, claim.key, profile, number, False, amounts, counters, result.admin_access)
+
+
+def _new(plan: Plan, profiles: RequestProfiles) -> Iterator[HeldDevice]:
     problem = plan.compiled.problem
-    devices = {device.id: index for index, device in enumerate(problem.devices)}
-    before = (
-        holding for claim in plan.compiled.cluster.claims for holding in _before(claim, problem, devices, profiles)
-    )
-    return (*before, *(_new(plan, *grant, profiles) for grant in plan.grants()))
-
-
-def _before(
-    claim: ResourceClaim, problem: Problem, devices: Mapping[DeviceID, int], profiles: RequestProfiles
-) -> Iterator[HeldDevice]:
-    for result in claim.results:
-        device = devices.get(result.device_id)
-        if device is not None:
-            amounts = tuple((name, amount.nanos) for name, amount in result.consumed_capacity.items())
-            profile = profiles.of(claim.key, result.request)
-            counters = problem.devices[device].consumes
-            yield HeldDevice(claim.key, claim.key, profile, device, False, amounts, counters, result.admin_access)
-
-
-def _new(plan: Plan, placement: Placement, claim: Claim, grant: Grant, profiles: RequestProfiles) -> HeldDevice:
-    problem = plan.compiled.problem
-    alternative = claim.requests[grant.request].alternatives[grant.alternative]
-    charge = problem.eligibility.charge(alternative.index, grant.device)
-    return HeldDevice(
-        owner=plan.demands[placement.demand].key,
-        claim=claim.key,
-        profile=profiles.of(claim.key, str(alternative.name)),
-        device=grant.device,
-        new=True,
-        amounts=charge.capacity if charge else (),
-        counters=(*problem.devices[grant.device].consumes, *(charge.counters if charge else ())),
-        admin=alternative.admin,
-    )
+    for placement, claim, grant in plan.grants():
+        alternative = claim.requests[grant.request].alternatives[grant.alternative]
+        charge = problem.eligibility.charge(alternative.index, grant.device) or Charge()
+        yield HeldDevice(
+            owner=plan.demands[placement.demand].key,
+            claim=claim.key,
+            profile=profiles.of(claim.key, str(alternative.name)),
+            device=grant.device,
+            new=True,
+            amounts=charge.capacity,
+            counters=(*problem.devices[grant.device].consumes, *charge.counters),
+            admin=alternative.admin,
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from itertools import count
 from typing import Final, Literal, NamedTuple
@@ -15,22 +15,65 @@ from dralloc.plot.blocks import Block
 from dralloc.plot.canvas import POINTS, WIDTH, fitted, text_width
 from dralloc.plot.held_devices import HeldDevice
 from dralloc.plot.map_layout import MapLayout, MapText, Spot
-from dralloc.plot.map_legend import SWATCH, TEXT, Legend
 from dralloc.plot.palette import Palette, Style, Theme
 from dralloc.plot.request_profiles import clean
 
-__all__ = ["Drawing"]
+__all__ = ["Drawing", "Entry", "Legend"]
 
+_TEXT: Final = 8.0
+"""Size of the texts in a device map, in points."""
+_SWATCH: Final = 20.0
+"""Width of a swatch."""
+_LINE: Final = 17.0
+_SPACE: Final = 16.0
 _STAR: Final = "\N{BLACK STAR}"
 _PADDING: Final = 4.0
 _SIZES: Final = {0: 11.0, 1: 9.5, 2: 7.5}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a style means; without one it is what was allocated before, or the mark of what only one answer places."""
+
+    label: str
+    style: Style | None
+    starred: bool = False
+
+
+class _Placed(NamedTuple):
+    entry: Entry
+    label: str
+    left: float
+    top: float
+
+
+@dataclass(frozen=True, slots=True)
+class Legend:
+    """The entries in their places, and where the last line ends."""
+
+    placed: tuple[_Placed, ...]
+    bottom: float
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry], top: float) -> Legend:
+        """Put the entries into lines."""
+        placed: list[_Placed] = []
+        left = 0.0
+        for entry in entries:
+            label = fitted(entry.label, _TEXT, WIDTH / 2)
+            width = _SWATCH + 5 + text_width(label, _TEXT)
+            if left and left + width > WIDTH:
+                left, top = 0.0, top + _LINE
+            placed.append(_Placed(entry, label, left, top))
+            left += width + _SPACE
+        return cls(tuple(placed), top + _LINE if placed else top)
 
 
 class Font(NamedTuple):
     """How a text is written, and where it lies around its point."""
 
     colour: str
-    size: float = TEXT
+    size: float = _TEXT
     bold: bool = False
     align: Literal["left", "center", "right"] = "left"
     upright: Literal["baseline", "center_baseline"] = "center_baseline"
@@ -63,11 +106,11 @@ class Drawing:
         """Swatches with their labels."""
         for entry, label, left, top in legend.placed:
             style = entry.style or (Style(self.theme.surface, "") if entry.starred else self._used())
-            self._filled(left, top, SWATCH, 11, style)
-            self._outline(left, top, SWATCH, 11, strong=entry.starred)
+            self._filled(left, top, _SWATCH, 11, style)
+            self._outline(left, top, _SWATCH, 11, strong=entry.starred)
             if entry.starred:
-                self._write(_STAR, left + SWATCH / 2, top + 5.5, Font(self.theme.ink, align="center"))
-            self._write(label, left + SWATCH + 5, top + 5.5, Font(self.theme.ink))
+                self._write(_STAR, left + _SWATCH / 2, top + 5.5, Font(self.theme.ink, align="center"))
+            self._write(label, left + _SWATCH + 5, top + 5.5, Font(self.theme.ink))
 
     def units(self, layout: MapLayout, starred: Set[ClaimKey], tips: Mapping[HeldDevice, str]) -> None:
         """All units with what is in them."""
@@ -110,16 +153,16 @@ class Drawing:
     def _label(self, holding: HeldDevice, box: tuple[float, float, float, float], mark: str) -> None:
         left, top, width, height = box
         room, name = width - 2 * _PADDING, clean(holding.owner.name)
-        if height < TEXT + 2:
+        if height < _TEXT + 2:
             return
-        profile = fitted(mark + holding.profile.short, TEXT, room, bold=True, least=2)
+        profile = fitted(mark + holding.profile.short, _TEXT, room, bold=True, least=2)
         middle, plain = top + height / 2, Font(self.theme.label)
-        two = height >= 2 * TEXT + 6
+        two = height >= 2 * _TEXT + 6
         self._write(profile, left + _PADDING, middle - 5.5 if two else middle, plain._replace(bold=True))
         if two:
-            self._write(fitted(name, TEXT, room), left + _PADDING, middle + 5.5, plain)
+            self._write(fitted(name, _TEXT, room), left + _PADDING, middle + 5.5, plain)
         else:
-            name = fitted(name, TEXT, room - text_width(profile, TEXT, bold=True) - _PADDING, least=6)
+            name = fitted(name, _TEXT, room - text_width(profile, _TEXT, bold=True) - _PADDING, least=6)
             self._write(name, left + width - _PADDING, middle, plain._replace(align="right"))
 
     def _used(self) -> Style:

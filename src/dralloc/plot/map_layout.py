@@ -14,10 +14,10 @@ from dralloc.plot.held_devices import HeldDevice
 from dralloc.plot.physical_devices import MapRow, PhysicalDevice
 from dralloc.problem import Problem
 
-__all__ = ["GAP", "TRACK", "MapLayout", "MapText", "Spot", "held_in", "lay_out", "most_telling"]
+__all__ = ["MapLayout", "MapText", "Spot", "held_in", "lay_out", "most_telling"]
 
-GAP: Final = 8.0
-TRACK: Final = 15.0
+_GAP: Final = 8.0
+_TRACK: Final = 15.0
 """Height of a track, of which a label in one line needs that much."""
 _ACROSS: Final = 8
 _MOST_UNITS: Final = 32
@@ -89,25 +89,21 @@ def lay_out(
         filled = {unit: _blocks(problem, unit, held) for unit in row.units}
         shown = _shown(row.units, filled)
         count = len({block.holding.owner for found in filled.values() for block in found if block.holding.new})
-        lines.append(MapText(f"{row.name}: {_placed(count)}", 0, top - 8, 1))
+        lines.append(MapText(f"{row.name}: {count or 'nothing'} placed here", 0, top - 8, 1))
         for line in _in_lines(shown):
             height = max(map(_height, line))
             for place, unit in enumerate(line):
-                left = place * (_unit_width() + GAP)
+                left = place * (_unit_width() + _GAP)
                 lines.append(MapText(unit.title, left, top + _TITLE - 4, 2))
                 spots.append(Spot(unit, left, top + _TITLE, _unit_width(), _height(unit), filled[unit]))
-            top += _TITLE + height + GAP
+            top += _TITLE + height + _GAP
         if len(shown) < len(row.units):
             lines.append(MapText(f"and {len(row.units) - len(shown)} more devices", 0, top + 8, 2))
-            top += _HEADER - GAP
+            top += _HEADER - _GAP
     if left_out:
         lines.append(MapText(f"and {left_out} more nodes or groups of nodes", 0, top + 14, 1))
         top += _HEADER
     return MapLayout(tuple(lines), tuple(spots), top)
-
-
-def _placed(count: int) -> str:
-    return f"{count or 'nothing'} placed here"
 
 
 def _blocks(problem: Problem, unit: PhysicalDevice, held: Mapping[int, Sequence[HeldDevice]]) -> list[Block]:
@@ -145,10 +141,10 @@ def _in_lines(units: Sequence[PhysicalDevice]) -> Iterator[Sequence[PhysicalDevi
 
 
 def _unit_width() -> float:
-    return (WIDTH - (_ACROSS - 1) * GAP) / _ACROSS
+    return (WIDTH - (_ACROSS - 1) * _GAP) / _ACROSS
 
 
 def _height(unit: PhysicalDevice) -> float:
     if unit.tracks:
-        return TRACK * min(len(unit.tracks), 16)
-    return 8 * TRACK if unit.counters or unit.shareable else 2 * TRACK
+        return _TRACK * min(len(unit.tracks), 16)
+    return 8 * _TRACK if unit.counters or unit.shareable else 2 * _TRACK

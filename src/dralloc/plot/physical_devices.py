@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -75,30 +75,22 @@ def _name(problem: Problem, nodes: Sequence[int]) -> str:
     return f"reached by {'all' if len(nodes) == len(problem.nodes) else ''} {len(nodes)} nodes".replace("  ", " ")
 
 
-def _units(problem: Problem, reached: Iterable[int]) -> list[PhysicalDevice]:
-    members: dict[tuple[str, str, str], list[int]] = {}
-    lone: dict[int, PhysicalDevice] = {}
-    order: dict[tuple[str, str, str] | int, None] = {}
+def _units(problem: Problem, reached: Iterable[int]) -> Iterator[PhysicalDevice]:
+    found: dict[tuple[str, str, str] | int, list[int]] = defaultdict(list)
     for index in reached:
         device = problem.devices[index]
-        sets = {problem.counters[counter].id[:3] for counter, _ in device.consumes}
-        for one in sorted(sets):
-            members.setdefault(one, []).append(index)
-            order[one] = None
-        if not sets and device.slot not in lone:
-            lone[device.slot] = PhysicalDevice(device.id.device, device.id.driver, (index,), shareable=device.shareable)
-            order[device.slot] = None
-    counters = _counters_of_sets(problem)
-    return [
-        lone[key] if isinstance(key, int) else _partitioned(problem, key, members[key], counters[key]) for key in order
-    ]
-
-
-def _counters_of_sets(problem: Problem) -> Mapping[tuple[str, str, str], list[int]]:
-    found: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+        sets = sorted({problem.counters[number].id[:3] for number, _ in device.consumes})
+        for place in sets or (device.slot,):
+            found[place].append(index)
+    counters: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for index, counter in enumerate(problem.counters):
-        found[counter.id[:3]].append(index)
-    return found
+        counters[counter.id[:3]].append(index)
+    for key, devices in found.items():
+        if isinstance(key, int):
+            lone = problem.devices[devices[0]]
+            yield PhysicalDevice(lone.id.device, lone.id.driver, (devices[0],), shareable=lone.shareable)
+        else:
+            yield _partitioned(problem, key, devices, counters[key])
 
 
 def _partitioned(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from io import StringIO
 from typing import Any, Final
@@ -25,7 +25,6 @@ _SETTINGS: Final[dict[str, Any]] = {
     "hatch.linewidth": 1.0,
     "path.simplify": False,
 }
-_VARIABLES: Final = {colour: f"var(--plot-{role.replace('_', '-')})" for role, colour in asdict(LIGHT).items()}
 _METADATA: Final = ("Date", "Creator", "Format", "Type")
 _NAMESPACE: Final = re.compile(r"\{[^}]*\}")
 _REFERENCE: Final = re.compile(r"(?<=url\(#)|(?<=^#)")
@@ -57,9 +56,11 @@ def svg(draw: Callable[[], Axes], name: str, title: str, description: str = "") 
         description = description or getattr(figure, "description", "")
         figure.savefig(text, format="svg", transparent=True, metadata=dict.fromkeys(_METADATA))
     root = ET.fromstring(text.getvalue())
-    tips = _tips(ax)
+    tips = {str(patch.get_gid()): str(patch.get_label())[1:] for patch in ax.patches if patch.get_gid()}
     for element in root.iter():
-        _remove_page_wide(element)
+        # Style sheets for all elements would be ones for the whole page.
+        for page_wide in element.findall("./{*}defs[{*}style]"):
+            element.remove(page_wide)
         if tip := tips.get(element.get("id", "")):
             element.insert(0, _element("title", tip))
         _embed(element, name)
@@ -76,20 +77,13 @@ def colour_variables(theme: Theme) -> Iterator[tuple[str, str]]:
         yield f"--plot-{role.replace('_', '-')}", colour
 
 
-def _tips(ax: Axes) -> Mapping[str, str]:
-    return {str(patch.get_gid()): str(patch.get_label())[1:] for patch in ax.patches if patch.get_gid()}
+_VARIABLES: Final = {colour: f"var({name})" for name, colour in colour_variables(LIGHT)}
 
 
 def _element(tag: str, text: str, **attributes: str) -> ET.Element:
     element = ET.Element(tag, attributes)
     element.text = text
     return element
-
-
-def _remove_page_wide(parent: ET.Element) -> None:
-    """Leave out style sheets for all elements, which would be ones for the whole page."""
-    for child in parent.findall("./{*}defs[{*}style]"):
-        parent.remove(child)
 
 
 def _embed(element: ET.Element, name: str) -> None:
