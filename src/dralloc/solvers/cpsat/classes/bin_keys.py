@@ -28,7 +28,7 @@ from dralloc.problem import Problem
 from dralloc.problem.equivalence import Recurrence
 from dralloc.problem.supply import Scalar
 from dralloc.solvers.cpsat.classes.bins import Bin
-from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses, Listed
 from dralloc.solvers.cpsat.classes.usable import Profile, UsableDevices
 
 __all__ = ["BinClass", "BinClassifier", "DeviceView", "NodeView", "UnitView", "Values"]
@@ -100,12 +100,15 @@ class BinClassifier:
         self.problem = problem
         self.usable = usable
         self.classes: dict[Hashable, BinClass] = {}
-        self.views: dict[UnitView, int] = {}
-        self.listed: list[UnitView] = []
+        self.views: Listed[UnitView] = Listed()
         self.known: dict[Hashable, int] = {}
         self.free = [counter.free for counter in problem.counters]
-        self.regions: dict[frozenset[int], int] = {}
-        self.region_of = [self._region(demand_classes, node) for node in range(len(problem.nodes))]
+        self.regions: Listed[frozenset[int]] = Listed()
+        node_sets = list(enumerate(demand_classes.node_sets))
+        self.region_of = [
+            self.regions.number(frozenset(number for number, nodes in node_sets if nodes is None or node in nodes))
+            for node in problem.all_nodes
+        ]
         self.compared = _compared(demand_classes)
         self.summaries = [_summary(profile) for profile in usable.profiles]
 
@@ -120,16 +123,10 @@ class BinClassifier:
         key = tuple(views[each] for each in order), values, tuple(view for view, _ in nodes)
         found = self.classes.get(key)
         if found is None:
-            listed = tuple(self.listed[number] for number in key[0])
+            listed = tuple(self.views[number] for number in key[0])
             found = self.classes[key] = BinClass(listed, tuple(self.compared), values, key[2])
         found.bins.append(Bin(units, tuple(node for _, node in nodes)))
         return found
-
-    def _region(self, demand_classes: DemandClasses, node: int) -> int:
-        sets = frozenset(
-            number for number, nodes in enumerate(demand_classes.node_sets) if nodes is None or node in nodes
-        )
-        return self.regions.setdefault(sets, len(self.regions))
 
     def _reach(self, devices: Sequence[int], node: int) -> tuple[int, ...]:
         nodes_of = self.usable.nodes_of
@@ -140,10 +137,7 @@ class BinClassifier:
         key = self._as_published(unit)
         if key in self.known:
             return self.known[key]
-        view = self._view(unit)
-        number = self.views.setdefault(view, len(self.views))
-        if number == len(self.listed):
-            self.listed.append(view)
+        number = self.views.number(self._view(unit))
         if key is not None:
             self.known[key] = number
         return number

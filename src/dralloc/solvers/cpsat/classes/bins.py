@@ -13,7 +13,7 @@ choice, bin by bin, of demands that fit together there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -66,10 +66,14 @@ def _units(problem: Problem, usable: UsableDevices, stop: Stop) -> DisjointSets:
 def _join(
     problem: Problem, demand_classes: DemandClasses, usable: UsableDevices, sets: DisjointSets, stop: Stop
 ) -> None:
-    joint = [requirement for requirement in demand_classes.requirements if requirement.devices > 1]
+    joint = dict.fromkeys(
+        (frozenset(group.type for group in each.item_groups), common_attributes(each), each.nodes)
+        for each in demand_classes.requirements
+        if each.devices > 1
+    )
     if not joint:
         return
-    types = {group.type for requirement in joint for group in requirement.item_groups}
+    types = frozenset().union(*(asked for asked, _, _ in joint))
     offered = [[type_ for type_, _ in profile if type_ in types] for profile in usable.profiles]
     by_node: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for device in stop.hundreds(usable.order):
@@ -78,18 +82,13 @@ def _join(
                 by_node[node][type_].append(device)
     for node, by_type in stop.each(by_node.items()):
         done: set[object] = set()
-        for requirement in joint:
-            allowed = demand_classes.node_sets[requirement.nodes]
-            if (allowed is None or node in allowed) and all(group.type in by_type for group in requirement.item_groups):
-                asked = frozenset(group.type for group in requirement.item_groups)
-                common = common_attributes(requirement)
-                if (asked, common) not in done:
-                    done.add((asked, common))
-                    if common:
-                        for members in _by_value(problem, by_type, common):
-                            sets.unite_all(members)
-                    else:
-                        sets.unite_all(device for type_ in sorted(asked) for device in by_type[type_])
+        for asked, common, nodes in joint:
+            allowed = demand_classes.node_sets[nodes]
+            if (allowed is None or node in allowed) and asked <= by_type.keys() and (asked, common) not in done:
+                done.add((asked, common))
+                every = [device for type_ in sorted(asked) for device in by_type[type_]]
+                for members in _by_value(problem, by_type, common) if common else [every]:
+                    sets.unite_all(members)
 
 
 def common_attributes(requirement: Requirement) -> frozenset[tuple[int, str]]:
@@ -102,10 +101,10 @@ def common_attributes(requirement: Requirement) -> frozenset[tuple[int, str]]:
 
 def _by_value(
     problem: Problem, by_type: Mapping[int, Sequence[int]], common: Iterable[tuple[int, str]]
-) -> Iterator[list[int]]:
+) -> Iterable[list[int]]:
     values: dict[object, list[int]] = defaultdict(list)
     for type_, attribute in sorted(common):
         for device in by_type[type_]:
             for value in problem.devices[device].attributes[attribute]:
                 values[value].append(device)
-    return iter(values.values())
+    return values.values()

@@ -25,7 +25,6 @@ class _DemandClassifier:
         self.problem = problem
         self.demand_classes = DemandClasses(with_budgets=frozenset(budget.namespace for budget in problem.budgets))
         self.updated = [device for slot in problem.opened_freely for device in problem.versions[slot]]
-        self.topologies: dict[int, int] = {}
         self.with_role = Tally(role.rule for demand in problem.demands for role in demand.roles)
         self.joint_demands = JointDemands(problem, stop)
         self.serving_modes = ServingModes(problem, self.joint_demands, self.demand_classes)
@@ -90,11 +89,7 @@ class _DemandClassifier:
         if others or not (own and block[0].gang and role.carries and isinstance(role.rule, OneDomain)):
             return None
         # Gangs of a cluster with the same label have the same object.
-        listed = self.demand_classes.topologies
-        number = self.topologies.setdefault(id(role.rule.domains), len(listed))
-        if number == len(listed):
-            listed.append(role.rule.domains)
-        return number
+        return self.demand_classes.topologies.number(role.rule.domains, id(role.rule.domains))
 
     def _gets_updated(self, demand: Demand) -> bool:
         """Whether it may get a device of a pool that is being updated which others can open for it."""

@@ -21,8 +21,9 @@ A serving mode places some of a joint demand and picks one alternative per reque
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from dralloc.problem import ConstraintKind
 from dralloc.problem.inter_pod import Domains
@@ -35,9 +36,28 @@ __all__ = [
     "GangShare",
     "ItemGroup",
     "ItemType",
+    "Listed",
     "Requirement",
     "ServingMode",
 ]
+
+
+T = TypeVar("T")
+
+
+class Listed(list[T]):
+    """Things that have numbers: their places, found by a key that equal ones share (the thing itself by default)."""
+
+    def __init__(self, things: Iterable[T] = ()) -> None:
+        super().__init__(things)
+        self._numbers: dict[Hashable, int] = {}
+
+    def number(self, thing: T, key: Hashable = None) -> int:
+        """The number of a thing, which comes last if it is new."""
+        number = self._numbers.setdefault(thing if key is None else key, len(self))
+        if number == len(self):
+            self.append(thing)
+        return number
 
 
 class ItemType(NamedTuple):
@@ -163,9 +183,9 @@ class DemandClasses:
     """
 
     classes: list[DemandClass] = field(default_factory=list)
-    requirements: list[Requirement] = field(default_factory=list)
-    types: list[ItemType] = field(default_factory=list)
-    node_sets: list[frozenset[int] | None] = field(default_factory=lambda: [None])
-    topologies: list[Domains] = field(default_factory=lambda: [{}])
+    requirements: Listed[Requirement] = field(default_factory=Listed)
+    types: Listed[ItemType] = field(default_factory=Listed)
+    node_sets: Listed[frozenset[int] | None] = field(default_factory=lambda: Listed([None]))
+    topologies: Listed[Domains] = field(default_factory=lambda: Listed([{}]))
     with_budgets: frozenset[str] = frozenset()
     unclassified: list[int] = field(default_factory=list)

@@ -53,9 +53,6 @@ class ServingModes:
         self.users = joint_demands.users
         self.demand_classes = demand_classes
         self._every = EveryDevice(problem)
-        self._requirements: dict[Requirement, int] = {}
-        self._types: dict[Hashable, int] = {}
-        self._node_sets: dict[frozenset[int], int] = {}
         self._known_tuples: dict[tuple[int, ...], int] = {}
         self._demand_keys: dict[Hashable, int] = {}
 
@@ -113,8 +110,8 @@ class ServingModes:
             numbers = self._every.of(spec, attributes)
             if numbers is None:
                 return None
-            every = ((number, self._node_set(nodes)) for number, nodes in numbers.items())
-            options += [_Option(pick, spec, attributes, number, nodes) for number, nodes in every]
+            number_of = self.demand_classes.node_sets.number
+            options += [_Option(pick, spec, attributes, number, number_of(nodes)) for number, nodes in numbers.items()]
         return options
 
     def _mode(
@@ -156,31 +153,18 @@ class ServingModes:
             for kind, attributes in covered.values()
             if sum(item_groups[place].number for place, _ in attributes) > 1
         )
-        requirement = Requirement(item_groups, rules, nodes)
-        if requirement not in self._requirements:
-            self._requirements[requirement] = len(self.demand_classes.requirements)
-            self.demand_classes.requirements.append(requirement)
-        return self._requirements[requirement]
+        return self.demand_classes.requirements.number(Requirement(item_groups, rules, nodes))
 
     def _type(self, option: _Option) -> int:
         key = self.problem.eligibility.request_key(option.spec.index), option.attributes
-        if key not in self._types:
-            self._types[key] = len(self.demand_classes.types)
-            self.demand_classes.types.append(ItemType(option.spec.index, option.attributes))
-        return self._types[key]
+        return self.demand_classes.types.number(ItemType(option.spec.index, option.attributes), key)
 
     def _nodes(self, demand: Demand) -> int:
         if demand.nodes is None:
             return 0
         if demand.nodes not in self._known_tuples:
-            self._known_tuples[demand.nodes] = self._node_set(frozenset(demand.nodes))
+            self._known_tuples[demand.nodes] = self.demand_classes.node_sets.number(frozenset(demand.nodes))
         return self._known_tuples[demand.nodes]
-
-    def _node_set(self, nodes: frozenset[int]) -> int:
-        if nodes not in self._node_sets:
-            self._node_sets[nodes] = len(self.demand_classes.node_sets)
-            self.demand_classes.node_sets.append(nodes)
-        return self._node_sets[nodes]
 
     def _common(self, node_sets: Iterable[int]) -> int:
         """The set of nodes that are in all of these sets."""
@@ -188,7 +172,8 @@ class ServingModes:
         if len(sets) <= 1:
             return sets.pop() if sets else 0
         known = (self.demand_classes.node_sets[number] for number in sets)
-        return self._node_set(frozenset.intersection(*(nodes for nodes in known if nodes is not None)))
+        common = frozenset.intersection(*(nodes for nodes in known if nodes is not None))
+        return self.demand_classes.node_sets.number(common)
 
 
 def _granted_requests(demands: Sequence[Demand]) -> Iterator[_GrantedRequest]:

@@ -10,7 +10,7 @@ from dralloc.errors import AllocationError
 from dralloc.problem import Charge, Problem
 from dralloc.problem.eligibility import renumbered
 from dralloc.problem.ledger import Ledger
-from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses, Listed
 from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["Profile", "UsableDevices", "usable_devices"]
@@ -50,7 +50,7 @@ class UsableDevices:
         Selectors that failed.
     """
 
-    profiles: list[Profile] = field(default_factory=list)
+    profiles: Listed[Profile] = field(default_factory=Listed)
     profile_of: list[int] = field(default_factory=list)
     charged: list[tuple[int, ...]] = field(default_factory=list)
     nodes_of: list[tuple[int, ...]] = field(default_factory=list)
@@ -85,7 +85,6 @@ class _UsabilityCheck:
         self.narrows = any(each.attributes for each in demand_classes.types)
         self.by_key: dict[Hashable, _Numbered] = {}
         self.narrowed: dict[tuple[int, tuple[str, ...]], _Numbered] = {}
-        self.numbers: dict[Profile, int] = {}
         self.charges: list[bool] = []
         devices = len(problem.devices)
         self.usable = UsableDevices(profile_of=[-1] * devices, charged=[()] * devices, nodes_of=[()] * devices)
@@ -166,11 +165,10 @@ class _UsabilityCheck:
         profile = tuple([(type_, _with_places(charge, places)) for type_, charge in offers])
         if not profile:
             return _NONE
-        if profile not in self.numbers:
-            self.numbers[profile] = len(self.numbers)
-            self.usable.profiles.append(profile)
+        number = self.usable.profiles.number(profile)
+        if number == len(self.charges):
             self.charges.append(any(charge.capacity or charge.counters for _, charge in profile))
-        return self.numbers[profile], tuple(places)
+        return number, tuple(places)
 
     def _with_attributes(self, found: _Numbered, device: int) -> _Numbered:
         number, charged = found

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dralloc.solvers.cpsat.classes.bin_keys import BinClass
 from dralloc.solvers.cpsat.classes.bins import common_attributes
-from dralloc.solvers.cpsat.classes.demand_classes import AttributeRule, ItemGroup, Requirement
+from dralloc.solvers.cpsat.classes.demand_classes import AttributeRule, ItemGroup, Listed, Requirement
 from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
 from dralloc.solvers.cpsat.classes.usable import Profile
 
@@ -27,9 +27,8 @@ class Bundles:
     def __init__(self, requirements: Iterable[Requirement]) -> None:
         every = list(requirements)
         types = 1 + max((group.type for each in every for group in each.item_groups), default=-1)
-        self.items = [Requirement((ItemGroup(0, type_, 1),), (), 0) for type_ in range(types)]
+        self.items = Listed(Requirement((ItemGroup(0, type_, 1),), (), 0) for type_ in range(types))
         self._first = types
-        self._numbers: dict[Requirement, int] = {}
         for each in every:
             self.of(each)
 
@@ -56,10 +55,7 @@ class Bundles:
             ),
             0,
         )
-        if bundle not in self._numbers:
-            self._numbers[bundle] = len(self.items)
-            self.items.append(bundle)
-        return self._numbers[bundle]
+        return self.items.number(bundle)
 
     def units(self, bin_class: BinClass, profiles: Sequence[Profile]) -> list[tuple[int, ...]]:
         """The parts of a bin (units of its class, by number) that belong together."""

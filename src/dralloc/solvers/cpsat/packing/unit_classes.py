@@ -6,12 +6,12 @@ from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, count
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from dralloc.solvers.cpsat.classes.bin_keys import BinClass, NodeView, UnitView, Values
 from dralloc.solvers.cpsat.classes.bins import Bin
-from dralloc.solvers.cpsat.classes.demand_classes import ItemGroup
+from dralloc.solvers.cpsat.classes.demand_classes import ItemGroup, Listed
 from dralloc.solvers.cpsat.classes.patterns import Pattern, maximal_patterns
 from dralloc.solvers.cpsat.classes.state_space import StateSpace
 from dralloc.solvers.cpsat.classes.supply import follow
@@ -86,7 +86,7 @@ class UnitClassifier:
         self.bundles = bundles
         self.listed_amounts = listed_amounts
         self.supply = supply
-        self.unit_types: dict[UnitType, int] = defaultdict(count().__next__)
+        self.unit_types: Listed[UnitType] = Listed()
         self._units: dict[Hashable, ClassifiedUnit | None] = {}
 
     def units(self, bin_class: BinClass) -> list[tuple[tuple[int, ...], ClassifiedUnit]] | None:
@@ -107,7 +107,7 @@ class UnitClassifier:
         charged = {type_: counters.of(item_groups) for item_groups, type_ in types.items()}
         uses = {type_: amounts for type_, amounts in charged.items() if amounts is not None}
         unit_type = capacity_units(uses, counters.left, sum(self.supply.values()))
-        return ClassifiedUnit(self.unit_types[unit_type], _AlwaysTheSame(()))
+        return ClassifiedUnit(self.unit_types.number(unit_type), _AlwaysTheSame(()))
 
     def _enter(self, views: tuple[UnitView, ...], attributes: tuple[str, ...], values: Values) -> ClassifiedUnit | None:
         devices = [device for view in views for device in view.devices]
@@ -121,14 +121,14 @@ class UnitClassifier:
         }
         capacity_units = _as_capacity_units(space, supply, self.listed_amounts)
         if capacity_units is not None:
-            return ClassifiedUnit(self.unit_types[capacity_units], _AlwaysTheSame(((0,),)))
+            return ClassifiedUnit(self.unit_types.number(capacity_units), _AlwaysTheSame(((0,),)))
         patterns = maximal_patterns(space, self.bundles.items, supply, _MOST_EFFORT)
         if patterns is None:
             return None
         types = tuple(sorted({type_ for pattern in patterns for type_, _ in pattern.counts}))
         rows = sorted({tuple(map(Tally(dict(pattern.counts)).__getitem__, types)) for pattern in patterns})
         unit_type = PatternUnitType(types, tuple(rows), any(device.shareable for device in devices))
-        return ClassifiedUnit(self.unit_types[unit_type], _ByPattern(space, patterns))
+        return ClassifiedUnit(self.unit_types.number(unit_type), _ByPattern(space, patterns))
 
 
 def _as_capacity_units(space: StateSpace, wanted: Mapping[int, int], few: int) -> CapacityUnitType | None:
