@@ -24,6 +24,7 @@ from itertools import chain
 from math import gcd
 from typing import NamedTuple
 
+from dralloc.grouping import grouped
 from dralloc.problem import Problem
 from dralloc.problem.equivalence import Recurrence
 from dralloc.problem.supply import Scalar
@@ -206,11 +207,12 @@ class BinClassifier:
     def _order(self, bin_: Bin, views: Sequence[int]) -> list[int]:
         """Sort units by their views, and by the units that carry the same attribute values."""
         compared = [[self._labels(device) for device in unit] for unit in bin_.units]
-        owners: dict[tuple[str, Hashable], list[tuple[int, int]]] = defaultdict(list)
-        for view, unit in zip(views, compared, strict=True):
-            for position, values in enumerate(unit):
-                for value in values:
-                    owners[value].append((view, position))
+        owners = grouped(
+            (value, (view, position))
+            for view, unit in zip(views, compared, strict=True)
+            for position, values in enumerate(unit)
+            for value in values
+        )
         marks = {value: tuple(sorted(each)) for value, each in owners.items()}
         first = {value: number for number, value in enumerate(owners)}
         keys = []

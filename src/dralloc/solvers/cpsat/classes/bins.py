@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from dralloc.grouping import grouped
 from dralloc.problem import ConstraintKind, Problem
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClasses, Requirement
 from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
@@ -102,9 +103,9 @@ def common_attributes(requirement: Requirement) -> frozenset[tuple[int, str]]:
 def _by_value(
     problem: Problem, by_type: Mapping[int, Sequence[int]], common: Iterable[tuple[int, str]]
 ) -> Iterable[list[int]]:
-    values: dict[object, list[int]] = defaultdict(list)
-    for type_, attribute in sorted(common):
-        for device in by_type[type_]:
-            for value in problem.devices[device].attributes[attribute]:
-                values[value].append(device)
-    return values.values()
+    return grouped(
+        (value, device)
+        for type_, attribute in sorted(common)
+        for device in by_type[type_]
+        for value in problem.devices[device].attributes[attribute]
+    ).values()

@@ -16,7 +16,6 @@ be given names again at the same cost.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
@@ -25,6 +24,7 @@ from ortools.sat.python import cp_model
 
 from dralloc.budget import Budget
 from dralloc.errors import DrallocError
+from dralloc.grouping import grouped
 from dralloc.problem import Problem
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.cpsat.classes.budgeted import BudgetedAmounts
@@ -105,15 +105,11 @@ class CountModel:
 
     def _suffice(self, supplied: Iterable[Mapping[int, Sequence[Term]]]) -> None:
         """Of each requirement at least as much is supplied as is placed."""
-        all_of: dict[int, list[Term]] = defaultdict(list)
-        for each in supplied:
-            for requirement, terms in each.items():
-                all_of[requirement] += terms
-        wanted: dict[int, list[Term]] = defaultdict(list)
-        for cls, mode, variable in self._modes():
-            if not cls.topology:
-                wanted[mode.requirement].append((variable, -1))
-        for requirement, terms in wanted.items():
+        all_of = grouped(
+            (requirement, term) for each in supplied for requirement, mine in each.items() for term in mine
+        )
+        wanted = ((mode.requirement, (variable, -1)) for cls, mode, variable in self._modes() if not cls.topology)
+        for requirement, terms in grouped(wanted).items():
             self.cp.add(sum_of([*all_of[requirement], *terms]) >= 0)
 
     def limit_servings(self, supplies: Iterable[int]) -> Mapping[int, Mapping[int, cp_model.IntVar]]:
@@ -182,9 +178,7 @@ class CountModel:
         served: dict[int, list[Served]] = {mode.requirement: [] for _, mode, _ in self._modes()}
         on_node: Tally[int] = Tally()
         for number, supply in enumerate(self.counted.supplies):
-            mine: dict[int, list[Served]] = defaultdict(list)
-            for requirement, each in supply.realise(values):
-                mine[requirement].append(each)
+            mine = grouped(supply.realise(values))
             # What few nodes can serve comes first, so that the rest goes around it.
             for requirement, every in sorted(mine.items(), key=lambda item: len(item[1])):
                 limit = self._servings.get(number, {}).get(requirement)
@@ -195,9 +189,7 @@ class CountModel:
 
 def _even(served: Sequence[Served], number: int, on_node: Tally[int]) -> Iterator[Served]:
     """So many servings, each from a node with the fewest so far."""
-    by_node: dict[int, list[Served]] = defaultdict(list)
-    for each in served:
-        by_node[each.node].append(each)
+    by_node = grouped((each.node, each) for each in served)
     heap = [(on_node[node], node) for node in by_node]
     heapify(heap)
     for _ in range(number):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable
+
+from dralloc.grouping import grouped
 
 __all__ = ["DisjointSets"]
 
@@ -41,10 +42,7 @@ class DisjointSets:
 
     def groups(self, members: Iterable[int]) -> Collection[list[int]]:
         """The members by their sets, in order."""
-        found: dict[int, list[int]] = defaultdict(list)
-        for member in members:
-            found[self.find(member)].append(member)
-        return found.values()
+        return grouped((self.find(member), member) for member in members).values()
 
     def copy(self) -> DisjointSets:
         """An independent copy."""

@@ -38,6 +38,7 @@ from typing import Final, NamedTuple
 
 from ortools.sat.python import cp_model
 
+from dralloc.grouping import grouped
 from dralloc.solvers.cpsat.classes.arcflow import flow_arcs
 from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, Requirement, ServingMode
@@ -175,9 +176,8 @@ class DivisibleFlow(DomainSupply):
         self, cp: cp_model.CpModel, classes: Sequence[DemandClass], placed: Sequence[Sequence[cp_model.IntVar]]
     ) -> None:
         """As many members are placed as board, of no more gangs than there are."""
-        boarded: dict[int, list[Term]] = defaultdict(list)
-        for (number, _), variable in self._boarded.items():
-            boarded[self.boardings[number].cls].append((variable, self.boardings[number].members))
+        every = ((self.boardings[number], variable) for (number, _), variable in self._boarded.items())
+        boarded = grouped((one.cls, (variable, one.members)) for one, variable in every)
         for cls, each in enumerate(classes):
             if each.topology and each.gang:
                 cp.add(sum_of(boarded[cls]) == placed[cls][0])

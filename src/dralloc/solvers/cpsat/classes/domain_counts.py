@@ -24,6 +24,7 @@ from itertools import chain
 
 from ortools.sat.python import cp_model
 
+from dralloc.grouping import grouped
 from dralloc.problem import Problem
 from dralloc.problem.inter_pod import Domains
 from dralloc.solvers.cpsat.classes.bins import Bin
@@ -162,9 +163,9 @@ class DomainCounts(DomainSupply):
 
     def _served(self, values: Sequence[int]) -> Mapping[_At, list[Served]]:
         """By part and requirement, all that is served there."""
-        found: dict[_At, list[Served]] = defaultdict(list)
-        for part, supplies in enumerate(self.supplies):
-            for supply in supplies:
-                for requirement, served in supply.realise(values):
-                    found[part, requirement].append(served)
-        return found
+        return grouped(
+            ((part, requirement), served)
+            for part, supplies in enumerate(self.supplies)
+            for supply in supplies
+            for requirement, served in supply.realise(values)
+        )

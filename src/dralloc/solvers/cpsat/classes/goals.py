@@ -25,6 +25,7 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from dralloc.choices import Goal
+from dralloc.grouping import grouped
 from dralloc.problem import Charge, Problem
 from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.classes.count_model import Counted, CountModel
@@ -121,9 +122,9 @@ def _by_node(supplies: Sequence[PatternSupply], *, evenly: bool) -> Iterator[Pat
     for number, supply in enumerate(supplies):
         for bin_ in supply.bins:
             on_node[bin_.nodes[0]][number].append(bin_)
-    types: dict[frozenset[tuple[int, int]], list[int]] = defaultdict(list)
-    for node in sorted(on_node):
-        types[frozenset((number, len(bins)) for number, bins in on_node[node].items())].append(node)
+    types = grouped(
+        (frozenset((number, len(bins)) for number, bins in on_node[node].items()), node) for node in sorted(on_node)
+    )
     for type_, (content, nodes) in enumerate(types.items()):
         for number, per_node in sorted(content):
             columns = [on_node[node][number] for node in nodes]

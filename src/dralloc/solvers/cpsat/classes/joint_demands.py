@@ -16,10 +16,10 @@ node where the others may go, comes along whenever one of them is placed, as tha
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
 
+from dralloc.grouping import grouped
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
 from dralloc.solvers.cpsat.classes.disjoint_sets import DisjointSets
@@ -43,11 +43,9 @@ class JointDemands:
         self._able = [
             index for index, each in enumerate(stop.hundreds(self.demands)) if each.gang or not each.is_defective
         ]
-        users: dict[ClaimKey, list[int]] = defaultdict(list)
-        for index in self._able:
-            for claim in self.demands[index].claims:
-                if claim.requests:
-                    users[claim.key].append(index)
+        users = grouped(
+            (claim.key, index) for index in self._able for claim in self.demands[index].claims if claim.requests
+        )
         self.users = {key: tuple(found) for key, found in users.items() if len(found) > 1}
 
     def blocks(self) -> Collection[list[int]]:

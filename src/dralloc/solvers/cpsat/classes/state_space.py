@@ -7,11 +7,12 @@ and what cannot be taken any more counts as taken, so that states with the same 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
+from dralloc.grouping import grouped, summed
 from dralloc.problem import ConstraintKind
 from dralloc.solvers.cpsat.classes.bin_keys import BinClass, UnitView
 from dralloc.solvers.cpsat.classes.demand_classes import Requirement
@@ -107,44 +108,41 @@ class StateSpace:
         for unit in bin_class.units:
             self.layouts.append(self._layout(unit, start))
             start += len(unit.devices)
-        by_key: dict[int, list[int]] = defaultdict(list)
-        for number, layout in enumerate(self.layouts):
-            by_key[layout.key].append(number)
+        by_key = grouped((layout.key, number) for number, layout in enumerate(self.layouts))
         self.equal_units = [members for members in by_key.values() if len(members) > 1]
         self._known: dict[tuple[int, Block], Block] = {}
         self.start: State = self._canonical(tuple(layout.block for layout in self.layouts))[0]
 
     def _layout(self, unit: UnitView, start: int) -> _UnitLayout:
-        grouped: dict[Hashable, list[int]] = defaultdict(list)
+        members_of: dict[Hashable, list[int]] = defaultdict(list)
         for position, device in enumerate(unit.devices):
             values = self.bin_class.values[start + position]
             nodes = frozenset(
                 number for number, node in enumerate(self.bin_class.nodes) if start + position in node.reach
             )
             alone = position if device.shareable else -1
-            grouped[device, values, nodes, alone].append(position)
-        left = [len(members) for members in grouped.values()]
+            members_of[device, values, nodes, alone].append(position)
+        left = [len(members) for members in members_of.values()]
         counters = range(len(left), len(left) + len(unit.free))
         left += unit.free
         groups = []
-        for (device, values, nodes, _), members in grouped.items():  # type: ignore[misc]
+        for (device, values, nodes, _), members in members_of.items():  # type: ignore[misc]
             at = {name: len(left) + number for number, (name, _) in enumerate(device.capacity)}
             left += [amount for _, amount in device.capacity]
             flag = -1
             if device.shareable and device.consumes:
                 flag = len(left)
                 left.append(1)
-            uses = {
-                type_: _summed(
-                    (
-                        *((at[name], amount) for name, amount in charge.capacity),
-                        *((counters[device.charged[place]], amount) for place, amount in charge.counters),
-                    )
+            takes = {
+                type_: (
+                    *((at[name], amount) for name, amount in charge.capacity),
+                    *((counters[device.charged[place]], amount) for place, amount in charge.counters),
                 )
                 for type_, charge in self.profiles[device.profile]
             }
             opens = tuple((counters[counter], amount) for counter, amount in device.consumes)
-            first = {type_: _summed((*opens, *amounts)) for type_, amounts in uses.items()}
+            first = {type_: tuple(summed((*opens, *amounts)).items()) for type_, amounts in takes.items()}
+            uses = {type_: tuple(summed(amounts).items()) for type_, amounts in takes.items()}
             here = tuple(start + member for member in members)
             groups.append(_EqualDevices(here, device.shareable, opens, uses, first, values, nodes, flag))
         key = unit, tuple((group.values, group.nodes) for group in groups)
@@ -219,14 +217,6 @@ def _without_unusable(layout: _UnitLayout, block: Block) -> Block:
             for place, _ in amounts:
                 canonical[place] = block[place]
     return tuple(canonical)
-
-
-def _summed(amounts: Iterable[tuple[int, int]]) -> Amounts:
-    """The amounts, each place once."""
-    sums: dict[int, int] = {}
-    for place, amount in amounts:
-        sums[place] = sums.get(place, 0) + amount
-    return tuple(sums.items())
 
 
 def _fits(block: Block, amounts: Amounts) -> bool:

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from ortools.sat.python import cp_model
 
+from dralloc.grouping import grouped
 from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, ServingMode
 from dralloc.solvers.cpsat.classes.patterns import Pattern
@@ -109,11 +110,11 @@ class PatternSupply(Supply):
         self.variables = [cp.new_int_var(0, number, f"pattern {pattern.counts}") for pattern in self.patterns]
         if len(self.variables) > 1:
             cp.add(cp_model.LinearExpr.sum(self.variables) <= number)
-        terms: dict[int, list[Term]] = defaultdict(list)
-        for variable, pattern in zip(self.variables, self.patterns, strict=True):
-            for requirement, count in pattern.counts:
-                terms[requirement].append((variable, count))
-        return terms
+        return grouped(
+            (requirement, (variable, count))
+            for variable, pattern in zip(self.variables, self.patterns, strict=True)
+            for requirement, count in pattern.counts
+        )
 
     def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
         """Give the patterns to the bins, both in order."""

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ortools.sat.python import cp_model
 
+from dralloc.grouping import grouped
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, GangShare
 
 __all__ = ["AdmittedGangs", "GangMember", "admit", "dealt_out", "gangs_of"]
@@ -30,11 +31,11 @@ GangMember = tuple[int, DemandClass, GangShare]
 
 def gangs_of(classes: Sequence[DemandClass], *, in_domains: bool) -> Mapping[int, list[GangMember]]:
     """The classes of members, by class of gangs: of those that need a domain, or of the others."""
-    found: dict[int, list[GangMember]] = defaultdict(list)
-    for cls, each in enumerate(classes):
-        if each.gang and bool(each.topology) == in_domains:
-            found[each.gang.gangs].append((cls, each, each.gang))
-    return found
+    return grouped(
+        (each.gang.gangs, (cls, each, each.gang))
+        for cls, each in enumerate(classes)
+        if each.gang and bool(each.topology) == in_domains
+    )
 
 
 def admit(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, NamedTuple
 
+from dralloc.grouping import grouped
 from dralloc.solvers.cpsat.classes.bin_keys import BinClass, NodeView, UnitView, Values
 from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.classes.demand_classes import ItemGroup, Listed
@@ -66,9 +66,7 @@ class _ByPattern:
         asked = Tally(types)
         pattern = next(each for each in self.patterns if asked <= Tally(dict(each.counts)))
         itself = Bin((tuple(range(self.space.size)),), (0,))
-        found: dict[int, list[Devices]] = defaultdict(list)
-        for type_, served in follow(self.space, itself, pattern.transitions):
-            found[type_].append(served.devices)
+        found = grouped((type_, served.devices) for type_, served in follow(self.space, itself, pattern.transitions))
         given = {type_: iter(sorted(devices)) for type_, devices in found.items()}
         return [next(given[type_]) for type_ in types]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -12,6 +11,7 @@ from typing import Protocol
 
 from ortools.sat.python import cp_model
 
+from dralloc.grouping import grouped
 from dralloc.solvers.cpsat.rows import Term
 
 __all__ = ["ItemCounts", "PatternUnitType", "Supplied", "UnitType"]
@@ -34,11 +34,9 @@ class Supplied:
     @property
     def terms(self) -> Mapping[int, Sequence[Term]]:
         """By type, terms that add up to the items that are supplied."""
-        found: dict[int, list[Term]] = defaultdict(list)
-        for variable, items in self.given:
-            for type_, count in Tally(items).items():
-                found[type_].append((variable, count))
-        return found
+        return grouped(
+            (type_, (variable, count)) for variable, items in self.given for type_, count in Tally(items).items()
+        )
 
     def shares(self, values: Sequence[int]) -> list[tuple[int, ...]]:
         """The items of each unit that gives any, given the values of all variables."""
