@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from ortools.sat.python import cp_model
 
+from dralloc.grouping import summed
 from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.classes.demand_classes import Requirement
 from dralloc.solvers.cpsat.classes.state_space import StateSpace
@@ -84,9 +85,7 @@ class FlowSupply(Supply):
 
     def build(self, cp: cp_model.CpModel) -> Mapping[int, list[Term]]:
         """Add one variable per arc, and one per requirement: how many of its size are its own."""
-        starting: dict[int, int] = defaultdict(int)
-        for each in self.sources:
-            starting[each.left] += len(each.bins)
+        starting = summed((each.left, len(each.bins)) for each in self.sources)
         most = sum(starting.values())
         arcs = flow_arcs(set(starting), set(self.sizes.values()))
         self.arcs = {arc: cp.new_int_var(0, most, f"arc {arc}") for arc in arcs}

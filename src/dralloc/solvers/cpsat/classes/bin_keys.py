@@ -150,7 +150,9 @@ class BinClassifier:
             return self.usable.profile_of[first]
         drawn = [devices[device].consumes for device in unit]
         profiles = tuple([self.usable.profile_of[device] for device in unit])
-        if not all(drawn) or any(self.summaries[profile].charges for profile in dict.fromkeys(profiles)):
+        if not all(drawn) or any(
+            self.summaries[profile].capacity or self.summaries[profile].counters for profile in dict.fromkeys(profiles)
+        ):
             return None
         counters, amounts = zip(*chain.from_iterable(drawn), strict=True)
         start = min(counters)
@@ -238,11 +240,6 @@ class _ProfileSummary(NamedTuple):
     types: frozenset[int]
     capacity: tuple[tuple[str, int], ...]
     counters: tuple[int, ...]
-
-    @property
-    def charges(self) -> bool:
-        """Whether anything is charged beside what the first use of a device consumes."""
-        return bool(self.capacity or self.counters)
 
 
 def _summary(profile: Profile) -> _ProfileSummary:

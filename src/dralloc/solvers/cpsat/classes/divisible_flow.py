@@ -41,7 +41,7 @@ from ortools.sat.python import cp_model
 from dralloc.grouping import grouped
 from dralloc.solvers.cpsat.classes.arcflow import flow_arcs
 from dralloc.solvers.cpsat.classes.bins import Bin
-from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, Requirement, ServingMode
+from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, Listed, Requirement, ServingMode
 from dralloc.solvers.cpsat.classes.domain_counts import BinsByDomain
 from dralloc.solvers.cpsat.classes.state_space import StateSpace
 from dralloc.solvers.cpsat.classes.supply import DomainSupply, Served
@@ -105,7 +105,7 @@ class DivisibleFlow(DomainSupply):
     def __init__(self, steps: Sequence[int], boardings: Sequence[Boarding]) -> None:
         self.steps = steps
         self.boardings = boardings
-        self._sorts: dict[tuple[int, ...], int] = {}
+        self._sorts: Listed[tuple[int, ...]] = Listed()
         self._sources: dict[FlowState, list[Sequence[Bin]]] = defaultdict(list)
         self._arcs: list[tuple[FlowState, int, FlowState]] = []
         self._flow: list[cp_model.IntVar] = []
@@ -120,18 +120,17 @@ class DivisibleFlow(DomainSupply):
         )
         limits = [step * sum(len(bin_.units) // step for bin_ in bins) for step in self.steps]
         growth = tuple(after - before for before, after in pairwise(limits))
-        state = FlowState(0, growth, self._sorts.setdefault(mine, len(self._sorts)), limits[0])
+        state = FlowState(0, growth, self._sorts.number(mine), limits[0])
         self._sources[state].append(bins)
 
     def connect(self) -> bool:
         """Find all arcs; returns whether they are few enough."""
-        sorts = list(self._sorts)
         reached: dict[FlowState, set[int]] = defaultdict(set)
         for state in self._sources:
             reached[state._replace(left=0)].add(state.left)
         for layer in range(len(self.steps)):
             for here in [each for each in reached if each.layer == layer]:
-                mine = (self.boardings[number] for number in sorts[here.sort])
+                mine = (self.boardings[number] for number in self._sorts[here.sort])
                 sizes = {one.size for one in mine if one.layer == layer}
                 for left, size in flow_arcs(reached[here], sizes):
                     self._arcs.append((here._replace(left=left), size, here._replace(left=left - size)))
@@ -157,8 +156,8 @@ class DivisibleFlow(DomainSupply):
         for state, terms in leaving.items():
             cp.add(sum_of(terms) <= len(self._sources.get(state, ())))
         found: dict[int, list[Term]] = defaultdict(list)
-        for boarding, sort in self._sorts.items():
-            for number in boarding:
+        for sort, boardings in enumerate(self._sorts):
+            for number in boardings:
                 one = self.boardings[number]
                 arcs = of_size.get((sort, one.layer, one.size))
                 if arcs:

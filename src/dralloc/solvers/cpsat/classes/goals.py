@@ -72,7 +72,7 @@ def _opening(problem: Problem, supply: PatternSupply) -> PatternSupply | None:
     """With what ``fewest-devices`` counts."""
     devices = supply.bins[0].devices
     if not any(problem.devices[device].shareable for device in devices):
-        return _each_serving(supply)
+        return supply.costed(Costing(each_serving=True), supply.bins)
     if len(devices) > 1:
         return None
     slots = [problem.devices[device].slot for bin_ in supply.bins for device in bin_.devices]
@@ -95,23 +95,17 @@ def _touching(problem: Problem, supplies: Sequence[PatternSupply], stop: Stop) -
         devices = [[problem.devices[device] for device in bin_.devices] for bin_ in supply.bins]
         apart = all(found == {device.slot for device in bin_} for found, bin_ in zip(each, devices, strict=True))
         if apart and not any(device.shareable for bin_ in devices for device in bin_):
-            yield _each_serving(supply)
+            yield supply.costed(Costing(each_serving=True), supply.bins)
         elif all(len(found) == 1 and bins_of[min(found, key=repr)] == 1 for found in each):
             yield _each_bin(supply, [not before.isdisjoint(found) for found in each])
         else:
             yield None
 
 
-def _each_serving(supply: PatternSupply) -> PatternSupply:
-    return PatternSupply(supply.space, supply.patterns, supply.bins, Costing(each_serving=True))
-
-
 def _each_bin(supply: PatternSupply, before: Sequence[bool]) -> PatternSupply:
     """Bins that were in use before cost nothing, and come first."""
     order = sorted(range(len(before)), key=lambda place: not before[place])
-    return PatternSupply(
-        supply.space, supply.patterns, [supply.bins[place] for place in order], Costing(free=sum(before))
-    )
+    return supply.costed(Costing(free=sum(before)), [supply.bins[place] for place in order])
 
 
 def _by_node(supplies: Sequence[PatternSupply], *, evenly: bool) -> Iterator[PatternSupply | None]:
@@ -131,8 +125,7 @@ def _by_node(supplies: Sequence[PatternSupply], *, evenly: bool) -> Iterator[Pat
             # In turn over all nodes, or node by node.
             rows = zip(*columns, strict=True) if evenly else columns
             costing = Costing(node_type=type_, nodes=len(nodes), per_node=per_node)
-            supply = supplies[number]
-            yield PatternSupply(supply.space, supply.patterns, [bin_ for row in rows for bin_ in row], costing)
+            yield supplies[number].costed(costing, [bin_ for row in rows for bin_ in row])
 
 
 _COSTED: Final[Mapping[Goal, Callable[[Problem, Sequence[PatternSupply], Stop], list[PatternSupply | None]]]] = {

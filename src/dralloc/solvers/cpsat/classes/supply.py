@@ -104,6 +104,10 @@ class PatternSupply(Supply):
         self.costing = costing or Costing()
         self.variables: list[cp_model.IntVar] = []
 
+    def costed(self, costing: Costing, bins: Sequence[Bin]) -> PatternSupply:
+        """Some of the bins, in this order, with what a goal counts of them."""
+        return PatternSupply(self.space, self.patterns, bins, costing)
+
     def build(self, cp: cp_model.CpModel) -> Mapping[int, list[Term]]:
         """Add one variable per pattern."""
         number = len(self.bins)

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from dralloc.solvers.cpsat.classes.demand_classes import Listed
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.packing.relaxation import Prices
 
@@ -37,8 +38,7 @@ class Automaton:
         self.next: Numbers = np.full((1024, types), _UNKNOWN, dtype=np.int32)
         self.next[_EMPTY] = _NONE
         self.worth: Values = np.zeros((areas, 1024))
-        self._states: list[tuple[int, Hashable]] = [(-1, None)]
-        self._numbers: dict[tuple[int, Hashable], int] = {(-1, None): _EMPTY}
+        self._states: Listed[tuple[int, Hashable]] = Listed([(-1, None)])
         self.starts = [self._number(number, unit_type.start) for number, unit_type in enumerate(self.unit_types)]
 
     def advance(self, states: Numbers, type_: int) -> Numbers:
@@ -57,15 +57,14 @@ class Automaton:
         return _NONE if after is None else self._number(number, after)
 
     def _number(self, unit_type: int, state: Hashable) -> int:
-        key = unit_type, state
-        if key not in self._numbers:
-            number = self._numbers[key] = len(self._states)
-            self._states.append(key)
+        known = len(self._states)
+        number = self._states.number((unit_type, state))
+        if number == known:
             if number == len(self.next):
                 self._grow()
             for area, prices in enumerate(self.prices):
                 self.worth[area, number] = self.unit_types[unit_type].worth(state, prices)
-        return self._numbers[key]
+        return number
 
     def _grow(self) -> None:
         """Make room for as many states again."""

@@ -75,10 +75,10 @@ class Columns:
         return self.of_bin_type[bin_type].setdefault(key, column) is column
 
 
-def free_bins(instance: PackingInstance, answer: PackingSolution) -> list[int]:
+def free_bins(instance: PackingInstance, answer: PackingSolution) -> dict[int, int]:
     """By bin type, how many bins have no column."""
-    parts = zip(instance.bin_types, answer, strict=True)
-    return [len(bin_type.instances) - sum(number for _, number in chosen) for bin_type, chosen in parts]
+    parts = enumerate(zip(instance.bin_types, answer, strict=True))
+    return {each: len(bin_type.instances) - sum(number for _, number in chosen) for each, (bin_type, chosen) in parts}
 
 
 def served(instance: PackingInstance, answer: PackingSolution) -> list[int]:

@@ -25,7 +25,7 @@ from dralloc.solvers.cpsat.packing.columns import (
 )
 from dralloc.solvers.cpsat.packing.exact import ExactModel
 from dralloc.solvers.cpsat.packing.pricing import Pricer, is_better, restricted
-from dralloc.solvers.cpsat.packing.restricted_master import ColumnChoice, RestrictedMaster
+from dralloc.solvers.cpsat.packing.restricted_master import RestrictedMaster
 from dralloc.solvers.cpsat.search import minimise
 from dralloc.solvers.cpsat.stopping import Stop
 
@@ -82,11 +82,8 @@ class DivingHeuristic:
         """By column generation: the columns with copies of each bin type, when none is better or the cost is low."""
         bin_types, idle = cycle(bins), 0
         while not stop.reached():
-            choices = {
-                bin_type: ColumnChoice(list(self.columns.of_bin_type[bin_type].values()), number)
-                for bin_type, number in bins.items()
-            }
-            master = RestrictedMaster(self.instance, choices, left_of(self.instance, self.answer), stop)
+            choices = {bin_type: list(self.columns.of_bin_type[bin_type].values()) for bin_type in bins}
+            master = RestrictedMaster(self.instance, choices, bins, left_of(self.instance, self.answer), stop)
             found, cost = self._fractional(master, stop)
             if found is None:
                 return None

@@ -36,23 +36,16 @@ def placements(problem: Problem, instance: PackingInstance, answer: PackingSolut
     """
     placed, costs = placed_of(instance, answer), list(zip(*instance.option_costs, strict=True))
     by_class: dict[int, list[_PlacedOption]] = defaultdict(list)
-    for bin_instance, content in _contents(instance, answer):
-        for serving in _servings(instance, bin_instance, content, costs):
-            by_class[instance.options[serving.option].cls].append(serving)
+    for bin_type, chosen in zip(instance.bin_types, answer, strict=True):
+        contents = (column.packing.contents[column.number] for column, number in chosen for _ in range(number))
+        for bin_instance, content in zip(bin_type.instances, contents, strict=False):
+            for serving in _servings(instance, bin_instance, content, costs):
+                by_class[instance.options[serving.option].cls].append(serving)
     found: list[Placement] = []
     for cls, servings in by_class.items():
         for demand, serving in zip(instance.classes[cls].joint_demands[: placed[cls]], sorted(servings), strict=False):
             found += placements_of(problem, demand, instance.options[serving.option].mode, serving.served)
     return sorted(found, key=lambda each: each.demand)
-
-
-def _contents(instance: PackingInstance, answer: PackingSolution) -> Iterator[tuple[BinInstance, BinContent]]:
-    """The bins in order, with the columns of their bin type in order."""
-    for bin_type, chosen in zip(instance.bin_types, answer, strict=True):
-        instances = iter(bin_type.instances)
-        for column, number in chosen:
-            for _ in range(number):
-                yield next(instances), column.packing.contents[column.number]
 
 
 def _servings(

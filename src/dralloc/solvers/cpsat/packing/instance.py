@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from dralloc.grouping import summed
 from dralloc.solvers.cpsat.classes.bin_keys import BinClass
 from dralloc.solvers.cpsat.classes.bins import Bin
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass, ItemGroup, Requirement, ServingMode
@@ -167,11 +167,9 @@ def as_packing_instance(
         for mode in each.modes
         for needed in [requirements[mode.requirement]]
     ]
-    wanted: Tally[int] = Tally()
-    for option in options:
-        for item in option.items:
-            if item.item_groups:
-                wanted[item.type] += classes[option.cls].size
+    wanted = summed(
+        (item.type, classes[option.cls].size) for option in options for item in option.items if item.item_groups
+    )
     classifier = UnitClassifier(inventory.profiles, bundles, wanted, listed_amounts)
     bins = _typed_bins(spaces, inventory, classifier, charging, stop)
     unit_types = tuple(classifier.unit_types)

@@ -6,11 +6,10 @@ is a bound for all; and the shadow prices of its linear relaxation say how preci
 
 from __future__ import annotations
 
-from collections import Counter as Tally
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from dralloc.grouping import summed
 from dralloc.solvers.cpsat.linear import solve_linear
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
 from dralloc.solvers.cpsat.packing.tiered import TieredModel
@@ -36,16 +35,17 @@ class Relaxation(TieredModel):
             for option in instance.options_of(area)
         }
         self.cover((option, variable) for (option, _), variable in self.placed.items())
-        units: dict[int, Tally[int]] = defaultdict(Tally)
-        for bin_type in instance.bin_types:
-            for unit_type in bin_type.unit_types:
-                units[bin_type.area][unit_type] += len(bin_type.instances)
+        units = summed(
+            ((bin_type.area, unit_type), len(bin_type.instances))
+            for bin_type in instance.bin_types
+            for unit_type in bin_type.unit_types
+        )
         self._rows = {
             (area, type_): row
             for area in range(len(instance.areas))
             for type_, row in self.balance(
                 [(option, variable) for (option, place), variable in self.placed.items() if place == area],
-                (instance.unit_types[unit_type].supply(self.cp, number) for unit_type, number in units[area].items()),
+                (instance.unit_types[unit].supply(self.cp, n) for (place, unit), n in units.items() if place == area),
             ).items()
         }
 

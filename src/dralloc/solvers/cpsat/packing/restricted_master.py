@@ -14,7 +14,6 @@ options and classes: with few classes nearly every bin is decided.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from ortools.sat.python import cp_model
 
@@ -24,20 +23,14 @@ from dralloc.solvers.cpsat.packing.tiered import TieredModel
 from dralloc.solvers.cpsat.rows import Term, sum_of
 from dralloc.solvers.cpsat.stopping import Stop
 
-__all__ = ["ColumnChoice", "RestrictedMaster"]
-
-
-class ColumnChoice(NamedTuple):
-    """Columns to choose from, for so many bins of a bin type."""
-
-    columns: Sequence[Column]
-    bins: int
+__all__ = ["RestrictedMaster"]
 
 
 class RestrictedMaster(TieredModel):
-    """A model over the columns found so far, by bin type; solved with fractions, or in integers.
+    """A model over columns to choose from; solved with fractions, or in integers.
 
-    ``demand``: by demand class, how many are to be placed.
+    ``choices``, ``bins``: by bin type, these columns, and the number of bins. ``demand``: how many of each demand class
+    are to be placed.
 
     Raises
     ------
@@ -46,26 +39,29 @@ class RestrictedMaster(TieredModel):
     """
 
     def __init__(
-        self, instance: PackingInstance, choices: Mapping[int, ColumnChoice], demand: Sequence[int], stop: Stop
+        self,
+        instance: PackingInstance,
+        choices: Mapping[int, Sequence[Column]],
+        bins: Mapping[int, int],
+        demand: Sequence[int],
+        stop: Stop,
     ) -> None:
         super().__init__(instance, demand)
         self.choices = choices
         self.served = [self.cp.new_int_var(0, demand[one.cls], f"served {n}") for n, one in enumerate(instance.options)]
         self.copies = {
-            bin_type: [
-                self.cp.new_int_var(0, choice.bins, f"copies {bin_type} {n}") for n in range(len(choice.columns))
-            ]
-            for bin_type, choice in stop.each(choices.items())
+            bin_type: [self.cp.new_int_var(0, bins[bin_type], f"copies {bin_type} {n}") for n in range(len(columns))]
+            for bin_type, columns in stop.each(choices.items())
         }
         for bin_type, copies in self.copies.items():
-            self.cp.add(cp_model.LinearExpr.sum(copies) <= choices[bin_type].bins)
+            self.cp.add(cp_model.LinearExpr.sum(copies) <= bins[bin_type])
         self.rows_of_options = list(self._serve(stop))
         self.cover(enumerate(self.served))
 
     def _serve(self, stop: Stop) -> Iterator[int]:
         terms: list[list[Term]] = [[(served, -1)] for served in self.served]
         for bin_type, copies in stop.each(self.copies.items()):
-            for variable, column in zip(copies, self.choices[bin_type].columns, strict=True):
+            for variable, column in zip(copies, self.choices[bin_type], strict=True):
                 for option, count in enumerate(column.counts):
                     if count:
                         terms[option].append((variable, count))
@@ -77,7 +73,7 @@ class RestrictedMaster(TieredModel):
         return {
             bin_type: [
                 (column, values[variable.index])
-                for variable, column in zip(copies, self.choices[bin_type].columns, strict=True)
+                for variable, column in zip(copies, self.choices[bin_type], strict=True)
                 if values[variable.index]
             ]
             for bin_type, copies in self.copies.items()

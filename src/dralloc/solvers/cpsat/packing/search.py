@@ -14,7 +14,7 @@ from dralloc.solvers.cpsat.linear import LinearSolution, solve_linear
 from dralloc.solvers.cpsat.packing.columns import Column, Columns, Costs, PackingSolution, costs_of, free_bins, left_of
 from dralloc.solvers.cpsat.packing.construction import ConstructiveHeuristic, Packing, Targets
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
-from dralloc.solvers.cpsat.packing.restricted_master import ColumnChoice, RestrictedMaster
+from dralloc.solvers.cpsat.packing.restricted_master import RestrictedMaster
 from dralloc.solvers.cpsat.search import minimise
 from dralloc.solvers.cpsat.stopping import Stop
 
@@ -82,17 +82,14 @@ class PackingSearch:
         Stopped
             It is time to stop.
         """
-        sizes = [len(bin_type.instances) for bin_type in self.instance.bin_types]
-        choices = {
-            bin_type: ColumnChoice(list(columns.values()), sizes[bin_type])
-            for bin_type, columns in enumerate(self.columns.of_bin_type)
-            if columns
-        }
-        master = RestrictedMaster(self.instance, choices, self.instance.demand, stop)
+        whole: PackingSolution = [[] for _ in self.instance.bin_types]
+        every = enumerate(self.columns.of_bin_type)
+        choices = {bin_type: list(columns.values()) for bin_type, columns in every if columns}
+        bins = free_bins(self.instance, whole)
+        master = RestrictedMaster(self.instance, choices, bins, self.instance.demand, stop)
         found = solve_linear(master.cp, master.cost_after(fixed), stop)
         if found is None:
             return False
-        whole: PackingSolution = [[] for _ in self.instance.bin_types]
         for bin_type, columns in master.read(found.values).items():
             whole[bin_type] = [(column, number) for column, value in columns if (number := floor(value + _WHOLE))]
         self._rank_columns(master, found, stop)
@@ -115,15 +112,12 @@ class PackingSearch:
     def _complete(self, whole: PackingSolution, stop: Stop) -> bool:
         """Choose columns for the bins that have none, for the demand that is left."""
         left = free_bins(self.instance, whole)
-        choices = {
-            bin_type: ColumnChoice(self._choice(bin_type), left[bin_type])
-            for bin_type, columns in enumerate(self.columns.of_bin_type)
-            if columns and left[bin_type]
-        }
+        every = enumerate(self.columns.of_bin_type)
+        choices = {bin_type: self._choice(bin_type) for bin_type, columns in every if columns and left[bin_type]}
         if not choices:
             return self.consider(whole)
-        master = RestrictedMaster(self.instance, choices, left_of(self.instance, whole), stop)
-        outcome = minimise(master.cp, master.all_costs(), self.options, stop.limited(1.0 + sum(left) / 100))
+        master = RestrictedMaster(self.instance, choices, left, left_of(self.instance, whole), stop)
+        outcome = minimise(master.cp, master.all_costs(), self.options, stop.limited(1.0 + sum(left.values()) / 100))
         answer = list(whole)
         if outcome.values is not None:
             for bin_type, chosen in master.read(outcome.values).items():
