@@ -184,20 +184,14 @@ class BinClassifier:
     def _device(self, device: int, numbers: Mapping[int, int], units: Mapping[int, int]) -> DeviceView:
         view, profile = self.problem.devices[device], self.usable.profile_of[device]
         shared = view.slot in self.problem.usage.shares
-        consumes: tuple[tuple[int, int], ...] = ()
-        if not shared:
-            consumes = tuple(
-                (numbers[counter], amount // units[counter]) for counter, amount in view.consumes if counter in units
-            )
+        drawn = ((counter, amount) for counter, amount in view.consumes if counter in units and not shared)
+        consumes = tuple([(numbers[counter], amount // units[counter]) for counter, amount in drawn])
         charged = tuple([numbers[counter] for counter in self.usable.charged[device]])
-        if not view.shareable:
-            return DeviceView(profile, False, (), shared, consumes, charged)
         consumed = self.problem.usage.consumed.get(view.slot, {})
-        left = tuple(
-            (name, (view.capacity[name].total - consumed.get(name, 0)) // step * step)
-            for name, step in self.summaries[profile].capacity
-        )
-        return DeviceView(profile, True, left, shared, consumes, charged)
+        capacity = self.summaries[profile].capacity if view.shareable else ()
+        left = ((name, view.capacity[name].total - consumed.get(name, 0), step) for name, step in capacity)
+        rounded = tuple([(name, amount // step * step) for name, amount, step in left])
+        return DeviceView(profile, view.shareable, rounded, shared, consumes, charged)
 
     def _values(self, devices: Sequence[int]) -> Values:
         """The values of devices in canonical order, numbered as they appear."""
@@ -243,25 +237,21 @@ class _ProfileSummary(NamedTuple):
 
 
 def _summary(profile: Profile) -> _ProfileSummary:
-    amounts: dict[str, int] = {}
-    counters: dict[int, int] = {}
-    for _, charge in profile:
-        for name, amount in charge.capacity:
-            amounts[name] = gcd(amounts.get(name, 0), amount)
-        for place, amount in charge.counters:
-            counters[place] = gcd(counters.get(place, 0), amount)
+    capacity = grouped(each for _, charge in profile for each in charge.capacity)
+    counters = grouped(each for _, charge in profile for each in charge.counters)
     return _ProfileSummary(
         frozenset(type_ for type_, _ in profile),
-        tuple((name, step or 1) for name, step in amounts.items()),
-        tuple(counters[place] for place in range(len(counters))),
+        tuple((name, gcd(*amounts) or 1) for name, amounts in capacity.items()),
+        tuple(gcd(*counters[place]) for place in range(len(counters))),
     )
 
 
 def _compared(demand_classes: DemandClasses) -> dict[str, frozenset[int]]:
     """By attribute that some requirement compares: the types of item groups whose devices it compares."""
-    found: dict[str, set[int]] = defaultdict(set)
-    for requirement in demand_classes.requirements:
-        for rule in requirement.rules:
-            for position, attribute in rule.attributes:
-                found[attribute].add(requirement.item_groups[position].type)
+    found = grouped(
+        (attribute, requirement.item_groups[position].type)
+        for requirement in demand_classes.requirements
+        for rule in requirement.rules
+        for position, attribute in rule.attributes
+    )
     return {name: frozenset(types) for name, types in sorted(found.items())}

@@ -291,7 +291,7 @@ class _TransitionSearch:
                 for use in device_uses
                 if use.item_group in attributes
             ]
-            values = [each if each is not None else frozenset[int]() for each in (mine, *others)]
+            values = [each or frozenset[int]() for each in (mine, *others)]
             if kind is ConstraintKind.MATCH:
                 if others and not frozenset.intersection(*values):
                     return False
