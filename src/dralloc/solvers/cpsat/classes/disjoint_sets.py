@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
-
-from dralloc.grouping import grouped
 
 __all__ = ["DisjointSets"]
 
@@ -42,7 +41,10 @@ class DisjointSets:
 
     def groups(self, members: Iterable[int]) -> Collection[list[int]]:
         """The members by their sets, in order."""
-        return grouped((self.find(member), member) for member in members).values()
+        found: dict[int, list[int]] = defaultdict(list)
+        for member in members:
+            found[self.find(member)].append(member)
+        return found.values()
 
     def copy(self) -> DisjointSets:
         """An independent copy."""
