@@ -37,6 +37,15 @@ def placed(plan: dralloc.Plan) -> dict[str, str]:
     return {plan.demands[one.demand].key.name: plan.node_of(one) for one in plan.solution.placements}
 
 
+def test_a_claim_that_no_pod_uses_is_not_given_to_a_pod_of_its_name() -> None:
+    claims = [wire.claim("x", wire.request(count=2)), wire.claim("y", wire.request())]
+    plan = dralloc.allocate(wire.cluster(node("a"), GPUS, claims, wire.pod("x", "y")), "scheduler")
+    assert [[claim.name for claim in one.claims] for one in plan.placed] == [["y"]]
+    assert [(one.claims, one.reason) for one in plan.unplaced] == [
+        ((ClaimKey("default", "x"),), "no pod uses it: kube-scheduler allocates claims for pods")
+    ]
+
+
 def test_pods_go_where_most_is_left() -> None:
     busy = pod("busy", on="a", requests={"cpu": "4"})
     plan = dralloc.allocate(wire.cluster(node("a"), node("b"), GPUS, busy, asking("x"), asking("y")), "scheduler")

@@ -68,7 +68,9 @@ class Devices(QuickRun):
         super().__init__(compiled.problem)
         self._leaks_counters = leaks_counters
         self._cluster = compiled.cluster
-        self._demands = {demand.key: number for number, demand in enumerate(compiled.problem.demands)}
+        # A claim that no pod uses may have the name of a pod.
+        demands = enumerate(compiled.problem.demands)
+        self._demands = {demand.key: number for number, demand in demands if not compiled.is_claim(demand)}
         self._untold: dict[ClaimKey, tuple[Grant, ...]] = {}
         self._bound: dict[ClaimKey, _Bound] = {}
         self._class_of_demand: dict[int, ClaimClass | None] = {}

@@ -30,7 +30,8 @@ class PodFootprints:
     def __init__(self, compiled: CompiledCluster) -> None:
         self._problem = compiled.problem
         self._footprints = Footprints(compiled.cluster, compiled.problem.devices)
-        self._demands = {demand.key: demand for demand in compiled.problem.demands} if self._footprints else {}
+        demands = (one for one in compiled.problem.demands if not compiled.is_claim(one)) if self._footprints else ()
+        self._demands = {demand.key: demand for demand in demands}
         self._pods = {pod.key: pod for pod in compiled.cluster.pods} if self._footprints else {}
 
     def __bool__(self) -> bool:

@@ -66,7 +66,7 @@ def schedule(
         placements = run.scheduler.solution.placements
         placed = {placement.demand for placement in placements}
         errors = {
-            number: AllocationError(run.reason(demand.key))
+            number: AllocationError(_NO_POD if compiled.is_claim(demand) else run.reason(demand.key))
             for number, demand in enumerate(compiled.problem.demands)
             if number not in placed
         }
@@ -78,7 +78,7 @@ class _Run:
         self, compiled: CompiledCluster, profiles: Sequence[Profile], random: Random, release: Release
     ) -> None:
         self._cluster = compiled.cluster
-        self._asking = {demand.key for demand in compiled.problem.demands}
+        self._asking = {demand.key for demand in compiled.problem.demands if not compiled.is_claim(demand)}
         self._random = random
         self._in_order = release.hears_in_order
         numbers, nodes = compiled.problem.all_nodes, compiled.problem.nodes
