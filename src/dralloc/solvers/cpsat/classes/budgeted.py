@@ -33,8 +33,17 @@ def budgeted_amounts(problem: Problem, demand_classes: DemandClasses, usable: Us
 
 def _by_type(problem: Problem, usable: UsableDevices, resource: str) -> Mapping[int, set[int]]:
     """By item type: the amounts that one item uses on the devices that can be it."""
+    names = [counter.id.counter for counter in problem.counters]
     found: dict[int, set[int]] = defaultdict(set)
+    seen = set()
     for device in usable.order:
-        for type_, charge in usable.charges(device):
-            found[type_].add(amount_used(resource, problem.devices[device], charge, problem.counters))
+        view, profile = problem.devices[device], usable.profile_of[device]
+        consumed = tuple([(names[counter], amount) for counter, amount in view.consumes])
+        capacity = view.capacity.get(resource)
+        charged = tuple([names[counter] for counter in usable.charged[device]])
+        key = profile, view.shareable, capacity and capacity.total, consumed, charged
+        if key not in seen:
+            seen.add(key)
+            for type_, charge in usable.charges(device):
+                found[type_].add(amount_used(resource, view, charge, problem.counters))
     return found
