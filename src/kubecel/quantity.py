@@ -173,7 +173,10 @@ def parse_quantity(text: str) -> Quantity:
     digits = whole.lstrip("0") + fraction
     scale = -len(fraction)
     if suffix in _BINARY:
-        return _binary(sign, digits, scale, _BINARY[suffix])
+        power = _BINARY[suffix]
+        # A power of two takes three digits of ten bits off those that fit.
+        fast = scale == 0 and len(digits) + power * 3 // 10 < _FAST_BINARY_DIGITS
+        return _amount(sign, int(digits or "0") << power, scale, Format.BINARY, fast=fast)
     if suffix in _DECIMAL:
         return _decimal(sign, digits, scale + _DECIMAL[suffix], Format.DECIMAL)
     exponent = _EXPONENT.fullmatch(suffix)
@@ -191,25 +194,12 @@ def _shown(text: str) -> str:
 
 
 def _decimal(sign: str, digits: str, scale: int, format: Format) -> Quantity:
-    fast = len(digits) <= _FAST_DIGITS and scale >= -9
-    nanos = _nanos(int(digits or "0"), scale + 9)
-    return Quantity(_signed(sign, nanos, capped=not fast), format, scale if fast else None)
+    return _amount(sign, int(digits or "0"), scale, format, fast=len(digits) <= _FAST_DIGITS and scale >= -9)
 
 
-def _binary(sign: str, digits: str, scale: int, power: int) -> Quantity:
-    """A power of two takes three digits of ten bits off those that fit."""
-    fast = scale == 0 and len(digits) + power * 3 // 10 < _FAST_BINARY_DIGITS
-    nanos = _nanos(int(digits or "0") << power, scale + 9)
-    return Quantity(_signed(sign, nanos, capped=not fast), Format.BINARY, 0 if fast else None)
-
-
-def _nanos(value: int, scale: int) -> int:
-    """``value * 10**scale``, rounded up."""
-    if scale >= 0:
-        return value * int(10**scale)
-    return -(-value // int(10**-scale))
-
-
-def _signed(sign: str, nanos: int, *, capped: bool) -> int:
-    magnitude = min(nanos, _MAX) if capped else nanos
-    return -magnitude if sign == "-" else magnitude
+def _amount(sign: str, value: int, scale: int, format: Format, *, fast: bool) -> Quantity:
+    """``value * 10**scale``, rounded up to a nano, and capped where Kubernetes keeps no int64."""
+    finer = scale + 9
+    nanos = value * int(10**finer) if finer >= 0 else -(-value // int(10**-finer))
+    nanos = nanos if fast else min(nanos, _MAX)
+    return Quantity(-nanos if sign == "-" else nanos, format, scale if fast else None)

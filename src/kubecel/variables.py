@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from kubecel.access import handed_on
@@ -12,11 +12,6 @@ from kubecel.data import MISSING, NONE, EvalError, Frame, Optional, Run, Value, 
 __all__ = ["bind", "lazy_variable", "opt_map", "opt_variable", "read", "variable"]
 
 _UNREAD: Final = object()
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    error: EvalError
 
 
 def variable(slot: int) -> Compiled:
@@ -50,10 +45,10 @@ def lazy_variable(slot: int, value: Compiled) -> Compiled:
             try:
                 found = frame[slot] = compute(frame)
             except EvalError as error:
-                frame[slot] = _Failed(error)
+                frame[slot] = error
                 raise
-        elif type(found) is _Failed:
-            raise found.error
+        elif type(found) is EvalError:
+            raise found
         return found
 
     return _variable(run)
