@@ -101,3 +101,19 @@ def test_a_rule_about_values_holds_inside_of_a_unit(options: Options) -> None:
     found = solve(problem, options)
     check(problem, found)
     assert placed(found) == [0]
+
+
+def test_a_bundle_is_not_taken_for_what_nobody_can_have(options: Options) -> None:
+    """Two shares of one device that a rule binds together, beside a claim for two devices where there is only one."""
+    builder = ProblemBuilder()
+    builder.device(0, capacity={"memory": 3}, attributes={"root": [1]})
+    small, large = (AlternativeSpec(capacity={"memory": amount}) for amount in (1, 2))
+    same = Constraint(ConstraintKind.MATCH, "root")
+    builder.pod(builder.claim(large, small, constraints=[same]))
+    builder.pod(builder.claim(large, small, constraints=[same]))
+    builder.pod(builder.claim(replace(large, count=2)))
+    problem = builder.problem()
+    assert packed(problem, options)
+    found = solve(problem, options)
+    check(problem, found)
+    assert len(found.placements) == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from dralloc.solvers.cpsat.classes.bin_keys import BinClass
 from dralloc.solvers.cpsat.classes.bins import common_attributes
@@ -19,14 +20,15 @@ __all__ = ["Bundles"]
 
 
 class Bundles:
-    """The bundles of requirements, with numbers behind those of the types of single devices.
+    """The bundles of requirements, with numbers behind all types of single devices: asked for here, or in any profile.
 
     ``items``: what an item of each type asks of the unit that gives it, as a requirement.
     """
 
-    def __init__(self, requirements: Iterable[Requirement]) -> None:
-        every = list(requirements)
-        types = 1 + max((group.type for each in every for group in each.item_groups), default=-1)
+    def __init__(self, requirements: Iterable[Requirement], profiles: Sequence[Profile]) -> None:
+        every, self._profiles = list(requirements), profiles
+        asked = (group.type for each in every for group in each.item_groups)
+        types = 1 + max(chain(asked, (type_ for profile in profiles for type_, _ in profile)), default=-1)
         self.items = Listed(Requirement((ItemGroup(0, type_, 1),), (), 0) for type_ in range(types))
         self._first = types
         for each in every:
@@ -57,11 +59,11 @@ class Bundles:
         )
         return self.items.number(bundle)
 
-    def units(self, bin_class: BinClass, profiles: Sequence[Profile]) -> list[tuple[int, ...]]:
+    def units(self, bin_class: BinClass) -> list[tuple[int, ...]]:
         """The parts of a bin (units of its class, by number) that belong together."""
         sets = DisjointSets(len(bin_class.units))
         for bundle in self.items[self._first :]:
-            for parts in _candidates(bundle, bin_class, profiles):
+            for parts in _candidates(bundle, bin_class, self._profiles):
                 sets.unite_all(parts)
         return [tuple(parts) for parts in sets.groups(range(len(bin_class.units)))]
 

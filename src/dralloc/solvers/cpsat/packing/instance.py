@@ -158,8 +158,8 @@ def as_packing_instance(
     derive = any(len({name for _, name in rule.attributes}) > 1 for each in modes for rule in each.rules)
     if derive or any(each.namespace or each.topology or (each.gang and each.gang.quorum) for each in classes):
         return None
-    bundles = Bundles(modes)
     inventory = _Inventory.of(spaces, stop)
+    bundles = Bundles(modes, inventory.profiles)
     charging = inventory.charging(modes, len(bundles.items))
     options = [
         AssignmentOption(number, mode, needed, _items(needed, bundles, charging))

@@ -90,7 +90,7 @@ class UnitClassifier:
     def units(self, bin_class: BinClass) -> list[tuple[tuple[int, ...], ClassifiedUnit]] | None:
         """The units of a bin, by unit type, each with its parts; None if one of them has too many states."""
         found = []
-        for parts in self.bundles.units(bin_class, self.profiles):
+        for parts in self.bundles.units(bin_class):
             key = tuple(bin_class.units[part] for part in parts), _values(bin_class, parts)
             if key not in self._units:
                 self._units[key] = self._enter(key[0], bin_class.attributes, key[1])
