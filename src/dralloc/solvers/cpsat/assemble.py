@@ -22,17 +22,7 @@ from dralloc.solvers.cpsat.variables import create
 __all__ = ["RULES", "build", "build_for"]
 
 RULES: Final[Sequence[Callable[[Model], None]]] = (
-    constraints.one_node_or_none,
-    constraints.one_alternative,
-    constraints.device_count,
-    constraints.group_counts,
-    constraints.results_limit,
-    constraints.one_user_of_a_device,
-    constraints.one_use_in_a_claim,
-    constraints.opened_by_any_share,
-    constraints.counters,
-    constraints.compatible_groups,
-    constraints.capacities,
+    *constraints.PLACES_AND_AMOUNTS,
     all_but_full,
     attribute_constraints,
     constraints.gangs,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Final
 
 from ortools.sat.python import cp_model
 
@@ -16,6 +17,7 @@ from dralloc.solvers.cpsat.rows import Literal, Term, add_at_most, add_at_most_o
 from dralloc.solvers.cpsat.variables import Take
 
 __all__ = [
+    "PLACES_AND_AMOUNTS",
     "add_capacity",
     "capacities",
     "compatible_groups",
@@ -206,6 +208,22 @@ def compatible_groups(model: Model) -> None:
         model.cp.add_at_most_one(common.values())
         for user, groups in users:
             model.cp.add_bool_or([~user, *(common[group] for group in sorted(groups & every))])
+
+
+PLACES_AND_AMOUNTS: Final = (
+    one_node_or_none,
+    one_alternative,
+    device_count,
+    group_counts,
+    results_limit,
+    one_user_of_a_device,
+    one_use_in_a_claim,
+    opened_by_any_share,
+    counters,
+    compatible_groups,
+    capacities,
+)
+"""What holds for every demand by itself, and for devices, counters and capacities that they share."""
 
 
 def gangs(model: Model) -> None:
