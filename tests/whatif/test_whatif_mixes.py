@@ -8,6 +8,8 @@ import dralloc
 from dralloc.errors import DrallocError
 from dralloc.names import ClaimKey
 from dralloc.whatif import MixEntry
+from dralloc.whatif.mix_entries import Source
+from wire import claim, cluster, device_class, gpus, node, pod, request, resource_slice
 
 
 @pytest.mark.parametrize("price", [0, -1])
@@ -20,6 +22,20 @@ def test_nodes_have_a_price_above_0(price: int) -> None:
 def test_somebody_is_to_be_had_at_least_once(number: int) -> None:
     with pytest.raises(DrallocError, match=f"default/any={number}: expected a number of at least 1"):
         MixEntry(ClaimKey("default", "any"), number=number)
+
+
+@pytest.mark.parametrize("number", ["0", "-2", "", "1.5", "9" * 5000])
+def test_a_number_is_read_exactly_or_refused(number: str) -> None:
+    with pytest.raises(DrallocError, match="expected NAMESPACE/NAME=NUMBER"):
+        MixEntry.parse(f"default/any={number}")
+
+
+def test_a_claim_and_a_pod_of_its_name_are_two_entries() -> None:
+    """The claim asks for two devices, the pod of its name, which uses another claim, for one."""
+    devices = [node(), resource_slice(gpus(4)), device_class()]
+    both = cluster(*devices, claim("x", request(count=2)), claim("y", request()), pod("x", "y"))
+    found = dralloc.headroom(both, "default/x", MixEntry(ClaimKey("default", "x"), Source.POD))
+    assert [each.number for each in found.alone] == [2, 4]
 
 
 def test_one_entry_for_each_claim() -> None:

@@ -6,12 +6,14 @@ what quotas say, does not count.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Unpack
+from itertools import count
+from typing import Final, Unpack
 
 from dralloc.api import ObjectMeta, Pod, ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
 from dralloc.api.objects import changed
@@ -27,6 +29,8 @@ __all__ = ["CompiledMix", "MixEntry", "Source", "compile_mix"]
 
 _MARK = " (copy)"
 """No object can have a name like this."""
+
+_NUMBER: Final = re.compile("[0-9]{1,18}")
 
 
 class Source(StrEnum):
@@ -65,7 +69,7 @@ class MixEntry:
             The number is none, or less than 1.
         """
         name, equals, number = text.partition("=")
-        if equals and not (number.isascii() and number.isdigit() and int(number)):
+        if equals and not (_NUMBER.fullmatch(number) and int(number)):
             raise DrallocError(f"--{source} {text}: expected NAMESPACE/NAME=NUMBER, with a number of at least 1")
         namespace, slash, own = name.partition("/")
         key = ClaimKey(namespace, own) if slash else ClaimKey("default", name)
@@ -185,12 +189,15 @@ class _MixBuilder:
         raise DrallocError(f"{kinds} {entry.key}: not found")
 
     def _claim(self, key: ClaimKey, spec: ResourceClaimSpec) -> ClaimKey:
-        copy = _copied(key)
-        while copy in self.claims:
-            copy = _copied(copy)
+        copy = self._copied(key)
         metadata = ObjectMeta(name=copy.name, namespace=copy.namespace)
         self.claims[copy] = ResourceClaim(metadata=metadata, spec=spec, status=ResourceClaimStatus())
         return copy
+
+    def _copied(self, key: ClaimKey) -> ClaimKey:
+        """A key of its own: a pod and a claim that is asked for by itself may have the same one."""
+        copies = (ClaimKey(key.namespace, f"{key.name}{_MARK * times}") for times in count(1))
+        return next(copy for copy in copies if copy not in self.claims and copy not in self.pods)
 
     def _pod(self, entry: MixEntry) -> ClaimKey:
         pod = self._pods.get(entry.key)
@@ -199,7 +206,7 @@ class _MixBuilder:
         missing = self.whole.unresolved.get(pod.key)
         if missing:
             raise DrallocError(f"Pod {entry.key}: {missing[0]}")
-        key = _copied(pod.key)
+        key = self._copied(pod.key)
         claims = filter(None, map(self.whole.claim, self.whole.pod_claims(pod)))
         self.pods[key] = _anew(pod, key), tuple(self._claim(claim.key, claim.spec) for claim in claims)
         return key
@@ -207,10 +214,6 @@ class _MixBuilder:
     @cached_property
     def _pods(self) -> dict[ClaimKey, Pod]:
         return {pod.key: pod for pod in self.whole.pods}
-
-
-def _copied(key: ClaimKey) -> ClaimKey:
-    return ClaimKey(key.namespace, f"{key.name}{_MARK}")
 
 
 def _anew(pod: Pod, key: ClaimKey) -> Pod:
