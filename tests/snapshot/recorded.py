@@ -53,7 +53,6 @@ class Recorded:
 
     def answer(self, path: str, query: dict[str, str]) -> tuple[int, Json]:
         """Status and body for one request."""
-        self.asked.append((path, query))
         if path in self.refusals:
             return self._refused(self.refusals[path], path)
         if path.rstrip("/") == "/apis":
@@ -103,8 +102,8 @@ def serving(recorded: Recorded, tmp_path: Path, tls: SSLContext | None = None) -
         def do_GET(self) -> None:
             url = urlsplit(self.path)
             query = {key: values[0] for key, values in parse_qs(url.query).items()}
+            recorded.asked.append((url.path, query))  # before the answer: who has it may look at once
             if url.path in recorded.odd and recorded.odd[url.path](self):
-                recorded.asked.append((url.path, query))
                 self.close_connection = True
                 return
             if self.headers["Authorization"] == f"Bearer {TOKEN}":
