@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from check.edits import Broken, broken, gets, only_violation, solution
-from check.scene import BASE, NIC_0, TRAIN, Edit
+from check.problem.edits import Broken, broken, gets, only_violation, solution
+from check.problem.scene import BASE, NIC_0, TRAIN, Edit
 from dralloc.check import check, violations
 from dralloc.errors import CheckError
 from dralloc.solution import Status, Tier

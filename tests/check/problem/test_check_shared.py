@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from check.edits import (
+from check.problem.edits import (
     Broken,
     asks,
     broken,
@@ -22,7 +22,7 @@ from check.edits import (
     watts,
     without,
 )
-from check.scene import BASE, EVERY, LATE, LINK, NIC_0, NIC_1, TRAIN, WATCH, Edit
+from check.problem.scene import BASE, EVERY, LATE, LINK, NIC_0, NIC_1, TRAIN, WATCH, Edit
 from dralloc.check import violations
 from dralloc.problem import Capacity, Charge
 

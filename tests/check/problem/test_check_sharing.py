@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from check.edits import Broken, broken, claim, device, gets, only_violation, sharing, solution, usage, watts
-from check.scene import BASE, EVERY, LATE, LINK, NIC_0, NIC_1, TRAIN, WATCH, Edit
+from check.problem.edits import Broken, broken, claim, device, gets, only_violation, sharing, solution, usage, watts
+from check.problem.scene import BASE, EVERY, LATE, LINK, NIC_0, NIC_1, TRAIN, WATCH, Edit
 from dralloc.check import violations
 from dralloc.solution import Tier
 

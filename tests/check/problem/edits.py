@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from check.scene import BASE, Edit, Scene
+from check.problem.scene import BASE, Edit, Scene
 from dralloc.check import violations
 from dralloc.errors import AllocationError
 from dralloc.problem import Charge

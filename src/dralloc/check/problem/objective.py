@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from dralloc.check.view import Use, View, amount
+from dralloc.check.problem.view import Use, View, amount
 from dralloc.solution import Status
 
 __all__ = ["bounds_and_status_agree", "caps_are_kept", "fairness_is_true", "values_are_true"]

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from check.edits import Broken, asks, broken, charges, claim, gets, only_violation, placement, plus, without
-from check.scene import EVERY, LINK, NIC_0, TRAIN, WATCH
+from check.problem.edits import Broken, asks, broken, charges, claim, gets, only_violation, placement, plus, without
+from check.problem.scene import EVERY, LINK, NIC_0, TRAIN, WATCH
 from dralloc.problem import Charge
 
 BROKEN = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from dralloc.check.view import Use, View, amount
+from dralloc.check.problem.view import Use, View, amount
 from dralloc.names import DeviceID
 
 __all__ = [

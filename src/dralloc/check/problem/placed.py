@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
-from dralloc.check.view import View
+from dralloc.check.problem.view import View
 from dralloc.problem import Claim, ParentGroup, Problem
 from dralloc.solution import Grant, Placement, Solution
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from check.edits import (
+from check.problem.edits import (
     Broken,
     asks,
     broken,
@@ -24,7 +24,7 @@ from check.edits import (
     watts,
     without,
 )
-from check.scene import BASE, EVERY, LINK, NIC_0, NIC_1, NUMA, TRAIN, WATCH, Edit, numa
+from check.problem.scene import BASE, EVERY, LINK, NIC_0, NIC_1, NUMA, TRAIN, WATCH, Edit, numa
 from dralloc.check import violations
 from dralloc.errors import FatalError
 from dralloc.problem import MAX_RESULTS, Capacity, Charge, Constraint, ConstraintKind, PoolState

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator
 from itertools import pairwise
 
-from dralloc.check.view import Award, Use, View
+from dralloc.check.problem.view import Award, Use, View
 from dralloc.errors import AllocationError
 from dralloc.names import ClaimKey
 from dralloc.problem import MAX_RESULTS, Constraint, ConstraintKind, PoolState, Scalar

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from dralloc.check.view import PlacedRole, View
+from dralloc.check.problem.view import PlacedRole, View
 from dralloc.problem.inter_pod import Affinity, AntiAffinity, OneDomain, Spread
 
 __all__ = ["affinity_has_an_order", "groups_are_in_one_domain", "nobody_is_too_near", "spread_is_even"]
