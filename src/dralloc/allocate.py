@@ -114,7 +114,7 @@ def compare(
         first_fit=answers.plan(Mode.FIRST_FIT, devices(answers.first_fit)),
         optimal=answers.plan(Mode.OPTIMAL, devices(best)),
         timings=answers.timings,
-        scheduler=Scheduled(scheduled) if scheduled else None,
+        scheduler=Scheduled(scheduled, tuple(asked)) if scheduled else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Both answers to one problem, side by side."""
+"""The answers to one problem, side by side, and what each pair of them differs in."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Final
 
 from dralloc.answer import Documented
-from dralloc.choices import ObjectiveWord
+from dralloc.choices import Mode, ObjectiveWord
 from dralloc.errors import Finding
 from dralloc.grouping import grouped
 from dralloc.names import ClaimKey
@@ -19,7 +19,7 @@ from dralloc.provisional import unmodelled_table, unread
 from dralloc.question import WHO, asked, empty_remark, kinds_asked, unasked_table
 from dralloc.report import Line, Part, Table, amount, percent, timing_line
 
-__all__ = ["Comparison", "Scheduled"]
+__all__ = ["ANSWERS", "Comparison", "Difference", "Scheduled"]
 
 _SHOWN: Final = 20
 
@@ -29,6 +29,7 @@ class Scheduled:
     """What kube-scheduler places: one plan for each seed, which stands for an order of nodes and pods."""
 
     plans: tuple[Plan, ...]
+    seeds: tuple[int, ...]
 
     @property
     def placed(self) -> tuple[int, ...]:
@@ -36,9 +37,20 @@ class Scheduled:
         return tuple(len(plan.solution.placements) for plan in self.plans)
 
     @cached_property
+    def _median_number(self) -> int:
+        """Which plan it is that places as much as half of them: the first of those that place as much."""
+        by_placed = sorted(range(len(self.plans)), key=self.placed.__getitem__)
+        return by_placed[(len(by_placed) - 1) // 2]
+
+    @property
     def median(self) -> Plan:
-        """A plan that places as much as half of them."""
-        return sorted(self.plans, key=lambda plan: len(plan.solution.placements))[(len(self.plans) - 1) // 2]
+        """A plan that places as much as half of them: the one that is shown, and that others are held against."""
+        return self.plans[self._median_number]
+
+    @property
+    def median_seed(self) -> int:
+        """The seed of that plan: ``dralloc allocate --mode scheduler --seed`` gives it again."""
+        return self.seeds[self._median_number]
 
     @property
     def words(self) -> str:
@@ -49,9 +61,55 @@ class Scheduled:
         return f"{len(self.median.solution.placements)}{between}"
 
 
+ANSWERS: Final = {Mode.SCHEDULER: "kube-scheduler", Mode.FIRST_FIT: "first fit", Mode.OPTIMAL: "the optimum"}
+"""The words for the answer in a mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What one answer places and another does not, in order.
+
+    Parameters
+    ----------
+    placed_by, not_by
+        The modes of the two answers.
+    demands
+        The pods, and claims that no pod uses, that the first places and the second does not.
+    seed
+        The seed of kube-scheduler's answer, if that is one of the two.
+    of_all
+        Whether the two are all that is compared, so that "only" is true.
+    """
+
+    placed_by: Mode
+    not_by: Mode
+    demands: tuple[ClaimKey, ...]
+    seed: int | None
+    of_all: bool
+
+    @property
+    def title(self) -> str:
+        """The statement that its demands make true."""
+        if self.of_all:
+            return f"Only {self.words(self.placed_by)} places"
+        statement = f"{self.words(self.placed_by)} places, {self.words(self.not_by)} does not"
+        return statement if self.placed_by is Mode.SCHEDULER else statement[0].upper() + statement[1:]
+
+    @property
+    def heading(self) -> str:
+        """The same as the heading of a picture or section."""
+        if self.of_all:
+            return f"What only {self.words(self.placed_by)} places"
+        return f"What {self.words(self.placed_by)} places and {self.words(self.not_by)} does not"
+
+    def words(self, mode: Mode) -> str:
+        """One of its answers, kube-scheduler's with the seed."""
+        return f"{ANSWERS[mode]} (seed {self.seed})" if mode is Mode.SCHEDULER else ANSWERS[mode]
+
+
 @dataclass(frozen=True, repr=False)
 class Comparison(Documented):
-    """Both answers to one problem. ``print(comparison)`` is a readable report.
+    """The answers to one problem. ``print(comparison)`` is a readable report.
 
     ``scheduler``: what kube-scheduler places beside them, if that was asked.
 
@@ -72,12 +130,12 @@ class Comparison(Documented):
 
     @cached_property
     def only_optimal(self) -> tuple[ClaimKey, ...]:
-        """What only the optimum places, in order."""
+        """What the optimum places and first fit does not, in order."""
         return _only_in(self.optimal, self.first_fit)
 
     @cached_property
     def only_first_fit(self) -> tuple[ClaimKey, ...]:
-        """What only first fit places, in order: given up for something worth more."""
+        """What first fit places and the optimum does not, in order: given up for something worth more."""
         return _only_in(self.first_fit, self.optimal)
 
     @cached_property
@@ -86,14 +144,37 @@ class Comparison(Documented):
         return () if self.scheduler is None else _only_in(self.scheduler.median, self.optimal)
 
     @cached_property
+    def baseline(self) -> Plan:
+        """The answer that the optimum's gain is shown against: kube-scheduler's if it was asked, else first fit's."""
+        return self.first_fit if self.scheduler is None else self.scheduler.median
+
+    @cached_property
+    def differences(self) -> tuple[Difference, ...]:
+        """What the optimum places and another answer does not, then the reverse. The first pair is the baseline's."""
+        others = [plan for plan in self.answers.values() if plan is not self.optimal]
+        pairs = [pair for other in others for pair in ((self.optimal, other), (other, self.optimal))]
+        return tuple(self._difference(plan, other, of_all=len(others) == 1) for plan, other in pairs)
+
+    def _difference(self, plan: Plan, other: Plan, *, of_all: bool) -> Difference:
+        asks_scheduler = Mode.SCHEDULER in (plan.mode, other.mode)
+        seed = self.scheduler.median_seed if self.scheduler and asks_scheduler else None
+        return Difference(plan.mode, other.mode, _only_in(plan, other), seed, of_all)
+
+    @cached_property
     def neither(self) -> tuple[ClaimKey, ...]:
-        """What neither answer places, in order."""
-        missing = {one.key for one in self.first_fit.unplaced}
-        return tuple(one.key for one in self.optimal.unplaced if one.key in missing)
+        """What no answer places, in order."""
+        missing = [{demand.key for demand in plan.unplaced} for plan in self.answers.values()]
+        by_none = set.intersection(*missing)
+        return tuple(demand.key for demand in self.optimal.unplaced if demand.key in by_none)
+
+    @property
+    def gain(self) -> Difference:
+        """What the optimum places and the baseline does not."""
+        return self.differences[0]
 
     @property
     def headline(self) -> str:
-        """Both answers in one line."""
+        """All answers in one line."""
         first, best = (len(plan.solution.placements) for plan in (self.first_fit, self.optimal))
         if not self.optimal.demands:
             return self.optimal.verdict
@@ -109,28 +190,34 @@ class Comparison(Documented):
 
     def parts(self) -> list[Part]:
         """The comparison as tables and lines."""
-        plans = (self.first_fit, self.optimal)
+        plans = list(self.answers.values())
         titles = [f">{title}" for title in self.answers]
         found: list[Part] = [
             Line(self.headline, "bold"),
             Table(
                 "All answers" if self.scheduler else "Both answers",
                 ("", *titles),
-                _figures(list(self.answers.values())) if self.optimal.demands else [],
+                _figures(plans) if self.optimal.demands else [],
             ),
-            Table("Utilisation", ("what", ">of", ">before", *titles), _utilisation(list(self.answers.values()))),
-            Table("Namespaces", ("namespace", "what", ">before", ">first fit", ">optimum", ">cap"), _spending(*plans)),
-            Table("Only the optimum places", (WHO, "asks for", "node", "devices"), self._gains()),
-            Table("Only first fit places", (WHO, "asks for"), self._sized(self.only_first_fit)),
-            Table("Only kube-scheduler places", (WHO, "asks for"), self._sized(self.only_scheduler)),
-            Table("Neither places", (WHO, "reason"), list(self._losses())),
+            Table("Utilisation", ("what", ">of", ">before", *titles), _utilisation(plans)),
+            Table("Namespaces", ("namespace", "what", ">before", *titles, ">cap"), _spending(plans)),
+            *self.gains_and_losses(),
+            Table("None of them places" if self.scheduler else "Neither places", (WHO, "reason"), list(self._losses())),
             unasked_table(self.optimal.compiled),
             unmodelled_table(self._unmodelled),
         ]
-        found += (Line(f"first fit exceeds a cap: {text}", "yellow") for text in self.exceeded())
+        found += (Line(text, "yellow") for text in self.exceeded())
         found += (Line(f"warning: {warning}", "yellow") for warning in self.optimal.solution.warnings)
         found.append(timing_line(self.timings))
         return found
+
+    def gains_and_losses(self) -> Iterator[Table]:
+        """A table of each difference, with devices where the optimum grants them."""
+        for difference in self.differences:
+            if difference.placed_by is Mode.OPTIMAL:
+                yield Table(difference.title, (WHO, "asks for", "node", "devices"), self._granted(difference.demands))
+            else:
+                yield Table(difference.title, (WHO, "asks for"), self._sized(difference.demands))
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -142,10 +229,13 @@ class Comparison(Documented):
         return self.optimal.compiled.unmodelled({plan.mode for plan in self.answers.values()})
 
     def exceeded(self) -> Iterator[str]:
-        """The caps that first fit, which does not look at them, exceeds."""
-        for row in self.first_fit.metrics.spending:
-            if row.exceeded and row.most is not None:
-                yield f"{row.namespace} uses {amount(row.used)} of {row.resource}, allowed are {amount(row.most)}"
+        """The caps that first fit and kube-scheduler, which do not look at them, exceed."""
+        others = [plan for plan in self.answers.values() if plan is not self.optimal]
+        exceeding = [(ANSWERS[plan.mode], row) for plan in others for row in plan.metrics.spending if row.exceeded]
+        for answer, row in exceeding:
+            if row.most is not None:
+                uses = f"{row.namespace} uses {amount(row.used)} of {row.resource}, allowed are {amount(row.most)}"
+                yield f"{answer} exceeds a cap: {uses}"
 
     def _sized(self, keys: Sequence[ClaimKey]) -> list[tuple[str, str]]:
         return [(str(key), self._sizes[key]) for key in keys]
@@ -159,18 +249,19 @@ class Comparison(Documented):
             for number, demand in enumerate(self.optimal.demands)
         }
 
-    def _gains(self) -> list[tuple[str, str, str, str]]:
-        best, wanted = self.optimal, set(self.only_optimal)
-        found = ((best.demands[placement.demand].key, placement, grant) for placement, _, grant in best.grants())
+    def _granted(self, keys: Sequence[ClaimKey]) -> list[tuple[str, str, str, str]]:
+        """What the optimum gives to demands."""
+        best, wanted = self.optimal, set(keys)
+        grants = ((best.demands[placement.demand].key, placement, grant) for placement, _, grant in best.grants())
         devices = grouped(
             ((key, best.node_of(placement)), best.compiled.problem.devices[grant.device].id.device)
-            for key, placement, grant in found
+            for key, placement, grant in grants
             if key in wanted
         )
         return [(str(key), self._sizes[key], node, ", ".join(names)) for (key, node), names in devices.items()]
 
     def _losses(self) -> Iterator[tuple[str, str]]:
-        """The first of what neither places, and why; the optimum's reason where it is another one."""
+        """The first of what no answer places, and why; the optimum's reason where it is another one."""
         first, best = self.first_fit.reasons, self.optimal.reasons
         for key in self.neither[:_SHOWN]:
             beside = "" if first[key] == best[key] else f"; the optimum: {best[key]}"
@@ -241,15 +332,15 @@ def _utilisation(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
     ]
 
 
-def _spending(first: Plan, best: Plan) -> list[tuple[str, ...]]:
+def _spending(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
+    rows = zip(*(plan.metrics.spending for plan in plans), strict=True)
     return [
         (
-            left.namespace,
-            left.resource,
-            amount(left.before),
-            amount(left.used),
-            amount(right.used),
-            "" if left.most is None else amount(left.most),
+            answers[0].namespace,
+            answers[0].resource,
+            amount(answers[0].before),
+            *(amount(answer.used) for answer in answers),
+            "" if answers[0].most is None else amount(answers[0].most),
         )
-        for left, right in zip(first.metrics.spending, best.metrics.spending, strict=True)
+        for answers in rows
     ]

@@ -166,10 +166,23 @@ class PlanDocument(PlanFields, Document):
 class ScheduledFields(Fields):
     """What kube-scheduler places, over several seeds."""
 
+    seeds: list[int]
     placed: list[Count]
     """How much, by seed."""
     median: PlanFields
-    """An answer that places as much as half of them."""
+    """An answer that places as much as half of them: the one that the optimum is held against."""
+    median_seed: int
+    """The seed of that answer."""
+
+
+class DifferenceFields(Fields):
+    """What one answer places and another does not."""
+
+    placed_by: Mode
+    not_by: Mode
+    seed: int | None
+    """The seed of kube-scheduler's answer; null if it is none of the two."""
+    demands: list[Key]
 
 
 class ComparisonDocument(Document):
@@ -178,11 +191,13 @@ class ComparisonDocument(Document):
     first_fit: PlanFields
     optimal: PlanFields
     only_optimal: list[Key]
-    """What only the optimum places."""
+    """What the optimum places and first fit does not."""
     only_first_fit: list[Key]
-    """What only first fit places."""
+    """What first fit places and the optimum does not."""
+    differences: list[DifferenceFields]
+    """What the optimum places and another answer does not, then the reverse; against kube-scheduler first."""
     neither: list[Key]
-    """What neither answer places."""
+    """What no answer places."""
     scheduler: ScheduledFields | None = None
     """What kube-scheduler places; null unless it was asked for."""
     timings: Timings

@@ -51,9 +51,10 @@ def utilisation(comparison: Comparison, name: str = "utilisation-picture") -> Pi
 
 
 def gains(comparison: Comparison, name: str = "gains-picture") -> Picture:
-    """What only the optimum places."""
-    title = "Pods and claims by what they want and by who places them"
-    caption = f"{title}. A bold outline marks what only one answer places."
+    """What the optimum places and the answer that it is held against does not."""
+    gain = comparison.gain
+    title = f"Pods and claims by what they want and by which of {gain.words(gain.not_by)} and the optimum places them"
+    caption = f"{title}. A bold outline marks what only one of these two places."
     return _picture(partial(gained, comparison, title=""), name, title, caption)
 
 

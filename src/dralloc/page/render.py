@@ -45,7 +45,7 @@ class Circumstances:
 
 
 def render(comparison: Comparison, about: Circumstances | None = None) -> str:
-    """Write both answers as one HTML page that needs nothing else: no script, no style sheet, no font, no network."""
+    """Write all answers as one HTML page that needs nothing else: no script, no style sheet, no font, no network."""
     about = about or Circumstances()
     first, best = comparison.first_fit, comparison.optimal
     scheduled = [("kube-scheduler", "scheduler", comparison.scheduler.median)] if comparison.scheduler else []
@@ -56,11 +56,12 @@ def render(comparison: Comparison, about: Circumstances | None = None) -> str:
         comparison=comparison,
         first=first,
         best=best,
+        gain=comparison.gain,
         tiles=(*scheduled, ("First fit", "first-fit", first), ("Optimum", "optimum", best)),
         mapped=(
             *((plan, best, "map-scheduler", "kube-scheduler") for _, _, plan in scheduled),
             (first, best, "map-first-fit", "first fit"),
-            (best, first, "map-optimum", "the optimum"),
+            (best, comparison.baseline, "map-optimum", "the optimum"),
         ),
         kinds=kinds_asked(best.compiled),
         about=about,

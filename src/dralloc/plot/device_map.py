@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from matplotlib.axes import Axes
 
 from dralloc.choices import Mode
+from dralloc.comparison import ANSWERS
 from dralloc.names import ClaimKey
 from dralloc.plan import Plan
 from dralloc.plot.canvas import axes, enumerated
@@ -64,11 +65,11 @@ def device_map(
     usual = f"{_NAMES[plan.mode]}: {plan.metrics.placed} of {len(plan.demands)} placed"
     heading = usual if title is None else title
     top = _TITLE_HEIGHT if heading else 0.0
-    legend = Legend.of(_entries(held, profiles, Palette(profiles), starred=bool(only_here)), top)
+    starred = f"not placed by {ANSWERS[beside.mode]}" if beside is not None and only_here else ""
+    legend = Legend.of(_entries(held, profiles, Palette(profiles), starred), top)
     layout = lay_out(problem, shown, held_in(problem, held), len(every) - len(shown), legend.bottom)
-    drawing = Drawing.on(
-        _prepared(ax, layout, _says(plan, sorted(map(str, only_here)))), layout.height, theme(), Palette(profiles)
-    )
+    says = _says(plan, starred, sorted(map(str, only_here)))
+    drawing = Drawing.on(_prepared(ax, layout, says), layout.height, theme(), Palette(profiles))
     drawing.heading(heading)
     drawing.legend(legend)
     drawing.units(layout, only_here, {one: _tip(plan, one) for one in held})
@@ -86,7 +87,7 @@ def _prepared(ax: Axes | None, layout: MapLayout, says: Iterable[str]) -> Axes:
     return ax
 
 
-def _says(plan: Plan, only_here: Sequence[str]) -> Iterator[str]:
+def _says(plan: Plan, starred: str, only_here: Sequence[str]) -> Iterator[str]:
     yield f"{plan.metrics.placed} of {asked(plan.compiled)} are placed"
     nodes = Counter(plan.node_of(placement) for placement in plan.solution.placements)
     if nodes:
@@ -95,7 +96,7 @@ def _says(plan: Plan, only_here: Sequence[str]) -> Iterator[str]:
     if before:
         yield f"{before} claims were allocated before"
     if only_here:
-        yield "placed by this answer alone: " + enumerated(only_here)
+        yield f"{starred}: " + enumerated(only_here)
 
 
 def _only_here(plan: Plan, beside: Plan | None) -> frozenset[ClaimKey]:
@@ -115,7 +116,7 @@ def _tellings(held: tuple[HeldDevice, ...], in_one_only: frozenset[ClaimKey]) ->
 
 
 def _entries(
-    held: tuple[HeldDevice, ...], profiles: RequestProfiles, palette: Palette, *, starred: bool
+    held: tuple[HeldDevice, ...], profiles: RequestProfiles, palette: Palette, starred: str
 ) -> Iterator[Entry]:
     drawn: dict[RequestProfile, None] = {one.profile: None for one in held if one.new}
     for profile in profiles.all:
@@ -124,7 +125,7 @@ def _entries(
     if any(not one.new for one in held):
         yield Entry("allocated before", None)
     if starred:
-        yield Entry("placed by this answer alone", None, starred=True)
+        yield Entry(starred, None, starred=True)
 
 
 def _tip(plan: Plan, one: HeldDevice) -> str:

@@ -1,9 +1,9 @@
-"""What only the optimum places: the demands of each request profile by who places them."""
+"""What the optimum gains: the demands of each request profile by whether it and the baseline place them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from dralloc.comparison import Comparison
+from dralloc.comparison import Comparison, Difference
 from dralloc.names import ClaimKey
 from dralloc.plot.canvas import axes, fitted
 from dralloc.plot.palette import Palette, Style, Theme, theme
@@ -27,7 +27,7 @@ _LABEL: Final = 300.0
 _THICKNESS: Final = 0.66
 
 _Missing = tuple[bool, bool]
-"""Whether first fit does not place a demand, and whether the optimum does not."""
+"""Whether the baseline does not place a demand, and whether the optimum does not."""
 
 
 class _Segment(NamedTuple):
@@ -46,22 +46,28 @@ class _Segment(NamedTuple):
         return not self.missing[1]
 
     def edge(self, colours: Theme) -> str:
-        """The colour of its outline: strong where only one answer places them."""
+        """The colour of its outline: strong where only one of the two answers places them."""
         return colours.ink if self.sign else colours.muted
 
 
 _ONLY_OPTIMUM: Final = (True, False)
 
-_SEGMENTS: Final = (
-    _Segment((False, False), "both place it", "placed by both", "-", 0.7),
-    _Segment(
-        _ONLY_OPTIMUM, "only the optimum (\N{BLACK STAR})", "only by the optimum", "-", 2.0, sign="\N{BLACK STAR}"
-    ),
-    _Segment(
-        (False, True), "only first fit (\N{WHITE CIRCLE})", "only by first fit", ":", 2.0, sign="\N{WHITE CIRCLE}"
-    ),
-    _Segment((True, True), "not placed", "not placed", "--", 0.9),
-)
+
+def _segments(gain: Difference) -> tuple[_Segment, ...]:
+    """The parts of a bar. "Only" is said where no third answer was asked."""
+    best, baseline = gain.words(gain.placed_by), gain.words(gain.not_by)
+    star, circle = "\N{BLACK STAR}", "\N{WHITE CIRCLE}"
+    gains, gains_words = f"only {best}", f"only by {best}"
+    losses, losses_words = f"only {baseline}", f"only by {baseline}"
+    if not gain.of_all:
+        gains, gains_words = f"{best}, not {baseline}", f"by {best} and not by {baseline}"
+        losses, losses_words = f"{baseline}, not {best}", f"by {baseline} and not by {best}"
+    return (
+        _Segment((False, False), "both place it", "placed by both", "-", 0.7),
+        _Segment(_ONLY_OPTIMUM, f"{gains} ({star})", gains_words, "-", 2.0, sign=star),
+        _Segment((False, True), f"{losses} ({circle})", losses_words, ":", 2.0, sign=circle),
+        _Segment((True, True), "not placed", "not placed", "--", 0.9),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,43 +78,49 @@ class _Gain:
     profile: RequestProfile
     counts: Counter[_Missing]
 
-    def __str__(self) -> str:
-        counts = ((self.counts[part.missing], part.words) for part in _SEGMENTS)
+    def told(self, segments: Sequence[_Segment]) -> str:
+        """How many there are of each part of its bar, in words."""
+        counts = ((self.counts[part.missing], part.words) for part in segments)
         return f"{self.wants}: " + ", ".join(f"{count} {words}" for count, words in counts if count)
 
 
-def gained(
-    comparison: Comparison, ax: Axes | None = None, *, most: int = 16, title: str = "What only the optimum places"
-) -> Axes:
-    """Draw how many demands of each request profile both answers place, only one of them, or none.
+def gained(comparison: Comparison, ax: Axes | None = None, *, most: int = 16, title: str | None = None) -> Axes:
+    """Draw how many demands of each request profile are placed by the optimum and the baseline: both, one, or none.
+
+    The baseline is kube-scheduler's answer if it was asked, or else first fit's.
 
     Parameters
     ----------
     most
-        The most rows to draw: those with most that only the optimum places, then those with most demands.
+        The most rows to draw: those with most that the optimum places and the baseline does not, then those with most
+        demands.
+    title
+        The heading; what the optimum places and which baseline does not if None. Empty for none.
     """
+    segments = _segments(comparison.gain)
     profiles = RequestProfiles(comparison.optimal.compiled.cluster)
     colours, palette, found = theme(), Palette(profiles), _gains(comparison, profiles)
     counts = [gain.counts for gain in found]
     order = sorted(range(len(found)), key=lambda place: (-counts[place][_ONLY_OPTIMUM], -counts[place].total()))
     shown = [found[place] for place in sorted(order[:most])]
-    ax = axes(ax, _MARGINS + _ROW * max(len(shown), 1), says=map(str, found))
+    ax = axes(ax, _MARGINS + _ROW * max(len(shown), 1), says=[gain.told(segments) for gain in found])
     for place, gain in enumerate(shown):
-        _bar(ax, colours, place, gain, palette.style(gain.profile))
+        _bar(ax, place, gain.counts, segments, palette.style(gain.profile))
     name_rows(ax, colours, [fitted(clean(gain.wants), TEXT, _LABEL) for gain in shown])
     ax.set_xlim(0, max((gain.counts.total() for gain in shown), default=1) * 1.01)
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     ax.set_xlabel("pods and claims", size=TEXT, color=colours.ink)
-    heading = title + (f" (and {len(found) - most} more kinds)" if len(found) > most else "")
-    drawn = [part for part in _SEGMENTS if any(gain.counts[part.missing] for gain in shown)]
+    usual = comparison.gain.heading if title is None else title
+    heading = f"{usual} (and {len(found) - most} more kinds)" if len(found) > most else usual
+    drawn = [part for part in segments if any(gain.counts[part.missing] for gain in shown)]
     tidy(ax, colours, heading, legend=[_entry(colours, part) for part in drawn])
     return ax
 
 
-def _bar(ax: Axes, colours: Theme, place: int, gain: _Gain, style: Style) -> None:
-    left = 0
-    for part in _SEGMENTS:
-        count = gain.counts[part.missing]
+def _bar(ax: Axes, place: int, counts: Counter[_Missing], segments: Sequence[_Segment], style: Style) -> None:
+    left, colours = 0, theme()
+    for part in segments:
+        count = counts[part.missing]
         if count:
             _patch(ax, colours, part, (left, place, count), style)
             text = f"{part.sign} {count}".strip()
@@ -147,12 +159,13 @@ def _entry(colours: Theme, part: _Segment) -> Patch:
 
 def _gains(comparison: Comparison, profiles: RequestProfiles) -> list[_Gain]:
     """The demands by what they want, in the order in which each request profile shows first."""
-    first = {one.key for one in comparison.first_fit.unplaced}
-    best = {one.key for one in comparison.optimal.unplaced}
+    baseline = {demand.key for demand in comparison.baseline.unplaced}
+    best = {demand.key for demand in comparison.optimal.unplaced}
     found: dict[str, _Gain] = {}
     for demand in comparison.optimal.demands:
         wants, profile = _wants(demand, profiles)
-        found.setdefault(wants, _Gain(wants, profile, Counter())).counts[demand.key in first, demand.key in best] += 1
+        gain = found.setdefault(wants, _Gain(wants, profile, Counter()))
+        gain.counts[demand.key in baseline, demand.key in best] += 1
     return list(found.values())
 
 
