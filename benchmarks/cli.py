@@ -37,6 +37,10 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+Without = Annotated[
+    list[str] | None, typer.Option(help="An ingredient of the workload to leave out, if it has any; may be repeated.")
+]
+
 app.command("openb")(openb_command)
 
 
@@ -60,13 +64,14 @@ def run_command(  # noqa: PLR0913 - one parameter per option
     jobs: Annotated[int, typer.Option(min=1, help="Processes, or threads on one large component.")] = 1,
     backend: Annotated[Backend, typer.Option(help="Where other processes are.")] = Backend.LOKY,
     optimal: Annotated[bool, typer.Option("--optimal/--no-optimal", help="Whether to look for the optimum.")] = True,
+    without: Without = None,
     directory: Annotated[
         Path | None, typer.Option("--export", metavar="DIR", help="Write the generated objects here, as JSON.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Generate a workload, place it in both modes, and report seconds by phase."""
-    workload = _workload(name)
+    workload = _workload(name, without)
     made = Choices(time_limit=time_limit, seed=seed, workers=workers, jobs=jobs, backend=backend)
     count, choices = workload.size if size is None else size, made if optimal else None
     found = middle(measure(workload, count, seed, directory=directory, choices=choices) for _ in range(repeat))
@@ -84,9 +89,10 @@ def export_command(
         int | None, typer.Option(min=1, help="Nodes, or what else counts; by default the usual size.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 0,
+    without: Without = None,
 ) -> None:
     """Only write the generated objects."""
-    workload = _workload(name)
+    workload = _workload(name, without)
     count = export(workload.objects(workload.size if size is None else size, seed), directory)
     typer.echo(", ".join(f"{number} {kind}" for kind, number in count.items()))
 
@@ -124,7 +130,7 @@ def headroom_command(
 
 
 @app.command("limits")
-def limits_command(
+def limits_command(  # noqa: PLR0913 - one parameter per option
     name: Annotated[list[str] | None, typer.Argument(help="Workloads, see list; by default one of each kind.")] = None,
     size: Annotated[
         list[int] | None, typer.Option(min=1, help="Nodes, of which a rack has 18; by default about 500 and 5,000.")
@@ -133,11 +139,12 @@ def limits_command(
         list[float] | None, typer.Option(min=0.001, help="Seconds for the optimum; by default 1, 5 and 20.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the generator, and of the search for the optimum.")] = 0,
+    without: Without = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
     """Search for the optimum of workloads under time limits, and report whether these hold."""
     found: list[Limited] = []
-    for workload in [_workload(each) for each in name or LIMITED]:
+    for workload in [_workload(each, without) for each in name or LIMITED]:
         for count in sizes(workload, size or ()):
             for row in measure_limits(workload, count, limit or (1, 5, 20), seed):
                 found.append(row)
@@ -181,10 +188,11 @@ def scheduler_command(  # noqa: PLR0913 - one parameter per option
     seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 0,
     repeat: Annotated[int, typer.Option(min=1, help="How many runs to take the median of.")] = 1,
     limits: Annotated[bool, typer.Option("--limits/--no-limits", help="Whether nodes say what they have.")] = True,
+    without: Without = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Schedule the pods of a workload as kube-scheduler does, and report pods per second of a processor."""
-    found = measure_scheduler(_workload(name), size, seed, repeat, limits=limits)
+    found = measure_scheduler(_workload(name, without), size, seed, repeat, limits=limits)
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
     else:
@@ -192,10 +200,14 @@ def scheduler_command(  # noqa: PLR0913 - one parameter per option
         typer.echo(f"{name}, size {size}: {placed} in {found.seconds:.2f} s, {found.per_second:,.0f} per second")
 
 
-def _workload(name: str) -> Workload:
+def _workload(name: str, without: Sequence[str] | None = None) -> Workload:
     if name not in WORKLOADS:
         raise typer.BadParameter(f"there is no workload {name!r}; see list")
-    return WORKLOADS[name]
+    workload = WORKLOADS[name]
+    if unknown := [ingredient for ingredient in without or () if ingredient not in workload.ingredients]:
+        offered = ", ".join(workload.ingredients) or "none"
+        raise typer.BadParameter(f"{name} has no ingredient {', '.join(unknown)}; it has {offered}")
+    return workload.without(without or ())
 
 
 def _limited(found: Sequence[Limited]) -> Table:

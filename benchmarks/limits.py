@@ -38,6 +38,7 @@ LIMITED: Final = (
     "shared-claims",
     "goal-least-fragmentation",
     "goal-spread",
+    "mixed",
 )
 """What is measured if nothing else is said."""
 

@@ -18,6 +18,7 @@ __all__ = [
     "device_class",
     "exactly",
     "first_available",
+    "held_claim",
     "node",
     "pod",
     "pod_group",
@@ -118,10 +119,15 @@ def claim(name: str, spec: Json) -> Json:
 def allocated_claim(name: str, class_name: str, node_name: str, devices: Iterable[str], pool: str = "") -> Json:
     """A claim that holds devices of a node."""
     results = [{"request": "gpu", "driver": DRIVER, "pool": pool or node_name, "device": one} for one in devices]
+    return held_claim(name, claim_spec(exactly("gpu", class_name, count=len(results))), node_name, results)
+
+
+def held_claim(name: str, spec: Json, node_name: str, results: Sequence[Json]) -> Json:
+    """A claim that is allocated to a node, with these results."""
     fields = [{"key": "metadata.name", "operator": "In", "values": [node_name]}]
     selector = {"nodeSelectorTerms": [{"matchFields": fields}]}
-    status = {"allocation": {"devices": {"results": results}, "nodeSelector": selector}}
-    return {**claim(name, claim_spec(exactly("gpu", class_name, count=len(results)))), "status": status}
+    status = {"allocation": {"devices": {"results": list(results)}, "nodeSelector": selector}}
+    return {**claim(name, spec), "status": status}
 
 
 def pod_group(name: str, members: int, topology: str = "") -> Json:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -35,14 +35,21 @@ class Workload:
         Yields the objects for a size and a source of randomness.
     words
         What is chosen (see `dralloc.Choices`), by the size.
+    ingredients
+        What can be left out of it.
     """
 
     name: str
     summary: str
     unit: str
     size: int
-    generate: Callable[[int, Random], Objects]
+    generate: Generator
     words: Callable[[int], NodelessWords] = lambda _: {}
+    ingredients: tuple[str, ...] = ()
+
+    def without(self, ingredients: Collection[str]) -> Workload:
+        """The same with some of its ingredients left out; what stays is equal, as far as that makes sense."""
+        return replace(self, generate=partial(self.generate, without=frozenset(ingredients))) if ingredients else self
 
     def objects(self, size: int, seed: int) -> Objects:
         """The objects of a size, always the same for a seed."""
@@ -53,13 +60,14 @@ WORKLOADS: dict[str, Workload] = {}
 """All workloads by name."""
 
 
-def register(
+def register(  # noqa: PLR0913 - everything about a workload
     name: str,
     summary: str,
     *,
     size: int,
     unit: str = "nodes",
     words: Callable[[int], NodelessWords] = lambda _: {},
+    ingredients: Iterable[str] = (),
     **fixed: Any,
 ) -> Callable[[Generator], Generator]:
     """Enter a generator into the registry; several times with different ``fixed`` arguments are fine."""
@@ -67,7 +75,7 @@ def register(
     def enter(generate: Generator) -> Generator:
         if name in WORKLOADS:
             raise ValueError(f"there are two workloads {name}")
-        WORKLOADS[name] = Workload(name, summary, unit, size, partial(generate, **fixed), words)
+        WORKLOADS[name] = Workload(name, summary, unit, size, partial(generate, **fixed), words, tuple(ingredients))
         return generate
 
     return enter

@@ -11,14 +11,17 @@ from typer.testing import CliRunner
 from benchmarks.cli import app
 from benchmarks.limits import LIMITED, sizes
 from benchmarks.measure import PHASES
+from benchmarks.mixture.recipe import INGREDIENTS
 from benchmarks.openb.run import POLICIES, Outcome, Scene, published_outcomes
 from benchmarks.openb.sample import sample
 from benchmarks.openb.shown import tables
 from benchmarks.openb.trace import TracePod, read_pods
 from benchmarks.registry import WORKLOADS
+from benchmarks.workloads.mixed import mixed
 from dralloc.load import load
 from dralloc.report import as_text
 from dralloc.solvers.cpsat import Options
+from dralloc.validate import Level, validate
 
 
 def run(*arguments: str | Path) -> str:
@@ -47,6 +50,35 @@ def test_equal_seeds_give_equal_objects(tmp_path: Path) -> None:
     assert files
     assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
     assert load(tmp_path / "a").pods
+
+
+def test_what_is_left_out_of_a_mixed_cluster_changes_nothing_else() -> None:
+    whole, plain = mixed(12, seed=3), mixed(12, seed=3, without={"gangs", "priorities", "taints"})
+    assert mixed(12, seed=3).pods == whole.pods
+    assert (len(plain.pods), len(plain.claims)) == (len(whole.pods), len(whole.claims))
+    assert whole.pod_groups
+    assert not plain.pod_groups
+    assert {pod.spec.priority for pod in whole.pods} == {0, 100, 1000}
+    assert not any(pod.spec.priority or pod.spec.scheduling_group for pod in plain.pods)
+    assert any(node.spec.taints for node in whole.nodes)
+    assert not any(node.spec.taints for node in plain.nodes)
+
+
+@pytest.mark.parametrize("ingredient", INGREDIENTS)
+def test_a_mixed_cluster_is_valid_whatever_is_left_out(tmp_path: Path, ingredient: str) -> None:
+    run("export", "mixed", tmp_path, "--size", "12", "--without", ingredient)
+    cluster = load(tmp_path)
+    assert all(violation.level is not Level.ERROR for violation in validate(cluster))
+    assert len(cluster.nodes) == 12
+    assert any(not pod.spec.node_name for pod in cluster.pods)
+
+
+def test_only_what_is_an_ingredient_can_be_left_out() -> None:
+    result = CliRunner().invoke(app, ["run", "fill", "--without", "gangs"])
+    assert result.exit_code == 2
+    assert "fill has no ingredient gangs; it has none" in " ".join(result.output.split())
+    with pytest.raises(ValueError, match="mixed needs a kind of nodes"):
+        mixed(1, without={"gpus", "mig", "sharing"})
 
 
 @pytest.mark.parametrize("format", ["json", "json.gz", "yaml"])
