@@ -108,6 +108,24 @@ CASES: dict[str, tuple[list[Json], int]] = {
         1,
     ),
     "who is there stays apart": ([*TWO, pod("q", on="a", affinity=apart(**JOB)), *many(4, labels=JOB)], 3),
+    "those who are there are in nobody's way who has no term": (
+        [
+            *TWO,
+            pod("q", on="a", affinity=apart(**JOB)),
+            *(pod(f"r{n}", on="b", labels=JOB) for n in range(2)),
+            *many(3, labels=JOB),
+        ],
+        3,
+    ),
+    "those who are there keep away who has a term": (
+        [
+            node("a"),
+            *(pod(f"r{n}", on="a", labels=JOB) for n in range(3)),
+            waiting("free", labels=JOB),
+            waiting("alone", labels=JOB, affinity=apart(**JOB)),
+        ],
+        1,
+    ),
     "apart by zone": ([*TWO_ZONES, *many(3, labels=JOB, affinity=apart("zone", **JOB))], 2),
     "apart by zone from others": (
         [*TWO_ZONES, pod("q", on="a", labels={"job": "y"}), *many(4, labels=JOB, affinity=apart("zone", job="y"))],
@@ -117,6 +135,15 @@ CASES: dict[str, tuple[list[Json], int]] = {
     "near to who is there": ([*TWO_ZONES, pod("q", on="b", labels=JOB), *many(5, affinity=near(**JOB))], 3),
     "near to nobody": ([*TWO_ZONES, *many(2, affinity=near(**JOB))], 0),
     "nodes without the label": ([*TWO, *many(2, labels=JOB, affinity=near(**JOB))], 0),
+    "on a node without the label nobody sees who came first": (
+        [
+            node("a", labels={"rack": "r"}),
+            node("b"),
+            waiting("first", labels=JOB, affinity=near(HOST, **JOB), nodeSelector={HOST: "b"}, priority=1),
+            waiting("next", labels=JOB, affinity=near("rack", **JOB)),
+        ],
+        2,
+    ),
     "evenly": ([*TWO_ZONES, waiting("other"), *many(4, **evenly(**JOB))], 5),
     "evenly beside who is there": (
         [*TWO_ZONES, *(pod(f"q{n}", on="b", labels=JOB) for n in range(3)), *many(5, **evenly(**JOB))],

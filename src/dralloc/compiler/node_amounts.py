@@ -107,14 +107,14 @@ def _port(protocol: str, port: int, address: str) -> str:
 class HostExclusion(NodeAmounts):
     """Required anti-affinity of pods by node, where those that have a term are meant by it, too.
 
-    Of each such term a node has as much as all pods together could take: who has the term takes all of it, who is only
-    meant by it takes a little. So there is one of those that have it, or any number of the others. Nodes without the
-    label are no place that a term means.
+    Of each such term a node has enough for everybody who could be there: who has the term takes all of it, who is only
+    meant by it takes a little. So there is one of those that have it, or any number of the others, whether they run
+    already or come. Nodes without the label are no place that a term means.
 
     Parameters
     ----------
     most
-        A number that no node has as many pods as.
+        More pods than this are never on one node, those that run there included.
     """
 
     def __init__(self, terms: Iterable[Term], most: int) -> None:

@@ -140,7 +140,8 @@ class PodRules:
         if Ignored.PORTS not in self.ignored and any(kind.host_ports for kind in wanting):
             yield HostPorts((*wanting, *running))
         if apart:
-            yield HostExclusion(apart, wanting.total())
+            most_running = max(map(len, self.running.values()), default=0)
+            yield HostExclusion(apart, wanting.total() + most_running)
 
     def _by_host(self, wanting: Collection[PodKind], running: Collection[PodKind]) -> Collection[Term]:
         """The terms of anti-affinity for which a node is a place of its own, and whom they mean among who has them."""

@@ -86,12 +86,19 @@ def _joined(rules: Mapping[Affinity, Sequence[PlacedRole]]) -> list[list[Affinit
     return [group for _, group in groups]
 
 
+def _seen(rule: Affinity, members: Iterable[PlacedRole]) -> Iterator[int]:
+    """The demands that the rule means, if some term can tell: on a node without any of the labels nobody sees them."""
+    for member in members:
+        if member.role.counts and any(member.node in domains for domains in rule.domains):
+            yield member.demand
+
+
 class _Queue:
     """Demands with roles in some rules of affinity, as they may have come."""
 
     def __init__(self, rules: Mapping[Affinity, Sequence[PlacedRole]]) -> None:
         self._node = {one.demand: one.node for members in rules.values() for one in members}
-        self._counting = {rule: {one.demand for one in each if one.role.counts} for rule, each in rules.items()}
+        self._counting = {rule: set(_seen(rule, each)) for rule, each in rules.items()}
         self._carried: dict[int, list[Affinity]] = {demand: [] for demand in self._node}
         for rule, members in rules.items():
             for one in members:

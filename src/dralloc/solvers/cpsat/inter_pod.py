@@ -61,6 +61,12 @@ class _Among:
             if self.roles[demand].carries and self._names[node] not in domains:
                 self.cp.add(on == 0)
 
+    def anywhere_in(self, topologies: Iterable[Domains], demands: Iterable[int]) -> Mapping[int, Literal]:
+        """Whether each of some demands is in any domain: nobody sees it elsewhere."""
+        labelled = {name for domains in topologies for name in domains}
+        there = grouped((demand, on) for demand, node, on in self._on if self._names[node] in labelled)
+        return {demand: self.any_of(there.get(demand, ())) for demand in demands}
+
     def any_of(self, literals: Iterable[Literal]) -> Literal:
         """A boolean that holds at least if one of these does."""
         found = self.cp.new_bool_var("")
@@ -111,11 +117,13 @@ def _affinity(among: _Among, rule: Affinity, turns: _Turns) -> None:
         for demand in counting
         if roles[demand].carries and not any(rule.counted)
     }
+    # Who begins is in a domain of every term itself, so that nobody can begin after it.
     cp.add_at_most_one(beginning.values())
+    seen = among.anywhere_in(rule.domains, counting) if beginning else {}
     for demand, begins in beginning.items():
         for other in counting:
             if other != demand:
-                cp.add(turns[demand] < turns[other]).only_enforce_if(begins)
+                cp.add(turns[demand] < turns[other]).only_enforce_if(begins, seen[other])
     for domains, known in zip(rule.domains, rule.counted, strict=True):
         among.forbid_outside(domains)
         meant = among.by_domain(domains, lambda role: role.counts)
