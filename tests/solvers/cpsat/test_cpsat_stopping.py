@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from math import inf
 from threading import Event
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from ortools.linear_solver.python import model_builder
 from ortools.sat.python import cp_model
 
+from across_strategies import bound_claims
+from budget_strategies import budgeted
 from dralloc.check import check
 from dralloc.choices import Goal, Thresholds
 from dralloc.problem import Problem
-from dralloc.solution import Status
+from dralloc.solution import Placement, Status
 from dralloc.solvers.cpsat import Options, run, search, solve
 from dralloc.solvers.cpsat.assemble import build_for
 from dralloc.solvers.cpsat.candidates import CandidateSurvey, survey
-from dralloc.solvers.cpsat.component import Component
+from dralloc.solvers.cpsat.component import Component, TimeSharing, is_proven
 from dralloc.solvers.cpsat.components import components
 from dralloc.solvers.cpsat.division import divide
 from dralloc.solvers.cpsat.linear import solve_linear
+from dralloc.solvers.cpsat.objective import DemandSubset, Objective, placed_weight
+from dralloc.solvers.cpsat.search import Watch
 from dralloc.solvers.cpsat.stopping import Cancelled, Stop, Stopped
 from dralloc.solvers.first_fit import first_fit
+from examples import examples
+from pod_strategies import bound_pods
+from rack_strategies import racks
 from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder
 from solvers.cpsat.test_cpsat_solve import hard, in_order
+from strategies import problems, repeated
 
 
 def nodes_with_room() -> Problem:
@@ -168,6 +179,74 @@ def test_a_solver_that_gives_up_is_not_the_end(monkeypatch: pytest.MonkeyPatch) 
     solution = solve(hard(pods=8, gpus=2), Options(per_device=True))
     assert runs[:2] == [1, 2]
     assert solution.status is Status.OPTIMAL
+
+
+def bids_for_what_is_not_there() -> Problem:
+    """Two pods share a claim that nothing can serve; a third claim wants one device twice."""
+    builder = ProblemBuilder()
+    builder.device()
+    hopeless = builder.claim(AlternativeSpec(only=(), admin=True))
+    builder.pod(builder.claim(AlternativeSpec(admin=True), AlternativeSpec()))
+    builder.pod(hopeless)
+    builder.pod(hopeless)
+    return builder.problem()
+
+
+def test_what_has_nothing_to_choose_from_has_its_share_of_the_time() -> None:
+    problem = bids_for_what_is_not_there()
+    limited, unlimited = solve(problem, Options(time_limit=600.0)), solve(problem)
+    assert (limited.status, limited.tiers) == (Status.OPTIMAL, unlimited.tiers)
+
+
+MIXTURES = st.one_of(
+    problems(),
+    problems().flatmap(repeated),
+    problems().flatmap(budgeted),
+    bound_pods().map(lambda pods: pods.whole),
+    bound_claims(),
+    racks(),
+)
+"""Small problems of every family."""
+
+
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(MIXTURES, st.booleans(), st.sampled_from(Goal))
+def test_a_limit_that_is_not_reached_changes_no_proof(problem: Problem, per_device: bool, goal: Goal) -> None:
+    plain = Options(goal=goal, per_device=per_device)
+    limited, unlimited = solve(problem, replace(plain, time_limit=600.0)), solve(problem, plain)
+    assert (limited.status, limited.tiers) == (unlimited.status, unlimited.tiers)
+    assert limited.status is Status.OPTIMAL
+
+
+def test_what_its_share_was_not_enough_for_goes_on_with_the_rest() -> None:
+    """The first has a small share of the time, and needs all that the second, which is large, leaves."""
+    slow, large = Impatient(size=1, needed=0.05), Impatient(size=100_000, needed=0.0)
+    TimeSharing(Options(), Stop.after(20.0)).improve([0], [slow, large])
+    assert (is_proven(slow, 0), is_proven(large, 0)) == (True, True)
+    assert slow.runs > 1
+
+
+class Impatient:
+    """A component that is proven if a run has enough time, and otherwise takes all of it in vain."""
+
+    def __init__(self, size: int, needed: float) -> None:
+        self.subset = DemandSubset(nodes_with_room(), ())
+        self.bounds = [0]
+        self.placements: tuple[Placement, ...] = ()
+        self.size = size
+        self.tiers: Sequence[Objective] = placed_weight(self.subset.problem)
+        self.needed = needed
+        self.runs = 0
+
+    def cost(self, _: int) -> int:
+        return 1
+
+    def improve(self, level: int, _options: Options, stop: Stop, _watch: Watch | None) -> None:
+        self.runs += 1
+        if stop.seconds() > self.needed:
+            self.bounds[level] = 1
+        while not stop.reached() and not self.bounds[level]:
+            pass
 
 
 def test_what_is_not_proven_says_why() -> None:

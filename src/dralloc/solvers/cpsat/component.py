@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from typing import Final, Protocol
@@ -17,8 +18,9 @@ from dralloc.solvers.cpsat.rows import fix_cost
 from dralloc.solvers.cpsat.search import Watch, minimise
 from dralloc.solvers.cpsat.stopping import Stop, Stopped
 from dralloc.solvers.cpsat.symmetry import equal_demands, in_order
+from dralloc.timing import phase
 
-__all__ = ["Answered", "Component", "Solvable", "improve_all", "is_next", "is_proven"]
+__all__ = ["Answered", "Component", "Solvable", "TimeSharing", "is_next", "is_proven"]
 
 
 _LEAST_SECONDS: Final = 0.01
@@ -118,31 +120,65 @@ class Component:
             self.bounds[each] = max(self.bounds[each], tier.floor(self.subset, self.placements))
 
 
-def improve_all(
-    level: int,
-    components: Sequence[Solvable],
-    options: Options,
-    stop: Stop,
-    watch: Callable[[Solvable, int, int], None] | None = None,
-) -> None:
-    """Solve one tier of all components, the small ones first: what they leave of the time is for the large ones.
+@dataclass(frozen=True, slots=True)
+class TimeSharing:
+    """Components that are solved beside each other, each in its share of the time.
 
     Parameters
     ----------
     stop
         When to stop with all of them.
     watch
-        As `Watch`, with the component before.
+        As `Watch`, with the tier and the component before.
+    timings
+        Where the seconds of each tier are added up.
     """
-    todo = [component for component in components if is_next(component, level)]
-    todo.sort(key=lambda component: component.size)
-    to_come = sum(component.size for component in todo)
-    for component in todo:
-        seconds = stop.seconds()
-        share = seconds * (component.size / to_come if to_come else 1.0) if seconds < inf else inf
-        to_come -= component.size
-        if share >= _LEAST_SECONDS:
-            component.improve(level, options, stop.within(share), partial(watch, component) if watch else None)
+
+    options: Options
+    stop: Stop
+    watch: Callable[[int, Solvable, int, int], None] | None = None
+    timings: dict[str, float] = field(default_factory=dict)
+
+    def improve(self, levels: Sequence[int], components: Sequence[Solvable]) -> None:
+        """Solve tiers, most important first, until each is proven or given up, or the time is over.
+
+        What its share was not enough for goes on with what the others have left of theirs: as long as there is time, no
+        proof is missing for lack of it.
+        """
+        waiting, least_share = components, 0.0
+        while waiting and not self.stop.reached():
+            cut_short: list[Solvable] = []
+            for level in levels:
+                with phase(self.timings, components[0].tiers[level].name):
+                    cut_short += self._improve_level(level, waiting, least_share)
+            waiting, least_share = cut_short, _LEAST_SECONDS
+
+    def _improve_level(self, level: int, components: Sequence[Solvable], least_share: float) -> list[Solvable]:
+        """Solve one tier, the small components first: what they leave of their time is for the large ones.
+
+        Returns
+        -------
+        The components whose share was not enough, or not worth a run.
+        """
+        todo = [component for component in components if is_next(component, level)]
+        todo.sort(key=lambda component: component.size)
+        to_come = sum(component.size for component in todo)
+        # However small a component is beside others: half of the time is for all of them in equal parts.
+        equal_part = self.stop.seconds() / (2 * max(1, len(todo)))
+        least_share = max(least_share, min(_LEAST_SECONDS, equal_part))
+        cut_short = []
+        for component in todo:
+            seconds = self.stop.seconds()
+            by_size = seconds * (component.size / to_come if to_come else 1.0) if seconds < inf else inf
+            to_come -= component.size
+            share = max(by_size, least_share)
+            share_stop = self.stop.within(share)
+            if share >= _LEAST_SECONDS:
+                watch = partial(self.watch, level, component) if self.watch else None
+                component.improve(level, self.options, share_stop, watch)
+            if not is_proven(component, level) and (share < _LEAST_SECONDS or share_stop.reached()):
+                cut_short.append(component)
+        return cut_short
 
 
 def is_proven(answer: Answered, level: int) -> bool:

@@ -27,7 +27,7 @@ from dralloc.problem import Problem
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.classes.component import CountedComponent
 from dralloc.solvers.cpsat.classes.demand_classes import DemandClass
-from dralloc.solvers.cpsat.component import Component, Solvable, improve_all
+from dralloc.solvers.cpsat.component import Component, Solvable, TimeSharing
 from dralloc.solvers.cpsat.excerpt import Excerpt, Excerpts
 from dralloc.solvers.cpsat.objective import DemandSubset
 from dralloc.solvers.cpsat.packing.component import PackedComponent
@@ -161,8 +161,7 @@ class _Batch:
         for component in self.components:
             if isinstance(component, PackedComponent):
                 component.begin(stop)
-        for level in range(self.levels):
-            improve_all(level, self.components, self.options, stop)
+        TimeSharing(self.options, stop).improve(range(self.levels), self.components)
         return [
             (component.bounds, [component.cost(level) for level in tiers], component.placements)
             for component in self.components

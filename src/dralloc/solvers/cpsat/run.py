@@ -23,7 +23,7 @@ from dralloc.solvers.cpsat.candidates import CandidateSurvey, survey
 from dralloc.solvers.cpsat.classes.component import CountedComponent
 from dralloc.solvers.cpsat.classes.count_model import Counted
 from dralloc.solvers.cpsat.classes.goals import with_goal
-from dralloc.solvers.cpsat.component import Answered, Component, Solvable, improve_all, is_next, is_proven
+from dralloc.solvers.cpsat.component import Answered, Component, Solvable, TimeSharing, is_next, is_proven
 from dralloc.solvers.cpsat.components import components
 from dralloc.solvers.cpsat.division import divide
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective, after_weight, placed_weight, summed_weight
@@ -199,11 +199,9 @@ class _Solve:
             if isinstance(component, PackedComponent):
                 with phase(self.timings, "classes"):
                     component.begin(self.stop)
-        for level in range(self.stage.levels):
-            tier = self.tiers[level]
-            watch = partial(self._report, level) if self.progress else None
-            with phase(self.timings, tier.name):
-                improve_all(level, self.components, self.options, self.stop, watch)
+        watch = self._report if self.progress else None
+        sharing = TimeSharing(self.options, self.stop, watch, self.timings)
+        sharing.improve(range(self.stage.levels), self.components)
 
     def _work_elsewhere(self, todo: Sequence[int]) -> None:
         self._tell()

@@ -22,7 +22,7 @@ from dralloc.problem import Problem
 from dralloc.solution import Placement, Solution, Status
 from dralloc.solvers.cpsat.assemble import build_for
 from dralloc.solvers.cpsat.candidates import survey
-from dralloc.solvers.cpsat.component import Component, improve_all
+from dralloc.solvers.cpsat.component import Component, TimeSharing
 from dralloc.solvers.cpsat.constraints import add_capacity
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective, after_weight, placed_weight, summed_weight
@@ -147,8 +147,7 @@ class Relocation:
 
     def solve(self) -> Solution:
         """The best exchange, tier by tier, as far as the time limit allows."""
-        for level in range(len(self.tiers)):
-            improve_all(level, [self.component], self.options, self.stop)
+        TimeSharing(self.options, self.stop).improve(range(len(self.tiers)), [self.component])
         tiers = []
         for level, tier in enumerate(self.tiers):
             weight = self.component.subset.weight(tier.weights) if tier.weights else None
