@@ -24,9 +24,10 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
                     "end-of-stream marker was reached"),
     "no kind": ("devices: []", "a.yaml: kind: is required: this is not a Kubernetes object"),
     "no apiVersion": ("kind: Node", "a.yaml: Node: apiVersion: is required"),
-    "no name": ("apiVersion: v1\nkind: Node", "a.yaml: Node: metadata.name: is required"),
+    "no name": ("apiVersion: v1\nkind: Node", "a.yaml: Node: metadata.name: is required, or metadata.generateName"),
     "no name, fast": (
-        SLICE.replace("  name: s\n", "  generateName: s\n"), "a.yaml: ResourceSlice: metadata.name: is required"
+        SLICE.replace("  name: s\n", "  uid: s\n"),
+        "a.yaml: ResourceSlice: metadata.name: is required, or metadata.generateName",
     ),
     "metadata is text": (
         "apiVersion: v1\nkind: Node\nmetadata: n", 'a.yaml: Node: metadata: must be an object, not "n"'

@@ -51,6 +51,14 @@ REQUESTS: Final = (
         {"metadata.generation": 0},
     ),
     Broken("a claim with a name in upper case", CLAIM, {"metadata.name": "C"}, "metadata-name", "metadata.name"),
+    Broken(
+        "a prefix of names in upper case",
+        CLAIM,
+        {"metadata.generateName": "Cc-"},
+        "metadata-generate-name",
+        "metadata.generateName",
+        {"metadata.generateName": "c--"},
+    ),
     Broken("a namespace with a dot", CLAIM, {"metadata.namespace": "a.b"}, "metadata-namespace", "metadata.namespace"),
     Broken(
         "33 requests",

@@ -12,10 +12,11 @@ from pydantic_core import ErrorDetails
 
 from dralloc.api.claims import ResourceClaim, ResourceClaimTemplate
 from dralloc.api.classes import DeviceClass
+from dralloc.api.expansion import generated_name
 from dralloc.api.groups import POD_GROUP_VERSIONS, CompositePodGroup, PodGroup, Workload
 from dralloc.api.messages import UNKNOWN_FIELD, field_path, rule
 from dralloc.api.nodes import Namespace, Node
-from dralloc.api.objects import ApiObject, PartialObject, ResourceObject
+from dralloc.api.objects import ApiObject, PartialObject, ResourceObject, changed
 from dralloc.api.owners import OWNERS, PodOwner, holds_template
 from dralloc.api.quotas import ResourceQuota
 from dralloc.api.slice_reader import SliceReader
@@ -81,6 +82,8 @@ class ObjectReader:
     slices: SliceReader = field(default_factory=SliceReader)
     _specs: dict[_SpecKey | None, BaseModel] = field(default_factory=dict)
     """Validated specifications by what they say, as thousands of pods and claims are made from few templates."""
+    _generated: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """How many objects of a kind and namespace so far left their name to the API server, by ``generateName``."""
 
     def read(self, raw: Json, source: str) -> ApiObject | None:
         """Read one object in any supported version.
@@ -188,14 +191,29 @@ class ObjectReader:
             body = _copied_without_nulls(body)
             for error in unknown:
                 _delete(body, error["loc"])
-        if not found.metadata.name:
-            self._reject(raw, source, "metadata.name", "is required")
+        if not (found.metadata.name or found.metadata.generate_name):
+            self._reject(raw, source, "metadata.name", "is required, or metadata.generateName")
             return None
-        return found if usable else None
+        return self._named(found) if usable else None
 
     def _built(self, model: type[ApiObject], body: Json) -> ApiObject:
         quick = self.slices.read(body) if model is ResourceSlice else None
         return quick or model.model_validate(body, by_alias=True, by_name=False)
+
+    def _named(self, found: ApiObject) -> ApiObject:
+        """The object with a name: one with ``generateName`` alone gets one as the API server makes them.
+
+        Each such object is one of its own, also where another says the same. Its name stays the same as long as those
+        of its kind, namespace and ``generateName`` come in the same order. Source: ``rest.BeforeCreate`` of
+        k8s.io/apiserver.
+        """
+        metadata = found.metadata
+        if metadata.name:
+            return found
+        identity = found.kind, found.key.namespace, metadata.generate_name
+        self._generated[identity] += 1
+        name = generated_name(metadata.generate_name, found.key.namespace, found.kind, str(self._generated[identity]))
+        return changed(found, metadata=changed(metadata, name=name))
 
     def unmade_notice(self) -> Iterator[Finding]:
         """Which kinds of the objects that are not read have pod templates."""
@@ -225,7 +243,8 @@ def subject(raw: Json) -> str:
         return ""
     if not isinstance(metadata, dict):
         return kind
-    name = "/".join(str(metadata[key]) for key in ("namespace", "name") if metadata.get(key))
+    called = metadata.get("name") or metadata.get("generateName")
+    name = "/".join(str(part) for part in (metadata.get("namespace"), called) if part)
     return f"{kind} {name}".strip()
 
 

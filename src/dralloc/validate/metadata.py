@@ -10,7 +10,7 @@ from typing import Final
 
 from dralloc.api import ApiObject, ObjectMeta, ResourceClaimTemplate
 from dralloc.validate.checks import form, keys, named, not_negative
-from dralloc.validate.names import annotation_key, dns_label, dns_subdomain, label_name, label_value
+from dralloc.validate.names import annotation_key, dns_label, dns_subdomain, generated_prefix, label_name, label_value
 from dralloc.validate.places import CLAIMS, METADATA, OF_CLUSTER, RESOURCES, TEMPLATES
 from dralloc.validate.rule import Issue, errors, warnings
 
@@ -23,6 +23,11 @@ _ANNOTATION_BYTES: Final = 256 * 1024
 def _namespace(one: ApiObject, _at: str) -> Iterator[Issue]:
     if one.namespaced and one.metadata.namespace:
         yield from named(one.metadata.namespace, "metadata.namespace", dns_label)
+
+
+def _generate_name(one: ApiObject, _at: str) -> Iterator[Issue]:
+    if one.metadata.generate_name:
+        yield from named(one.metadata.generate_name, "metadata.generateName", generated_prefix)
 
 
 def _no_namespace(one: ApiObject, _at: str) -> Iterator[Issue]:
@@ -76,6 +81,11 @@ RULES: Final = (
     *errors(
         RESOURCES,
         ("metadata-name", form("metadata.name", dns_subdomain), "An object's name is a DNS subdomain."),
+        (
+            "metadata-generate-name",
+            _generate_name,
+            "What a name is generated from is a DNS subdomain, but for a dash at its end.",
+        ),
         ("metadata-namespace", _namespace, "A namespace is a DNS label."),
         origin=_ORIGIN,
     ),

@@ -20,6 +20,7 @@ __all__ = [
     "driver_name",
     "extended_resource_name",
     "fully_qualified_name",
+    "generated_prefix",
     "label_name",
     "label_value",
     "length",
@@ -72,6 +73,14 @@ dns_subdomain: Final = _like(
     253,
 )
 """RFC 1123 subdomain."""
+
+
+def generated_prefix(text: str) -> str:
+    """As `dns_subdomain` for what a name begins with: it may end in a dash, as something alphanumeric follows."""
+    # Upstream's maskTrailingDash puts a letter in the place of the dash and of what is before it.
+    return dns_subdomain(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
+
+
 _identifier: Final = _like(
     "[A-Za-z_][A-Za-z0-9_]*", "must be an identifier as in C: letters, digits and '_', not starting with a digit", 32
 )
