@@ -114,6 +114,10 @@ class _Package(ModuleType):
         if not (name in _HOMES and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let functions of scripts and notebooks, which name the package, be sent to other processes: by its name."""
+        return import_module, (self.__name__,)
+
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *__all__})
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from pandas import DataFrame
@@ -203,6 +204,33 @@ def test_errors_of_users(changed: dict[str, Any], message: str) -> None:
 
 def test_clusters_can_be_sent_to_other_processes() -> None:
     assert pickle.loads(pickle.dumps(gpu_cluster())) == gpu_cluster()
+
+
+_SCRIPT: Final = """
+import sys
+import dralloc
+
+base = dralloc.example()
+
+def made(seed, demand):
+    return base if seed else dralloc.example()
+
+if __name__ == "__main__":
+    table = dralloc.study(made, seeds=2, jobs=2, modes=["first-fit"])
+    print(table["placed"].tolist(), table["total"].tolist())
+"""
+
+
+def test_a_function_of_a_script_runs_in_other_processes(tmp_path: Path) -> None:
+    """Which nobody can import: it is sent with what it names, the package itself among that."""
+    script = tmp_path / "script.py"
+    script.write_text(_SCRIPT)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=120)
+    assert (done.stdout, done.returncode) == ("[1, 1] [2, 2]\n", 0), done.stderr
+
+
+def test_the_package_is_sent_by_its_name() -> None:
+    assert pickle.loads(pickle.dumps(dralloc)) is dralloc
 
 
 def test_a_generator_without_source_can_be_told_from_others(tmp_path: Path) -> None:
