@@ -9,10 +9,11 @@ Pods that are on nodes count as what is used there.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 from operator import or_
+from typing import Final
 
 from dralloc.api import Node, Pod
 from dralloc.api.disclosure import HOSTNAME_LABEL
@@ -28,7 +29,10 @@ from dralloc.problem import Demand, Problem
 from dralloc.problem.node_claims import NodeStock, resource_of, with_node_claims
 from dralloc.problem.node_footprint import with_footprints
 
-__all__ = ["PodRules"]
+__all__ = ["BETWEEN_PODS", "PodRules"]
+
+BETWEEN_PODS: Final = frozenset({Ignored.AFFINITY, Ignored.SPREAD})
+"""What pods say about other pods."""
 
 
 class PodRules:
@@ -70,12 +74,12 @@ class PodRules:
                 found[pod.spec.node_name].append(self.infos[pod.key])
         return found
 
-    def bound(self, pods: Iterable[Pod]) -> Iterator[Pod]:
-        """Those of some pods that ask for more of nodes, or of other pods, than devices."""
+    def bound(self, pods: Collection[Pod], among: Collection[Ignored] = frozenset(Ignored)) -> Iterator[Pod]:
+        """Those of some pods that ask for more of nodes, or of other pods, than devices; or for these things only."""
         listed = any(node.status.allocatable for node in self._nodes)
         infos = PodKinds(self._cluster.namespaces).infos(pods)
         said = {info.key: self._said(info.kind, listed=listed) for info in infos}
-        return (pod for pod in pods if not said[pod.key] <= self.ignored)
+        return (pod for pod in pods if not said[pod.key].intersection(among) <= self.ignored)
 
     def _said(self, kind: PodKind, *, listed: bool) -> set[Ignored]:
         """What binds such pods; their requests do if nodes list what they have."""

@@ -199,7 +199,9 @@ class _NodeClaims(Overlay):
 
     def charge(self, alternative: int, device: int) -> Charge | None:
         if alternative >= 0:
-            return self.base.charge(alternative, device)
+            return self.base.charge(alternative, device) if device < self.first else None
+        if device < self.first:
+            return None
         limited = self.limited[device - self.first]
         return Charge(tuple(each for each in self.wanted[_index(alternative)] if each[0] in limited))
 

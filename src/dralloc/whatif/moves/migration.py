@@ -9,13 +9,14 @@ from functools import cached_property
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
 from dralloc.problem.holdings import ClaimLedger, Holding
+from dralloc.problem.subproblem import places
 
 __all__ = ["Migration", "MovableClaim", "MoveOption"]
 
 
 @dataclass(frozen=True, slots=True)
 class MovableClaim:
-    """An allocated claim that may move.
+    """An allocated claim that may move; or what a pod takes of its node beside devices, which moves with the pod.
 
     Parameters
     ----------
@@ -41,6 +42,8 @@ class MoveOption:
     ----------
     movers
         Who moves, by index; what they have in common with others stays where it is.
+    pods
+        The pods that go with them, by index.
     demands
         What they ask for: placed all or none.
     group
@@ -53,6 +56,7 @@ class MoveOption:
     demands: tuple[Demand, ...]
     group: int
     weight: int = 0
+    pods: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,32 +69,59 @@ class Migration:
         What is pending, beside everything that is in use but for what the movable claims hold.
     movers, move_options
         Who may move, and how.
+    pods
+        The pods of the movers that have a node, with what they take of it.
     """
 
     problem: Problem
     movers: tuple[MovableClaim, ...]
     move_options: tuple[MoveOption, ...]
+    pods: tuple[MovableClaim, ...] = ()
+
+    @cached_property
+    def holders(self) -> tuple[MovableClaim, ...]:
+        """All that may give back what it holds: the movable claims, and then their pods."""
+        return (*self.movers, *self.pods)
+
+    def holders_of(self, option: MoveOption) -> tuple[int, ...]:
+        """Who gives back what it holds with an option, by index."""
+        return (*option.movers, *(len(self.movers) + pod for pod in option.pods))
+
+    def leaving(self, options: Iterable[MoveOption]) -> list[ClaimKey]:
+        """Under which keys something is held that is given back with these options."""
+        return [self.holders[number].key for option in options for number in self.holders_of(option)]
 
     @cached_property
     def ledger(self) -> ClaimLedger:
         """What is held as long as nobody has moved. Copy before changing."""
         ledger = ClaimLedger(self.problem)
-        ledger.hold(holding for mover in self.movers for holding in mover.holdings)
+        ledger.hold(holding for holder in self.holders for holding in holder.holdings)
         return ledger
 
-    def without(self, movers: Iterable[int]) -> ClaimLedger:
-        """What is held once some movable claims have given back what they hold."""
+    def without(self, holders: Iterable[int]) -> ClaimLedger:
+        """What is held once some holders have given back what they hold."""
         ledger = self.ledger.copy()
-        ledger.release(self.movers[number].key for number in movers)
+        ledger.release(self.holders[number].key for number in holders)
         return ledger
 
     def only(self, groups: Collection[int]) -> Migration:
         """The migration in which just these groups may move."""
         move_options = [option for option in self.move_options if option.group in groups]
         movers = sorted({number for option in move_options for number in option.movers})
-        place = {number: new for new, number in enumerate(movers)}
+        pods = sorted({number for option in move_options for number in option.pods})
+        mover_at, pod_at = map(places, (movers, pods))
+        renumbered = (
+            replace(
+                option,
+                movers=tuple(mover_at[number] for number in option.movers),
+                pods=tuple(pod_at[number] for number in option.pods),
+            )
+            for option in move_options
+        )
+        holders = (*movers, *(len(self.movers) + number for number in pods))
         return Migration(
-            self.without(movers).applied(),
+            self.without(holders).applied(),
             tuple(self.movers[number] for number in movers),
-            tuple(replace(option, movers=tuple(place[number] for number in option.movers)) for option in move_options),
+            tuple(renumbered),
+            tuple(self.pods[number] for number in pods),
         )

@@ -42,14 +42,14 @@ class MigrationProblem:
         self.exchange = self._exchange(most)
 
     def _exchange(self, most: int | None) -> Exchange:
-        moving: dict[int, list[int]] = {number: [] for number in range(len(self.migration.movers))}
+        moving: dict[int, list[int]] = {number: [] for number in range(len(self.migration.holders))}
         groups: dict[int, list[int]] = {}
         costs: dict[int, int] = {}
         for lead, option in zip(self.leads, self.migration.move_options, strict=True):
             costs[lead] = len(option.movers)
             groups.setdefault(option.group, []).append(lead)
-            for mover in option.movers:
-                moving[mover].append(lead)
+            for holder in self.migration.holders_of(option):
+                moving[holder].append(lead)
         return Exchange(
             stay_options=tuple((self.places.get(number), tuple(leads)) for number, leads in moving.items()),
             groups=tuple(map(tuple, groups.values())),
@@ -58,12 +58,12 @@ class MigrationProblem:
         )
 
     def staying(self, moving: Iterable[int] = ()) -> Iterator[Placement]:
-        """Everybody stays but those who move, by index."""
+        """All holders stay but those who move, by index."""
         gone = set(moving)
         for number, place in self.places.items():
             if number not in gone:
-                mover = self.migration.movers[number]
-                yield Placement(place, mover.home, (stay_grants(mover.devices),))
+                holder = self.migration.holders[number]
+                yield Placement(place, holder.home, (stay_grants(holder.devices),))
 
     def demands_of(self, option: int) -> tuple[Demand, ...]:
         """The demands of an option, under names of their own."""

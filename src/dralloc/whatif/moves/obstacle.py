@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dralloc.choices import Mode
-from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.explain.conflict import Conflict, find_conflict
 from dralloc.explain.members import members_of
 from dralloc.explain.oracle import FeasibilityOracle
@@ -15,7 +14,7 @@ from dralloc.explain.subject import find_demand
 from dralloc.names import ClaimKey
 from dralloc.solvers.cpsat import Options
 from dralloc.whatif.moves.claim_users import ClaimGroup
-from dralloc.whatif.moves.cluster_migration import ClusterMigration, unbound
+from dralloc.whatif.moves.cluster_migration import ClusterMigration
 from dralloc.whatif.moves.rearrange import rearrange
 
 __all__ = ["Obstacle"]
@@ -72,22 +71,10 @@ class Obstacle:
         """The rules in the way of a group of one pod, or of a claim that no pod uses."""
         if len(group.pods) > 1:
             return None
-        moving = {key for key in group.claims if key in self.movable.must}
-        compiled = self._staged(group, moving)
+        moving = tuple(key for key in group.claims if key in self.movable.must)
+        compiled = replace(self.movable, groups=(ClaimGroup(moving, group.pods),)).compiled
         number = find_demand(
             compiled, None if group.pods else group.claims[0], group.pods[0].key if group.pods else None
         )
         oracle = FeasibilityOracle(snapshot_of(compiled, number, ()), compiled, Mode.OPTIMAL)
         return find_conflict(oracle, members_of(oracle))
-
-    def _staged(self, group: ClaimGroup, moving: set[ClaimKey]) -> CompiledCluster:
-        """The cluster in which a group's pod is about to ask anew for what has to go, for extended resources, too."""
-        part = replace(self.movable, groups=(ClaimGroup(tuple(sorted(moving)), group.pods),))
-        whole = part.compiled.cluster
-        mine = {pod.key: dict.fromkeys((*whole.pod_claims(pod), *sorted(moving))) for pod in group.pods}
-        cluster = replace(
-            whole,
-            pods=tuple(unbound(pod) if pod.key in mine else pod for pod in whole.pods),
-            claims_of_pods={**whole.claims_of_pods, **{pod: tuple(claims) for pod, claims in mine.items()}},
-        )
-        return compile_cluster(cluster, part.choices)

@@ -147,7 +147,7 @@ def _greedy(whole: MigrationProblem) -> Solution | None:
     placed = [replace(one, demand=numbers[one.demand]) for one in first_fit(before).placements]
     taken = {one.demand for one in placed}
     moving = [option for number, option in chosen.items() if whole.leads[number] in taken]
-    stays = whole.staying(mover for option in moving for mover in option.movers)
+    stays = whole.staying(holder for option in moving for holder in migration.holders_of(option))
     answer = Solution(tuple(sorted((*stays, *placed), key=lambda one: one.demand)))
     if violations(whole.problem, answer):
         return None

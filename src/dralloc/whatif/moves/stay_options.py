@@ -24,11 +24,11 @@ _FIRST: Final = 2**32
 
 
 def stay_options(migration: Migration) -> tuple[Sequence[Demand | None], Eligibility]:
-    """One demand for each movable claim, and who can serve them.
+    """One demand for each movable claim and each of their pods, and who can serve them.
 
-    None stands for movable claims whose allocation breaks a rule as things are now: those hold what they hold.
+    None stands for those who break a rule as things are now: they hold what they hold.
     """
-    problem, movers = migration.problem, migration.movers
+    problem, movers = migration.problem, migration.holders
     eligibility = StayEligibility(problem.eligibility)
     demands = []
     for mover in movers:
@@ -53,9 +53,9 @@ def _as_published(problem: Problem, movers: Iterable[MovableClaim]) -> bool:
 
 
 def _regular(migration: Migration, demands: Sequence[Demand], eligibility: Eligibility) -> Iterator[Demand | None]:
-    """The demands of the movable claims that could be allocated what they have, beside everybody else."""
+    """The demands of the holders that could be allocated what they have, beside everybody else."""
     ledger = migration.ledger.copy()
-    for mover, demand in zip(migration.movers, demands, strict=True):
+    for mover, demand in zip(migration.holders, demands, strict=True):
         ledger.release([mover.key])
         yield demand if _is_regular(Context(migration.problem, Offers(eligibility), ledger), mover, demand) else None
         ledger.hold(mover.holdings)

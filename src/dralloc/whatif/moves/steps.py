@@ -70,7 +70,7 @@ def gains(
     """What each claim of some demands gets, in order: its key, the node and the devices by index."""
     for demand, placement in zip(demands, placements, strict=True):
         for claim, grants in zip(demand.claims, placement.grants, strict=True):
-            if grants or not claim.requests:
+            if not claim.is_synthetic and (grants or not claim.requests):
                 yield claim.key, placement.node, tuple(grant.device for grant in grants)
 
 
@@ -79,7 +79,7 @@ def find_order(migration: Migration, moves: Sequence[Move]) -> Order:
     offers = Offers(migration.problem.eligibility)
 
     def fits(done: frozenset[int], stopped: frozenset[int], number: int) -> bool:
-        gone = (mover for other in done | stopped for mover in moves[other].option.movers)
+        gone = (holder for other in done | stopped for holder in migration.holders_of(moves[other].option))
         ledger = migration.without(gone)
         for other in sorted(done):
             ledger.hold(_taken(migration.problem, moves[other].demands, moves[other].placements))
@@ -144,7 +144,7 @@ def replay(migration: Migration, steps: Sequence[MigrationStep]) -> None:
     """
     ledger = migration.ledger.copy()
     for step in steps:
-        leaving = [migration.movers[number].key for move in step.moves for number in move.option.movers]
+        leaving = migration.leaving(move.option for move in step.moves)
         if step.action in {Action.STOP, Action.RESTART}:
             ledger.release(leaving)
         if step.placements:

@@ -1,0 +1,105 @@
+"""Hypothesis strategies for clusters in which nodes bind: taints, CPU, memory, ports, selectors; some pods run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from dralloc.api.objects import changed
+from dralloc.cluster import Cluster
+from inventory_strategies import rarely
+from settled import started
+from wire import Json, claim, cluster, device_class, gpus, node, pod, request, resource_slice
+
+__all__ = ["TAINT", "bound_pod", "crowded_clusters", "tainted_node"]
+
+TAINT: Json = {"key": "example.com/gpu", "value": "present", "effect": "NoSchedule"}
+"""Of nodes with devices, as clusters usually have it."""
+
+TOLERATION: Json = {"key": "example.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+ZONES = ("x", "y")
+
+
+def tainted_node(name: str, cpu: str = "8", *, taints: tuple[Json, ...] = (TAINT,), **labels: str) -> Json:
+    """A node with resources; with the usual taint."""
+    one = node(name, **labels)
+    one["metadata"]["labels"]["kubernetes.io/hostname"] = name
+    one["spec"] = {"taints": list(taints)}
+    one["status"] = {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}}
+    return one
+
+
+def bound_pod(name: str, *claims: str, cpu: str = "1", **spec: Any) -> Json:
+    """A pod that tolerates the usual taint and takes CPU."""
+    containers = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
+    return pod(name, *claims, containers=containers, **{"tolerations": [TOLERATION], **spec})
+
+
+@st.composite
+def _nodes(draw: st.DrawFn, name: str) -> Json:
+    one = tainted_node(name, taints=(TAINT,) if draw(st.booleans()) else (), zone=draw(st.sampled_from(ZONES)))
+    if draw(rarely()):
+        del one["status"]
+    else:
+        sizes = {"cpu": draw(st.integers(1, 4)), "memory": draw(st.integers(1, 4)), "pods": draw(st.integers(1, 4))}
+        one["status"]["allocatable"] = {key: str(size) for key, size in sizes.items()}
+    return one
+
+
+@st.composite
+def _spec(draw: st.DrawFn) -> Json:
+    """What a pod says about nodes."""
+    amounts = {"cpu": str(draw(st.integers(0, 2))), "memory": str(draw(st.integers(0, 2)))}
+    container: Json = {"name": "main", "resources": {"requests": amounts}}
+    if draw(rarely()):
+        container["ports"] = [{"containerPort": 80, "hostPort": 80}]
+    spec: Json = {"containers": [container], "priority": draw(st.integers(0, 1))}
+    if draw(st.booleans()):
+        spec["tolerations"] = [TOLERATION]
+    elif draw(rarely()):
+        spec["tolerations"] = [{"operator": "Exists"}]
+    if draw(rarely()):
+        spec["nodeSelector"] = {"zone": draw(st.sampled_from(ZONES))}
+    elif draw(rarely()):
+        terms = [{"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": [draw(st.sampled_from(ZONES))]}]}]
+        spec["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        }
+    return spec
+
+
+@st.composite
+def crowded_clusters(draw: st.DrawFn, *, most_claims: int = 1) -> Cluster:
+    """Two or three nodes, of which something may be short or forbidden, and pods; first fit has started some of them.
+
+    Afterwards a node may be cordoned or get its taint: those that run there do so all the same.
+    """
+    names = [f"node-{number}" for number in range(draw(st.integers(2, 3)))]
+    nodes = [draw(_nodes(name)) for name in names]
+    slices = [
+        resource_slice(gpus(size), name=name, pool=name, nodeName=name)
+        for name in names
+        if (size := draw(st.integers(0, 3)))
+    ]
+    objects: list[Json] = [device_class(), *nodes, *slices]
+    pods = [f"pod-{number}" for number in range(draw(st.integers(1, 5)))]
+    for name in pods:
+        claims = [f"{name}-{number}" for number in range(draw(st.integers(1, most_claims)))]
+        objects += [claim(one, request(count=draw(st.sampled_from((1, 1, 2))))) for one in claims]
+        objects.append(pod(name, *claims, **draw(_spec())))
+    whole = cluster(objects)
+    waiting = draw(st.sets(st.sampled_from(pods), max_size=2))
+    early = replace(whole, pods=tuple(reversed([one for one in whole.pods if one.name not in waiting])))
+    running = started(whole, early)
+    late = draw(st.sampled_from([None, None, *names]))
+    return replace(running, nodes=tuple(_later(one, draw) if one.name == late else one for one in running.nodes))
+
+
+def _later(one: Any, draw: st.DrawFn) -> Any:
+    """The node as it is once pods run there."""
+    if draw(st.booleans()):
+        return changed(one, spec=changed(one.spec, unschedulable=True))
+    tainted = cluster(tainted_node(one.name)).nodes[0]
+    return changed(one, spec=changed(one.spec, taints=tainted.spec.taints))
