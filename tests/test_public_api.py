@@ -7,8 +7,9 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,3 +102,41 @@ def test_every_function_takes_choices_and_says_what_it_does_with_them(name: str)
         inspect.Parameter.KEYWORD_ONLY,
         inspect.Parameter.VAR_KEYWORD,
     ]
+
+
+MODEL = "models/h100-mig-smallest"
+POD = "default/large"
+QUESTIONS: dict[str, Callable[[Any], object]] = {
+    "allocate": dralloc.allocate,
+    "compare": dralloc.compare,
+    "defragment": lambda given: dralloc.defragment(given, 1),
+    "drain": lambda given: dralloc.drain(given, "node"),
+    "explain": lambda given: dralloc.explain(given, claim=POD),
+    "fewest_nodes": dralloc.fewest_nodes,
+    "headroom": lambda given: dralloc.headroom(given, POD),
+    "partition_layout": dralloc.partition_layout,
+    "preempt": lambda given: dralloc.preempt(given, pod=POD),
+    "stranded": dralloc.stranded,
+    "validate": dralloc.validate,
+}
+
+
+def test_every_question_about_a_cluster_is_among_those_tried() -> None:
+    functions = {name for name in dralloc.__all__ if inspect.isfunction(getattr(dralloc, name))}
+    assert functions - {"example", "load", "study"} == QUESTIONS.keys()
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (MODEL, "not str; dralloc.load('models/h100-mig-smallest') reads it"),
+        (Path(MODEL), "not PosixPath; dralloc.load('models/h100-mig-smallest') reads it"),
+        ([{"kind": "Node"}], "not list"),
+        (None, "not NoneType"),
+    ],
+)
+def test_a_question_about_a_path_says_how_it_is_read(question: str, given: Any, words: str) -> None:
+    with pytest.raises(dralloc.DrallocError) as caught:
+        QUESTIONS[question](given)
+    assert str(caught.value) == f"cluster: must be a Cluster, as dralloc.load gives it, {words}"

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import starmap
+from os import PathLike
 
 from dralloc.answer import Answer
 from dralloc.api import (
@@ -30,13 +31,13 @@ from dralloc.assembly.missing import SYNTHETIC_NODE, assumed_nodes, missing_clas
 from dralloc.assembly.objects import Located, Objects, identity
 from dralloc.assembly.pods import Population
 from dralloc.choices import Include, several
-from dralloc.errors import Finding, InputError
+from dralloc.errors import DrallocError, Finding, InputError
 from dralloc.limits import LIMITS, Limits
 from dralloc.names import ClaimKey
 from dralloc.report import Line, Part, Table
 from dralloc.unasked import Unasked
 
-__all__ = ["SYNTHETIC_NODE", "Cluster", "Located"]
+__all__ = ["SYNTHETIC_NODE", "Cluster", "Located", "cluster_of"]
 
 Given = Iterable[ApiObject | Located]
 
@@ -287,6 +288,20 @@ class Cluster(Answer):
     @cached_property
     def _claims_by_key(self) -> Mapping[ClaimKey, ResourceClaim]:
         return {claim.key: claim for claim in self.claims}
+
+
+def cluster_of(given: object) -> Cluster:
+    """What a question is about. A path is not read here, as that has choices and notices of its own: `dralloc.load`.
+
+    Raises
+    ------
+    DrallocError
+        It is no cluster.
+    """
+    if isinstance(given, Cluster):
+        return given
+    read = f"; dralloc.load({str(given)!r}) reads it" if isinstance(given, str | PathLike) else ""
+    raise DrallocError(f"cluster: must be a Cluster, as dralloc.load gives it, not {type(given).__name__}{read}")
 
 
 def _ungated(pod: Pod) -> Pod:

@@ -58,6 +58,22 @@ ENDS = {
 }
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("allocate", MODEL, "--mode", "best"),
+        ("allocate", MODEL, "--goal", "best"),
+        ("conformance", MODEL, "--kind", "best"),
+        ("plan", "headroom", MODEL, "--workers", "best"),
+    ],
+)
+def test_a_wrong_word_is_told_without_the_words_of_a_library(arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == Exit.INPUT
+    assert "Value error" not in result.stderr
+    assert f"Invalid value for '{arguments[-2]}': " in result.stderr
+
+
 @pytest.mark.parametrize("end", ENDS)
 def test_each_end_has_its_words_and_its_code(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     error, code, words = ENDS[end]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from dralloc.cli import app
 from dralloc.conformance import read_lines, run_scheduler
 
 OWN = Path(__file__).resolve().parents[1] / "data" / "scheduler_runs"
@@ -160,3 +163,13 @@ def test_a_pod_whose_binding_was_given_up_leaves_what_it_was_to_get() -> None:
     (given_up,) = [one["pod"] for one in run["attempts"] if not one["outcome"]]
     assert [one["outcome"] for one in run["attempts"] if one["pod"] == given_up] == ["", "bound"]
     assert run_scheduler(run).passed
+
+
+def test_runs_are_found_below_a_directory(tmp_path: Path) -> None:
+    source = next(OWN.glob("*.json.gz"))
+    for folder in (tmp_path / "a", tmp_path / "b" / "c"):
+        folder.mkdir(parents=True)
+        (folder / "run.json.gz").write_bytes(source.read_bytes())
+    result = CliRunner().invoke(app, ["conformance", str(tmp_path), "--kind", "scheduler", "--json"])
+    assert result.exit_code == 0
+    assert [json.loads(line)["name"] for line in result.stdout.splitlines()] == ["a/run.json.gz", "b/c/run.json.gz"]

@@ -7,19 +7,21 @@ from html.parser import HTMLParser
 
 import matplotlib.pyplot as plt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 
 import dralloc
 from conftest import ROOT
 from dralloc.choices import ModeName
 from dralloc.cluster import Cluster
-from dralloc.plot import device_map
+from dralloc.plot import device_map, gained
 from dralloc.plot.blocks import Box, blocks
 from dralloc.plot.canvas import fitted, off_screen, text_width
 from dralloc.plot.held_devices import held_devices
 from dralloc.plot.palette import DARK, LIGHT, PROFILE_COLOURS, Palette, Theme
 from dralloc.plot.physical_devices import rows
-from dralloc.plot.request_profiles import UNKNOWN, RequestProfile, RequestProfiles, clean
+from dralloc.plot.request_profiles import UNKNOWN, RequestProfile, RequestProfiles, clean, shortened
 from dralloc.plot.svg import svg
 from wire import allocated, claim, cluster, device_class, gpus, node, request, resource_slice
 
@@ -48,6 +50,21 @@ def test_kinds_without_selectors_are_named_by_class_and_amounts() -> None:
 
 def test_what_fonts_lack_is_replaced() -> None:
     assert clean("a\x00b\u4e2dc") == "a?b?c"
+
+
+@given(st.text(max_size=80))
+def test_a_text_that_was_cleaned_and_shortened_stays_as_it_is(text: str) -> None:
+    short = shortened(clean(text), 28)
+    assert clean(short) == short
+
+
+def test_a_long_profile_has_an_ellipsis_in_a_picture() -> None:
+    expression = "!device.attributes['dra.net'].virtual && device.attributes['dra.net'].numaNode == 0"
+    wanted = claim("c", request("nic", f"has(x) || {expression}", f"device.attributes['y'].{'long' * 9} == 0"))
+    comparison = dralloc.compare(cluster(node(), device_class(), resource_slice(gpus(1)), wanted), strict_cel=False)
+    [label] = [text.get_text() for text in gained(comparison).get_yticklabels()]
+    assert "\N{HORIZONTAL ELLIPSIS}" in label
+    assert "?" not in label
 
 
 def test_a_kind_looks_the_same_in_every_plan() -> None:

@@ -306,6 +306,14 @@ def test_what_is_not_modelled_is_refused(tmp_path: Path, text: str, rule: str) -
         read_profiles(configuration(tmp_path / "c.yaml", text))
 
 
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2", "v1beta3", "v2", ""])
+def test_a_version_that_no_scheduler_reads_is_refused(tmp_path: Path, version: str) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(f"apiVersion: kubescheduler.config.k8s.io/{version}\nkind: KubeSchedulerConfiguration\n")
+    with pytest.raises(InputError, match=f'apiVersion: "kubescheduler.config.k8s.io/{version}" is not read by'):
+        read_profiles(path)
+
+
 def test_only_a_configuration_is_one(tmp_path: Path) -> None:
     (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\n")
     with pytest.raises(InputError, match="is no KubeSchedulerConfiguration"):

@@ -44,7 +44,7 @@ def conformance_command(  # noqa: PLR0913 - one parameter per option
         typer.Argument(
             metavar="PATH",
             help="Files with recorded cases or runs of kube-scheduler, one JSON object per line, also .gz; or "
-            "directories of them.",
+            "directories with such files, at any depth.",
         ),
     ],
     kind: Annotated[CaseKind | None, typer.Option(help="Run only cases of this kind.")] = None,
@@ -76,9 +76,11 @@ def _named(paths: list[Path]) -> Iterator[tuple[str, Json]]:
     from dralloc.conformance import read_lines
 
     for path in paths:
-        for file in sorted((*path.glob("*.jsonl*"), *path.glob("*.json.gz"))) if path.is_dir() else [path]:
+        files = sorted((*path.rglob("*.jsonl*"), *path.rglob("*.json.gz"))) if path.is_dir() else [path]
+        for file in files:
+            name = file.relative_to(path).as_posix() if path.is_dir() else file.name
             for number, case in enumerate(read_lines(file), 1):
-                place = file.name if _kind(case) is CaseKind.SCHEDULER else f"{file.stem}:{number}"
+                place = name if _kind(case) is CaseKind.SCHEDULER else f"{name.removesuffix(file.suffix)}:{number}"
                 yield str(case.get("id") or case.get("name") or place), case
 
 

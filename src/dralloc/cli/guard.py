@@ -13,6 +13,7 @@ from typing import IO, Any
 import typer
 from typer.core import TyperGroup
 
+from dralloc.cli.completion import completed_for_shell
 from dralloc.errors import CheckError, DrallocError
 from dralloc.report import one_line
 
@@ -45,6 +46,8 @@ class Commands(CommandGroup):
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """As usual: options before the command's name are read, and help is shown."""
         with _guarded(debug=False):
+            if completed_for_shell(self, str(info_name), args):
+                raise typer.Exit
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
@@ -81,7 +84,8 @@ def _verdict(error: Exception) -> tuple[Exit, str]:
         case DrallocError():
             return Exit.INPUT, str(error)
         case typer.TyperException():
-            return Exit.INPUT, error.format_message()
+            # What Typer checks with pydantic says first that it is an error of a value, which its own words say, too.
+            return Exit.INPUT, error.format_message().replace(": Value error, ", ": ")
         case BrokenPipeError():  # whoever read the output has seen enough
             return Exit.DONE, ""
         case RecursionError():

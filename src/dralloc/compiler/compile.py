@@ -13,7 +13,7 @@ from dralloc.api import Pod
 from dralloc.brief import Brief
 from dralloc.budget import parsed
 from dralloc.choices import Choices, ChoiceWords, Ignored, Mode, Priorities, several
-from dralloc.cluster import Cluster
+from dralloc.cluster import Cluster, cluster_of
 from dralloc.compiler.across import find_across
 from dralloc.compiler.budgets import find_budgets
 from dralloc.compiler.demands import Demands
@@ -170,7 +170,7 @@ def compile_cluster(
         is refused.
     """
     choices = Choices.of(choices, words)
-    cluster, features, caps = cluster.including(choices.include), choices.features, parsed(choices.caps)
+    cluster, features, caps = cluster_of(cluster).including(choices.include), choices.features, parsed(choices.caps)
     chosen = _choose(cluster.nodes, choices.nodes)
     extended = with_extended_resources(cluster, chosen, features)
     cluster = extended.cluster

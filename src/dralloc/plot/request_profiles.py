@@ -14,6 +14,7 @@ from dralloc.names import ClaimKey
 __all__ = ["UNKNOWN", "RequestProfile", "RequestProfiles", "clean", "shortened"]
 
 _LONGEST: Final = 28
+_ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
 _COMPARED: Final = re.compile(
     r"""\.(\w+)\s*(==|!=|>=|<=|>|<)\s*(?:quantity\()?(?:"([^"]*)"|'([^']*)'|(\d+|true|false))"""
 )
@@ -99,8 +100,9 @@ def _compared(name: str, sign: str, value: str) -> str:
 
 
 def clean(text: str) -> str:
-    """The text with everything that fonts or SVG may lack replaced by a question mark."""
-    return "".join(char if char.isprintable() and ord(char) < 0x250 else "?" for char in text)
+    """The text with everything that fonts or SVG may lack replaced by a question mark; ellipses stay."""
+    drawn = (char.isprintable() and (ord(char) < 0x250 or char == _ELLIPSIS) for char in text)
+    return "".join(char if is_drawn else "?" for char, is_drawn in zip(text, drawn, strict=True))
 
 
 def shortened(text: str, longest: int) -> str:
@@ -108,4 +110,4 @@ def shortened(text: str, longest: int) -> str:
     if len(text) <= longest:
         return text
     tail = max(1, (longest - 1) // 3)
-    return f"{text[: longest - 1 - tail]}\N{HORIZONTAL ELLIPSIS}{text[-tail:]}"
+    return f"{text[: longest - 1 - tail]}{_ELLIPSIS}{text[-tail:]}"

@@ -34,6 +34,7 @@ from dralloc.scheduling.profile import SYSTEM_CONSTRAINTS, Profile, Strategy
 __all__ = ["profiles_of", "read_profiles"]
 
 _GROUP: Final = "kubescheduler.config.k8s.io/"
+_VERSION: Final = f"{_GROUP}v1"
 _KIND: Final = "KubeSchedulerConfiguration"
 _EVERY: Final = "*"
 _WITHOUT_EFFECT: Final = frozenset(
@@ -83,6 +84,10 @@ def profiles_of(document: Any, source: str) -> tuple[Profile, ...]:
     known = isinstance(document, dict) and str(document.get("apiVersion")).startswith(_GROUP)
     if not known or document.get("kind") != _KIND:
         raise InputError([Finding(source, "", "", f"is no {_KIND} of {_GROUP.rstrip('/')}")])
+    if document["apiVersion"] != _VERSION:
+        # v1beta2 went with 1.28, v1beta3 with 1.29: kube-scheduler does not start with them.
+        unread = f'"{document["apiVersion"]}" is not read by kube-scheduler of any supported version, only {_VERSION}'
+        raise InputError([Finding(source, _KIND, "apiVersion", unread)])
     given = _validated(KubeSchedulerConfiguration, document, source, ())
     if given.extenders:
         raise InputError([Finding(source, _KIND, "extenders", "are not modelled")])

@@ -10,7 +10,7 @@ from typing import Unpack
 
 from dralloc.api import ResourceClaim
 from dralloc.choices import Choices, NodelessWords
-from dralloc.cluster import Cluster
+from dralloc.cluster import Cluster, cluster_of
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
@@ -74,7 +74,7 @@ def stranded(
     <Stranding: 1 of 2 pools have free capacity that no claim of the mix can use>
     """
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair", "keep"))
-    cluster = cluster.including(options.include)
+    cluster = cluster_of(cluster).including(options.include)
     timings: dict[str, float] = {}
     mix = list(map(MixEntry.of, wishes))
     if not mix:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from dralloc.api import ApiObject
-from dralloc.cluster import Cluster
+from dralloc.cluster import Cluster, cluster_of
 from dralloc.errors import Finding
 from dralloc.features import ALL_FEATURES, NEWEST_MINOR, Features, minor_version
 from dralloc.garbage import without_garbage_collection
@@ -105,6 +105,7 @@ def validate(cluster: Cluster, features: Features = ALL_FEATURES, kubernetes: st
     >>> dralloc.validate(dralloc.example())
     <Validation: 0 errors, 0 warnings, 0 remarks>
     """
+    cluster = cluster_of(cluster)
     stored = Stored(features, minor_version(kubernetes) if kubernetes else None)
     context = ValidationContext(stored.cluster(cluster), features, stored.minor or NEWEST_MINOR)
     position = {identity: number for number, identity in enumerate(cluster.sources)}

@@ -8,7 +8,7 @@ from typing import Unpack
 
 from dralloc.check import check
 from dralloc.choices import Choices, ChoiceWords
-from dralloc.cluster import Cluster
+from dralloc.cluster import Cluster, cluster_of
 from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
@@ -128,7 +128,7 @@ def defragment(
     options = Choices.of(choices, words, unused=("caps", "fair", "keep"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        users = ClaimUsers(cluster.including(options.include), options.nodes)
+        users = ClaimUsers(cluster_of(cluster).including(options.include), options.nodes)
         # It has to be known where the claims are used.
         settled = (group for group in users.groups() if users.is_settled(group) and all(map(users.home, group.claims)))
         movable = ClusterMigration(users, tuple(settled), choices=options)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from dralloc.choices import Choices, NodelessWords
-from dralloc.cluster import Cluster
+from dralloc.cluster import Cluster, cluster_of
 from dralloc.errors import DrallocError
 from dralloc.explain.conflict import Conflict
 from dralloc.garbage import without_garbage_collection
@@ -144,7 +144,7 @@ def drain(
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair", "keep"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        users = ClaimUsers(cluster.including(options.include))
+        users = ClaimUsers(cluster_of(cluster).including(options.include))
         _check_names(users, nodes)
         drained = frozenset(users.by_name[name] for name in nodes)
         # The claims of each group that can be used from these nodes only.

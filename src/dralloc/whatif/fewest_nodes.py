@@ -9,7 +9,7 @@ from math import lcm
 from typing import Unpack
 
 from dralloc.choices import Choices, NodelessWords
-from dralloc.cluster import Cluster
+from dralloc.cluster import Cluster, cluster_of
 from dralloc.garbage import without_garbage_collection
 from dralloc.provisional import Provisional
 from dralloc.report import Line, Part, Table
@@ -121,7 +121,7 @@ def fewest_nodes(
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair", "keep"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        cluster = in_service(cluster.including(options.include))
+        cluster = in_service(cluster_of(cluster).including(options.include))
         mix = workload_mix(cluster, entries, options)
         given = {kind: Fraction(price) for kind, price in (prices or {}).items()}
         found = find_node_types(cluster, mix.problem, mix.demands, kinds or {}, given)

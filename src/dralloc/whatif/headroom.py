@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Unpack
 
 from dralloc.choices import Choices, ChoiceWords, Options
-from dralloc.cluster import Cluster
+from dralloc.cluster import Cluster, cluster_of
 from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
 from dralloc.provisional import Provisional
@@ -131,7 +131,7 @@ def headroom(
     if len(asked) > MOST_ENTRIES:
         raise DrallocError(f"headroom for {len(asked)} claims: fronts are found for {MOST_ENTRIES} at most")
     options = Choices.of(choices, words, unused=("gang", "caps", "fair", "keep"))
-    cluster = cluster.including(options.include)
+    cluster = cluster_of(cluster).including(options.include)
     timings: dict[str, float] = {}
 
     left_out = sum(not claim.is_allocated for claim in cluster.claims)

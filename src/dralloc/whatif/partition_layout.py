@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Unpack
 
 from dralloc.choices import Choices, NodelessWords
-from dralloc.cluster import Cluster
+from dralloc.cluster import Cluster, cluster_of
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import DeviceID
 from dralloc.provisional import Provisional
@@ -102,7 +102,7 @@ def partition_layout(
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair", "keep"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        mix = workload_mix(cluster.including(options.include), entries, options)
+        mix = workload_mix(cluster_of(cluster).including(options.include), entries, options)
     with phase(timings, "layouts"):
         for place, demand in reversed(list(enumerate(mix.demands))):
             if read_single(demand) is None:

@@ -8,7 +8,7 @@ from typing import Unpack
 
 from dralloc.check import check
 from dralloc.choices import Choices, ChoiceWords, Mode
-from dralloc.cluster import Cluster
+from dralloc.cluster import Cluster, cluster_of
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.context.node_rules import pod_of
 from dralloc.errors import DrallocError
@@ -176,7 +176,7 @@ def preempt(
     newcomer = Newcomer(*(None if text is None else ClaimKey.parse(text) for text in (claim, pod)))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        whole = cluster.including(options.include)
+        whole = cluster_of(cluster).including(options.include)
         compiled = compile_cluster(whole, options)
         wanted = wanted_demands(compiled, newcomer)
         priority = _priority(compiled, wanted)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
 
 from dralloc.check import check
 from dralloc.choices import Goal
@@ -13,7 +14,10 @@ from dralloc.errors import ModelError
 from dralloc.problem import Problem
 from dralloc.solution import Grant, Placement, Solution, Status
 from dralloc.solvers.cpsat import Options, Progress, build, solve
+from dralloc.solvers.first_fit import first_fit
+from examples import examples
 from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder, answer
+from strategies import problems
 
 
 def hard(pods: int = 60, gpus: int = 8) -> Problem:
@@ -136,6 +140,20 @@ def test_progress_improves() -> None:
     assert [each.best for each in weights] == sorted(each.best for each in weights)
     assert weights[-1].best == solution.tiers[0].value
     assert all(each.best <= each.bound for each in weights)
+
+
+@pytest.mark.parametrize("per_device", [True, False])
+@given(problem=problems(max_demands=6))
+@settings(max_examples=examples(40))
+def test_progress_starts_at_the_answer_in_hand_and_never_falls_below(per_device: bool, problem: Problem) -> None:
+    news: list[Progress] = []
+    hint = first_fit(problem)
+    in_hand = sum(problem.demands[placement.demand].weight for placement in hint.placements)
+    solution = solve(problem, Options(per_device=per_device), hint, news.append)
+    best = [told.best for told in news if told.phase == "weight"]
+    assert best == sorted(best)
+    assert best[:1] in ([], [in_hand])
+    assert best[-1:] in ([], [solution.tiers[0].value])
 
 
 @pytest.mark.parametrize("hinted", [True, False])

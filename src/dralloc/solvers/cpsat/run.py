@@ -184,15 +184,19 @@ class _Solve:
         # What namespaces use, and which devices are opened, is not known to an excerpt without devices.
         counted = any(isinstance(component, CountedComponent) for component in self.components)
         here = self.stage.problem.budgets or (counted and self.stage.goal is not Goal.NONE)
+        todo = list(compress(range(len(self.components)), map(self._is_unproven, self.components)))
+        if todo and not self.stop.reached():
+            self._tell()
         if not here and is_elsewhere(Backend(self.options.backend), self.options.jobs):
-            levels = range(self.stage.levels)
-            unproven = [any(is_next(component, level) for level in levels) for component in self.components]
-            todo = list(compress(range(len(unproven)), unproven))
             thresholds = self.options.thresholds
             if len(todo) >= thresholds.components and self.stop.seconds() >= thresholds.seconds:
                 with phase(self.timings, "components"):
                     return self._work_elsewhere(todo)
         return self._work_here()
+
+    def _is_unproven(self, component: Solvable) -> bool:
+        """Whether there is a tier to be solved."""
+        return any(is_next(component, level) for level in range(self.stage.levels))
 
     def _work_here(self) -> None:
         for component in self.components:
@@ -204,7 +208,6 @@ class _Solve:
         sharing.improve(range(self.stage.levels), self.components)
 
     def _work_elsewhere(self, todo: Sequence[int]) -> None:
-        self._tell()
         sent = [self.components[place] for place in todo]
         with closing(work_out(self.stage.problem, sent, self.options, self.stage.levels, self.stop)) as answers:
             for number, answer in answers:
@@ -266,9 +269,12 @@ class _Solve:
         return perf_counter() - self.started
 
     def _report(self, level: int, running: Solvable, best: int, bound: int) -> None:
-        """Tell the tier's state over the whole problem, with what the running component has reached."""
+        """Tell the tier's state over the whole problem, with what the running component has reached.
+
+        A solver finds answers that are worse than the one in hand first, which stays the best so far.
+        """
         others = [component for component in self.answers if component is not running]
-        costs = [component.cost(level) for component in others] + [best]
+        costs = [component.cost(level) for component in others] + [min(best, running.cost(level))]
         bounds = [component.bounds[level] for component in others] + [max(bound, running.bounds[level])]
         tier = self._summary(self.tiers[level], costs, bounds)
         if level < len(self.weight):
