@@ -37,7 +37,9 @@ def is_bound_right(pods: BoundPods, placements: Sequence[Placement]) -> bool:
         _has_room(pods, placements)
         and _are_groups_complete(pods, placements)
         and all(
-            any(_pass(pods, rules, order) for order in permutations(_coming(pods, placements)))
+            any(
+                _pass(pods, rules, order) for order in permutations(_coming(pods, placements)) if _may_come(pods, order)
+            )
             for rules in _together(pods)
         )
     )
@@ -109,6 +111,12 @@ def _of_devices(pods: BoundPods, placement: Placement) -> Counter[str] | None:
 
 def _coming(pods: BoundPods, placements: Iterable[Placement]) -> list[Coming]:
     return [(one.demand, pods.devices.nodes[one.node].name) for one in placements]
+
+
+def _may_come(pods: BoundPods, order: Sequence[Coming]) -> bool:
+    """Whether nobody comes before pods that run."""
+    runs = [any(role.runs for role in pods.devices.demands[demand].roles) for demand, _ in order]
+    return runs == sorted(runs, reverse=True)
 
 
 def _together(pods: BoundPods) -> Iterator[list[InterPodRule]]:

@@ -84,6 +84,9 @@ def bound_pods(
     demands = [replace(one, roles=tuple(role for role in one.roles if role.carries or role.counts)) for one in demands]
     if draw(rarely()):
         demands = draw(_with_parents(demands, nodes))
+    if draw(st.integers(0, 3)) == 0:
+        running = draw(st.frozensets(st.integers(0, size - 1)))
+        demands = [one.running if number in running else one for number, one in enumerate(demands)]
     devices = _problem(nodes, [draw(_roots()) for _ in nodes], demands)
     return BoundPods(
         devices=draw(_taking(devices)) if draw(footprints) else devices,

@@ -192,3 +192,75 @@ def test_who_asks_for_extended_resources_does_not_ask_its_node_for_them() -> Non
 def test_exactly_one_is_asked_for() -> None:
     with pytest.raises(DrallocError, match="a claim or of a pod, and not both"):
         preempt(dralloc.example())
+
+
+COMPANY = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "host"}
+
+
+def labelled(name: str, *claims: str, **spec: object) -> Json:
+    """A pod with a label."""
+    plain = pod(name, *claims, **spec)
+    plain["metadata"]["labels"] = {"app": "x"}
+    return plain
+
+
+def hosts_with_one_gpu(*objects: Json) -> Cluster:
+    """Two nodes, the first of which has a GPU; a pod that wants it."""
+    nodes = [node(f"node-{number}", host=f"node-{number}") for number in range(2)]
+    return cluster(device_class(), nodes, resource_slice(gpus(1)), claim("new", request()), *objects)
+
+
+def test_a_newcomer_is_not_the_first_where_whom_it_means_runs_elsewhere() -> None:
+    """It may begin only where nobody whom its affinity means is there, and who runs was there before it."""
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [COMPANY]}}
+    new = labelled("new", "new", priority=9, affinity=affinity)
+    found = preempt(hosts_with_one_gpu(labelled("x", nodeName="node-1", priority=1), new), pod="default/new")
+    assert (victims(found), found.exact) == (["x"], True)
+
+
+def test_a_newcomer_finds_those_who_run_where_it_is_to_be_spread() -> None:
+    spread = {**COMPANY, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    new = labelled("new", "new", priority=9, topologySpreadConstraints=[spread])
+    running = [labelled(name, nodeName="node-0", priority=1) for name in "xy"]
+    found = preempt(hosts_with_one_gpu(*running, new), pod="default/new")
+    assert (victims(found), found.exact) == (["x", "y"], True)
+    assert sorted(one.pod.name for one in found.upstream.victims) == ["x", "y"]
+
+
+def pod_group(name: str, count: int, parent: str | None = None) -> Json:
+    """A group of pods of which so many are needed, perhaps in a group of groups."""
+    spec: Json = {"schedulingPolicy": {"gang": {"minCount": count}}}
+    if parent:
+        spec["parentCompositePodGroupName"] = parent
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+
+
+def test_of_a_gang_with_too_few_pods_upstream_looks_at_none() -> None:
+    new = labelled("new", "new", schedulingGroup={"podGroupName": "job"})
+    found = preempt(hosts_with_one_gpu(new, pod_group("job", 2)), pod="default/new")
+    assert (found.possible, found.exact) == (False, True)
+    assert found.upstream.message == "default/new: waiting for minCount pods from a gang to appear in scheduling queue"
+
+
+def test_of_a_tree_with_too_few_groups_nobody_is_admitted() -> None:
+    new = labelled("new", "new", schedulingGroup={"podGroupName": "job"})
+    tree = {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "CompositePodGroup",
+        "metadata": {"name": "tree", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minGroupCount": 2}}},
+    }
+    found = preempt(hosts_with_one_gpu(new, pod_group("job", 1, "tree"), tree), pod="default/new")
+    assert (found.possible, found.exact) == (False, True)
+    assert "fewer pods, or groups of them, than have to be placed together" in found.upstream.message
+
+
+def test_nobody_is_evicted_for_its_own_group() -> None:
+    """A member that runs counts for the group, which would lack it."""
+    members = [running("x", "node-2", "gpu-0"), waiting(2)]
+    for member, _ in members:
+        member["spec"]["schedulingGroup"] = {"podGroupName": "job"}
+    others = [running("y", "node-0", "gpu-0", "gpu-1"), running("f", "node-1", "gpu-0", "gpu-1", priority=99)]
+    found = preempt(three_nodes(*members, *others, pod_group("job", 2)), pod="default/new")
+    assert (victims(found), found.candidates) == (["y"], 1)

@@ -18,7 +18,7 @@ from dralloc.compiler.across import find_across
 from dralloc.compiler.budgets import find_budgets
 from dralloc.compiler.demands import Demands
 from dralloc.compiler.extended import DevicePlugins, with_extended_resources
-from dralloc.compiler.gangs import find_gangs
+from dralloc.compiler.gangs import Gangs, find_gangs
 from dralloc.compiler.pod_rules import BETWEEN_PODS, PodRules
 from dralloc.compiler.quota import Quotas
 from dralloc.compiler.remarks import remarks
@@ -63,6 +63,8 @@ class CompiledCluster(Brief):
         The pods that are not to be placed, and why.
     left_out
         What objects say that some mode does not model.
+    gangs
+        Which pods are placed together.
     """
 
     problem: Problem
@@ -74,6 +76,7 @@ class CompiledCluster(Brief):
     findings: tuple[Finding, ...] = ()
     unasked: Mapping[ClaimKey, Unasked] = field(default_factory=dict)
     left_out: tuple[Unmodelled, ...] = ()
+    gangs: Gangs = field(default_factory=Gangs)
 
     def unmodelled(self, modes: Collection[Mode]) -> tuple[Finding, ...]:
         """What objects say that one of the modes does not model, with the object and the field."""
@@ -211,7 +214,9 @@ def compile_cluster(
         *([Finding("", "", "", f"{_IGNORED}: {', '.join(sorted(pods.ignored))}")] if pods.ignored else ()),
     )
     left_out = tuple(find_unmodelled(cluster, problem))
-    compiled = CompiledCluster(problem, inventory, table, cluster, pods, worth, findings, demands.unasked, left_out)
+    compiled = CompiledCluster(
+        problem, inventory, table, cluster, pods, worth, findings, demands.unasked, left_out, gangs
+    )
     if choices.strict and (refused := compiled.unmodelled(modes)):
         raise InputError(refused)
     return compiled

@@ -70,6 +70,18 @@ class Gangs:
         """The gang of a pod; one without a name if it has none."""
         return self.of_pods.get(pod.key, _ALONE) if self.of_pods else _ALONE
 
+    def companions(self, pod: ClaimKey) -> frozenset[ClaimKey]:
+        """The pods of a pod's group, and of all groups of its tree: those that run, and itself, too."""
+        parent = self.of_pods.get(pod, _ALONE).parent
+        found: set[ClaimKey] = set()
+        for group in self.groups.values():
+            members = [member.key for member in group.pods]
+            other = self.of_pods[members[0]].parent
+            is_same_tree = parent is not None and other is not None and other.root is parent.root
+            if is_same_tree or pod in members:
+                found.update(members)
+        return frozenset(found)
+
 
 def find_gangs(
     cluster: Cluster, features: Features, plugins: DevicePlugins, label: str = "", *, spanned: bool = False

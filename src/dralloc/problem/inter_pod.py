@@ -5,14 +5,15 @@ demands a rule is about, they know themselves (`dralloc.problem.Demand.roles`): 
 go where it holds, and some *count* for it, because it means them. So rules stay true for any part of a problem.
 
 Rules are about pods as they come. An answer counts if there is for each rule some order of its pods in which each of
-them keeps it when it comes:
+them keeps it when it comes. Demands can stand for pods that run and could leave, too: whoever of these stays was there
+before everybody else, and does not ask for affinity or spread any more (*IgnoredDuringExecution*). The order:
 
 - anti-affinity: whoever comes first, in a domain with somebody who carries the term is nobody else whom it means;
 - affinity: whoever carries the terms has somebody in the domain whom they mean, and who was there before; only where
   they mean nobody at all yet, one whom they mean itself may begin;
 - spread: in a domain with somebody who carries the constraint, those who do are, with the pods that were there, no more
   than the skew above the fewest that are counted in any domain in the end. (Then there is an order: always one for the
-  domain with the fewest, and those who do not carry the constraint last where there are most.)
+  domain with the fewest, and those who do not carry the constraint last where there are most, unless they were there.)
 
 - one domain: those who carry the rule are in one and the same.
 
@@ -115,17 +116,31 @@ InterPodRule = AntiAffinity | Affinity | Spread | OneDomain
 
 
 class Role(NamedTuple):
-    """What a demand is to a rule: whether it carries it, and whether it counts for it."""
+    """What a demand is to a rule: whether it carries it, and whether it counts for it.
+
+    ``runs``: whether it stands for a pod that runs, and so was there before all for which that does not hold.
+    """
 
     rule: InterPodRule
     carries: bool
     counts: bool
+    runs: bool = False
+
+    @property
+    def running(self) -> Role:
+        """The same of a pod that runs: affinity and spread do not bind it any more."""
+        return self._replace(carries=self.carries and not isinstance(self.rule, Affinity | Spread), runs=True)
 
 
 class DomainLedger:
-    """How many demands carry a rule, or count for it, in each domain: whether one more may come now."""
+    """How many demands carry a rule, or count for it, in each domain: whether one more may come now.
+
+    Demands are entered in the order in which they come, so those of pods that run before all others.
+    """
 
     def __init__(self) -> None:
+        # By rule, how many there are that do not stand for pods that run.
+        self._newcomers: Counter[InterPodRule] = Counter()
         # By rule and place of the term in it, how many there are in each domain.
         self._carrying: dict[tuple[InterPodRule, int], Counter[str]] = defaultdict(Counter)
         self._counting: dict[tuple[InterPodRule, int], Counter[str]] = defaultdict(Counter)
@@ -135,6 +150,7 @@ class DomainLedger:
         """Enter (1) or revoke (-1) that somebody with these roles is on a node."""
         for role in roles:
             self._fewest.pop(role.rule, None)
+            self._newcomers[role.rule] += 0 if role.runs else sign
             for place, domains in enumerate(_domains(role.rule)):
                 if node in domains:
                     for applies, tallies in ((role.carries, self._carrying), (role.counts, self._counting)):
@@ -146,6 +162,8 @@ class DomainLedger:
         return all(self._holds(role, node) for role in roles)
 
     def _holds(self, role: Role, node: str) -> bool:
+        if role.runs and self._newcomers[role.rule] and isinstance(role.rule, Affinity | Spread):
+            return False
         match role.rule:
             case AntiAffinity() as rule:
                 return self._is_apart(rule, role, node)

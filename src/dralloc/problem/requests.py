@@ -257,6 +257,11 @@ class Demand:
         return replace(self, gang="", parent=None, **changes)
 
     @property
+    def running(self) -> Demand:
+        """The demand as of a pod that runs: it was there before all others, and asks for no company any more."""
+        return replace(self, roles=tuple(role.running for role in self.roles))
+
+    @property
     def placed_with(self) -> Hashable:
         """What demands have in common that are placed together or not at all; empty if it is alone."""
         return self.parent.root if self.parent else self.gang

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Unpack
 
 from dralloc.check import check
 from dralloc.choices import Choices, ChoiceWords, Mode
 from dralloc.cluster import Cluster, cluster_of
-from dralloc.compiler import CompiledCluster, compile_cluster
-from dralloc.context.node_rules import pod_of
+from dralloc.compiler import compile_cluster
 from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
-from dralloc.problem import Demand
 from dralloc.provisional import Provisional
 from dralloc.report import Line, Part, Table, counted
 from dralloc.solution import Solution, Tier
 from dralloc.solvers.cpsat import solve
 from dralloc.timing import phase
 from dralloc.whatif.document import PreemptionDocument
-from dralloc.whatif.evictions.staging import Admission, Newcomer, Staging, wanted_demands
+from dralloc.whatif.evictions.staging import Admission, Newcomer, Preemptor, Staging
 from dralloc.whatif.evictions.upstream import UpstreamPreemption, upstream_preemption
-from dralloc.whatif.evictions.victims import EvictionCost, EvictionUnit, group_of
+from dralloc.whatif.evictions.victims import EvictionCost, EvictionUnit
 from dralloc.whatif.moves.claim_users import ClaimUsers
 
 __all__ = ["Preemption", "preempt"]
@@ -143,9 +141,10 @@ def preempt(
     """Find the cheapest victims whose eviction admits a pending claim or pod, with its gang or tree of gangs.
 
     Victims have a lower priority and a node. Their claims are free once all pods that use them are evicted, and with
-    them devices, CPU, memory and ports. PodGroups whose ``disruptionMode`` says so are evicted as a whole; a priority
-    of their own counts for them, and that of the group that is to be admitted (KEP-5710). Other pending pods, and
-    PodDisruptionBudgets, are not looked at.
+    them devices, CPU, memory and ports. Who runs and stays was there before who comes: what the newcomers ask of other
+    pods must hold beside it. PodGroups whose ``disruptionMode`` says so are evicted as a whole; a priority of their own
+    counts for them, and that of the group that is to be admitted (KEP-5710). Of that group, or its tree of groups,
+    nobody is evicted. Other pending pods, and PodDisruptionBudgets, are not looked at.
 
     Parameters
     ----------
@@ -178,35 +177,26 @@ def preempt(
     with phase(timings, "compile"):
         whole = cluster_of(cluster).including(options.include)
         compiled = compile_cluster(whole, options)
-        wanted = wanted_demands(compiled, newcomer)
-        priority = _priority(compiled, wanted)
+        preemptor = Preemptor.of(compiled, newcomer)
         users = ClaimUsers(whole, [node.name for node in compiled.problem.nodes])
-        staging = Staging.of(users, newcomer, priority, cost, options)
+        staging = Staging.of(users, preemptor, cost, options)
     with phase(timings, "upstream"):
-        upstream = upstream_preemption(compiled, wanted, options)
+        upstream = upstream_preemption(compiled, preemptor.wanted, options)
     with phase(timings, "victims"):
         solution = solve(staging.problem, options, hint=staging.start)
     with phase(timings, "check"):
         check(staging.problem, solution)
-    answer = _answer(staging, solution, upstream)
+    answer = _answer(staging, preemptor.priority, solution, upstream)
     return replace(answer, unmodelled=compiled.unmodelled({Mode.OPTIMAL}), timings=timings)
 
 
-def _priority(compiled: CompiledCluster, wanted: Sequence[Demand]) -> int:
-    """That of the group if it has one of its own, else the lowest of the pods."""
-    pods = (pod_of(compiled.cluster, demand) for demand in wanted)
-    groups = [group_of(compiled.cluster, pod) for pod in pods if pod is not None]
-    own = [group.spec.priority for group in groups if group is not None and group.spec.priority is not None]
-    return min(own or [demand.priority for demand in wanted])
-
-
-def _answer(staging: Staging, solution: Solution, upstream: UpstreamPreemption) -> Preemption:
+def _answer(staging: Staging, priority: int, solution: Solution, upstream: UpstreamPreemption) -> Preemption:
     admitted, *stayed = staging.worth.tiers(solution.tiers)
     victims = tuple(staging.victims(solution)) if admitted.value else ()
     pairs = zip(staging.worth.levels[1:], stayed, strict=False)
     return Preemption(
         asked=staging.placed(solution) or tuple(demand.key for demand in staging.wanted),
-        priority=staging.priority,
+        priority=priority,
         candidates=len(staging.incumbents.pods),
         victims=victims,
         admitted=tuple(staging.admissions(solution)),

@@ -44,11 +44,12 @@ def spread_is_even(view: View) -> Iterator[str]:
         before = Counter(dict(rule.counted))
         counts = before + Counter(domain for one, domain in inside if one.role.counts)
         fewest = 0 if rule.has_few_domains else min((counts[domain] for domain in rule.every), default=0)
-        own = Counter(domain for one, domain in inside if one.role.counts and one.role.carries)
+        early = [domain for one, domain in inside if one.role.counts and (one.role.carries or one.role.runs)]
+        before += Counter(early)
         for domain in dict.fromkeys(domain for one, domain in inside if one.role.carries):
-            if before[domain] + own[domain] - fewest > rule.max_skew:
+            if before[domain] - fewest > rule.max_skew:
                 yield (
-                    f"topology spread: {before[domain] + own[domain]} in domain {domain}, {fewest} in the one with the "
+                    f"topology spread: {before[domain]} in domain {domain}, {fewest} in the one with the "
                     f"fewest, which is more than a skew of {rule.max_skew}"
                 )
 
@@ -98,6 +99,7 @@ class _Queue:
 
     def __init__(self, rules: Mapping[Affinity, Sequence[PlacedRole]]) -> None:
         self._node = {one.demand: one.node for members in rules.values() for one in members}
+        self._running = {one.demand for members in rules.values() for one in members if one.role.runs}
         self._counting = {rule: set(_seen(rule, each)) for rule, each in rules.items()}
         self._carried: dict[int, list[Affinity]] = {demand: [] for demand in self._node}
         for rule, members in rules.items():
@@ -114,7 +116,7 @@ class _Queue:
         for demand in left:
             for rule in self._carried[demand]:
                 candidates = [one for one in left if rule in self._carried[one] and one in self._counting[rule]]
-                for one in () if rule in begun or any(rule.counted) else candidates:
+                for one in () if rule in begun or self._somebody_was_there(rule) else candidates:
                     place = rule, tuple(domains.get(self._node[one]) for domains in rule.domains)
                     if None not in place[1] and place not in tried and self._may_begin((*beginning, one)):
                         tried.add(place)
@@ -122,6 +124,10 @@ class _Queue:
                         if not best:
                             return best
         return best
+
+    def _somebody_was_there(self, rule: Affinity) -> bool:
+        """Whether pods that run are meant, so that nobody can begin."""
+        return any(rule.counted) or not self._running.isdisjoint(self._counting[rule])
 
     def _may_begin(self, beginning: Sequence[int]) -> bool:
         """Whether there is an order in which each of them comes before everybody whom its rules mean."""
@@ -138,7 +144,7 @@ class _Queue:
         return True
 
     def _after(self, beginning: Iterable[int]) -> list[int]:
-        come = set(beginning)
+        come = {*beginning, *self._running}
         waiting = [demand for demand in self._node if demand not in come]
         while True:
             coming = [one for one in waiting if all(self._is_met(rule, one, come) for rule in self._carried[one])]

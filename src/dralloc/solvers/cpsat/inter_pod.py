@@ -26,6 +26,9 @@ def inter_pod_rules(model: Model) -> None:
             roles[role.rule][demand] = role
     last = 2 * len(model.variables.miss) + 1
     turns: _Turns = defaultdict(lambda: model.cp.new_int_var(0, last, ""))
+    for each in roles.values():
+        # Who runs was there first: nobody comes before that.
+        turns |= {demand: model.cp.new_constant(0) for demand, role in each.items() if role.runs}
     for rule, each in roles.items():
         among = _Among(model, each)
         match rule:
@@ -96,7 +99,7 @@ def _spread(among: _Among, rule: Spread) -> None:
     """Where demands carry the constraint, they are not too many above the fewest that count anywhere in the end."""
     among.forbid_outside(rule.domains)
     counting = among.by_domain(rule.domains, lambda role: role.counts)
-    own = among.by_domain(rule.domains, lambda role: role.counts and role.carries)
+    first = among.by_domain(rule.domains, lambda role: role.counts and (role.carries or role.runs))
     most = len(among.roles) + max(rule.counted.values(), default=0)
     fewest = among.cp.new_int_var(0, 0 if rule.has_few_domains else most, "fewest")
     for domain in rule.every:
@@ -104,7 +107,7 @@ def _spread(among: _Among, rule: Spread) -> None:
         among.cp.add(fewest <= rule.counted.get(domain, 0) + there)
     for domain, carrying in among.by_domain(rule.domains, lambda role: role.carries).items():
         used = among.any_of(on for _, on in carrying)
-        here = cp_model.LinearExpr.sum([on for _, on in own.get(domain, ())])
+        here = cp_model.LinearExpr.sum([on for _, on in first.get(domain, ())])
         among.cp.add(rule.counted.get(domain, 0) + here <= fewest + rule.max_skew).only_enforce_if(used)
 
 

@@ -38,7 +38,8 @@ class QuickRun(PlainRun):
 
     def place_together(self, members: Sequence[int]) -> None:
         """As in the plain run, and what was known before stays true where placements are given back."""
-        if not self._problem.demands[members[0]].gang:
+        first = self._problem.demands[members[0]]
+        if not (first.gang or first.roles):
             self.place(members[0])
             return
         super().place_together(members)

@@ -82,7 +82,10 @@ class Incumbents:
             for pod in unit.pods
         ]
         problem = replace(compiled.problem, demands=(*demands, *pods), eligibility=staying, budgets=())
-        return compiled.pods.of(self._unbound()).applied(problem)
+        bound = compiled.pods.of(self._unbound()).applied(problem)
+        first = len(demands)
+        running = (demand.running for demand in bound.demands[first:])
+        return replace(bound, demands=(*bound.demands[:first], *running))
 
     def _demand(self, pod: Pod, unit: EvictionUnit, weight: int, claims: Mapping[ClaimKey, Claim]) -> Demand:
         mine = tuple(claims[key] for key in self.users.claims_of[pod.key] if key in claims and claims[key].requests)

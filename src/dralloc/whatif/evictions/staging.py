@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from dralloc.choices import Choices
+from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster
 from dralloc.compiler.worth import WeightLevel, Worth
+from dralloc.context.node_rules import pod_of
 from dralloc.explain.subject import find_demand
 from dralloc.names import ClaimKey, DeviceID
 from dralloc.problem import Demand, Problem
 from dralloc.solution import Solution
 from dralloc.whatif.evictions.incumbents import Incumbents
-from dralloc.whatif.evictions.victims import EvictionUnit, eviction_units, unit_weights
+from dralloc.whatif.evictions.victims import EvictionUnit, eviction_units, group_of, unit_weights
 from dralloc.whatif.moves.claim_users import ClaimUsers
 
-__all__ = ["Admission", "Newcomer", "Staging", "wanted_demands"]
+__all__ = ["Admission", "Newcomer", "Preemptor", "Staging"]
 
 
 class Newcomer(NamedTuple):
@@ -44,11 +46,47 @@ def wanted_demands(compiled: CompiledCluster, newcomer: Newcomer) -> tuple[Deman
     return asked, *(one for one in demands if together and one.placed_with == together and one is not asked)
 
 
-def _below(priority: int, users: ClaimUsers) -> Iterator[EvictionUnit]:
-    """The units of lower priority whose pods all have nodes that count."""
-    for unit in eviction_units(users.cluster):
-        if unit.priority < priority and all(pod.spec.node_name in users.by_name for pod in unit.pods):
-            yield unit
+def _priority(cluster: Cluster, wanted: Sequence[Demand]) -> int:
+    """That of the group if it has one of its own, else the lowest of the pods (KEP-5710)."""
+    pods = (pod_of(cluster, demand) for demand in wanted)
+    groups = [group_of(cluster, pod) for pod in pods if pod is not None]
+    own = [group.spec.priority for group in groups if group is not None and group.spec.priority is not None]
+    return min(own or [demand.priority for demand in wanted])
+
+
+@dataclass(frozen=True, slots=True)
+class Preemptor:
+    """Who is to be admitted, as things are.
+
+    Parameters
+    ----------
+    wanted
+        The demand that is asked for, and those that are placed with it.
+    priority
+        Whoever may be evicted has a lower one.
+    companions
+        The pods of its group, or of its tree of groups, which counts on those that run: none of them is evicted.
+    """
+
+    newcomer: Newcomer
+    wanted: tuple[Demand, ...]
+    priority: int
+    companions: frozenset[ClaimKey]
+
+    @classmethod
+    def of(cls, compiled: CompiledCluster, newcomer: Newcomer) -> Preemptor:
+        """The newcomer in the cluster as it is."""
+        wanted = wanted_demands(compiled, newcomer)
+        is_claim = compiled.is_claim(wanted[0])
+        companions = frozenset() if is_claim else compiled.gangs.companions(wanted[0].key)
+        return cls(newcomer, wanted, _priority(compiled.cluster, wanted), companions)
+
+    def may_evict(self, users: ClaimUsers) -> Iterator[EvictionUnit]:
+        """The units of lower priority whose pods all have nodes that count, and are no companions."""
+        for unit in eviction_units(users.cluster):
+            here = all(pod.spec.node_name in users.by_name for pod in unit.pods)
+            if here and unit.priority < self.priority and self.companions.isdisjoint(pod.key for pod in unit.pods):
+                yield unit
 
 
 @dataclass(frozen=True)
@@ -59,8 +97,6 @@ class Staging:
     ----------
     wanted
         The demands of the newcomers, the first of the problem; after them come those of the incumbents.
-    priority
-        Whoever may be evicted has a lower one.
     worth
         What weights mean: that the first newcomer is placed, for which its gang needs its quorum, is worth more than
         everybody else.
@@ -72,19 +108,18 @@ class Staging:
 
     incumbents: Incumbents
     wanted: tuple[Demand, ...]
-    priority: int
     problem: Problem
     worth: Worth
     start: Solution
     left_out: tuple[ClaimKey, ...] = ()
 
     @classmethod
-    def of(cls, users: ClaimUsers, newcomer: Newcomer, priority: int, cost: str, choices: Choices) -> Staging:
-        """The problem in which everybody of a lower priority may be evicted who keeps the rules as things are."""
-        units, left_out = tuple(_below(priority, users)), tuple[ClaimKey, ...]()
+    def of(cls, users: ClaimUsers, preemptor: Preemptor, cost: str, choices: Choices) -> Staging:
+        """The problem in which everybody may be evicted who keeps the rules as things are."""
+        units, left_out = tuple(preemptor.may_evict(users)), tuple[ClaimKey, ...]()
         while True:
             incumbents = Incumbents(users, units, choices)
-            wanted = wanted_demands(incumbents.compiled, newcomer)
+            wanted = wanted_demands(incumbents.compiled, preemptor.newcomer)
             weights, levels = unit_weights(units, cost)
             most = 1 + sum(weights)
             leading = [replace(demand, weight=0 if number else most) for number, demand in enumerate(wanted)]
@@ -93,7 +128,7 @@ class Staging:
             if not irregular:
                 worth = Worth((), (WeightLevel("admitted", most, 1), *levels))
                 start = incumbents.staying(problem, len(wanted), range(len(units)))
-                return cls(incumbents, wanted, priority, problem, worth, start, left_out)
+                return cls(incumbents, wanted, problem, worth, start, left_out)
             left_out += tuple(pod.key for number in sorted(irregular) for pod in units[number].pods)
             units = tuple(unit for number, unit in enumerate(units) if number not in irregular)
 

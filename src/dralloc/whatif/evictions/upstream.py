@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from dralloc.choices import Choices
 from dralloc.compiler import CompiledCluster
@@ -12,10 +13,14 @@ from dralloc.names import ClaimKey
 from dralloc.problem import Demand, are_admitted
 from dralloc.report import Line, Part, Table
 from dralloc.scheduling import Profile, read_profiles
+from dralloc.scheduling.groups import find_groups
 from dralloc.scheduling.release import Release
 from dralloc.scheduling.scheduler import Scheduler
 
 __all__ = ["UpstreamPreemption", "UpstreamVictim", "upstream_preemption"]
+
+
+_TOO_FEW: Final = "there are fewer pods, or groups of them, than have to be placed together"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,12 @@ def upstream_preemption(compiled: CompiledCluster, wanted: Sequence[Demand], cho
     victims: list[UpstreamVictim] = []
     refusals: list[str] = []
     placed: set[ClaimKey] = set()
+    groups = find_groups(compiled.cluster, compiled.problem.features)
     for key in (demand.key for demand in wanted):
+        group = groups.get(key)
+        if group is not None and group.held_back:
+            refusals.append(f"{key}: {group.held_back}")
+            continue
         if scheduler.pods[key].kind.spec.scheduler_name not in scheduler.profiles:
             refusals.append(f"{key}: no profile is for its scheduler")
             continue
@@ -84,4 +94,4 @@ def upstream_preemption(compiled: CompiledCluster, wanted: Sequence[Demand], cho
         else:
             refusals.append(f"{key}: {attempt.message}")
     admits = are_admitted(wanted, placed)
-    return UpstreamPreemption(admits, tuple(victims), "" if admits else refusals[0])
+    return UpstreamPreemption(admits, tuple(victims), "" if admits else (*refusals, _TOO_FEW)[0])
