@@ -113,6 +113,35 @@ def zones(tmp_path: Path) -> Path:
     return path
 
 
+_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Path:
+    """Three A100 and two H100 nodes with equal GPUs, and four nodes without any."""
+    objects = [device_class()]
+    for machine, count in (("a100", 3), ("h100", 2), ("cpu", 4)):
+        for number in range(count):
+            found, *slices = gpus(f"{machine}-{number}", 1)
+            found["metadata"]["labels"] |= {_INSTANCE_TYPE: machine, "series": machine}
+            objects += [found, *(slices if machine != "cpu" else ())]
+    path = tmp_path / "machines.yaml"
+    path.write_text(yaml.safe_dump_all([*objects, claim("c", wants("whole"))]))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["{}=series={}", "{}={}-0"])
+def test_nodes_of_another_kind_are_not_counted_and_idle_ones_are(machines: Path, kind: str) -> None:
+    kinds = [kind.format(name, name) for name in ("a100", "h100", "cpu")]
+    found = answer("fewest-nodes", machines, "--claim", "c=2", *(part for one in kinds for part in ("--kind", one)))
+    assert {one["kind"]: one["existing"] for one in found["nodes"]} == {"a100": 3, "h100": 2, "cpu": 4}
+
+
+def test_without_kinds_equivalent_nodes_are_counted_together(machines: Path) -> None:
+    found = answer("fewest-nodes", machines, "--claim", "c=2")
+    assert [(one["kind"], one["existing"]) for one in found["nodes"]] == [("a100-0", 5)]
+
+
 def test_a_cordon_makes_no_other_kind_of_node(zones: Path) -> None:
     found = answer("fewest-nodes", zones, "--claim", "c3=3", "--kind", "big=type=big")
     assert [(one["kind"], one["example"], one["number"]) for one in found["nodes"]] == [("big", "n0", 3)]

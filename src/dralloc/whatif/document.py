@@ -109,6 +109,8 @@ class Needed(Fields):
     kind: str
     example: str
     """The node that stands for the kind."""
+    existing: int
+    """How many there are in the cluster."""
     price: Price
     number: int
 

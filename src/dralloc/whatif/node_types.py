@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Final
 
 from dralloc.api import Node
 from dralloc.api.objects import changed
@@ -15,6 +16,9 @@ from dralloc.problem import Demand, Problem
 from dralloc.problem.equivalent_nodes import NodeClasses, equivalent_nodes
 
 __all__ = ["NodeType", "find_node_types", "in_service", "parse_price"]
+
+_INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+"""The label by which clouds tell kinds of machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,8 @@ class NodeType:
     price
         What a node costs.
     existing
-        How many there are in the cluster.
+        How many there are in the cluster: of a type that a label names, the nodes with that label. Of a node to copy,
+        those of its instance type that offer the same; if its labels tell none, all that offer the same.
     """
 
     name: str
@@ -99,12 +104,15 @@ def find_node_types(
     parts = {names[node]: place for place, group in enumerate(classes.groups) for node in group}
     useful = {names[node] for demand in demands for node in problem.candidate_nodes(demand)}
     chosen: dict[str, list[str]] = {}
+    members: dict[str, Collection[str]] = {}
     for kind, text in named.items():
         option = f"--kind {kind}={text}"
         nodes = _named(cluster, option, text)
         chosen[kind] = _examples(classes, parts, option, [node for node in nodes if node in useful] or nodes[:1])
+        members[kind] = nodes if "=" in text else _like(cluster, text, parts)
     if not named:
         chosen = {names[group[0]]: [names[group[0]]] for group in classes.groups}
+        members = dict.fromkeys(chosen, names)
     for kind, price in prices.items():
         if kind not in chosen:
             raise DrallocError(f"--price {kind}: there is no such kind of node, only {', '.join(chosen) or 'none'}")
@@ -114,7 +122,12 @@ def find_node_types(
         if prices and kind not in prices:
             raise DrallocError(f"node kind {kind}: has no price; give all kinds one with --price, or none")
     return tuple(
-        NodeType(kind, node, prices.get(kind, Fraction(1)), len(classes.groups[parts[node]]) if node in parts else 1)
+        NodeType(
+            kind,
+            node,
+            prices.get(kind, Fraction(1)),
+            sum(parts.get(member) == parts.get(node) for member in members[kind]),
+        )
         for kind, nodes in chosen.items()
         for node in nodes
     )
@@ -130,6 +143,14 @@ def _named(cluster: Cluster, option: str, text: str) -> list[str]:
     if not found:
         raise DrallocError(f"{option}: no node has the label")
     return found
+
+
+def _like(cluster: Cluster, example: str, parts: Mapping[str, int]) -> list[str]:
+    """The nodes that count as copies of a node, as far as they offer the same: those of its instance type, or all."""
+    types = {node.metadata.name: node.metadata.labels.get(_INSTANCE_TYPE) for node in cluster.nodes}
+    if types[example] is None and example not in parts:
+        return [example]  # Nothing can happen there, and nothing tells what is like it.
+    return [name for name, of_type in types.items() if of_type == types[example]]
 
 
 def _examples(classes: NodeClasses, parts: Mapping[str, int], option: str, nodes: Sequence[str]) -> list[str]:
