@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from dralloc.api import (
     CapacityRequirements,
     CELDeviceSelector,
+    Container,
     Device,
     DeviceCapacity,
     DeviceClass,
@@ -67,9 +68,7 @@ class Editor:
         cluster = self.cluster(change, also)
         if node_like:
             cluster = with_node_like(cluster, node_like)
-        problem = compile_cluster(
-            cluster, features=self.compiled.problem.features, caps=list(self.caps(change))
-        ).problem
+        problem = compile_cluster(cluster, features=self.compiled.problem.features, caps=list(self.caps(change))).whole
         counters = (
             replace(one, free=MUCH) if (one.id.driver, one.id.counter) in lifted(change, Scarcity.COUNTER) else one
             for one in problem.counters
@@ -115,15 +114,48 @@ class Editor:
         pods = [self.pod(pod, change) for pod in cluster.pods if pod.key == key]
         if pods or (key in own and own[key] in change.claims):
             claims.append(NOTHING)
+        others = [*self.running(change), *self.again(also)]
         return replace(
             cluster,
             claims=tuple(claims),
-            pods=tuple(pods),
-            claims_of_pods={pod.key: (*cluster.claims_of_pods[pod.key], NOTHING.key) for pod in pods},
+            pods=(*pods, *others),
+            claims_of_pods={
+                **{pod.key: (*cluster.claims_of_pods[pod.key], NOTHING.key) for pod in pods},
+                **{pod.key: cluster.claims_of_pods[pod.key] for pod in others},
+            },
             classes=self.classes,
-            nodes=tuple(schedulable(node) if CORDONED in change.rules else node for node in cluster.nodes),
+            nodes=tuple(self.node(node, change) for node in cluster.nodes),
             slices=tuple(self.slice(one, change) for one in cluster.slices),
         )
+
+    def running(self, change: Change) -> Iterator[Pod]:
+        """The pods that have a node and keep all of their claims, those that have just been placed among them."""
+        problem, cluster = self.compiled.problem, self.compiled.cluster
+        homes = {problem.demands[one.demand].key: problem.nodes[one.node].name for one in self.placements}
+        for pod in cluster.pods:
+            home = pod.spec.node_name or homes.get(pod.key)
+            if home and change.released.isdisjoint(cluster.claims_of_pods[pod.key]):
+                yield changed(pod, spec=changed(pod.spec, node_name=home))
+
+    def again(self, claims: Sequence[ClaimKey]) -> Iterator[Pod]:
+        """The pods of claims that are to be placed anew."""
+        for pod in self.compiled.cluster.pods:
+            if not set(claims).isdisjoint(self.compiled.cluster.claims_of_pods[pod.key]):
+                yield changed(pod, spec=changed(pod.spec, node_name=None))
+
+    def node(self, node: Node, change: Change) -> Node:
+        """A node without the rules that do not count."""
+        taints = tuple(
+            taint
+            for taint in node.spec.taints
+            if f"node taint {taint.key}{taint.value and '='}{taint.value}:{taint.effect} is not tolerated"
+            not in change.rules
+        )
+        free = changed(node, spec=changed(node.spec, taints=taints))
+        if "Too many pods" in change.rules and node.status.allocatable:
+            allocatable = {**node.status.allocatable, "pods": Quantity(MUCH)}
+            free = changed(free, status=changed(node.status, allocatable=allocatable))
+        return schedulable(free) if CORDONED in change.rules else free
 
     def held(self, claim: ResourceClaim, change: Change) -> ResourceClaim:
         """An allocated claim, for all nodes if the change says so."""
@@ -141,7 +173,9 @@ class Editor:
         }
         unbound = any(rule.startswith("pod spec.affinity") for rule in change.rules)
         affinity = None if unbound else pod.spec.affinity
-        return changed(pod, spec=changed(pod.spec, node_selector=selector, affinity=affinity))
+        containers = tuple(container(one, change.rules) for one in pod.spec.containers)
+        spec = changed(pod.spec, node_selector=selector, affinity=affinity, containers=containers)
+        return changed(pod, spec=spec)
 
     def slice(self, one: ResourceSlice, change: Change) -> ResourceSlice:
         free, features = (one.spec.driver, "") in lifted(change, Scarcity.GROUPS), self.compiled.problem.features
@@ -213,6 +247,13 @@ class Editor:
         spec = changed(given.spec, selectors=tuple(map(selector, rejoined(kept, name))))
         self.classes[relaxed] = changed(given, metadata=changed(given.metadata, name=relaxed), spec=spec)
         return relaxed
+
+
+def container(one: Container, rules: Collection[str]) -> Container:
+    """A container that asks for nothing of what does not count."""
+    requests = {name: amount for name, amount in one.resources.requests.items() if f"Insufficient {name}" not in rules}
+    ports = () if "didn't have free ports for the requested pod ports" in rules else one.ports
+    return changed(one, ports=ports, resources=changed(one.resources, requests=requests))
 
 
 def published(device: Device, features: Features) -> set[str]:

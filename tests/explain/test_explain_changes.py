@@ -14,6 +14,8 @@ from itertools import count
 from operator import or_
 
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from brute_force import best, every_solution, without_partial_defects
 from crowded import GANG, Crowd
@@ -35,6 +37,7 @@ from dralloc.problem import Problem
 from dralloc.solvers.cpsat import Options
 from dralloc.solvers.first_fit import first_fit
 from examples import examples
+from scenario_strategies import crowded_clusters
 from wire_edits import Editor
 
 PROBLEMS = examples(120)
@@ -51,6 +54,17 @@ def test_conflicts_are_minimal_and_suggestions_hold(chunk: int) -> None:
             break
     assert seen["conflicts"]
     assert seen["suggestions"]
+
+
+@settings(max_examples=PROBLEMS // 2, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(crowded_clusters(most_claims=2), st.sampled_from([Mode.FIRST_FIT, Mode.OPTIMAL]))
+def test_nodes_are_asked_again(whole: Cluster, mode: Mode) -> None:
+    """The same where nodes bind: with taints, CPU, memory, places for pods and ports."""
+    plan = allocate(whole, mode)
+    placed = {placement.demand for placement in plan.solution.placements}
+    for number in range(len(plan.demands)):
+        if number not in placed:
+            Case(f"{mode}", plan.compiled, number, mode, plan.solution.placements).verify()
 
 
 def cases(seed: int) -> Iterator[Case]:

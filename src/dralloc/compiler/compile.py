@@ -65,6 +65,8 @@ class CompiledCluster(Brief):
         What objects say that some mode does not model.
     gangs
         Which pods are placed together.
+    choices
+        How it was compiled.
     """
 
     problem: Problem
@@ -77,6 +79,18 @@ class CompiledCluster(Brief):
     unasked: Mapping[ClaimKey, Unasked] = field(default_factory=dict)
     left_out: tuple[Unmodelled, ...] = ()
     gangs: Gangs = field(default_factory=Gangs)
+    choices: Choices = field(default_factory=Choices)
+
+    def again(self, cluster: Cluster, *, nodes: Sequence[str] = ()) -> CompiledCluster:
+        """Compile a changed cluster in the same way.
+
+        Parameters
+        ----------
+        nodes
+            Names of nodes that count beside those that were chosen, if any were.
+        """
+        chosen = (*self.choices.nodes, *nodes) if self.choices.nodes else ()
+        return compile_cluster(cluster, self.choices, nodes=chosen)
 
     def unmodelled(self, modes: Collection[Mode]) -> tuple[Finding, ...]:
         """What objects say that one of the modes does not model, with the object and the field."""
@@ -215,7 +229,17 @@ def compile_cluster(
     )
     left_out = tuple(find_unmodelled(cluster, problem))
     compiled = CompiledCluster(
-        problem, inventory, table, cluster, pods, worth, findings, demands.unasked, left_out, gangs
+        problem,
+        inventory,
+        table,
+        cluster,
+        pods,
+        worth,
+        findings,
+        demands.unasked,
+        left_out,
+        gangs,
+        choices,
     )
     if choices.strict and (refused := compiled.unmodelled(modes)):
         raise InputError(refused)

@@ -88,14 +88,19 @@ def with_extended_resources(cluster: Cluster, nodes: Sequence[Node], features: F
             met.update(resources)
     if not given and not made:
         return Extended(cluster)
-    claims = {**used, **made}
-    own = {pod: (*keys, claims[pod].key) if pod in claims else keys for pod, keys in cluster.claims_of_pods.items()}
+    claims, anew = {**used, **made}, frozenset(claim.key for claim in made.values())
+    own = {
+        pod: tuple(dict.fromkeys((*keys, claims[pod].key))) if pod in claims else keys
+        for pod, keys in cluster.claims_of_pods.items()
+    }
+    stale = frozenset(claim.key for claim in given.values() if not claim.is_allocated)
     extended = replace(
         cluster,
-        claims=(*cluster.claims, *made.values()),
+        # What was made for an answer before has the same name.
+        claims=(*(claim for claim in cluster.claims if claim.key not in anew), *made.values()),
         claims_of_pods=own,
-        made=cluster.made.union(claim.key for claim in made.values()),
-        abandoned=cluster.abandoned.union(claim.key for claim in given.values() if not claim.is_allocated),
+        made=cluster.made | anew,
+        abandoned=cluster.abandoned | (stale - anew),
     )
     return Extended(extended, elsewhere, tuple(_remarks(cluster, classes, plugins, met)))
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import replace
+from itertools import islice
 
 from dralloc.api import Node
-from dralloc.api.disclosure import HOSTNAME_LABEL
-from dralloc.api.objects import changed
-from dralloc.context.context import alternatives_in
-from dralloc.context.node_rules import CORDONED
+from dralloc.compiler import CompiledCluster
 from dralloc.explain.change import Change, Cost, Suggestion
 from dralloc.explain.oracle import FeasibilityOracle
-from dralloc.inventory.reach import NodeIndex
+from dralloc.explain.snapshot import DemandSnapshot
+from dralloc.problem import Demand
+from dralloc.scenario import Scenario
+from dralloc.solution import Solution
+from dralloc.write import allocated_claims
 
 __all__ = ["added_nodes"]
 
@@ -26,66 +27,59 @@ def added_nodes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
         return
     if not oracle.exact and oracle.gives_up(Change()):
         return
-    fitting = (one for one in _types(oracle) if one.is_allowed() and one.holds())
-    for rank, one in enumerate(fitting):
-        yield Suggestion(f"add a node like {one.node.name}", "fits on the new node", Cost.NODE, rank)
+    added = _AddedNodes(oracle)
+    fitting = (node for node in islice(added.types(), _MOST) if added.holds(node))
+    for rank, node in enumerate(fitting):
+        yield Suggestion(f"add a node like {node.name}", "fits on the new node", Cost.NODE, rank)
 
 
-def _types(oracle: FeasibilityOracle) -> list[_AddedNode]:
-    """One for each node type: nodes that offer devices of equal classes in the same order."""
-    look = oracle.snapshot.context.offers.device_key
-    found: dict[Hashable, _AddedNode] = {}
-    for number in oracle.snapshot.problem.all_nodes:
-        added = _AddedNode(oracle, number)
-        if added.local:
-            found.setdefault(tuple(map(look, added.local)), added)
-    return list(found.values())[:_MOST]
+class _AddedNodes:
+    """Clusters with one more node, at the moment that is explained."""
 
-
-class _AddedNode:
-    """An empty node like one that there is."""
-
-    def __init__(self, oracle: FeasibilityOracle, number: int) -> None:
+    def __init__(self, oracle: FeasibilityOracle) -> None:
         self.oracle = oracle
-        self.number = number
-        self.node = oracle.snapshot.problem.nodes[number]
-        self.sources = oracle.compiled.inventory.sources
-        # The devices that come with the node: those of slices that name it.
-        local = (each for each in self.node.devices() if self.sources[each].slice.spec.node_name == self.node.name)
-        self.local = list(local)
+        self.moment = _at_the_moment(oracle.compiled, oracle.snapshot)
+        self.nodes = {node.name: node for node in self.moment.cluster.nodes}
 
-    def is_allowed(self) -> bool:
-        """Whether the pod could go to the new node."""
-        snapshot = self.oracle.snapshot
-        if set(snapshot.rules(self.number)) - {CORDONED}:
-            return False
-        return not snapshot.exclusions.of_node(snapshot.whole, self._renamed())
+    def types(self) -> Iterator[Node]:
+        """A node of each type to which the pod could go: equal in what it has, and in the classes of its devices."""
+        snapshot, sources = self.oracle.snapshot, self.oracle.compiled.inventory.sources
+        look = snapshot.context.offers.device_key
+        seen: set[Hashable] = set()
+        for known in snapshot.problem.nodes:
+            node = self.nodes[known.name]
+            # The devices that come with the node: those of slices that name it.
+            local = [each for each in known.devices() if sources[each].slice.spec.node_name == known.name]
+            key = tuple(map(look, local)), frozenset(node.status.allocatable.items())
+            if local and key not in seen and not snapshot.exclusions.of_node(snapshot.whole, node):
+                seen.add(key)
+                yield node
 
-    def holds(self) -> bool:
-        """Whether the demand fits on the new node."""
-        oracle, context = self.oracle, self.oracle.snapshot.context
-        demand, lift = oracle.wanted(Change()), oracle.lift(Change())
-        ledger = context.ledger.copy()
-        ledger.vacate(frozenset(self.local))
-        context = replace(context, ledger=ledger)
-        reached = frozenset((*self.local, *self._reached()))
-        relevant = context.relevant(self.number, alternatives_in([demand]))
-        part = context.cut([self.number], [device for device in relevant if device in reached], [demand], lift)
-        found = oracle.within(part, demand, lift)
-        return found is not None and found.node >= 0
+    def holds(self, node: Node) -> bool:
+        """Whether the demand fits on a new node like this one, whatever else is asked of it there."""
+        name = f"{node.name} (new)"
+        scenario = self.moment.with_copy_of(node.name, name)
+        if not self.oracle.snapshot.caps.budgets:
+            # No device of another node alone can matter, but for what caps count.
+            scenario = scenario.without_slices_of(self.nodes.keys())
+        compiled = self.oracle.compiled.again(scenario.cluster, nodes=[name])
+        number = next(place for place, one in enumerate(compiled.problem.nodes) if one.name == name)
+        return self.oracle.fits(compiled, self._demand(compiled), number)
 
-    def _reached(self) -> Iterator[int]:
-        """The devices of the node's pools that a new node with its labels would reach, too."""
-        new = NodeIndex([self._renamed()])
-        for number in self.node.devices():
-            source, device = self.sources[number], self.oracle.snapshot.problem.devices[number]
-            if new.of_slice(source.slice) and (device.nodes is None or new.of_device(source.device)):
-                yield number
+    def _demand(self, compiled: CompiledCluster) -> Demand:
+        """The explained demand as it is in the changed cluster."""
+        asked = self.oracle.compiled.problem.demands[self.oracle.snapshot.number]
+        is_claim = self.oracle.compiled.is_claim(asked)
+        pairs = zip(compiled.problem.demands, compiled.whole.demands, strict=True)
+        return next(whole for one, whole in pairs if one.key == asked.key and compiled.is_claim(one) is is_claim)
 
-    def _renamed(self) -> Node:
-        """The node's object under a new name, which its host name follows."""
-        nodes = self.oracle.compiled.cluster.nodes
-        node = next(node for node in nodes if node.metadata.name == self.node.name)
-        name = f"{self.node.name}-new"
-        labels = {key: name if key == HOSTNAME_LABEL else value for key, value in node.metadata.labels.items()}
-        return changed(node, metadata=changed(node.metadata, name=name, labels=labels))
+
+def _at_the_moment(compiled: CompiledCluster, snapshot: DemandSnapshot) -> Scenario:
+    """The cluster once everybody has what they have been granted when the demand comes."""
+    placements = tuple(snapshot.placements)
+    homes = {
+        demand.key: compiled.problem.nodes[one.node].name
+        for one in placements
+        if not compiled.is_claim(demand := compiled.problem.demands[one.demand])
+    }
+    return Scenario(compiled.cluster).settle(allocated_claims(compiled, Solution(placements)), homes)

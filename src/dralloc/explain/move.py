@@ -12,6 +12,7 @@ from dralloc.context.offers import TableOffers
 from dralloc.context.screening import Screening
 from dralloc.explain.caps import charged
 from dralloc.explain.change import Change
+from dralloc.explain.node_bars import Resettling
 from dralloc.explain.oracle import FeasibilityOracle, in_whole
 from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey
@@ -42,12 +43,21 @@ class Mover:
         context = self._oracle.context(change)
         ledger, self._budgets = context.ledger.copy(), context.budgets
         self._enter(self._oracle.alone(change), certificate.placement, ledger)
+        bars = self._oracle.snapshot.bars
+        if bars is None:
+            return self._homes(demands, ledger, None)
+        with bars.resettling(node, claims) as resettling:
+            return self._homes(demands, ledger, resettling)
+
+    def _homes(
+        self, demands: Sequence[Demand | None], ledger: ClaimLedger, resettling: Resettling | None
+    ) -> dict[ClaimKey, int] | None:
         homes: dict[ClaimKey, int] = {}
-        for key, demand in zip(claims, demands, strict=True):
-            home = self._settle(demand, ledger) if demand is not None else None
-            if home is None:
+        for demand in demands:
+            home = self._settle(demand, ledger, resettling) if demand is not None else None
+            if demand is None or home is None:
                 return None
-            homes[key] = home
+            homes[demand.claims[0].key] = home
         return homes
 
     def _demand(self, key: ClaimKey) -> Demand | None:
@@ -73,12 +83,15 @@ class Mover:
             if not node.spec.unschedulable and not exclusions.of_running(running, node)
         )
 
-    def _settle(self, demand: Demand, ledger: ClaimLedger) -> int | None:
-        """Place the claim on the first node that holds it, and enter that."""
+    def _settle(self, demand: Demand, ledger: ClaimLedger, resettling: Resettling | None) -> int | None:
+        """Place the claim on the first node that holds it and its pod, and enter that."""
+        pod = resettling.demand(demand.key) if resettling else None
         context = Context(self._context.problem, self._context.offers, ledger, self._budgets)
         free = replace(demand, nodes=None)
         screening = Screening(context)
         for node in (node for node in demand.nodes or () if screening.on(node, free)):
+            if resettling and pod and not resettling.may_go(pod, node):
+                continue
             part = context.part([node], [free])
             solution = first_fit(part.problem)
             if within_caps(part.problem, solution.placements):
@@ -86,6 +99,8 @@ class Mover:
                 placement = Placement(0, node, in_whole(part, solution.placements[0].grants))
                 whole = replace(self._context.problem, demands=(free,), eligibility=self._context.offers)
                 self._enter(whole, placement, ledger)
+                if resettling and pod:
+                    resettling.settle(pod, node)
                 return node
         return None
 

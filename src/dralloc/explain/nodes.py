@@ -42,10 +42,11 @@ class Diagnosis:
 
     def _causes(self, node: int) -> tuple[FilterReason, ...]:
         if node not in self._allowed:
-            bars = self._snapshot.bars.get(node, ())
+            if excluding := self._snapshot.exclusion(node):
+                return (FilterReason(Code.NODE, "; ".join(excluding)),)
+            bars = self._snapshot.bars_of(node)
             details = tuple(bar.detail for bar in bars if bar.detail)
-            code = Code.FULL if bars else Code.NODE
-            return (FilterReason(code, "; ".join(self._snapshot.rules(node)), details=details),)
+            return (FilterReason(Code.FULL, "; ".join(bar.text for bar in bars), details=details),)
         part = self._snapshot.context.part([node], [self._snapshot.demand])
         demand = self._snapshot.demand.by_itself(nodes=None)
         key = inventory_key(part.problem)

@@ -22,7 +22,7 @@ from dralloc.explain.snapshot import DemandSnapshot
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
 from dralloc.problem.equivalence import inventory_key
-from dralloc.problem.subproblem import Subproblem
+from dralloc.problem.subproblem import Subproblem, cut
 from dralloc.solution import Grant, Placement, Solution
 from dralloc.solvers.cpsat import solve, within_caps
 from dralloc.solvers.first_fit import first_fit
@@ -63,7 +63,7 @@ class FeasibilityOracle:
         self._usable = frozenset(snapshot.nodes)
         self._screenings: dict[frozenset[ClaimKey], Screening] = {}
         self._known: dict[Hashable, _Grants | None] = {}
-        self._orders: dict[frozenset[str], list[int]] = {}
+        self._orders: dict[tuple[frozenset[str], frozenset[ClaimKey]], list[int]] = {}
 
     def admit(self, change: Change, *, every: bool = False, nodes: Sequence[int] | None = None) -> Certificate | None:
         """Where the changed demand fits, or None.
@@ -119,11 +119,17 @@ class FeasibilityOracle:
 
     def allowed(self, change: Change) -> list[int]:
         """The nodes that the demand may go to, in search order; nodes that are let in only by the change come last."""
-        if change.rules not in self._orders:
+        # What goes matters only if it takes something of nodes, or means something to others.
+        released = change.released if self.snapshot.bars else frozenset()
+        key = change.rules, released
+        if key not in self._orders:
+            usable = self.snapshot.nodes
             extra = (node for node in self.snapshot.problem.all_nodes if node not in self._usable)
-            let_in = [node for node in extra if change.rules and change.rules.issuperset(self.snapshot.rules(node))]
-            self._orders[change.rules] = [*self.snapshot.nodes, *let_in]
-        return self._orders[change.rules]
+            candidates = (*usable, *extra) if change.rules or released else usable
+            self._orders[key] = [
+                node for node in candidates if change.rules.issuperset(self.snapshot.rules(node, released))
+            ]
+        return self._orders[key]
 
     def fits_on(self, node: int) -> str:
         """What a suggestion comes to, in words."""
@@ -133,22 +139,31 @@ class FeasibilityOracle:
         """An answer on the only node of a part of a context; one with node -1 if first fit gives up for every node."""
         key = demand.claims, lift, part.problem.budgets, inventory_key(part.problem)
         if key not in self._known:
-            solution = self._solve(part)
+            solution = self._solve(part.problem)
             if solution is None:
                 return Certificate(-1, ())
             self._known[key] = solution.placements[0].grants if solution.placements else None
         found = self._known[key]
         return None if found is None else Certificate(part.nodes[0], in_whole(part, found))
 
-    def _solve(self, part: Subproblem) -> Solution | None:
-        solution = first_fit(part.problem)
+    def _solve(self, problem: Problem) -> Solution | None:
+        solution = first_fit(problem)
         if not self.exact and isinstance(solution.errors.get(0), FatalError):
             return None
-        solution = replace(solution, placements=tuple(within_caps(part.problem, solution.placements)))
+        solution = replace(solution, placements=tuple(within_caps(problem, solution.placements)))
         if not solution.placements and self.exact:
-            solution = solve(part.problem)
-        check(part.problem, solution)
+            solution = solve(problem)
+        check(problem, solution)
         return solution
+
+    def fits(self, compiled: CompiledCluster, demand: Demand, node: int) -> bool:
+        """Whether a demand of another cluster fits on a node there, alone and beside everything that binds it."""
+        whole = compiled.whole
+        if node not in whole.candidate_nodes(demand):
+            return False
+        part = cut(whole, [node], demands=[demand.by_itself(nodes=None)]).problem
+        solution = self._solve(part if self.exact else replace(part, budgets=()))
+        return solution is not None and bool(solution.placements)
 
 
 def in_whole(part: Subproblem, grants: Sequence[Sequence[Grant]]) -> _Grants:

@@ -117,8 +117,20 @@ class _Blockers:
     def cheapest(self) -> Mapping[int, set[ClaimKey]]:
         """The claims in the way of the devices that the fewest claims hold, by node; the cheapest nodes first."""
         found = {node: self._cheapest(node) for node in self._oracle.allowed(Change())}
+        for node, users in self._barred.items():
+            claims = self._cheapest(node)
+            found[node] = None if claims is None else claims | users
         known = {node: claims for node, claims in found.items() if claims is not None}
         return dict(sorted(known.items(), key=lambda item: (len(item[1]), item[0])))
+
+    @cached_property
+    def _barred(self) -> Mapping[int, set[ClaimKey]]:
+        """The nodes that would do beside devices if nobody were there who uses claims, each with these claims."""
+        bars, snapshot = self._snapshot.bars, self._snapshot
+        usable = frozenset(snapshot.nodes)
+        everywhere = (node for node in snapshot.problem.all_nodes if node not in usable)
+        users = {node: bars.claims_on(node) - snapshot.own for node in everywhere} if bars else {}
+        return {node: claims for node, claims in users.items() if claims and not snapshot.rules(node, claims)}
 
     def _cheapest(self, node: int) -> set[ClaimKey] | None:
         total: set[ClaimKey] = set()

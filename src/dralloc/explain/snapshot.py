@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
@@ -40,8 +40,10 @@ class DemandSnapshot:
         The nodes that it may go to, in search order.
     reachable
         The nodes from which the claims can be used that others have been granted and that it uses, too.
+    placements
+        Of the demands that have been placed.
     placed
-        The demands that have been placed, by the claims that they were granted.
+        The same demands, by the claims that they were granted.
     own
         The claims that the demand uses, also those that are allocated already: it cannot do without them.
     caps
@@ -49,7 +51,7 @@ class DemandSnapshot:
     exclusions
         The rules that leave nodes out.
     bars
-        By node, what bars the demand from it beside devices.
+        What bars the demand from nodes beside devices; None if that does not matter.
     """
 
     context: Context
@@ -57,11 +59,12 @@ class DemandSnapshot:
     demand: Demand
     nodes: tuple[int, ...]
     reachable: frozenset[int]
+    placements: tuple[Placement, ...]
     placed: dict[ClaimKey, int]
     own: frozenset[ClaimKey] = frozenset()
     caps: Caps = field(default_factory=Caps)
     exclusions: Exclusions = field(default_factory=Exclusions)
-    bars: Mapping[int, tuple[Bar, ...]] = field(default_factory=dict)
+    bars: NodeBars | None = None
 
     @property
     def problem(self) -> Problem:
@@ -73,11 +76,18 @@ class DemandSnapshot:
         """The demand with all of its claims."""
         return self.problem.demands[self.number]
 
-    def rules(self, node: int) -> tuple[str, ...]:
-        """The rules that leave a node out."""
+    def exclusion(self, node: int) -> tuple[str, ...]:
+        """The rules that leave a node out, whatever it has."""
         shared = () if node in self.reachable else (SHARED,)
-        barred = (bar.text for bar in self.bars.get(node, ()))
-        return (*self.exclusions.rules(self.whole, node), *shared, *barred)
+        return (*self.exclusions.rules(self.whole, node), *shared)
+
+    def bars_of(self, node: int, released: Collection[ClaimKey] = ()) -> tuple[Bar, ...]:
+        """What bars the demand from a node beside devices, once the pods of some claims are gone."""
+        return () if self.bars is None else self.bars.of(node, released)
+
+    def rules(self, node: int, released: Collection[ClaimKey] = ()) -> tuple[str, ...]:
+        """Everything that would have to be different for the node to do, but for devices."""
+        return (*self.exclusion(node), *(bar.text for bar in self.bars_of(node, released)))
 
     @classmethod
     def after(
@@ -112,7 +122,8 @@ class DemandSnapshot:
         )
         nodes = tuple(node for node in problem.candidate_nodes(whole) if node in reachable)
         caps = Caps.at(problem, allocated, placements)
-        return cls(Context(problem, offers, ledger, caps.budgets), number, demand, nodes, reachable, placed, caps=caps)
+        context = Context(problem, offers, ledger, caps.budgets)
+        return cls(context, number, demand, nodes, reachable, tuple(placements), placed, caps=caps)
 
 
 def snapshot_of(
@@ -129,9 +140,9 @@ def snapshot_of(
     pod = pod_of(compiled.cluster, found.whole)
     used = () if pod is None else compiled.cluster.pod_claims(pod)
     own = frozenset((*used, *(claim.key for claim in found.whole.claims)))
-    known = NodeBars(compiled, number, placements, exact=exact)
-    bars = {node: bars for node in found.nodes if (bars := known.of(node))}
-    nodes = tuple(node for node in found.nodes if node not in bars)
+    is_bound = compiled.whole is not compiled.problem or found.whole.roles
+    bars = NodeBars(compiled, number, placements, exact=exact) if is_bound else None
+    nodes = tuple(node for node in found.nodes if not (bars and bars.of(node)))
     return replace(found, own=own, exclusions=Exclusions(compiled), bars=bars, nodes=nodes)
 
 

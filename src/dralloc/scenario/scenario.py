@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from dralloc.api import Container, Node, Pod, ResourceClaim
+from dralloc.api import Container, Node, Pod, ResourceClaim, ResourceSlice
+from dralloc.api.disclosure import HOSTNAME_LABEL
 from dralloc.api.objects import changed
+from dralloc.api.tolerating import CORDON_TAINT
 from dralloc.cluster import Cluster
 from dralloc.compiler.extended import classes_by_resource, extended_claims
 from dralloc.names import ClaimKey
@@ -44,6 +46,25 @@ class Scenario:
     def unbind(self, pods: Collection[ClaimKey]) -> Scenario:
         """These pods have no node yet."""
         return self._with_pods(lambda pod: _unbound(pod) if pod.key in pods else pod)
+
+    def settle(self, claims: Iterable[ResourceClaim], nodes: Mapping[ClaimKey, str]) -> Scenario:
+        """What was pending has been placed: these claims are allocated as they say, these pods are on these nodes."""
+        written = {claim.key: claim for claim in claims}
+        placed = replace(self.cluster, claims=tuple(written.get(one.key, one) for one in self.cluster.claims))
+        return Scenario(placed)._with_pods(lambda pod: _bound(pod, nodes[pod.key]) if pod.key in nodes else pod)
+
+    def with_copy_of(self, name: str, copy: str) -> Scenario:
+        """There is one more node: empty, not cordoned, with slices of its own in pools of their own."""
+        [node] = (one for one in self.cluster.nodes if one.name == name)
+        own = [one for one in self.cluster.slices if one.spec.node_name == name]
+        slices = (_copied_slice(one, copy) for one in own)
+        nodes = (*self.cluster.nodes, _copied_node(node, copy))
+        return Scenario(replace(self.cluster, nodes=nodes, slices=(*self.cluster.slices, *slices)))
+
+    def without_slices_of(self, nodes: Collection[str]) -> Scenario:
+        """What drivers publish for these nodes alone is not there."""
+        kept = tuple(one for one in self.cluster.slices if one.spec.node_name not in nodes)
+        return Scenario(replace(self.cluster, slices=kept))
 
     def cordon(self, nodes: Collection[str]) -> Scenario:
         """No new pod comes to these nodes, unless it tolerates that."""
@@ -99,6 +120,25 @@ def _without_resources(pod: Pod, names: Collection[str]) -> Pod:
             init_containers=tuple(map(without, spec.init_containers)),
         ),
     )
+
+
+def _bound(pod: Pod, node: str) -> Pod:
+    return changed(pod, spec=changed(pod.spec, node_name=node))
+
+
+def _copied_node(node: Node, name: str) -> Node:
+    """A node of another name, which its host name follows, to which pods come."""
+    labels = {key: name if key == HOSTNAME_LABEL else value for key, value in node.metadata.labels.items()}
+    taints = tuple(taint for taint in node.spec.taints if taint.key != CORDON_TAINT.key)
+    metadata = changed(node.metadata, name=name, labels=labels)
+    return changed(node, metadata=metadata, spec=changed(node.spec, unschedulable=False, taints=taints))
+
+
+def _copied_slice(one: ResourceSlice, node: str) -> ResourceSlice:
+    """A slice for another node."""
+    name, pool = f"{one.metadata.name} of {node}", changed(one.spec.pool, name=f"{one.spec.pool.name} of {node}")
+    metadata, spec = changed(one.metadata, name=name), changed(one.spec, node_name=node, pool=pool)
+    return changed(one, metadata=metadata, spec=spec)
 
 
 def _unbound(pod: Pod) -> Pod:
