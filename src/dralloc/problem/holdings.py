@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 
@@ -75,23 +75,6 @@ class ClaimLedger(Ledger):
                     self.consume(self._device(holding.slot), holding.charge, -1)
                 else:
                     self.revoke(self._device(holding.slot), holding.charge, share=holding.share)
-
-    def vacate(self, devices: Collection[int]) -> None:
-        """Make devices and the counters of their groups as good as new, whoever holds them."""
-        problem, self._consumers = self.problem, None
-        groups = {problem.devices[device].group for device in devices}
-        for device in {problem.devices[number].slot: problem.devices[number] for number in devices}.values():
-            if self.is_in_use(device):
-                self._open(device, -1)
-            self.held.discard(device.slot)
-            self.shares.pop(device.slot, None)
-            self.consumed.pop(device.slot, None)
-            self.by_slot.pop(device.slot, None)
-        for number, counter in enumerate(problem.counters):
-            if counter.group in groups:
-                self.free[number] = counter.total
-        for group in groups:
-            self._overdrawn.pop(group, None)
 
     def _note(self, holding: Holding) -> None:
         self._consumers = None
