@@ -34,6 +34,7 @@ from dralloc.explain.snapshot import placed_before, snapshot_of
 from dralloc.explain.suggestions import find_suggestions
 from dralloc.explain.wording import Wording
 from dralloc.problem import Problem
+from dralloc.solution import devices_only
 from dralloc.solvers.cpsat import Options
 from dralloc.solvers.first_fit import first_fit
 from examples import examples
@@ -96,7 +97,8 @@ class Case:
         self.title = f"{title}, {compiled.problem.demands[number].key}"
         problem = compiled.problem
         self.exact = mode is Mode.OPTIMAL
-        found = placements if self.exact else placed_before(problem, number)
+        whole = compiled.whole
+        found = placements if self.exact else tuple(devices_only(whole, placed_before(whole, number)))
         snapshot = snapshot_of(compiled, number, found)
         model = FeasibilityOracle(snapshot, compiled, Mode.OPTIMAL)
         self.members = members_of(model)

@@ -26,7 +26,7 @@ from dralloc.solution import Placement, holdings_of, with_node_grants
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
 
-__all__ = ["Bar", "NodeBars"]
+__all__ = ["Bar", "NodeBars", "Resettling"]
 
 _TOO_MANY: Final = "Too many pods"
 _OF_POD: Final = "pod level request for {} does not cover the devices"
@@ -79,7 +79,8 @@ class NodeBars:
             demand = self._whole.demands[number]
             pod = compiled.cluster.pods_by_key.get(demand.key)
             allocated = () if pod is None else compiled.cluster.pod_claims(pod)
-            for key in dict.fromkeys((*(claim.key for claim in demand.claims), *allocated)):
+            asked = (claim.key for claim in demand.claims if not claim.is_synthetic)
+            for key in dict.fromkeys((*asked, *allocated)):
                 found[key].append(number)
         return found
 
