@@ -10,7 +10,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubecel.code import COST, DEVICE_SLOT, Compiled
-from kubecel.data import MISSING, NONE, DomainMap, EvalError, Frame, Optional, Run, TypeValue, Uint, Value
+from kubecel.data import (
+    MAPS,
+    MISSING,
+    NONE,
+    DomainMap,
+    EvalError,
+    Frame,
+    Optional,
+    Run,
+    TextMap,
+    TypeValue,
+    Uint,
+    Value,
+)
 from kubecel.maps import find
 from kubecel.runtime_types import EXTENSION_TYPES, NamedFormat, go_name, type_name
 
@@ -87,7 +100,7 @@ def _native(value: Value) -> Value:
     if kind is TypeValue:
         return value.name
     if kind is DomainMap:
-        return dict(value)
+        return TextMap(value)
     if kind in _NOT_CONVERTED:
         raise EvalError(f"unsupported conversion to ref.Val: ({go_name(value)})")
     if isinstance(value, EvalError):
@@ -146,7 +159,7 @@ def _one_step(base: Run, step: AccessStep) -> Run:
 
     def run(frame: Frame) -> Value:
         value = base(frame)
-        if type(value) is dict and name in value:
+        if type(value) is TextMap and name in value:
             return value[name]
         return _get(value, name)
 
@@ -192,7 +205,7 @@ def _get(value: Value, key: Value) -> Value:
 def _test(operand: Run, name: str) -> Run:
     def run(frame: Frame) -> bool:
         value = operand(frame)
-        return name in value if type(value) is dict else _look(value, name) is not MISSING
+        return name in value if type(value) is TextMap else _look(value, name) is not MISSING
 
     return run
 
@@ -214,7 +227,7 @@ def _look(value: Value, key: Value) -> Value:
     if type(key) is not str:
         check_key(key)
     kind = type(value)
-    if kind is dict or kind is DomainMap:
+    if kind in MAPS:
         return find(value, key)
     if kind is tuple:
         index = _position(key)

@@ -71,11 +71,12 @@ def fixed(compute: Callable[[], Value], cost: int = 1) -> Compiled:
     """Code of a call whose arguments never change: it is computed once, and may fail every time."""
     try:
         value = compute()
-    except EvalError as error:
-        message = str(error)
+    except CelRuntimeError as error:
+        # An error that others can absorb stays one, and one that ends the evaluation does so where it is reached.
+        failure, message = type(error), str(error)
 
         def fail(_: Frame) -> Value:
-            raise EvalError(message)
+            raise failure(message)
 
         return Compiled(fail, cost)
     return Compiled(lambda _: value, cost, value)

@@ -16,10 +16,12 @@ __all__ = [
     "EMPTY_MAP",
     "INT_MAX",
     "INT_MIN",
+    "MAPS",
     "MAX_LIST",
     "MAX_TEXT",
     "MISSING",
     "NONE",
+    "TEXT_KEYED",
     "UINT_MAX",
     "DomainMap",
     "Duration",
@@ -28,6 +30,7 @@ __all__ = [
     "Frame",
     "Optional",
     "Run",
+    "TextMap",
     "TimestampValue",
     "TypeValue",
     "Uint",
@@ -125,10 +128,26 @@ EMPTY_MAP: Final[dict[Any, Any]] = {}
 """The empty map; never changed."""
 
 
+class TextMap(dict[str, Value]):
+    """What a device has in one domain: a map that only has texts as keys.
+
+    Other maps hash what is looked up in them, and upstream fails there for values that have no hash. This one compares
+    texts, and has nothing under anything else. Source: cel-go, ``stringIfaceMapAccessor`` and ``reflectMapAccessor``.
+    """
+
+    __slots__ = ()
+
+
 class DomainMap(dict[str, dict[str, Value]]):
-    """``device.attributes`` and ``device.capacity``: reading an unknown domain gives an empty map."""
+    """``device.attributes`` and ``device.capacity``: as `TextMap`, and reading an unknown domain gives an empty map."""
 
     __slots__ = ()
 
     def __missing__(self, key: object) -> dict[Any, Any]:
         return EMPTY_MAP
+
+
+MAPS: Final = frozenset({dict, DomainMap, TextMap})
+"""The Python types of maps."""
+TEXT_KEYED: Final = frozenset({DomainMap, TextMap})
+"""Those that only have texts as keys."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubecel.attributes import UNSET, AttributeValue, Version
-from kubecel.data import INT_MAX, INT_MIN, DomainMap, Value
+from kubecel.data import INT_MAX, INT_MIN, DomainMap, TextMap, Value
 from kubecel.errors import CelRuntimeError
 from kubecel.quantity import Quantity, parse_quantity
 from kubecel.runtime_types import type_name
@@ -46,7 +46,10 @@ def with_own_quantities(device: CelDevice) -> dict[str, Value]:
     Comparing a quantity with a big one makes upstream hold it as a big one, too, and from then on it is no integer.
     """
     capacities = DomainMap(
-        (domain, {name: Quantity(one.nanos, one.format, one.scale, own=True) for name, one in amounts.items()})
+        (
+            domain,
+            TextMap((name, Quantity(one.nanos, one.format, one.scale, own=True)) for name, one in amounts.items()),
+        )
         for domain, amounts in device.variables["capacity"].items()
     )
     return {**device.variables, "capacity": capacities}
@@ -94,7 +97,7 @@ def _put(domains: DomainMap, driver: str, name: str, value: Value) -> None:
     domain, slash, identifier = name.partition("/")
     if not slash:
         domain, identifier = driver, name
-    domains.setdefault(domain, {})[identifier] = value
+    domains.setdefault(domain, TextMap())[identifier] = value
 
 
 def _attribute(name: str, value: AttributeValue) -> Value:

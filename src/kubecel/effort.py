@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from kubecel.data import DomainMap, Optional, Value
+from kubecel.data import MAPS, Optional, Value
 from kubecel.url import Url
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
 EffortRule: TypeAlias = Callable[[Sequence[Value]], int]
 """The effort of a call, from its arguments, which may be of any types. Most calls need no rule."""
 
-CONTAINERS: Final = frozenset({tuple, dict, DomainMap, Optional})
+CONTAINERS: Final = MAPS | {tuple, Optional}
 """The types of values that hold others, and so can be large at little cost: the same list may be in many places."""
 
 _MOST: Final = 1_100_000
@@ -60,7 +60,7 @@ def value_count(value: Value, most: int = _MOST) -> int:
             if count + len(stack) > most:
                 return most
             stack += value
-        elif kind is dict or kind is DomainMap:
+        elif kind in MAPS:
             count += len(value)
             stack += value.values()
         elif kind is Optional:

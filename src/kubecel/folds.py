@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from kubecel.code import COST, Compiled, charge, is_true, spend
 from kubecel.cost import LIST_COST
-from kubecel.data import MISSING, DomainMap, EvalError, Frame, Run, Value, no_overload
+from kubecel.data import MAPS, MISSING, EvalError, Frame, Run, Value, no_overload
 from kubecel.maps import lookup, map_items, map_key, map_keys
 from kubecel.runtime_types import go_name
 
@@ -68,7 +68,7 @@ def _values(loop: Loop) -> Callable[[Frame], _Values]:
         kind = type(found)
         if kind is tuple:
             return len(found), enumerate(found) if pairs else found
-        if kind is dict or kind is DomainMap:
+        if kind in MAPS:
             return len(found), map_items(found) if pairs else map_keys(found)
         if pairs:
             raise EvalError(f"unsupported comprehension range type: {go_name(found)}")

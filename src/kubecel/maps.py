@@ -10,6 +10,7 @@ from kubecel.data import (
     INT_MAX,
     INT_MIN,
     MISSING,
+    TEXT_KEYED,
     UINT_MAX,
     DomainMap,
     Duration,
@@ -97,7 +98,7 @@ def lookup(values: dict[Any, Any], key: Value) -> Value:
     """The value that a map keeps under a CEL key or under an int or uint that equals it, or `MISSING`."""
     if type(key) is str:
         return values.get(key, MISSING)
-    if not values:
+    if not values or type(values) in TEXT_KEYED:
         return MISSING
     found = values.get(map_key(key), MISSING)
     if found is MISSING:

@@ -6,7 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from kubecel.data import MISSING, DomainMap, Duration, Empty, Optional, TimestampValue, TypeValue, Uint, Value
+from kubecel.data import (
+    MAPS,
+    MISSING,
+    DomainMap,
+    Duration,
+    Empty,
+    Optional,
+    TextMap,
+    TimestampValue,
+    TypeValue,
+    Uint,
+    Value,
+)
 from kubecel.network import Cidr, Ip
 from kubecel.quantity import Quantity
 from kubecel.semver import Semver
@@ -36,7 +48,7 @@ _NAMES: Final[dict[type, tuple[str, str]]] = {
     bytes: ("bytes", "types.Bytes"),
     type(None): ("null_type", "types.Null"),
     tuple: ("list", "*types.baseList"),
-    dict: ("map", "*types.baseMap"),
+    **dict.fromkeys((dict, TextMap), ("map", "*types.baseMap")),
     DomainMap: ("map", "cel.mapper"),
     Duration: ("google.protobuf.Duration", "types.Duration"),
     TimestampValue: ("google.protobuf.Timestamp", "types.Timestamp"),
@@ -76,7 +88,7 @@ def go_name(value: Value) -> str:
 def size_of(value: Value) -> int:
     """The size that costs are computed from: of strings, bytes, lists, maps and addresses; 1 for everything else."""
     kind = type(value)
-    if kind is str or kind is tuple or kind is dict or kind is DomainMap or kind is bytes:
+    if kind is str or kind is tuple or kind in MAPS or kind is bytes:
         return len(value)
     if kind is Ip or kind is Cidr:
         size: int = value.size

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cel_helpers import evaluate
-from kubecel import UNSET, Version, compile_selector, convert_device, device_from_wire
+from kubecel import UNSET, AttributeValue, Version, compile_selector, convert_device, device_from_wire
 from kubecel.data import EMPTY_MAP, MISSING, DomainMap, Duration, Uint
 from kubecel.errors import QuantitySyntaxError
 from kubecel.maps import find, map_key, map_keys
@@ -53,6 +55,47 @@ def test_a_domain_map_has_every_domain() -> None:
     assert find(domains, "zz") is EMPTY_MAP
     assert len(domains) == 1
     assert "zz" not in domains
+
+
+_SCALARS = st.one_of(
+    st.integers(-(2**63), 2**63 - 1),
+    st.booleans(),
+    st.sampled_from(("x", "d", "m", "other", "nothing")),
+    st.sampled_from((Version("1.0.0"), Version("0.1.0-rc.1"))),
+)
+_WRITTEN = ("b'x'", 'semver("1.0.0")', "[1]", "{1: 2}", "null", "2.5", 'duration("1s")', 'quantity("1")', "type(1)")
+_MAPS = {
+    "device.attributes": {"d", "other"},
+    'device.attributes["d"]': {"x", "y"},
+    "device.capacity": {"d"},
+    'device.capacity["d"]': {"m"},
+    'device.attributes["none"]': set[str](),
+    'cel.bind(d, device.attributes["d"], d)': {"x", "y"},
+    'optional.of(device.attributes["d"]).value()': {"x", "y"},
+}
+
+
+@pytest.mark.parametrize("container", _MAPS)
+@given(value=_SCALARS | st.lists(st.integers(-9, 9), max_size=2).map(tuple))
+def test_only_a_text_is_in_a_map_of_a_device(container: str, value: AttributeValue) -> None:
+    attributes: dict[str, AttributeValue] = {"x": value, "y": 1, "other/z": 1}
+    device = convert_device("d", attributes, {"m": parse_quantity("1")})
+    expected = type(value) is str and value in _MAPS[container]
+    assert evaluate(f'device.attributes["d"].x in {container}', device) is expected
+
+
+@pytest.mark.parametrize("container", _MAPS)
+@pytest.mark.parametrize("written", _WRITTEN)
+def test_what_has_no_hash_is_in_no_map_of_a_device(container: str, written: str) -> None:
+    device = convert_device("d", {"x": 1, "y": 1, "other/z": 1}, {"m": parse_quantity("1")})
+    assert evaluate(f"dyn({written}) in {container}", device) is False
+
+
+@pytest.mark.parametrize("key", ['device.attributes["gpu.example.com"].driverVersion', "b'x'", 'semver("1.0.0")'])
+@pytest.mark.parametrize("container", ["{device.driver: 1}", '{"a": 1}'])
+def test_other_maps_hash_what_is_looked_up(key: str, container: str) -> None:
+    assert evaluate(f"dyn({key}) in {container}") == "runtime-error"
+    assert evaluate(f"false && dyn({key}) in {container}") is False
 
 
 @pytest.mark.parametrize(

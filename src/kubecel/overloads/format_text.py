@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final, NamedTuple
 
-from kubecel.data import MAX_TEXT, DomainMap, Duration, EvalError, TimestampValue, TypeValue, Uint, Value
+from kubecel.data import MAPS, MAX_TEXT, Duration, EvalError, TimestampValue, TypeValue, Uint, Value
 from kubecel.literals import ESCAPED
 from kubecel.maps import find, map_keys
 from kubecel.overloads.convert import TEXTS, double_text
@@ -130,8 +130,7 @@ _PLAIN: Final[dict[type, Callable[[Any], str]]] = {
     type(None): lambda _: "null",
     TypeValue: lambda value: value.name,
     tuple: lambda value: f"[{', '.join(map(_nested, value))}]",
-    dict: _map_text,
-    DomainMap: _map_text,
+    **dict.fromkeys(MAPS, _map_text),
 }
 
 

@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import TypeAlias
 
 from kubecel.cost import CostRule
-from kubecel.data import DomainMap, Value
+from kubecel.data import MAPS, Value
 from kubecel.effort import EffortRule
 from kubecel.runtime_types import type_named
 from kubecel.types import Type, parse_signature
@@ -83,7 +83,7 @@ def runtime_test(wanted: Type) -> Test:
         element = runtime_test(wanted.params[0])
         return lambda value: type(value) is tuple and (not value or element(value[0]))
     if wanted.name == "map":
-        return lambda value: type(value) is dict or type(value) is DomainMap
+        return lambda value: type(value) in MAPS
     kind = type_named(wanted.name)
     return lambda value: type(value) is kind
 
