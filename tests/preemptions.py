@@ -17,13 +17,13 @@ from dralloc.api.workloads import PodSchedulingGroup
 from dralloc.cluster import Cluster
 from dralloc.compiler import compile_cluster
 from dralloc.names import ClaimKey
+from eviction_strategies import ANNOTATION
 from settled import started, without
 from wire import Json, cluster
 
 __all__ = ["Crowd", "cheapest", "crowds"]
 
 GROUP = ClaimKey("default", "group")
-ANNOTATION = "example.com/cost"
 
 
 class Crowd(NamedTuple):

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, Phase, assume, event, given, settings
 from hypothesis import strategies as st
 
 import dralloc
+from brute_evictions import cheapest_eviction
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.whatif import Preemption, preempt
+from eviction_strategies import ANNOTATION, House, houses
 from examples import examples
-from preemptions import ANNOTATION, Crowd, cheapest, crowds
+from preemptions import Crowd, cheapest, crowds
 from settled import held
 from wire import Json, claim, cluster, device_class, gpus, node, pod, request, resource_slice
 
 EXAMPLES = examples(30)
-
-
-@pytest.mark.parametrize("gang", ["", "gang"])
-@settings(
+QUICKLY = settings(
     max_examples=EXAMPLES,
     deadline=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
+
+
+@pytest.mark.parametrize("gang", ["", "gang"])
+@QUICKLY
 @given(crowd=crowds(), cost=st.sampled_from(["pods", "priority", ANNOTATION]))
 def test_no_victims_are_cheaper(crowd: Crowd, cost: str, gang: str) -> None:
     try:
@@ -39,6 +44,33 @@ def test_no_victims_are_cheaper(crowd: Crowd, cost: str, gang: str) -> None:
     assert found.possible == (expected is not None)
     if expected is not None:
         assert tuple(tier.value for tier in found.tiers) == expected
+
+
+@settings(QUICKLY, max_examples=examples(100))
+@given(house=houses(), cost=st.sampled_from(["pods", "priority", ANNOTATION]))
+def test_no_eviction_is_cheaper_where_pods_mind_each_other(house: House, cost: str) -> None:
+    found = preempt(house.cluster, pod=f"default/{house.asked}", cost=cost)
+    expected = cheapest_eviction(house, cost)
+    event(f"{len(found.evicted)} victims" if found.possible else "hopeless")
+    assert not found.left_out
+    assert found.exact
+    assert found.possible == (expected is not None)
+    if expected is not None:
+        assert tuple(tier.value for tier in found.tiers) == expected
+
+
+@settings(QUICKLY, max_examples=examples(50))
+@given(house=houses())
+def test_upstream_admits_nobody_for_less(house: House) -> None:
+    """Where nobody goes as a whole; and upstream evicts pods of the preemptor's own team, too."""
+    own = {guest.team for guest in house.guests if guest.name == house.asked}
+    rivals = [guest for guest in house.guests if not guest.home or not guest.team or guest.team not in own]
+    teams = {name: replace(team, goes_as_whole=False) for name, team in house.teams.items()}
+    found = preempt(replace(house, guests=tuple(rivals), teams=teams).cluster, pod=f"default/{house.asked}")
+    event(f"upstream admits with {len(found.upstream.victims)} victims" if found.upstream.admits else "hopeless")
+    if found.upstream.admits:
+        assert found.possible
+        assert len(found.evicted) <= len(found.upstream.victims)
 
 
 def three_nodes(*objects: Json | list[Json]) -> Cluster:

@@ -40,7 +40,7 @@ class UpstreamPreemption:
     Parameters
     ----------
     admits
-        Whether all pods, or as many of them as their gang, or tree of gangs, needs, have a node in the end.
+        Whether the first of the pods has a node in the end, and as many others as its gang, or tree of gangs, needs.
     message
         The scheduler's words about the first pod that has none, or why it is not asked.
     """
@@ -93,5 +93,5 @@ def upstream_preemption(compiled: CompiledCluster, wanted: Sequence[Demand], cho
             placed.add(key)
         else:
             refusals.append(f"{key}: {attempt.message}")
-    admits = are_admitted(wanted, placed)
+    admits = wanted[0].key in placed and are_admitted(wanted, placed)
     return UpstreamPreemption(admits, tuple(victims), "" if admits else (*refusals, _TOO_FEW)[0])

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
+from dralloc.problem import Charge
+from dralloc.solvers.cpsat import solve
 from dralloc.solvers.cpsat.classes.arcflow import FlowSource, FlowSupply, flow_supplies
 from dralloc.solvers.cpsat.classes.bins import Bin
 from examples import examples
+from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder, placed
+from strategies import TableEligibility
 
 
 def source(left: int, sizes: Mapping[int, int], *devices: int) -> FlowSource:
@@ -34,6 +39,17 @@ def solved(supply: FlowSupply, wanted: Mapping[int, int]) -> tuple[int, dict[int
     for requirement, place in supply.realise(values):
         by_device.setdefault(place.node, Counter())[requirement] += 1
     return round(solver.objective_value), by_device
+
+
+def test_who_takes_nothing_of_a_capacity_is_no_size() -> None:
+    """As a pod that asks for CPU alone takes nothing of a node that only memory is scarce on."""
+    builder = ProblemBuilder()
+    builder.device(capacity={"memory": 4})
+    builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 4})))
+    builder.pod(builder.claim(AlternativeSpec()))
+    problem = builder.problem()
+    charges = {(0, 0): Charge((("memory", 4),)), (1, 0): Charge()}
+    assert placed(solve(replace(problem, eligibility=TableEligibility(charges=charges)))) == [0, 1]
 
 
 def test_a_device_walks_from_what_is_left_by_sizes_that_never_grow() -> None:

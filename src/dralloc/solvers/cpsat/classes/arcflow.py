@@ -39,7 +39,7 @@ class FlowSource:
 
 
 def as_flow_source(space: StateSpace, requirements: Sequence[Requirement], wanted: Iterable[int]) -> FlowSource | None:
-    """The bins of a class as a source of the flow; None if more than one amount matters."""
+    """The bins of a class as a source of the flow; None if more than one amount matters, or somebody takes nothing."""
     if len(space.layouts) > 1 or len(space.layouts[0].groups) > 1 or len(space.bin_class.nodes) > 1:
         return None
     layout = space.layouts[0]
@@ -51,7 +51,7 @@ def as_flow_source(space: StateSpace, requirements: Sequence[Requirement], wante
             item_groups = requirements[number].item_groups
             if len(item_groups) > 1 or item_groups[0].number > 1:
                 return None
-            sizes[number] = layout.groups[0].uses[item_groups[0].type][0][1]
+            sizes[number] = sum(amount for _, amount in layout.groups[0].uses[item_groups[0].type])
     return FlowSource(layout.block[1], sizes, space.bin_class.bins) if min(sizes.values(), default=0) > 0 else None
 
 
