@@ -72,8 +72,9 @@ def _devices(draw: st.DrawFn, slot: int, node: int) -> Device:
 
 @st.composite
 def _claims(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Claim:
-    """A claim for one or two devices; the second request may be a list."""
-    first = Request("a", (Alternative(next(numbers), RequestName("a"), 0, draw(st.sampled_from((1, 1, 1, 2)))),))
+    """A claim for one or two devices, now and then for admin access; the second request may be a list."""
+    only = Alternative(next(numbers), RequestName("a"), 0, draw(st.sampled_from((1, 1, 1, 2))), admin=draw(rarely()))
+    first = Request("a", (only,))
     entries = tuple(Alternative(next(numbers), RequestName("b", sub), rank, 1) for rank, sub in enumerate("xy"))
     single = (Alternative(next(numbers), RequestName("b"), 0, 1),)
     requests = draw(
@@ -106,7 +107,7 @@ def _demands(draw: st.DrawFn, number: int, numbers: Iterator[int], shared: Claim
     return Demand(
         key=ClaimKey("default", f"pod-{number}"),
         claims=tuple(replace(claim, constraints=tuple(own)) for claim in claims),
-        weight=draw(st.integers(1, 3)),
+        weight=draw(st.integers(0, 3)),
         gang=draw(st.sampled_from(("", "", "gang"))),
         quorum=2,
     )

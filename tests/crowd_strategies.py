@@ -164,7 +164,7 @@ def _pods(draw: st.DrawFn, nodes: int, kinds: list[str], numbers: Sequence[int |
     derived = st.just(()) | attribute.map(lambda name: ((RequestName("r0"), name),))
     rule = st.builds(Constraint, st.sampled_from(ConstraintKind), attribute, st.just(frozenset()), derived)
     constraints = tuple(draw(st.lists(rule, max_size=draw(st.sampled_from([0, 0, 1])))))
-    weight = draw(st.integers(1, 3))
+    weight = draw(st.integers(0, 3))
     bound = tuple(draw(st.permutations(range(nodes)))[: draw(st.integers(1, nodes))]) if draw(rarely()) else None
     number = draw(st.integers(1, 4))
     return [pod_of(requests, constraints, weight, bound, kinds) for _ in range(number)]

@@ -194,7 +194,7 @@ def _demands(draw: st.DrawFn, number: int, nodes: int) -> Demand:
     return Demand(
         key=ClaimKey("default", f"pod-{number}"),
         claims=(claim,),
-        weight=draw(st.integers(1, 3)),
+        weight=draw(st.integers(0, 3)),
         nodes=tuple(draw(st.sets(st.integers(0, nodes - 1), min_size=1))) if draw(rarely()) else None,
         gang=draw(st.sampled_from(("", "", "", "gang"))),
         quorum=2,

@@ -36,7 +36,7 @@ def _pods(draw: st.DrawFn, nodes: int, kinds: list[str]) -> Demand:
     # Pods whose group runs already may only go to some nodes.
     bound = tuple(range(draw(st.integers(1, nodes)))) if draw(rarely()) else None
     count = draw(st.sampled_from([1, 1, 2, 4, 3] if draw(rarely()) else [1, 1, 2, 4]))
-    return pod_of([[(wanted, count)]], (), draw(st.integers(1, 3)), bound, kinds)
+    return pod_of([[(wanted, count)]], (), draw(st.integers(0, 3)), bound, kinds)
 
 
 @st.composite

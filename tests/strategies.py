@@ -141,7 +141,7 @@ def demand_lists(draw: st.DrawFn, nodes: int, max_demands: int = 4) -> tuple[Dem
             draw(_claims(f"claim-{index}-{number}", numbers)) for number in range(draw(st.sampled_from([1, 1, 1, 2])))
         ]
         claims = draw(_with_shared(own, [common] * 4 + [claim for demand in demands for claim in demand.claims]))
-        weight = draw(st.integers(1, 3))
+        weight = draw(st.integers(0, 3))
         bound = draw(st.booleans()) if set(claims) != set(own) else draw(rarely())
         demands.append(
             Demand(

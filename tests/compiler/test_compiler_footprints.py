@@ -183,3 +183,13 @@ def test_explanations_tell_what_the_devices_take() -> None:
     assert [cause.details for cause in reason.causes] == [("3 requested with the devices, 1 left",)]
     capped = dralloc.explain(wire.cluster(devices(CORES), claims("p"), using("p", whole={"cpu": "2"})), pod="default/p")
     assert "pod level request for cpu does not cover the devices" in str(capped)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_requests_of_the_pod_as_a_whole_are_the_limit_on_any_node(mode: Mode) -> None:
+    """A device stands for two cores, and the pod asks for one: also where nodes do not say what they have."""
+    without = node("a", {})
+    unlisted = [without, *devices(CORES)[1:]]
+    assert placed(mode, unlisted, claims("p"), using("p", container(), whole={"cpu": "1"})) == []
+    assert placed(mode, unlisted, claims("p"), using("p", container(), whole={"cpu": "2"})) == ["p"]
+    assert placed(mode, unlisted, claims("p"), using("p")) == ["p"]

@@ -284,3 +284,15 @@ def test_pods_that_run_have_chosen_the_domain() -> None:
     assert homes(racks(running)).keys() == {"p", "q"}
     assert homes(racks(running, member("s", nodeName="a-0"))) == {}
     assert homes(racks(member("r", nodeName="loose"))) == {}
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_members_without_devices_count_for_the_minimum_and_leave_the_domain_to_the_others(mode: Mode) -> None:
+    """One pod is enough, and the leader is one: still p and q are in one rack."""
+    nodes = [node(name, **{RACK: name}) for name in ("a", "b")]
+    slices = [resource_slice(gpus(1), name=name, pool=name, nodeName=name) for name in ("a", "b")]
+    pods = [member("p", "a"), member("q", "b"), member("leader")]
+    one_is_enough = group(schedulingPolicy={"gang": {"minCount": 1}}, **IN_ONE_RACK)
+    claims = [claim("a", request()), claim("b", request())]
+    plan = allocate(cluster(nodes, device_class(), slices, claims, pods, one_is_enough), mode)
+    assert len(plan.solution.placements) == 1

@@ -179,3 +179,54 @@ def held_by(user: str, device: str) -> Json:
     results = [{"request": "gpu", "driver": DRIVER, "pool": "aa", "device": device}]
     reserved = [{"resource": "pods", "name": user, "uid": user}]
     return {"allocation": {"devices": {"results": results}}, "reservedFor": reserved}
+
+
+def leading(of: str, **spec: Any) -> Json:
+    """A pod of a group that asks for no devices."""
+    return pod(f"{of}-leader", schedulingGroup={"podGroupName": of}, **spec)
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("priority", [0, 5])
+def test_a_member_without_devices_is_in_the_tree_too(mode: Mode, priority: int) -> None:
+    """The job needs two groups, of which there is one; its leader comes first or not."""
+    groups = [composite("job", least=2), group("p", "job", least=2)]
+    pods = [leading("p", priority=priority), *members("p", 1)]
+    assert placed(mode, nodes(aa=1), groups, pods) == {}
+    enough = [group("q", "job"), leading("q")]
+    assert list(placed(mode, nodes(aa=1), groups, enough, pods)) == ["p-0"]
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_group_without_devices_that_lacks_pods_counts_for_nothing(mode: Mode) -> None:
+    groups = [composite("job", least=2), group("p", "job"), group("q", "job", least=2)]
+    assert placed(mode, nodes(aa=1), groups, members("p", 1), leading("q")) == {}
+
+
+def test_the_scheduler_takes_groups_as_they_were_made() -> None:
+    """The GPU is enough for one of the groups: for the one that was made first, whatever their pods say."""
+    groups = [composite("job"), group("late", "job"), group("early", "job")]
+    for one, made in zip(groups[1:], ("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"), strict=True):
+        one["metadata"]["creationTimestamp"] = made
+    assert list(placed(Mode.SCHEDULER, nodes(aa=1), groups, members("late", 1), members("early", 1))) == ["early-0"]
+
+
+@pytest.mark.parametrize(
+    ("above", "said"),
+    [
+        ([], "the CompositePodGroup default/job was not found"),
+        ([composite("job", "job")], "in a circle, or more than 3"),
+        ([composite("job", least=2)], "waiting for enough groups of CompositePodGroup default/job"),
+    ],
+)
+def test_the_scheduler_holds_back_pods_of_trees_that_cannot_be_admitted(above: list[Json], said: str) -> None:
+    plan = dralloc.allocate(cluster(nodes(aa=1), above, group("p", "job"), members("p", 1)), Mode.SCHEDULER)
+    assert [said in one.reason for one in plan.unplaced] == [True]
+
+
+def test_groups_of_groups_have_no_domain_if_the_feature_is_off() -> None:
+    groups = [composite("job", least=2, near="rack"), group("p", "job"), group("q", "job")]
+    pods = [*members("p", 1), *members("q", 1)]
+    off = ALL_FEATURES.switched({"TopologyAwareWorkloadScheduling": False})
+    assert placed(Mode.OPTIMAL, nodes(aa=1, ba=1), groups, pods) == {}
+    assert len(placed(Mode.OPTIMAL, nodes(aa=1, ba=1), groups, pods, features=off)) == 2

@@ -17,7 +17,7 @@ from eviction_strategies import ANNOTATION, House, houses
 from examples import examples
 from preemptions import Crowd, cheapest, crowds
 from settled import held
-from wire import Json, claim, cluster, device_class, gpus, node, pod, request, resource_slice
+from wire import Json, claim, cluster, device_class, first_available, gpus, node, pod, request, resource_slice, sub
 
 EXAMPLES = examples(30)
 QUICKLY = settings(
@@ -296,3 +296,13 @@ def test_nobody_is_evicted_for_its_own_group() -> None:
     others = [running("y", "node-0", "gpu-0", "gpu-1"), running("f", "node-1", "gpu-0", "gpu-1", priority=99)]
     found = preempt(three_nodes(*members, *others, pod_group("job", 2)), pod="default/new")
     assert (victims(found), found.candidates) == (["y"], 1)
+
+
+def test_the_members_that_a_gang_does_not_need_may_stay_out() -> None:
+    """One of two is enough, and there is room for one; the other would get its second choice."""
+    pods = [pod(name, name, schedulingGroup={"podGroupName": "g"}) for name in ("p", "q")]
+    choice = first_available("gpu", sub("large", "device.attributes['gpu.example.com'].index > 9"), sub("any"))
+    claims = [claim("p", request()), claim("q", choice)]
+    objects = cluster(device_class(), node("node-0"), resource_slice(gpus(1)), pod_group("g", 1), pods, claims)
+    found = preempt(objects, pod="default/p")
+    assert (victims(found), found.possible, found.exact) == ([], True, True)

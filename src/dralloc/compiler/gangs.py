@@ -36,7 +36,7 @@ class Gang:
     name
         Empty if pods are placed one by one.
     quorum
-        How many more pods it needs; None for all of them.
+        How many more pods it needs for any to be placed, at least one; None for all of them.
     halted
         Whether there are fewer pods than it needs.
     roles
@@ -100,7 +100,7 @@ def find_gangs(
     """
     groups = list(pod_groups(cluster, features, plugins, label, spanned=spanned))
     topology = Topology(cluster.nodes)
-    trees = GroupTrees(cluster, topology, groups)
+    trees = GroupTrees(cluster, topology, groups, near=features.TopologyAwareWorkloadScheduling)
     gangs = [(_gang(group, topology, trees), group.pods) for group in groups]
     return Gangs(
         of_pods={pod.key: gang for gang, pods in gangs for pod in pods},
@@ -112,8 +112,9 @@ def find_gangs(
 def _gang(group: PodsOfGroup, topology: Topology, trees: GroupTrees) -> Gang:
     outside, rule = topology.one_domain(group.topology, group.pods)
     elsewhere = outside | trees.outside(group.name)
-    if not group.is_gang and group.parent is None:
+    if not group.is_gang and group.parent is None and rule is None:
         return Gang(elsewhere=elsewhere)
+    # Also where enough pods are there that wait for no device, the others have to agree about a domain.
     parent = trees.parents.get(group.name)
     above = [one.rule for one in parent.upwards()] if parent else []
     roles = tuple(Role(one, carries=True, counts=True) for one in (rule, *above) if one is not None)

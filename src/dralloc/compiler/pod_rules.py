@@ -91,9 +91,10 @@ class PodRules:
 
     def applied(self, problem: Problem) -> Problem:
         """A problem of devices with all that binds its pods to nodes and to each other."""
-        if not any(node.status.allocatable for node in self._nodes) and not any(map(_has_rules, self._cluster.pods)):
-            return problem
         footprints = Footprints(self._cluster, problem.devices)
+        limited = any(node.status.allocatable for node in self._nodes)
+        if not (limited or footprints or any(map(_has_rules, self._cluster.pods))):
+            return problem
         wanting = dict(self._wanting(problem.demands))
         kinds = Counter(info.kind for info in wanting.values())
         running = [(node, pod.kind) for node, pods in self.running.items() for pod in pods]

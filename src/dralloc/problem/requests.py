@@ -218,7 +218,7 @@ class Demand:
     priority
         The pod's priority; 0 for a claim without pod.
     weight
-        What placing it is worth beside other demands: a positive integer.
+        What placing it is worth beside other demands: an integer; 0 if nothing is lost without it (what-if questions).
     nodes
         Indices of the nodes it may go to, in search order; None for all.
     gang

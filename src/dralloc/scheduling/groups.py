@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dralloc.api import Pod, PodGroup
+from dralloc.api.groups import PodGroupSpec
 from dralloc.cluster import Cluster
 from dralloc.features import Features
 from dralloc.names import ClaimKey
@@ -25,14 +26,18 @@ class PlacementError(Exception):
     """There are no nodes for a group as a whole; says why, in the scheduler's words."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Group:
     """A group of pods.
 
     Parameters
     ----------
-    missing
-        Its name, if there is no such PodGroup.
+    is_missing
+        Whether there is no such PodGroup.
+    made
+        When; empty if that is not known.
+    parent
+        The CompositePodGroup above it.
     quorum
         How many of its pods must have a node for any of them to be bound.
     topology
@@ -41,17 +46,29 @@ class Group:
         All of them, those that run already included.
     """
 
-    missing: str
+    key: ClaimKey
+    is_missing: bool
+    made: str
+    parent: ClaimKey | None
     quorum: int
     topology: str
     pods: Sequence[ClaimKey]
 
     @property
+    def is_admissible(self) -> bool:
+        """Whether it has enough pods."""
+        return len(self.pods) >= self.quorum
+
+    def is_admitted(self, homes: Mapping[ClaimKey, str]) -> bool:
+        """Whether enough of its pods have a node, given the nodes of those that have one."""
+        return sum(key in homes for key in self.pods) >= self.quorum
+
+    @property
     def held_back(self) -> str:
         """Why its pods do not come into the queue; empty if they do (``PreEnqueue``)."""
-        if self.missing:
-            return f'waiting for pods\'s pod group "{self.missing}" to appear in scheduling queue'
-        if len(self.pods) < self.quorum:
+        if self.is_missing:
+            return f'waiting for pods\'s pod group "{self.key.name}" to appear in scheduling queue'
+        if not self.is_admissible:
             return "waiting for minCount pods from a gang to appear in scheduling queue"
         return ""
 
@@ -67,13 +84,16 @@ def find_groups(cluster: Cluster, features: Features) -> Mapping[ClaimKey, Group
 
 
 def _group(key: ClaimKey, known: PodGroup | None, pods: Sequence[Pod], features: Features) -> Group:
-    gang = known.spec.scheduling_policy.gang if known else None
-    constraints = known.spec.scheduling_constraints.topology if known else ()
-    near = constraints and features.TopologyAwareWorkloadScheduling
+    spec = known.spec if known else PodGroupSpec()
+    gang, constraints = spec.scheduling_policy.gang, spec.scheduling_constraints.topology
+    above = spec.parent_composite_pod_group_name if features.CompositePodGroup else None
     return Group(
-        missing="" if known else key.name,
+        key=key,
+        is_missing=known is None,
+        made=(known.metadata.creation_timestamp or "") if known else "",
+        parent=ClaimKey(key.namespace, above) if above else None,
         quorum=gang.min_count if gang else 1,
-        topology=constraints[0].key if near else "",
+        topology=constraints[0].key if constraints and features.TopologyAwareWorkloadScheduling else "",
         pods=[pod.key for pod in pods],
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import ChainMap, defaultdict
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
@@ -11,9 +11,9 @@ from dralloc.compiler import CompiledCluster
 from dralloc.errors import AllocationError
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
-from dralloc.problem import ParentGroup
 from dralloc.scheduling.attempt import Attempt
 from dralloc.scheduling.group_cycle import GroupCycle
+from dralloc.scheduling.group_trees import GroupTree, find_trees
 from dralloc.scheduling.groups import Group, find_groups
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.profile import Profile
@@ -95,12 +95,7 @@ class _Run:
             self._nodes, {key: node for key, node in there.items() if node in scheduler.snapshot.by_name}
         )
         self._failed: dict[ClaimKey, Attempt] = {}
-        self._problem = compiled.problem
-        self._trees: dict[ParentGroup, list[int]] = defaultdict(list)
-        for number, demand in enumerate(compiled.problem.demands):
-            if demand.parent is not None and demand.key in self._groups:
-                self._trees[demand.parent.root].append(number)
-        self._roots = {self._problem.demands[one].key: root for root, own in self._trees.items() for one in own}
+        self._trees = find_trees(compiled.cluster, self._groups)
 
     def schedule_all(self) -> None:
         """Every pod in turn, and again those that others may have helped; with one of a group come the others of it."""
@@ -141,35 +136,32 @@ class _Run:
         group = self._groups.get(pod.key)
         if group is not None and group.held_back:
             return group.held_back
+        if pod.key in self._trees.held_back:
+            return self._trees.held_back[pod.key]
         claims = (self._cluster.claim(key) for key in self._cluster.pod_claims(pod))
         leaving = (claim for claim in claims if claim is not None and claim.metadata.deletion_timestamp is not None)
         return next((f'resourceclaim "{claim.name}" is being deleted' for claim in leaving), None)
 
     def _schedule(self, key: ClaimKey) -> Sequence[ClaimKey]:
         """Try a pod, and the others of its group, or of its tree of groups; returns who was tried."""
-        root = self._roots.get(key)
-        return self._schedule_together(key) if root is None else self._schedule_children(root, self._trees[root])
+        root = self._trees.roots.get(key)
+        return self._schedule_together(key) if root is None else self._schedule_tree(root)
 
-    def _schedule_children(self, parent: ParentGroup, members: Sequence[int]) -> Sequence[ClaimKey]:
+    def _schedule_tree(self, tree: GroupTree) -> Sequence[ClaimKey]:
         """Try the children of a group of groups one after the other; none of them has a node if too few fit.
 
-        Source: KEP-6012, but for the domains of such groups.
+        Source: KEP-6012, "Recursive Scheduling Cycle Execution", but for the domains of such groups.
         """
         before, tried = len(self._nodes), list[ClaimKey]()
-        admitted: set[str] = set()
-        for child, own in self._problem.children(parent, members).items():
-            keys = [self._problem.demands[number].key for number in own]
-            waiting = [key for key in keys if key in self._queued and key not in self._nodes]
-            if isinstance(child, ParentGroup):
-                tried += self._schedule_children(child, own)
-            elif waiting:
+        for child in tree.children:
+            if isinstance(child, GroupTree):
+                tried += self._schedule_tree(child)
+            elif waiting := [key for key in child.pods if key in self._queued and key not in self._nodes]:
                 tried += self._schedule_together(waiting[0])
-            if not self._nodes.keys().isdisjoint(keys):
-                admitted.add(child.name if isinstance(child, ParentGroup) else child)
-        if len(admitted - parent.settled) < parent.quorum:
+        if not tree.is_admitted(self._homes):
             for key in reversed(list(self._nodes)[before:]):
                 self.scheduler.unbind(key, self.scheduler.snapshot.by_name[self._nodes.pop(key)])
-                self._failed[key] = Attempt(key, message=f"too few of the groups of {parent.name} fit together")
+                self._failed[key] = Attempt(key, message=f"too few of the groups of {tree.name} fit together")
         return tried
 
     def _schedule_together(self, key: ClaimKey) -> Sequence[ClaimKey]:

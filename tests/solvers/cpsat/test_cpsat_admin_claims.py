@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dralloc.errors import AllocationError
-from dralloc.problem import Problem
+from dralloc.problem import Constraint, ConstraintKind, Problem, Scope
 from dralloc.solution import Grant, Placement
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.cpsat.admin_claims import AdminClaims, admin_claims
@@ -75,3 +77,16 @@ def test_a_selector_that_fails_is_told() -> None:
     found = solve(builder.problem())
     assert devices_of(found) == [[1]]
     assert found.warnings == ("no such key",)
+
+
+def test_a_claim_that_pods_share_under_different_constraints_is_left_to_the_model() -> None:
+    """One of the pods has a constraint over all of its claims, the other has not: it is one claim all the same."""
+    builder = ProblemBuilder()
+    builder.device(attributes={"rail": [1]})
+    claim = builder.claim(AlternativeSpec(admin=True))
+    across = Constraint(ConstraintKind.DISTINCT, "rail", scope=Scope(0))
+    builder.pod(replace(claim, constraints=(across,)))
+    builder.pod(claim)
+    found = answer(builder)
+    assert placed(found) == [0, 1]
+    assert devices_of(found) == [[0], []]

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from dralloc.choices import Goal
+from dralloc.check import check
+from dralloc.choices import Goal, Options
 from dralloc.problem import Usage
 from dralloc.solution import Tier
+from dralloc.solvers.cpsat import solve
+from dralloc.solvers.first_fit import first_fit
 from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder, answer, devices_of, placed
 
 
@@ -110,3 +113,32 @@ def test_least_fragmentation_prefers_what_is_touched() -> None:
     assert values(builder, Goal.LEAST_FRAGMENTATION) == [2, 0, 0]
     builder.pod(builder.claim(AlternativeSpec(only={10})))
     assert values(builder, Goal.LEAST_FRAGMENTATION) == [3, 0, 1]
+
+
+@pytest.mark.parametrize("goal", [Goal.NONE, Goal.FEWEST_NODES, Goal.SPREAD])
+def test_who_has_no_weight_may_be_missed(goal: Goal) -> None:
+    """A gang that needs one member: only that is worth anything, and the other would get its second choice."""
+    builder = ProblemBuilder(nodes=2)
+    any_device = AlternativeSpec()
+    for node in (0, 1):
+        builder.device(node)
+    builder.pod(builder.claim(any_device), gang="g", quorum=1)
+    builder.pod(builder.claim([AlternativeSpec(only=[]), any_device]), gang="g", quorum=1, weight=0)
+    assert values(builder, goal)[:2] == [1, 0]
+    problem = builder.problem()
+    hint = first_fit(problem)
+    assert len(hint.placements) == 2
+    for per_device in (False, True):
+        found = solve(problem, Options(goal=goal, per_device=per_device), hint)
+        check(problem, found)
+        assert [tier.value for tier in found.tiers][:2] == [1, 0]
+
+
+def test_a_demand_of_no_weight_alone_has_no_floor() -> None:
+    builder = ProblemBuilder()
+    builder.device()
+    builder.pod(builder.claim(AlternativeSpec()), weight=0)
+    problem = builder.problem()
+    found = solve(problem, Options(goal=Goal.FEWEST_NODES), first_fit(problem))
+    check(problem, found)
+    assert [tier.value for tier in found.tiers] == [0, 0, 0]

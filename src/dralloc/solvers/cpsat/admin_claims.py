@@ -86,7 +86,8 @@ def admin_claims(problem: Problem, stop: Stop, *, strict_cel: bool = False) -> A
     }
     if not asking:
         return AdminClaims(problem)
-    users = Tally(claim.key for demand in asking.values() for claim in demand.claims)
+    # Also demands count in which a claim is under constraints over several claims, which its pods can differ in.
+    users = Tally(claim.key for demand in problem.demands for claim in demand.claims)
     key_of = {
         claim.key: claim_key(problem.eligibility, claim)
         for demand in asking.values()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import mul
@@ -147,16 +147,26 @@ def _rank(subset: DemandSubset, placements: Sequence[Placement]) -> int:
 
 
 def _least_rank(subset: DemandSubset, placements: Sequence[Placement]) -> int:
-    """With everything placed, each demand has at least the ranks of its best site; with less, any could be missed."""
-    if len(placements) < len(subset.demands):
-        return 0
+    """Each demand that cannot be missed has at least the ranks of its best site."""
 
     def of_request(choices: Sequence[ServingChoice], site: CandidateSite) -> int:
         # Of a claim that may be granted with another demand, nothing.
         return min(0 if choice.claim in site.shared else choice.spec.rank for choice in choices)
 
-    every = subset.sites.values()
+    lasting = _placed_anyway(subset, placements)
+    every = (sites for demand, sites in subset.sites.items() if demand in lasting)
     return sum(min(sum(of_request(each, site) for each in site.requests) for site in sites) for sites in every)
+
+
+def _placed_anyway(subset: DemandSubset, placements: Sequence[Placement]) -> Collection[int]:
+    """The demands that any answer places that is worth as much as the given one.
+
+    If that places all whose weight counts, no other answer can do without one of them. A demand of no weight may be
+    missed in any case (the other members of a gang that needs few of them, where victims are looked for).
+    """
+    demands = subset.problem.demands
+    counting = {demand for demand in subset.demands if demands[demand].weight > 0}
+    return counting if counting <= {placement.demand for placement in placements} else ()
 
 
 def _rank_terms(model: Model) -> list[Term]:
@@ -171,9 +181,9 @@ def _nodes(_: DemandSubset, placements: Sequence[Placement]) -> int:
     return len({placement.node for placement in placements})
 
 
-def _any(_: DemandSubset, placements: Sequence[Placement]) -> int:
-    """An answer that is as good as one with placements has placements."""
-    return min(1, len(placements))
+def _any(subset: DemandSubset, placements: Sequence[Placement]) -> int:
+    """An answer that is worth as much as one that is worth anything has placements."""
+    return int(any(subset.problem.demands[placement.demand].weight > 0 for placement in placements))
 
 
 def node_terms(model: Model) -> list[Term]:
@@ -217,10 +227,9 @@ def _peak(_: DemandSubset, placements: Sequence[Placement]) -> int:
 
 
 def _least_peak(subset: DemandSubset, placements: Sequence[Placement]) -> int:
-    if len(placements) < len(subset.demands):
-        return _any(subset, placements)
-    nodes = {site.node for sites in subset.sites.values() for site in sites}
-    return -(-len(placements) // len(nodes)) if nodes else 0
+    lasting = _placed_anyway(subset, placements)
+    nodes = {site.node for demand in lasting for site in subset.sites.get(demand, ())}
+    return -(-len(lasting) // len(nodes)) if nodes else _any(subset, placements)
 
 
 def peak_terms(model: Model) -> list[Term]:

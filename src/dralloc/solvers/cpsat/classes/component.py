@@ -70,7 +70,7 @@ class BestOfClasses:
         return True
 
     def _raise_bound(self, level: int, bound: int) -> None:
-        """No answer costs less in a tier; and with everything placed, each demand has at least its best mode's rank."""
+        """No answer costs less in a tier; with all placed that has weight, each of that has at least its best rank."""
         self.bounds[level] = max(self.bounds[level], bound)
         if not any(cost for cost, tier in zip(self._costs, self.tiers, strict=True) if tier.weights):
             self.bounds[self._ranks] = max(self.bounds[self._ranks], self._least_rank)

@@ -154,9 +154,13 @@ class DemandClass:
 
     @property
     def least_rank(self) -> int:
-        """The rank of the best mode that places all of a joint demand; 0 if there is none."""
-        ranks = [mode.rank for mode in self.modes if len(mode.places) == len(self.weights)]
-        return min(ranks, default=0)
+        """The rank of the best mode that places all of a joint demand that has weight; 0 if there is none.
+
+        What has no weight may be missed without anything lost.
+        """
+        counting = {place for place, weight in enumerate(self.weights) if weight > 0}
+        ranks = [mode.rank for mode in self.modes if counting <= set(mode.places)]
+        return min(ranks, default=0) if counting else 0
 
 
 @dataclass(slots=True)

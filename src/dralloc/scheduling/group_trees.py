@@ -1,0 +1,111 @@
+"""Groups of groups as kube-scheduler 1.37 takes them: whole trees, with all their pods (KEP-6012).
+
+Who is in a tree is a question of the groups alone: pods that ask for no devices are in it like all others, and count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dralloc.cluster import Cluster
+from dralloc.compiler.group_trees import Ancestry, children_needed
+from dralloc.grouping import grouped
+from dralloc.names import ClaimKey
+from dralloc.scheduling.groups import Group
+
+__all__ = ["GroupForest", "GroupTree", "find_trees"]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTree:
+    """A CompositePodGroup with everything below it.
+
+    Parameters
+    ----------
+    made
+        When; empty if that is not known.
+    quorum
+        How many of its children must be admitted for any pod below it to be bound.
+    children
+        In the order in which they are tried: that of their creation.
+    """
+
+    name: str
+    made: str
+    quorum: int
+    children: Sequence[GroupTree | Group]
+
+    @property
+    def pods(self) -> Iterator[ClaimKey]:
+        """All pods below it."""
+        for child in self.children:
+            yield from child.pods
+
+    @property
+    def is_admissible(self) -> bool:
+        """Whether there are enough children with enough pods (``PreEnqueue``)."""
+        return sum(child.is_admissible for child in self.children) >= self.quorum
+
+    def is_admitted(self, homes: Mapping[ClaimKey, str]) -> bool:
+        """Whether enough children are admitted, given the nodes of pods that have one."""
+        return sum(child.is_admitted(homes) for child in self.children) >= self.quorum
+
+
+@dataclass(frozen=True)
+class GroupForest:
+    """The trees of some pods.
+
+    Parameters
+    ----------
+    roots
+        By pod, the tree that it is in; pods whose PodGroup has no parent are in none.
+    held_back
+        By pod, why it does not come into the queue because of its tree.
+    """
+
+    roots: Mapping[ClaimKey, GroupTree] = field(default_factory=dict)
+    held_back: Mapping[ClaimKey, str] = field(default_factory=dict)
+
+
+def find_trees(cluster: Cluster, groups: Mapping[ClaimKey, Group]) -> GroupForest:
+    """The trees above the PodGroups of pods."""
+    leaves = [group for group in dict.fromkeys(groups.values()) if group.parent is not None]
+    ancestry = Ancestry(cluster.composite_pod_groups)
+    lineages = {leaf: list(ancestry.upwards(leaf.parent)) for leaf in leaves}
+    defects = {leaf: ancestry.defect(str(leaf.key), above) for leaf, above in lineages.items()}
+    held_back = {key: defect for leaf, defect in defects.items() if defect for key in leaf.pods}
+    sound = [leaf for leaf in leaves if not defects[leaf]]
+    builder = _Builder(cluster, ancestry, sound)
+    roots: dict[ClaimKey, GroupTree] = {}
+    for key in dict.fromkeys(lineages[leaf][-1] for leaf in sound):
+        root = builder.tree(key)
+        roots.update(dict.fromkeys(root.pods, root))
+        if not root.is_admissible:
+            waiting = f"waiting for enough groups of {root.name} with enough pods to appear in scheduling queue"
+            held_back.update(dict.fromkeys(root.pods, waiting))
+    return GroupForest(roots, held_back)
+
+
+class _Builder:
+    """Builds trees from their leaves: the PodGroups of which the groups above are in order."""
+
+    def __init__(self, cluster: Cluster, ancestry: Ancestry, leaves: Sequence[Group]) -> None:
+        self._composites = cluster.composite_pod_groups
+        composites = dict.fromkeys(key for leaf in leaves for key in ancestry.upwards(leaf.parent))
+        self._composites_below = grouped((ancestry.parent(key), key) for key in composites)
+        self._leaves_below = grouped((leaf.parent, leaf) for leaf in leaves)
+        self._numbers = {pod.key: number for number, pod in enumerate(cluster.pods)}
+
+    def tree(self, key: ClaimKey) -> GroupTree:
+        """A group with what is below it."""
+        composite = self._composites[key]
+        children: list[GroupTree | Group] = [*self._leaves_below[key]]
+        children += [self.tree(child) for child in self._composites_below[key]]
+        children.sort(key=self._turn)
+        made = composite.metadata.creation_timestamp or ""
+        return GroupTree(f"{composite.kind} {key}", made, children_needed(composite), tuple(children))
+
+    def _turn(self, group: GroupTree | Group) -> tuple[bool, str, int]:
+        """When a group has its turn: as they were made; where that is not known last, as their first pods are given."""
+        return not group.made, group.made, min(self._numbers[key] for key in group.pods)
