@@ -292,7 +292,7 @@ def test_members_without_devices_count_for_the_minimum_and_leave_the_domain_to_t
     nodes = [node(name, **{RACK: name}) for name in ("a", "b")]
     slices = [resource_slice(gpus(1), name=name, pool=name, nodeName=name) for name in ("a", "b")]
     pods = [member("p", "a"), member("q", "b"), member("leader")]
-    one_is_enough = group(schedulingPolicy={"gang": {"minCount": 1}}, **IN_ONE_RACK)
+    spec: Json = {"schedulingPolicy": {"gang": {"minCount": 1}}, **IN_ONE_RACK}
     claims = [claim("a", request()), claim("b", request())]
-    plan = allocate(cluster(nodes, device_class(), slices, claims, pods, one_is_enough), mode)
+    plan = allocate(cluster(nodes, device_class(), slices, claims, pods, group(**spec)), mode)
     assert len(plan.solution.placements) == 1
