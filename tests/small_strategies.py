@@ -22,7 +22,8 @@ CHOICES = (("any",), ("any",), ("big",), ("small",), ("big", "any"), ("small", "
 
 
 def _kinds_of_devices() -> st.SearchStrategy[list[str]]:
-    return st.lists(st.sampled_from(KINDS), max_size=3)
+    sizes = st.sampled_from((0, 1, 1, 2, 3))
+    return sizes.flatmap(lambda size: st.lists(st.sampled_from(KINDS), min_size=size, max_size=size))
 
 
 def _slice(name: str, devices: Sequence[Json]) -> Json:
@@ -68,13 +69,13 @@ def grouped_pods(draw: st.DrawFn, *, most_pods: int = 5, running: bool = True) -
     """
     objects = draw(_nodes())
     names = [one["metadata"]["name"] for one in objects if one["kind"] == "Node"]
-    groups = ("g0", "g1", "g2")[: draw(st.integers(1, 3))]
+    groups = ("g0", "g1", "g2")[: draw(st.sampled_from((1, 1, 2, 3)))]
     composites = draw(_composites())
     parents = ["", *(one["metadata"]["name"] for one in composites)]
     for name in groups:
         objects.append(draw(_groups("PodGroup", name, draw(st.sampled_from(parents)), "minCount")))
     objects += composites
-    for number in range(draw(st.integers(1, most_pods))):
+    for number in range(draw(st.sampled_from((1, 2, 3, *[most_pods - 1, most_pods] * 2)))):
         objects += draw(_members(number, groups, names, running=running))
     return objects
 
@@ -93,9 +94,9 @@ def _composites(draw: st.DrawFn) -> list[Json]:
 
 @st.composite
 def _groups(draw: st.DrawFn, kind: str, name: str, parent: str, least: str) -> Json:
-    gang = draw(st.sampled_from((None, 1, 1, 2, 2, 3)))
+    gang = draw(st.sampled_from((None, 1, 1, 1, 2, 2, 3)))
     spec: Json = {"schedulingPolicy": {"basic": {}} if gang is None else {"gang": {least: gang}}}
-    key = draw(st.sampled_from(("", "", "rack", "block")))
+    key = draw(st.sampled_from(("", "rack", "rack", "block")))
     if key:
         spec["schedulingConstraints"] = {"topology": [{"key": key}]}
     if parent:
@@ -108,11 +109,11 @@ def _groups(draw: st.DrawFn, kind: str, name: str, parent: str, least: str) -> J
 def _members(draw: st.DrawFn, number: int, groups: Sequence[str], nodes: Sequence[str], *, running: bool) -> list[Json]:
     """A pod, most often of a group, most often with a claim."""
     name, spec = f"p{number}", dict[str, Any]()
-    group = draw(st.sampled_from(("", *groups, *groups)))
+    group = "" if draw(rarely()) else draw(st.sampled_from(groups))
     if group:
         spec["schedulingGroup"] = {"podGroupName": group}
     spec["priority"] = draw(st.sampled_from((0, 0, 0, 5)))
-    how = draw(st.sampled_from(("asks", "asks", "asks", "asks", "idle", "idle", "runs", "gated")))
+    how = draw(st.sampled_from(("asks", "asks", "asks", "asks", "idle", "idle", "idle", "runs", "gated")))
     if how == "runs" and running:
         return [_pod(name, nodeName=draw(st.sampled_from(nodes)), **spec)]
     if how == "gated":
