@@ -13,7 +13,7 @@ constraints over the claims of a pod, PodGroups and CompositePodGroups with thei
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -49,29 +49,38 @@ class SmallCluster:
 
     Parameters
     ----------
-    knows_across
-        Whether the annotation ``dralloc.dev/across`` means anything (kube-scheduler does not know it).
+    of_scheduler
+        Whether only what mode scheduler knows counts: no annotation ``dralloc.dev/across``, and no domains of
+        CompositePodGroups.
     """
 
-    def __init__(self, objects: Sequence[Json], *, knows_across: bool = True) -> None:
+    def __init__(self, objects: Sequence[Json], *, of_scheduler: bool = False) -> None:
         self.objects = objects
-        self.knows_across = knows_across
+        self.of_scheduler = of_scheduler
         self.nodes, self.pods, self.claims, self.groups, self.composites = (
-            {one["metadata"]["name"]: one for one in objects if one["kind"] == kind}
+            {document["metadata"]["name"]: document for document in objects if document["kind"] == kind}
             for kind in ("Node", "Pod", "ResourceClaim", "PodGroup", "CompositePodGroup")
         )
-        slices = [one["spec"] for one in objects if one["kind"] == "ResourceSlice"]
-        self.devices = {(each["nodeName"], device["name"]): device for each in slices for device in each["devices"]}
+        slices = [document["spec"] for document in objects if document["kind"] == "ResourceSlice"]
+        self.devices = {(part["nodeName"], device["name"]): device for part in slices for device in part["devices"]}
         self.running = {name: pod["spec"]["nodeName"] for name, pod in self.pods.items() if "nodeName" in pod["spec"]}
         self.asking = [name for name in self.pods if self._is_asking(name)]
-        held = (self.claims[claim] for claim in self.claims if "status" in self.claims[claim])
-        results = (one for claim in held for one in claim["status"]["allocation"]["devices"]["results"])
-        self.held = {(one["pool"], one["device"]) for one in results if not one.get("adminAccess")}
+        results = (result for claim in self.claims for result in self._results(claim))
+        self.held = {(result["pool"], result["device"]) for result in results if not result.get("adminAccess")}
 
     def _is_asking(self, name: str) -> bool:
         """Whether a pod waits for devices."""
-        pending = any("status" not in self.claims[claim] for claim in self.claims_of(name))
+        pending = any(map(self._is_pending, self.claims_of(name)))
         return pending and name not in self.running and not self.pods[name]["spec"].get("schedulingGates")
+
+    def _is_pending(self, claim: str) -> bool:
+        return "status" not in self.claims[claim]
+
+    def _results(self, claim: str) -> list[Json]:
+        """What a claim holds already."""
+        devices = self.claims[claim].get("status", {}).get("allocation", {}).get("devices", {})
+        results: list[Json] = devices.get("results", [])
+        return results
 
     def claims_of(self, pod: str) -> list[str]:
         """The names of a pod's claims."""
@@ -81,13 +90,12 @@ class SmallCluster:
         """The cluster in which some pods are gone, and the claims that nobody else uses are free."""
         used = {claim for name in self.pods if name not in pods for claim in self.claims_of(name)}
         left = []
-        for one in self.objects:
-            name = one["metadata"]["name"]
-            if one["kind"] == "ResourceClaim" and name not in used:
-                continue
-            if one["kind"] != "Pod" or name not in pods:
-                left.append(one)
-        return SmallCluster(left, knows_across=self.knows_across)
+        for document in self.objects:
+            name = document["metadata"]["name"]
+            gone = {"Pod": name in pods, "ResourceClaim": name not in used}
+            if not gone.get(document["kind"]):
+                left.append(document)
+        return SmallCluster(left, of_scheduler=self.of_scheduler)
 
     # What answers are worth.
 
@@ -123,7 +131,7 @@ class SmallCluster:
     def is_right(self, answer: Answer) -> bool:
         """Whether an answer of somebody else keeps the rules."""
         homes = answer.homes
-        wanted = {claim for pod in homes for claim in self.claims_of(pod) if "status" not in self.claims[claim]}
+        wanted = {claim for pod in homes for claim in self.claims_of(pod) if self._is_pending(claim)}
         return (
             set(homes) <= set(self.asking)
             and all(self._may_go(pod, node) for pod, node in homes.items())
@@ -136,12 +144,7 @@ class SmallCluster:
     def _may_go(self, pod: str, node: str) -> bool:
         labels = self.nodes[node]["metadata"]["labels"]
         wanted = self.pods[pod]["spec"].get("nodeSelector", {})
-        homes = [
-            one["pool"]
-            for claim in self.claims_of(pod)
-            if "status" in self.claims[claim]
-            for one in self.claims[claim]["status"]["allocation"]["devices"]["results"]
-        ]
+        homes = [result["pool"] for claim in self.claims_of(pod) for result in self._results(claim)]
         return all(labels.get(key) == value for key, value in wanted.items()) and set(homes) <= {node}
 
     # Devices.
@@ -151,9 +154,9 @@ class SmallCluster:
         nodes: dict[str, set[str]] = {}
         for pod, node in homes.items():
             for claim in self.claims_of(pod):
-                if "status" not in self.claims[claim]:
+                if self._is_pending(claim):
                     nodes.setdefault(claim, set()).add(node)
-        if any(len(each) > 1 for each in nodes.values()):
+        if any(len(visited) > 1 for visited in nodes.values()):
             return
         partial: list[dict[str, Grant]] = [{}]
         for claim, (node,) in nodes.items():
@@ -183,12 +186,12 @@ class SmallCluster:
     def _is_free(self, before: Mapping[str, Grant], claim: str, grant: Grant) -> bool:
         if self._is_admin(claim):
             return True
-        others = {each[1:] for name, each in before.items() if not self._is_admin(name)}
+        others = {other[1:] for name, other in before.items() if not self._is_admin(name)}
         return grant[1:] not in others | self.held
 
     def _agree(self, homes: Mapping[str, str], grants: Mapping[str, Grant]) -> bool:
         """Whether each pod's devices agree as its annotation says."""
-        return not self.knows_across or all(self._pod_agrees(pod, grants) for pod in homes)
+        return self.of_scheduler or all(self._pod_agrees(pod, grants) for pod in homes)
 
     def _pod_agrees(self, pod: str, grants: Mapping[str, Grant]) -> bool:
         text = self.pods[pod]["metadata"].get("annotations", {}).get(ACROSS)
@@ -205,23 +208,24 @@ class SmallCluster:
     # CPU.
 
     def _amounts_suffice(self, answer: Answer) -> bool:
-        taken: Counter[str] = Counter()
+        taken: dict[str, Fraction] = defaultdict(Fraction)
         for pod, node in {**self.running, **answer.homes}.items():
-            devices = sum(self._of_device(pod, claim, answer.grants[claim]) for claim in self._granted(pod, answer))
+            devices = self._of_devices(pod, answer)
             containers, whole = of_containers(self.pods[pod]["spec"]), self._of_whole_pod(pod)
             if whole is not None and containers + devices > whole:
                 return False
             taken[node] += containers + devices if whole is None else whole
-        limits = {node: one.get("status", {}).get("allocatable") for node, one in self.nodes.items()}
+        limits = {name: node.get("status", {}).get("allocatable") for name, node in self.nodes.items()}
         placed_on = {node for pod, node in answer.homes.items() if self._asks_cpu(pod, answer)}
         return all(taken[node] <= _cpu(limits[node].get("cpu", "0")) for node in placed_on if limits[node])
 
     def _asks_cpu(self, pod: str, answer: Answer) -> bool:
-        devices = sum(self._of_device(pod, claim, answer.grants[claim]) for claim in self._granted(pod, answer))
-        return bool(of_containers(self.pods[pod]["spec"]) or self._of_whole_pod(pod) or devices)
+        containers, whole = of_containers(self.pods[pod]["spec"]), self._of_whole_pod(pod)
+        return bool(containers or whole or self._of_devices(pod, answer))
 
-    def _granted(self, pod: str, answer: Answer) -> list[str]:
-        return [claim for claim in self.claims_of(pod) if pod in answer.homes and claim in answer.grants]
+    def _of_devices(self, pod: str, answer: Answer) -> Fraction:
+        granted = [claim for claim in self.claims_of(pod) if pod in answer.homes and claim in answer.grants]
+        return sum((self._of_device(pod, claim, answer.grants[claim]) for claim in granted), Fraction())
 
     def _of_whole_pod(self, pod: str) -> Fraction | None:
         requests = self.pods[pod]["spec"].get("resources", {}).get("requests", {})
@@ -234,7 +238,9 @@ class SmallCluster:
         entries = {entry["name"] for entry in spec["resourceClaims"] if entry["resourceClaimName"] == claim}
         every = (*spec.get("initContainers", ()), *spec.get("containers", ()))
         refers = sum(
-            reference["name"] in entries for one in every for reference in one.get("resources", {}).get("claims", ())
+            reference["name"] in entries
+            for container in every
+            for reference in container.get("resources", {}).get("claims", ())
         )
         overhead = takes.get("overhead", {})
         mapped = _cpu(takes.get("mapping", {}).get("deviceMultiplier", "0"))
@@ -264,7 +270,10 @@ class SmallCluster:
             and self._is_admitted(group, homes)
             and all(self._is_composite_admitted(name, homes) for name in above)
             and self._in_one_domain(self.groups[group], self.members(group), homes)
-            and all(self._in_one_domain(self.composites[name], self.below(name), homes) for name in above)
+            and all(
+                self.of_scheduler or self._in_one_domain(self.composites[name], self.below(name), homes)
+                for name in above
+            )
         )
 
     def ancestors(self, group: str) -> list[str] | None:
@@ -285,22 +294,21 @@ class SmallCluster:
 
     def _is_admitted(self, group: str, homes: Mapping[str, str]) -> bool:
         """Whether enough pods of a PodGroup are placed, run, or need no device that they do not have."""
-        gang = self.groups[group]["spec"]["schedulingPolicy"].get("gang", {})
+        needed = _least(self.groups[group], "minCount")
         ready = [pod for pod in self.members(group) if pod in homes or self._is_served(pod)]
-        return len(ready) >= gang.get("minCount", 1)
+        return len(ready) >= needed
 
     def _is_served(self, pod: str) -> bool:
         gated = bool(self.pods[pod]["spec"].get("schedulingGates"))
-        pending = any("status" not in self.claims[claim] for claim in self.claims_of(pod))
+        pending = any(map(self._is_pending, self.claims_of(pod)))
         return pod in self.running or not (gated or pending)
 
     def _is_composite_admitted(self, name: str, homes: Mapping[str, str]) -> bool:
-        gang = self.composites[name]["spec"]["schedulingPolicy"].get("gang", {})
         groups = [child for child in self.groups if _parent(self.groups[child]) == name]
         lower = [child for child in self.composites if _parent(self.composites[child]) == name]
         admitted = sum(self._is_admitted(child, homes) for child in groups)
         admitted += sum(self._is_composite_admitted(child, homes) for child in lower)
-        return admitted >= gang.get("minGroupCount", 1)
+        return admitted >= _least(self.composites[name], "minGroupCount")
 
     def _in_one_domain(self, group: Json, pods: Sequence[str], homes: Mapping[str, str]) -> bool:
         constraints = group["spec"].get("schedulingConstraints", {}).get("topology", [])
@@ -308,8 +316,14 @@ class SmallCluster:
             return True
         there = {**self.running, **homes}
         labels = [self.nodes[there[pod]]["metadata"]["labels"] for pod in pods if pod in there]
-        domains = {each.get(constraints[0]["key"]) for each in labels}
+        domains = {known.get(constraints[0]["key"]) for known in labels}
         return len(domains) <= 1 and None not in domains
+
+
+def _least(group: Json, field: str) -> int:
+    """How many a gang needs; one where there is none."""
+    least: int = group["spec"]["schedulingPolicy"].get("gang", {}).get(field, 1)
+    return least
 
 
 def _parent(group: Json) -> str:
@@ -319,7 +333,7 @@ def _parent(group: Json) -> str:
 
 def of_containers(spec: Json) -> Fraction:
     """The CPU that a pod's containers request: all of them together, or what the largest init container does."""
-    running = sum((_requested(one) for one in spec.get("containers", ())), Fraction())
+    running = sum(map(_requested, spec.get("containers", ())), Fraction())
     return max([running, *map(_requested, spec.get("initContainers", ()))])
 
 

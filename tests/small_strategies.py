@@ -33,19 +33,19 @@ def _slice(name: str, devices: Sequence[Json]) -> Json:
 @st.composite
 def _nodes(draw: st.DrawFn, most: int = 3) -> list[Json]:
     """Nodes with racks in blocks, some of them without one of the labels, and a few devices each."""
-    found: list[Json] = [*CLASSES]
+    objects: list[Json] = [*CLASSES]
     for number in range(draw(st.integers(1, most))):
         labels = {"rack": draw(st.sampled_from("ab")), "block": draw(st.sampled_from("xy"))}
         kept = {key: value for key, value in labels.items() if not draw(rarely())}
         devices = [device(f"d{place}", {"kind": kind}) for place, kind in enumerate(draw(_kinds_of_devices()))]
-        found.append(node(f"n{number}", **kept))
+        objects.append(node(f"n{number}", **kept))
         if devices:
-            found.append(_slice(f"n{number}", devices))
-    return found
+            objects.append(_slice(f"n{number}", devices))
+    return objects
 
 
 def _pod(name: str, *claims: str, annotations: Json | None = None, **spec: Any) -> Json:
-    entries = [{"name": f"c{number}", "resourceClaimName": one} for number, one in enumerate(claims)]
+    entries = [{"name": f"c{number}", "resourceClaimName": name} for number, name in enumerate(claims)]
     metadata = {"name": name, "namespace": "default", **({"annotations": annotations} if annotations else {})}
     content: Json = {"containers": [{"name": "main"}], **({"resourceClaims": entries} if entries else {}), **spec}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": content}
@@ -55,7 +55,7 @@ def _claim(name: str, classes: Sequence[str], **fields: Any) -> Json:
     """A claim for one device of the first of these classes that there is one of."""
     if len(classes) == 1:
         return claim(name, request("gpu", device_class=classes[0], **fields))
-    return claim(name, first_available("gpu", *(sub(each[0], device_class=each) for each in classes)))
+    return claim(name, first_available("gpu", *(sub(wanted[0], device_class=wanted) for wanted in classes)))
 
 
 @st.composite
@@ -68,10 +68,10 @@ def grouped_pods(draw: st.DrawFn, *, most_pods: int = 5, running: bool = True) -
         Whether some pods have a node already.
     """
     objects = draw(_nodes())
-    names = [one["metadata"]["name"] for one in objects if one["kind"] == "Node"]
+    names = [document["metadata"]["name"] for document in objects if document["kind"] == "Node"]
     groups = ("g0", "g1", "g2")[: draw(st.sampled_from((1, 1, 2, 3)))]
     composites = draw(_composites())
-    parents = ["", *(one["metadata"]["name"] for one in composites)]
+    parents = ["", *(composite["metadata"]["name"] for composite in composites)]
     for name in groups:
         objects.append(draw(_groups("PodGroup", name, draw(st.sampled_from(parents)), "minCount")))
     objects += composites
@@ -84,12 +84,12 @@ def grouped_pods(draw: st.DrawFn, *, most_pods: int = 5, running: bool = True) -
 def _composites(draw: st.DrawFn) -> list[Json]:
     """No groups of groups, one, or two of which one may be above the other; seldom in a circle, or below nothing."""
     number = draw(st.sampled_from((0, 0, 1, 2)))
-    found = []
+    composites = []
     for place in range(number):
         parents = ("", "", "t0") if place else ("",)
         parent = draw(st.sampled_from(("t1", "missing"))) if draw(rarely()) else draw(st.sampled_from(parents))
-        found.append(draw(_groups("CompositePodGroup", f"t{place}", parent, "minGroupCount")))
-    return found
+        composites.append(draw(_groups("CompositePodGroup", f"t{place}", parent, "minGroupCount")))
+    return composites
 
 
 @st.composite
@@ -172,8 +172,8 @@ def _limited(draw: st.DrawFn, number: int, nodes: Sequence[str]) -> list[Json]:
     if draw(rarely()):
         spec["initContainers"] = [container("init")]
     if runs:
-        for one in (*containers, *spec.get("initContainers", ())):
-            one["resources"].pop("claims", None)
+        for idle in (*containers, *spec.get("initContainers", ())):
+            idle["resources"].pop("claims", None)
         return [_pod(name, nodeName=draw(st.sampled_from(nodes)), **{**spec, "containers": containers})]
     spec["containers"] = containers
     # The API server refuses requests of the pod as a whole that are less than those of its containers.
@@ -227,17 +227,17 @@ def _privileged() -> Json:
 def gangs_over_others(draw: st.DrawFn) -> list[Json]:
     """Draw pods of low priority that hold devices, and gangs with lists of alternatives that may take their place."""
     objects = draw(grouped_pods(most_pods=4, running=False))
-    for one in objects:
-        if one["kind"] == "Pod":
-            one["spec"]["priority"] = 9
-    slices = [one["spec"] for one in objects if one["kind"] == "ResourceSlice"]
-    devices = [(each["nodeName"], one["name"]) for each in slices for one in each["devices"]]
+    for document in objects:
+        if document["kind"] == "Pod":
+            document["spec"]["priority"] = 9
+    slices = [document["spec"] for document in objects if document["kind"] == "ResourceSlice"]
+    devices = [(part["nodeName"], held["name"]) for part in slices for held in part["devices"]]
     for number, (home, name) in enumerate(devices):
         if draw(st.booleans()):
+            old = f"old-{number}"
             result = {"request": "gpu", "driver": DRIVER, "pool": home, "device": name}
-            status = {"allocation": {"devices": {"results": [result]}}}
-            status["reservedFor"] = [{"resource": "pods", "name": f"old-{number}", "uid": f"old-{number}"}]
-            objects.append({**_claim(f"old-{number}", ("any",)), "status": status})
-            priority = draw(st.sampled_from((0, 1, 20)))
-            objects.append(_pod(f"old-{number}", f"old-{number}", nodeName=home, priority=priority))
+            status: Json = {"allocation": {"devices": {"results": [result]}}}
+            status["reservedFor"] = [{"resource": "pods", "name": old, "uid": old}]
+            objects.append({**_claim(old, ("any",)), "status": status})
+            objects.append(_pod(old, old, nodeName=home, priority=draw(st.sampled_from((0, 1, 20)))))
     return objects

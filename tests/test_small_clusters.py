@@ -26,13 +26,13 @@ def answered(plan: Plan) -> Answer:
         [result] = allocation.devices.results
         grants[key.name] = (result.request, result.pool, result.device)
     choices = {
-        claim.key.name: [str(one.name) for one in claim.requests[0].alternatives]
+        claim.key.name: [str(alternative.name) for alternative in claim.requests[0].alternatives]
         for demand in plan.demands
         for claim in demand.claims
         if claim.requests
     }
     return Answer(
-        {one.demand.name: one.node for one in plan.placed},
+        {placed.demand.name: placed.node for placed in plan.placed},
         {name: Grant(choices[name].index(asked), node, device) for name, (asked, node, device) in grants.items()},
     )
 
@@ -61,7 +61,7 @@ def compare(objects: list[Json]) -> None:
     assert referee.is_right(first)
     assert referee.worth(first) <= expected
     scheduled = answered(dralloc.allocate(ours, Mode.SCHEDULER))
-    assert SmallCluster(objects, knows_across=False).is_right(scheduled)
+    assert SmallCluster(objects, of_scheduler=True).is_right(scheduled)
 
 
 @FAMILY
@@ -88,12 +88,12 @@ def test_victims_for_gangs_with_alternatives(objects: list[Json]) -> None:
     referee = SmallCluster(objects)
     assume(referee.asking)
     for name in referee.asking:
-        found = dralloc.preempt(cluster(objects), pod=f"default/{name}")
-        assert found.exact
+        preemption = dralloc.preempt(cluster(objects), pod=f"default/{name}")
+        assert preemption.exact
         expected = fewest_victims(referee, name)
-        assert found.possible == (expected is not None)
+        assert preemption.possible == (expected is not None)
         if expected is not None:
-            assert expected == sorted((referee.priority(key.name) for key in found.evicted), reverse=True)
+            assert expected == sorted((referee.priority(key.name) for key in preemption.evicted), reverse=True)
 
 
 def fewest_victims(referee: SmallCluster, newcomer: str) -> list[int] | None:
