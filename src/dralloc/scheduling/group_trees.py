@@ -76,7 +76,7 @@ def find_trees(cluster: Cluster, groups: Mapping[ClaimKey, Group]) -> GroupFores
     defects = {leaf: ancestry.defect(str(leaf.key), above) for leaf, above in lineages.items()}
     held_back = {key: defect for leaf, defect in defects.items() if defect for key in leaf.pods}
     sound = [leaf for leaf in leaves if not defects[leaf]]
-    builder = _Builder(cluster, ancestry, sound)
+    builder = _TreeBuilder(cluster, ancestry, sound)
     roots: dict[ClaimKey, GroupTree] = {}
     for key in dict.fromkeys(lineages[leaf][-1] for leaf in sound):
         root = builder.tree(key)
@@ -87,7 +87,7 @@ def find_trees(cluster: Cluster, groups: Mapping[ClaimKey, Group]) -> GroupFores
     return GroupForest(roots, held_back)
 
 
-class _Builder:
+class _TreeBuilder:
     """Builds trees from their leaves: the PodGroups of which the groups above are in order."""
 
     def __init__(self, cluster: Cluster, ancestry: Ancestry, leaves: Sequence[Group]) -> None:
