@@ -50,8 +50,7 @@ class SmallCluster:
     Parameters
     ----------
     of_scheduler
-        Whether only what mode scheduler knows counts: no annotation ``dralloc.dev/across``, and no domains of
-        CompositePodGroups.
+        Whether only what kube-scheduler knows counts: not the annotation ``dralloc.dev/across``.
     """
 
     def __init__(self, objects: Sequence[Json], *, of_scheduler: bool = False) -> None:
@@ -270,10 +269,7 @@ class SmallCluster:
             and self._is_admitted(group, homes)
             and all(self._is_composite_admitted(name, homes) for name in above)
             and self._in_one_domain(self.groups[group], self.members(group), homes)
-            and all(
-                self.of_scheduler or self._in_one_domain(self.composites[name], self.below(name), homes)
-                for name in above
-            )
+            and all(self._in_one_domain(self.composites[name], self.below(name), homes) for name in above)
         )
 
     def ancestors(self, group: str) -> list[str] | None:

@@ -68,13 +68,13 @@ def test_enough_groups_are_admitted_or_none(mode: Mode) -> None:
     assert len(placed(mode, nodes(aa=3), groups, pods, features=off)) == 2
 
 
-@pytest.mark.parametrize("mode", BOTH)
+@pytest.mark.parametrize("mode", Mode)
 def test_groups_of_a_basic_group_are_independent(mode: Mode) -> None:
     groups = [composite("job"), group("p", "job", least=2), group("q", "job", least=2)]
     assert len(placed(mode, nodes(aa=3), groups, members("p", 2), members("q", 2))) == 2
 
 
-@pytest.mark.parametrize("mode", BOTH)
+@pytest.mark.parametrize("mode", Mode)
 def test_what_is_below_a_group_waits_for_all_levels(mode: Mode) -> None:
     groups = [composite("root", least=2), composite("left", "root", least=1), composite("right", "root", least=1)]
     leaves = [group("p", "left", least=2), group("q", "right", least=2)]
@@ -83,7 +83,7 @@ def test_what_is_below_a_group_waits_for_all_levels(mode: Mode) -> None:
     assert len(placed(mode, nodes(aa=4), groups, leaves, pods)) == 4
 
 
-@pytest.mark.parametrize("mode", BOTH)
+@pytest.mark.parametrize("mode", Mode)
 def test_each_level_has_its_domain(mode: Mode) -> None:
     """The job is in one block, each of its groups in one rack."""
     groups = [composite("job", least=2, near="block"), *(group(name, "job", least=2, near="rack") for name in "pq")]
@@ -94,7 +94,7 @@ def test_each_level_has_its_domain(mode: Mode) -> None:
     assert {len({home[:2] for name, home in found.items() if name[0] == one}) for one in "pq"} == {1}
 
 
-@pytest.mark.parametrize("mode", BOTH)
+@pytest.mark.parametrize("mode", Mode)
 def test_what_runs_counts_for_its_group_and_holds_the_domain(mode: Mode) -> None:
     groups = [composite("job", least=2, near="block"), group("p", "job"), group("q", "job", least=2)]
     running = [pod("p-9", schedulingGroup={"podGroupName": "p"}, nodeName="ba")]
@@ -126,11 +126,26 @@ def test_trees_that_are_not_in_order_are_not_placed(above: list[Json], rule: str
     assert rule in finding.rule
 
 
-def test_the_scheduler_does_not_look_at_domains_of_groups_of_groups_and_says_so() -> None:
+@pytest.mark.parametrize("mode", Mode)
+def test_groups_of_a_group_are_in_one_domain(mode: Mode) -> None:
+    """Each alone would do without the other's rack; of racks with room for both, the scheduler takes any."""
     groups = [composite("job", least=2, near="rack"), group("p", "job"), group("q", "job")]
-    plan = dralloc.allocate(cluster(nodes(aa=1, ba=1), groups, members("p", 1), members("q", 1)), "scheduler")
-    assert len(plan.solution.placements) == 2
-    assert [one.subject for one in plan.unmodelled] == ["CompositePodGroup default/job"]
+    pods = [*members("p", 1), *members("q", 1)]
+    assert placed(mode, nodes(aa=1, ba=1), groups, pods) == {}
+    assert set(placed(mode, nodes(aa=1, ba=2), groups, pods).values()) == {"ba"}
+
+
+def test_the_scheduler_takes_the_domain_where_most_pods_fit() -> None:
+    groups = [composite("job", near="rack"), group("p", "job"), group("q", "job")]
+    for seed in range(4):
+        found = placed(Mode.SCHEDULER, nodes(aa=2, ba=3, ca=1), groups, members("p", 2), members("q", 2), seed=seed)
+        assert sorted(found.values()) == ["ba"] * 3
+
+
+def test_without_a_domain_for_a_group_of_groups_the_scheduler_says_so() -> None:
+    groups = [composite("job", near="row"), group("p", "job")]
+    plan = dralloc.allocate(cluster(nodes(aa=1), groups, members("p", 1)), Mode.SCHEDULER)
+    assert [one.reason for one in plan.unplaced] == ["no feasible placements found"]
 
 
 @pytest.mark.parametrize(("least", "number"), [(1, 1), (2, 0)])

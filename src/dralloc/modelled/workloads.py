@@ -86,11 +86,7 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
         "{PodGroup,CompositePodGroup} spec.parentCompositePodGroupName",
         "CompositePodGroup spec.schedulingPolicy.gang.minGroupCount",
     ),
-    *modelled(
-        "groups of groups in one domain (KEP-6012)",
-        "CompositePodGroup spec.schedulingConstraints.topology.key",
-        but=_NOT_SCHEDULER,
-    ),
+    *modelled("groups of groups in one domain (KEP-6012)", "CompositePodGroup spec.schedulingConstraints.topology.key"),
     *modelled(
         "names the group",
         "{PodGroup,CompositePodGroup,Workload} metadata.{name,namespace}",

@@ -24,7 +24,7 @@ from dralloc.scheduling.plugins.node_resources import NODE_RESOURCES_FIT, use_of
 from dralloc.scheduling.scheduler import Scheduler
 from dralloc.scheduling.verdicts import Places
 
-__all__ = ["GroupCycle", "GroupTrial", "best_trials", "placement_scores"]
+__all__ = ["GroupCycle", "GroupTrial", "best_rated", "best_trials", "placement_scores"]
 
 _WAITING: Final = (
     "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, "
@@ -75,16 +75,24 @@ class GroupCycle:
     choose: Choose
     random: Random
 
-    def run(self, group: Group, waiting: Sequence[ClaimKey], homes: Mapping[ClaimKey, str]) -> Sequence[Outcome]:
+    def run(
+        self,
+        group: Group,
+        waiting: Sequence[ClaimKey],
+        homes: Mapping[ClaimKey, str],
+        within: Places | None = None,
+    ) -> Sequence[Outcome]:
         """What becomes of a group's pods that wait, in this order. Nothing is bound.
 
         Parameters
         ----------
         homes
             The nodes of pods that have one.
+        within
+            The places of the nodes that there are, for a group in a tree; all, if not given.
         """
         try:
-            placements = list(placements_of(group, homes, self.scheduler.snapshot).values())
+            placements = list(placements_of(group, homes, self.scheduler.snapshot, within).values())
         except PlacementError as error:
             return [(Attempt(key, message=str(error)), None) for key in waiting]
         self.random.shuffle(placements)
@@ -128,10 +136,15 @@ def best_trials(scheduler: Scheduler, group: Group, trials: Sequence[GroupTrial]
         How many pods of the group have a node already.
     """
     good = [trial for trial in trials if trial.nodes and running + len(trial.nodes) >= group.quorum]
-    if len(good) <= 1:
-        return good
-    totals: Scores = sum(placement_scores(scheduler, good, running).values(), np.zeros(len(good), np.int64))
-    return [trial for trial, total in zip(good, totals.tolist(), strict=True) if total == totals.max()]
+    return best_rated(scheduler, good, running)
+
+
+def best_rated(scheduler: Scheduler, trials: Sequence[GroupTrial], running: int) -> Sequence[GroupTrial]:
+    """Those of trials in sets of nodes with the best score. ``running``: how many of the pods have a node already."""
+    if len(trials) <= 1:
+        return trials
+    totals: Scores = sum(placement_scores(scheduler, trials, running).values(), np.zeros(len(trials), np.int64))
+    return [trial for trial, total in zip(trials, totals.tolist(), strict=True) if total == totals.max()]
 
 
 def placement_scores(scheduler: Scheduler, trials: Sequence[GroupTrial], running: int) -> dict[str, Scores]:

@@ -5,11 +5,12 @@ Who is in a tree is a question of the groups alone: pods that ask for no devices
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dralloc.cluster import Cluster
 from dralloc.compiler.group_trees import Ancestry, children_needed
+from dralloc.features import Features
 from dralloc.grouping import grouped
 from dralloc.names import ClaimKey
 from dralloc.scheduling.groups import Group
@@ -27,6 +28,8 @@ class GroupTree:
         When; empty if that is not known.
     quorum
         How many of its children must be admitted for any pod below it to be bound.
+    topology
+        The label of which the nodes of all its pods have the same value; empty if that does not matter.
     children
         In the order in which they are tried: that of their creation.
     """
@@ -34,13 +37,13 @@ class GroupTree:
     name: str
     made: str
     quorum: int
+    topology: str
     children: Sequence[GroupTree | Group]
 
     @property
-    def pods(self) -> Iterator[ClaimKey]:
+    def pods(self) -> Sequence[ClaimKey]:
         """All pods below it."""
-        for child in self.children:
-            yield from child.pods
+        return [key for child in self.children for key in child.pods]
 
     @property
     def is_admissible(self) -> bool:
@@ -68,7 +71,7 @@ class GroupForest:
     held_back: Mapping[ClaimKey, str] = field(default_factory=dict)
 
 
-def find_trees(cluster: Cluster, groups: Mapping[ClaimKey, Group]) -> GroupForest:
+def find_trees(cluster: Cluster, features: Features, groups: Mapping[ClaimKey, Group]) -> GroupForest:
     """The trees above the PodGroups of pods."""
     leaves = [group for group in dict.fromkeys(groups.values()) if group.parent is not None]
     ancestry = Ancestry(cluster.composite_pod_groups)
@@ -76,7 +79,7 @@ def find_trees(cluster: Cluster, groups: Mapping[ClaimKey, Group]) -> GroupFores
     defects = {leaf: ancestry.defect(str(leaf.key), above) for leaf, above in lineages.items()}
     held_back = {key: defect for leaf, defect in defects.items() if defect for key in leaf.pods}
     sound = [leaf for leaf in leaves if not defects[leaf]]
-    builder = _TreeBuilder(cluster, ancestry, sound)
+    builder = _TreeBuilder(cluster, features, ancestry, sound)
     roots: dict[ClaimKey, GroupTree] = {}
     for key in dict.fromkeys(lineages[leaf][-1] for leaf in sound):
         root = builder.tree(key)
@@ -90,7 +93,8 @@ def find_trees(cluster: Cluster, groups: Mapping[ClaimKey, Group]) -> GroupFores
 class _TreeBuilder:
     """Builds trees from their leaves: the PodGroups of which the groups above are in order."""
 
-    def __init__(self, cluster: Cluster, ancestry: Ancestry, leaves: Sequence[Group]) -> None:
+    def __init__(self, cluster: Cluster, features: Features, ancestry: Ancestry, leaves: Sequence[Group]) -> None:
+        self._near = features.TopologyAwareWorkloadScheduling
         self._composites = cluster.composite_pod_groups
         composites = dict.fromkeys(key for leaf in leaves for key in ancestry.upwards(leaf.parent))
         self._composites_below = grouped((ancestry.parent(key), key) for key in composites)
@@ -103,8 +107,14 @@ class _TreeBuilder:
         children: list[GroupTree | Group] = [*self._leaves_below[key]]
         children += [self.tree(child) for child in self._composites_below[key]]
         children.sort(key=self._turn)
-        made = composite.metadata.creation_timestamp or ""
-        return GroupTree(f"{composite.kind} {key}", made, children_needed(composite), tuple(children))
+        constraints = composite.spec.scheduling_constraints.topology if self._near else ()
+        return GroupTree(
+            name=f"{composite.kind} {key}",
+            made=composite.metadata.creation_timestamp or "",
+            quorum=children_needed(composite),
+            topology=constraints[0].key if constraints else "",
+            children=tuple(children),
+        )
 
     def _turn(self, group: GroupTree | Group) -> tuple[bool, str, int]:
         """When a group has its turn: as they were made; where that is not known last, as their first pods are given."""

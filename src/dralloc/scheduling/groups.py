@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -98,13 +99,29 @@ def _group(key: ClaimKey, known: PodGroup | None, pods: Sequence[Pod], features:
     )
 
 
-def placements_of(group: Group, homes: Mapping[ClaimKey, str], snapshot: Snapshot) -> Mapping[str, Places | None]:
+class InDomain(Protocol):
+    """Pods that may have to be in one domain: those of a group, or of a group of groups."""
+
+    @property
+    def topology(self) -> str:
+        """The label of which their nodes have the same value; empty if that does not matter."""
+
+    @property
+    def pods(self) -> Sequence[ClaimKey]:
+        """All of them, those that run already included."""
+
+
+def placements_of(
+    group: InDomain, homes: Mapping[ClaimKey, str], snapshot: Snapshot, within: Places | None = None
+) -> Mapping[str, Places | None]:
     """The sets of nodes that are tried for a group, by domain; None for all nodes.
 
     Parameters
     ----------
     homes
         The nodes of pods that have one.
+    within
+        The places of the nodes that there are, for a group in a tree; all, if not given.
 
     Raises
     ------
@@ -112,7 +129,7 @@ def placements_of(group: Group, homes: Mapping[ClaimKey, str], snapshot: Snapsho
         There is no such set; or the pods of the group that have nodes are in no domain, or in several.
     """
     if not group.topology:
-        return {"": None}
+        return {"": within}
     here = {_domain(key, snapshot.by_name[homes[key]].labels, group) for key in group.pods if key in homes}
     if len(here) > 1:
         several = ", ".join(sorted(here))
@@ -120,7 +137,7 @@ def placements_of(group: Group, homes: Mapping[ClaimKey, str], snapshot: Snapsho
             f"cannot determine domain for already scheduled pods: more than 1 domain found for pod group: {several}"
         )
     domains: dict[str, list[int]] = defaultdict(list)
-    for node in snapshot.nodes:
+    for node in snapshot.nodes if within is None else (snapshot.nodes[place] for place in within.tolist()):
         if group.topology in node.labels and (not here or node.labels[group.topology] in here):
             domains[node.labels[group.topology]].append(node.place)
     if not domains:
@@ -128,7 +145,7 @@ def placements_of(group: Group, homes: Mapping[ClaimKey, str], snapshot: Snapsho
     return {domain: np.array(places, np.intp) for domain, places in domains.items()}
 
 
-def _domain(pod: ClaimKey, labels: Mapping[str, str], group: Group) -> str:
+def _domain(pod: ClaimKey, labels: Mapping[str, str], group: InDomain) -> str:
     if group.topology not in labels:
         raise PlacementError(
             f"cannot determine domain for already scheduled pods: no topology domain found for pod {pod}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
 
 from dralloc.api import Pod
@@ -12,13 +12,14 @@ from dralloc.errors import AllocationError
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
 from dralloc.scheduling.attempt import Attempt
-from dralloc.scheduling.group_cycle import GroupCycle
+from dralloc.scheduling.group_cycle import GroupCycle, GroupTrial, best_rated
 from dralloc.scheduling.group_trees import GroupTree, find_trees
-from dralloc.scheduling.groups import Group, find_groups
+from dralloc.scheduling.groups import Group, PlacementError, find_groups, placements_of
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.scheduling.profile import Profile
 from dralloc.scheduling.release import USUAL, Release
 from dralloc.scheduling.scheduler import Scheduler
+from dralloc.scheduling.verdicts import Places
 from dralloc.solution import Solution
 from dralloc.timing import phase
 
@@ -95,7 +96,7 @@ class _Run:
             self._nodes, {key: node for key, node in there.items() if node in scheduler.snapshot.by_name}
         )
         self._failed: dict[ClaimKey, Attempt] = {}
-        self._trees = find_trees(compiled.cluster, self._groups)
+        self._trees = find_trees(compiled.cluster, compiled.problem.features, self._groups)
 
     def schedule_all(self) -> None:
         """Every pod in turn, and again those that others may have helped; with one of a group come the others of it."""
@@ -147,32 +148,69 @@ class _Run:
         root = self._trees.roots.get(key)
         return self._schedule_together(key) if root is None else self._schedule_tree(root)
 
-    def _schedule_tree(self, tree: GroupTree) -> Sequence[ClaimKey]:
-        """Try the children of a group of groups one after the other; none of them has a node if too few fit.
+    def _schedule_tree(self, tree: GroupTree, within: Places | None = None) -> Sequence[ClaimKey]:
+        """Try the pods below a group of groups in each domain that there is for it; returns who was tried.
 
-        Source: KEP-6012, "Recursive Scheduling Cycle Execution", but for the domains of such groups.
+        Source: KEP-6012, "CompositePodGroup Scheduling Algorithm".
+
+        Parameters
+        ----------
+        within
+            The places of the nodes that there are, if it is below another group; all, if not given.
         """
-        before, tried = len(self._nodes), list[ClaimKey]()
+        waiting = self._waiting(tree.pods)
+        if not waiting:
+            return waiting
+        try:
+            placements = list(placements_of(tree, self._homes, self.scheduler.snapshot, within).values())
+        except PlacementError as error:
+            self._failed |= {key: Attempt(key, message=str(error)) for key in waiting}
+            return waiting
+        self._random.shuffle(placements)
+        running = sum(key in self._homes for key in tree.pods)
+        trials = [self._tried(tree, waiting, places) for places in placements]
+        admitted = best_rated(self.scheduler, [trial for trial in trials if trial.nodes], running)
+        chosen = self._random.choice(admitted) if admitted else trials[0]
+        for attempt in chosen.attempts:
+            self._enter(attempt, chosen.nodes.get(attempt.pod))
+        return waiting
+
+    def _tried(self, tree: GroupTree, waiting: Sequence[ClaimKey], within: Places | None) -> GroupTrial:
+        """How pods below a group of groups fare in a set of nodes, its children one after the other.
+
+        Nobody has a node in the end, but what those before get counts for those after. Where too few children are
+        admitted, nobody is to get a node.
+        """
+        before = len(self._nodes)
         for child in tree.children:
             if isinstance(child, GroupTree):
-                tried += self._schedule_tree(child)
-            elif waiting := [key for key in child.pods if key in self._queued and key not in self._nodes]:
-                tried += self._schedule_together(waiting[0])
-        if not tree.is_admitted(self._homes):
-            for key in reversed(list(self._nodes)[before:]):
-                self.scheduler.unbind(key, self.scheduler.snapshot.by_name[self._nodes.pop(key)])
-                self._failed[key] = Attempt(key, message=f"too few of the groups of {tree.name} fit together")
-        return tried
+                self._schedule_tree(child, within)
+            elif members := self._waiting(child.pods):
+                self._schedule_together(members[0], within)
+        is_admitted = tree.is_admitted(self._homes)
+        by_name = self.scheduler.snapshot.by_name
+        nodes = {key: by_name[self._nodes[key]] for key in list(self._nodes)[before:]}
+        for key, node in reversed(nodes.items()):
+            self.scheduler.unbind(key, node)
+            del self._nodes[key]
+        message = "" if is_admitted else f"too few of the groups of {tree.name} fit together"
+        attempts = [Attempt(key, message=message) for key in nodes]
+        attempts += (self._failed[key] for key in waiting if key not in nodes)
+        return GroupTrial(within, attempts, nodes if is_admitted else {})
 
-    def _schedule_together(self, key: ClaimKey) -> Sequence[ClaimKey]:
-        """Try a pod, and the others of its group; returns who was tried."""
+    def _waiting(self, pods: Iterable[ClaimKey]) -> list[ClaimKey]:
+        """Those of some pods that are in the queue and have no node yet."""
+        return [key for key in pods if key in self._queued and key not in self._nodes]
+
+    def _schedule_together(self, key: ClaimKey, within: Places | None = None) -> Sequence[ClaimKey]:
+        """Try a pod, and the others of its group; returns who was tried. ``within``: as in `_schedule_tree`."""
         group = self._groups.get(key)
         if group is None:
             attempt = self.scheduler.attempt(key)
             self._enter(attempt, self._chosen(attempt) if attempt.feasible else None)
             return (key,)
         together = self._together(key, group)
-        for attempt, node in self._cycle.run(group, together, self._homes):
+        for attempt, node in self._cycle.run(group, together, self._homes, within):
             self._enter(attempt, node)
         return together
 
@@ -187,7 +225,7 @@ class _Run:
 
     def _together(self, first: ClaimKey, group: Group) -> list[ClaimKey]:
         """The pods of a group that wait: by priority, then the one that is up, then the others in no order."""
-        others = [key for key in group.pods if key in self._queued and key not in self._nodes and key != first]
+        others = [key for key in self._waiting(group.pods) if key != first]
         self._random.shuffle(others)
         return sorted((first, *others), key=lambda key: -(self._pods[key].spec.priority or 0))
 
