@@ -105,7 +105,7 @@ def test_an_answer_that_fails_the_check_is_withheld(two_claims: Path, monkeypatc
     def reject(*_: object) -> None:
         raise CheckError("device gpu-0: taken twice")
 
-    monkeypatch.setattr(import_module("dralloc.allocate"), "check", reject)
+    monkeypatch.setattr(import_module("dralloc.checking"), "check", reject)
     result = dralloc("allocate", two_claims)
     assert result.exit_code == Exit.DEFECT
     assert result.stdout == ""

@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Unpack
 
-from dralloc.check import check, violations
+from dralloc.check import violations
+from dralloc.checking import check_batch, check_scheduler
 from dralloc.choices import Choices, ChoiceWords, Keep, Mode, ModeName, chosen, compared
 from dralloc.cluster import Cluster
 from dralloc.comparison import Comparison, Scheduled
@@ -136,7 +137,7 @@ class _Runs:
 
     def _check(self, problem: Problem, solution: Solution) -> Solution:
         with phase(self.timings, "check"):
-            check(problem, solution)
+            check_batch(self.compiled, self.choices, problem, solution)
         return solution
 
     @cached_property
@@ -151,7 +152,9 @@ class _Runs:
         # Filters of its own say where a pod may go.
         problem = self.compiled.problem
         demands = tuple(demand.by_itself(nodes=None, roles=()) for demand in problem.demands)
-        return self._check(replace(problem, demands=demands, budgets=()), solution)
+        with phase(self.timings, "check"):
+            check_scheduler(self.compiled, self.profiles, replace(problem, demands=demands, budgets=()), solution)
+        return solution
 
     def _kept(self) -> Solution | None:
         """The answer whose placements nobody is to lose, for the whole problem."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from dralloc.brief import Brief
 from dralloc.errors import AllocationError
+from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Charge, Claim, Problem
 from dralloc.problem.holdings import Holding
 
@@ -175,6 +176,9 @@ class Solution(Brief):
         Seconds by phase.
     steps
         Effort of the last demand's search in steps of upstream's (first fit).
+    bindings
+        All pods that got a node, with its name, in the order in which they did, those included that ask for no devices
+        (scheduler).
     """
 
     placements: tuple[Placement, ...]
@@ -184,3 +188,4 @@ class Solution(Brief):
     warnings: tuple[str, ...] = ()
     timings: dict[str, float] = field(default_factory=dict)
     steps: int = 0
+    bindings: tuple[tuple[ClaimKey, str], ...] = ()

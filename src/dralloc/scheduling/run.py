@@ -71,7 +71,9 @@ def schedule(
             for number, demand in enumerate(compiled.problem.demands)
             if number not in placed
         }
-        return Solution(placements, errors=errors, warnings=tuple(run.warnings()), timings=timings)
+        return Solution(
+            placements, errors=errors, warnings=tuple(run.warnings()), timings=timings, bindings=run.bindings
+        )
 
 
 class _Run:
@@ -233,6 +235,11 @@ class _Run:
         """One of the best nodes: any of them, where it is left to chance in which order they were found."""
         at_once = self.scheduler.profile_of(attempt.pod).looks_at_once
         return attempt.drawn(self._random) if at_once else attempt.chosen
+
+    @property
+    def bindings(self) -> tuple[tuple[ClaimKey, str], ...]:
+        """The pods that were bound, in order, with their nodes."""
+        return tuple(self._nodes.items())
 
     def reason(self, key: ClaimKey) -> str:
         """Why a demand was not placed."""
