@@ -27,6 +27,16 @@ def test_a_node_without_cpu_is_no_remedy(node: Json) -> None:
     assert [member.title for member in found.conflict.members] == ["Insufficient cpu"]
 
 
+def test_nothing_is_hidden_behind_what_runs_short_first() -> None:
+    """A node with room for one pod, which takes all of its CPU: more room would not help."""
+    full = tainted_node("a", cpu="1", taints=())
+    full["status"]["allocatable"]["pods"] = "1"
+    running = bound_pod("r", nodeName="a")
+    found = explain(one_node(full, running, claim("c", request()), bound_pod("p", "c")), pod="default/p")
+    assert found.reasons[0].causes[0].text == "Insufficient cpu; Too many pods"
+    assert [one.text for one in found.suggestions] == ["add a node like a"]
+
+
 @pytest.mark.parametrize("node", [CORDONED, tainted_node("a", taints=(OTHER_TAINT,))])
 def test_a_node_with_cpu_is_a_remedy(node: Json) -> None:
     found = explain(one_node(node, claim("c", request()), bound_pod("p", "c", cpu="8")), pod="default/p")

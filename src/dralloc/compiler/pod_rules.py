@@ -61,6 +61,11 @@ class PodRules:
         return PodRules(cluster, self._nodes, self._backed, self.ignored)
 
     @cached_property
+    def may_bind(self) -> bool:
+        """Whether nodes list resources, or pods say anything beside devices that may bind them or others."""
+        return any(node.status.allocatable for node in self._nodes) or any(map(_has_rules, self._cluster.pods))
+
+    @cached_property
     def infos(self) -> Mapping[ClaimKey, PodInfo]:
         """The pods by key."""
         return {info.key: info for info in PodKinds(self._cluster.namespaces).infos(self._cluster.pods)}
@@ -89,11 +94,16 @@ class PodRules:
         said |= {Ignored.AFFINITY for _ in (*kind.required_affinity, *kind.required_anti_affinity)}
         return said | {Ignored.SPREAD for _ in kind.hard_spread}
 
-    def applied(self, problem: Problem) -> Problem:
-        """A problem of devices with all that binds its pods to nodes and to each other."""
+    def applied(self, problem: Problem, *, complete: bool = False) -> Problem:
+        """A problem of devices with all that binds its pods to nodes and to each other.
+
+        Parameters
+        ----------
+        complete
+            Whether also that counts which cannot run short before something else does.
+        """
         footprints = Footprints(self._cluster, problem.devices)
-        limited = any(node.status.allocatable for node in self._nodes)
-        if not (limited or footprints or any(map(_has_rules, self._cluster.pods))):
+        if not (self.may_bind or footprints):
             return problem
         wanting = dict(self._wanting(problem.demands))
         kinds = Counter(info.kind for info in wanting.values())
@@ -118,13 +128,14 @@ class PodRules:
             for node in self._nodes
         ]
         taken = {number: self._beside_devices(info, asked[info.kind]) for number, info in wanting.items()}
+        kept = frozenset(name for amounts in taken.values() for name in amounts) if complete else frozenset[str]()
         if not footprints:
-            return with_node_claims(problem, stocks, taken)
+            return with_node_claims(problem, stocks, taken, kept)
         pods = self._cluster.pods_by_key
         for number, info in wanting.items():
             held = resources.of_devices(footprints.held(pods[info.key]))
             taken[number] = {**taken[number], **{name: taken[number].get(name, 0) + held[name] for name in held}}
-        whole = with_node_claims(problem, stocks, taken, resources.kept)
+        whole = with_node_claims(problem, stocks, taken, resources.kept | kept)
         uses = {
             number: footprints.use(pods[demand.key])
             for number, demand in enumerate(whole.demands)

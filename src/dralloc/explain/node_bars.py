@@ -63,7 +63,9 @@ class NodeBars:
         demands = [*problem.demands, *(Demand(pod.key, ()) for pod in self._incumbents)]
         demands[number] = wanted
         scenario = Scenario(compiled.cluster).unbind({pod.key for pod in self._incumbents})
-        self._whole = compiled.pods.of(scenario.cluster).applied(replace(problem, demands=tuple(demands)))
+        rules, asked = compiled.pods.of(scenario.cluster), replace(problem, demands=tuple(demands))
+        # Once something does not count, something else may run short.
+        self._whole = rules.applied(asked, complete=True)
         self._demand = self._whole.demands[number]
         numbers = {node.name: place for place, node in enumerate(problem.nodes)}
         homes = (numbers[pod.spec.node_name or ""] for pod in self._incumbents)
@@ -283,7 +285,7 @@ def _synthetic(demand: Demand) -> int:
 
 def _running_users(compiled: CompiledCluster) -> Iterator[Pod]:
     """The pods that run and use claims, if it matters what else they take of their nodes."""
-    if compiled.whole is compiled.problem:
+    if not compiled.pods.may_bind:
         return
     wanted = {demand.key for demand in compiled.problem.demands}
     names = {node.name for node in compiled.problem.nodes}

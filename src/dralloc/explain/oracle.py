@@ -73,7 +73,7 @@ class FeasibilityOracle:
         every
             Whether the model is asked about every node, also where screening shows too few devices.
         nodes
-            The nodes to look at; all that are allowed if None.
+            The nodes to look at, as far as they are allowed; all of these if None.
         """
         found = self._search(change, nodes, every=every)
         return None if found is None or found.node < 0 else found
@@ -86,7 +86,8 @@ class FeasibilityOracle:
     def _search(self, change: Change, nodes: Sequence[int] | None, *, every: bool) -> Certificate | None:
         demand, lift, context = self.wanted(change), self.lift(change), self.context(change)
         screening = self._screening(change.released)
-        for node in self.allowed(change) if nodes is None else nodes:
+        among = self.allowed(change) if nodes is None else [node for node in nodes if self._lets_in(change, node)]
+        for node in among:
             if every or not self.exact or screening.on(node, demand, lift):
                 found = self.within(context.part([node], [demand], lift), demand, lift)
                 if found is not None:
@@ -119,17 +120,21 @@ class FeasibilityOracle:
 
     def allowed(self, change: Change) -> list[int]:
         """The nodes that the demand may go to, in search order; nodes that are let in only by the change come last."""
-        # What goes matters only if it takes something of nodes, or means something to others.
-        released = change.released if self.snapshot.bars else frozenset()
-        key = change.rules, released
+        key = change.rules, self._leaving(change)
         if key not in self._orders:
             usable = self.snapshot.nodes
             extra = (node for node in self.snapshot.problem.all_nodes if node not in self._usable)
-            candidates = (*usable, *extra) if change.rules or released else usable
-            self._orders[key] = [
-                node for node in candidates if change.rules.issuperset(self.snapshot.rules(node, released))
-            ]
+            candidates = (*usable, *extra) if any(key) else usable
+            self._orders[key] = [node for node in candidates if self._lets_in(change, node)]
         return self._orders[key]
+
+    def _lets_in(self, change: Change, node: int) -> bool:
+        """Whether every rule that leaves a node out is one that does not count after a change."""
+        return change.rules.issuperset(self.snapshot.rules(node, self._leaving(change)))
+
+    def _leaving(self, change: Change) -> frozenset[ClaimKey]:
+        """The claims that go, if it matters what their pods take of nodes and mean for others."""
+        return change.released if self.snapshot.bars else frozenset()
 
     def fits_on(self, node: int) -> str:
         """What a suggestion comes to, in words."""
