@@ -59,15 +59,20 @@ def inter_pod_roles(
     return {kind: tuple(each) for kind, each in roles.items()}
 
 
-def bound_to_pods(problem: Problem, roles: Mapping[int, tuple[Role, ...]]) -> tuple[Demand, ...]:
+def bound_to_pods(problem: Problem, roles: Mapping[int, tuple[Role, ...]], *, alone: bool = True) -> tuple[Demand, ...]:
     """The demands with their roles (by index), as far as these depend on other demands, and with what nodes they leave.
 
     What only depends on pods that have a node is settled: it leaves a demand fewer nodes to go to, and that is all.
+
+    Parameters
+    ----------
+    alone
+        Whether there is one of each demand, which has nothing to fear from itself.
     """
     by_rule: dict[InterPodRule, list[Role]] = defaultdict(list)
     for role in chain.from_iterable(roles.values()):
         by_rule[role.rule].append(role)
-    settled = {rule for rule, each in by_rule.items() if _is_settled(rule, each)}
+    settled = {rule for rule, each in by_rule.items() if _is_settled(rule, each, alone=alone)}
     nobody = DomainLedger()
     known: dict[Hashable, tuple[int, ...] | None] = {}
 
@@ -87,11 +92,11 @@ def bound_to_pods(problem: Problem, roles: Mapping[int, tuple[Role, ...]]) -> tu
     )
 
 
-def _is_settled(rule: InterPodRule, roles: Sequence[Role]) -> bool:
+def _is_settled(rule: InterPodRule, roles: Sequence[Role], *, alone: bool) -> bool:
     """Whether what a demand may do does not depend on other demands."""
     carrying, counting = sum(role.carries for role in roles), sum(role.counts for role in roles)
     both = sum(role.carries and role.counts for role in roles)
-    if carrying == counting == both == 1 or not carrying or not counting:
+    if (alone and carrying == counting == both == 1) or not carrying or not counting:
         return True
     # Who means only each other, and pods that have a node, stays with these.
     return isinstance(rule, Affinity) and counting == both and any(rule.counted)

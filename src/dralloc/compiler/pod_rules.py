@@ -9,7 +9,7 @@ Pods that are on nodes count as what is used there.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 from operator import or_
@@ -29,7 +29,7 @@ from dralloc.problem import Demand, Problem
 from dralloc.problem.node_claims import NodeStock, resource_of, with_node_claims
 from dralloc.problem.node_footprint import with_footprints
 
-__all__ = ["BETWEEN_PODS", "PodRules"]
+__all__ = ["BETWEEN_PODS", "PodRules", "has_rules_between"]
 
 BETWEEN_PODS: Final = frozenset({Ignored.AFFINITY, Ignored.SPREAD})
 """What pods say about other pods."""
@@ -94,24 +94,27 @@ class PodRules:
         said |= {Ignored.AFFINITY for _ in (*kind.required_affinity, *kind.required_anti_affinity)}
         return said | {Ignored.SPREAD for _ in kind.hard_spread}
 
-    def applied(self, problem: Problem, *, complete: bool = False) -> Problem:
+    def applied(self, problem: Problem, *, complete: bool = False, copies: int = 1) -> Problem:
         """A problem of devices with all that binds its pods to nodes and to each other.
 
         Parameters
         ----------
         complete
             Whether also that counts which cannot run short before something else does.
+        copies
+            How many there may be of each demand at once.
         """
         footprints = Footprints(self._cluster, problem.devices)
         if not (self.may_bind or footprints):
             return problem
         wanting = dict(self._wanting(problem.demands))
-        kinds = Counter(info.kind for info in wanting.values())
+        kinds = Counter({kind: copies * times for kind, times in Counter(one.kind for one in wanting.values()).items()})
         running = [(node, pod.kind) for node, pods in self.running.items() for pod in pods]
         apart = () if Ignored.AFFINITY in self.ignored else self._by_host(kinds, {kind for _, kind in running})
         roles = inter_pod_roles(kinds, running, self._nodes, self.ignored, apart)
         if roles:
-            bound = bound_to_pods(problem, {number: roles.get(info.kind, ()) for number, info in wanting.items()})
+            of_demands = {number: roles.get(info.kind, ()) for number, info in wanting.items()}
+            bound = bound_to_pods(problem, of_demands, alone=copies == 1)
             problem = replace(problem, demands=bound)
         resources = NodeResources(kinds, footprints.resources, self.ignored)
         sorts = (resources, *self._sorts(kinds, {kind for _, kind in running}, apart))
@@ -130,12 +133,12 @@ class PodRules:
         taken = {number: self._beside_devices(info, asked[info.kind]) for number, info in wanting.items()}
         kept = frozenset(name for amounts in taken.values() for name in amounts) if complete else frozenset[str]()
         if not footprints:
-            return with_node_claims(problem, stocks, taken, kept)
+            return with_node_claims(problem, stocks, taken, kept, copies)
         pods = self._cluster.pods_by_key
         for number, info in wanting.items():
             held = resources.of_devices(footprints.held(pods[info.key]))
             taken[number] = {**taken[number], **{name: taken[number].get(name, 0) + held[name] for name in held}}
-        whole = with_node_claims(problem, stocks, taken, resources.kept | kept)
+        whole = with_node_claims(problem, stocks, taken, resources.kept | kept, copies)
         uses = {
             number: footprints.use(pods[demand.key])
             for number, demand in enumerate(whole.demands)
@@ -179,6 +182,15 @@ class PodRules:
         claims = (self._cluster.claim(key) for key in self._cluster.claims_of_pods[pod.key])
         claimed = any(one and one.is_extended for one in claims)
         return {name: amount for name, amount in asked.items() if not (claimed and resource_of(name) in self._backed)}
+
+
+def has_rules_between(pods: Iterable[Pod]) -> bool:
+    """Whether any of the pods may say something about others."""
+    return any(
+        pod.spec.topology_spread_constraints
+        or (pod.spec.affinity and (pod.spec.affinity.pod_affinity or pod.spec.affinity.pod_anti_affinity))
+        for pod in pods
+    )
 
 
 def _has_rules(pod: Pod) -> bool:

@@ -7,6 +7,7 @@ the searches, the model and the checker know these amounts without a word of the
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -58,7 +59,11 @@ class NodeStock:
 
 
 def with_node_claims(
-    devices_only: Problem, stocks: Sequence[NodeStock], asked: Mapping[int, Amounts], kept: frozenset[str] = frozenset()
+    devices_only: Problem,
+    stocks: Sequence[NodeStock],
+    asked: Mapping[int, Amounts],
+    kept: frozenset[str] = frozenset(),
+    copies: int = 1,
 ) -> Problem:
     """The problem in which demands also take something of their nodes.
 
@@ -70,6 +75,8 @@ def with_node_claims(
         What demands take, by index.
     kept
         What others take something of, too, so that it is never left out.
+    copies
+        How many there may be of each demand at once.
 
     Notes
     -----
@@ -79,7 +86,8 @@ def with_node_claims(
     kinds: dict[tuple[tuple[str, int], ...], int] = {}
     taken = {demand: tuple(sorted(item for item in each.items() if item[1] > 0)) for demand, each in asked.items()}
     kind_of = {demand: kinds.setdefault(each, len(kinds)) for demand, each in taken.items()}
-    scarcity = _Scarcity([dict(kind) for kind in kinds], list(kind_of.values()))
+    times = Tally({kind: copies * number for kind, number in Tally(kind_of.values()).items()})
+    scarcity = _Scarcity([dict(kind) for kind in kinds], times)
     needed = ({name: amount for name, amount in stock.total.items() if name in kept} for stock in stocks)
     limits = [{**scarcity.limits(stock), **also} for stock, also in zip(stocks, needed, strict=True)]
     scarce = frozenset(name for limit in limits for name in limit)
@@ -138,9 +146,11 @@ def _device(node: str, slot: int, group: int, limits: Amounts) -> Device:
 class _Scarcity:
     """Tells which amounts can run short on a node."""
 
-    def __init__(self, kinds: Sequence[Amounts], times: Sequence[int]) -> None:
+    def __init__(self, kinds: Sequence[Amounts], times: Mapping[int, int]) -> None:
         self._names = sorted({name for kind in kinds for name in kind})
-        self._everything = {name: sum(kinds[kind].get(name, 0) for kind in times) for name in self._names}
+        self._everything = {
+            name: sum(number * kinds[kind].get(name, 0) for kind, number in times.items()) for name in self._names
+        }
         self._parts = {
             (name, other): _largest_part(kinds, name, other)
             for name in self._names

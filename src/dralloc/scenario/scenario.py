@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dralloc.api import Container, Node, Pod, ResourceClaim, ResourceSlice
@@ -52,6 +52,55 @@ class Scenario:
         written = {claim.key: claim for claim in claims}
         placed = replace(self.cluster, claims=tuple(written.get(one.key, one) for one in self.cluster.claims))
         return Scenario(placed)._with_pods(lambda pod: _bound(pod, nodes[pod.key]) if pod.key in nodes else pod)
+
+    def without_pending(self) -> Scenario:
+        """Nobody waits for anything: what runs and is allocated stays, and no quota, group or workload is there."""
+        claims = tuple(claim for claim in self.cluster.claims if claim.is_allocated)
+        return self._with_workload(tuple(pod for pod in self.cluster.pods if pod.spec.node_name), claims)
+
+    def emptied(self) -> Scenario:
+        """No pod and no claim is there."""
+        return self._with_workload((), ())
+
+    def _with_workload(self, pods: tuple[Pod, ...], claims: tuple[ResourceClaim, ...]) -> Scenario:
+        """Just these pods and claims are there, without any groups."""
+        there = {claim.key for claim in claims}
+        used = {pod.key: self.cluster.pod_claims(pod) for pod in pods}
+        return Scenario(
+            replace(
+                self.cluster,
+                claims=claims,
+                pods=pods,
+                claims_of_pods={pod: tuple(key for key in keys if key in there) for pod, keys in used.items()},
+                unresolved={},
+                quotas=(),
+                pod_groups={},
+                composite_pod_groups={},
+                workloads={},
+                group_claims={},
+                made=frozenset(),
+                abandoned=frozenset(),
+                suspended=(),
+                gone={},
+            )
+        )
+
+    def with_pods(self, pods: Iterable[tuple[Pod, Sequence[ClaimKey]]], claims: Iterable[ResourceClaim]) -> Scenario:
+        """There are more pods, each with the claims that it uses, and more claims."""
+        more = tuple(pods)
+        used = {pod.key: tuple(keys) for pod, keys in more}
+        return Scenario(
+            replace(
+                self.cluster,
+                claims=(*self.cluster.claims, *claims),
+                pods=(*self.cluster.pods, *(pod for pod, _ in more)),
+                claims_of_pods={**self.cluster.claims_of_pods, **used},
+            )
+        )
+
+    def without_slices(self) -> Scenario:
+        """Nothing is published."""
+        return Scenario(replace(self.cluster, slices=()))
 
     def with_copy_of(self, name: str, copy: str) -> Scenario:
         """There is one more node: empty, not cordoned, with slices of its own in pools of their own."""

@@ -83,7 +83,7 @@ def stranded(
         staged = compile_mix(cluster, mix, options)
         ledger = ClaimLedger(staged.compiled.problem, staged.compiled.holdings)
     counts = [wish.number or 1 for wish in mix]
-    splitter = Splitter(staged.compiled, ledger, staged.demands)
+    splitter = Splitter(staged.compiled, ledger, staged.of_devices)
     with phase(timings, "grants"):
         found = splitter.found()
     with phase(timings, "causes"):
@@ -106,7 +106,8 @@ def stranded(
     named = {wish.title: count for wish, count in zip(mix, counts, strict=True)}
     pools = tuple(row for _, row in sorted(summed(rows).items()))
     remarks = tuple(_remarks(staged.compiled))
-    return Stranding(named, pools, remarks, unmodelled=staged.unmodelled, timings=timings)
+    unmodelled = staged.compiled.beside_devices(staged.compiled.cluster.pods, strict=options.strict)
+    return Stranding(named, pools, remarks, unmodelled=unmodelled, timings=timings)
 
 
 def _fragmented(

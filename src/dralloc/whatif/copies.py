@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, pairwise
+from typing import Final
 
 from dralloc.names import ClaimKey
 from dralloc.problem import Charge, Demand, Problem, Request
@@ -12,7 +13,10 @@ from dralloc.problem.eligibility import Overlay
 from dralloc.solution import Placement, charged_grants
 from dralloc.solvers.cpsat import solve
 
-__all__ = ["by_demand", "copies", "is_for_nothing", "replicated", "takes_nothing"]
+__all__ = ["MOST_COPIES", "by_demand", "copies", "is_for_nothing", "replicated", "takes_nothing"]
+
+MOST_COPIES: Final = 1_000_000
+"""More of a demand are not looked for."""
 
 
 def copies(demand: Demand, number: int) -> Iterator[Demand]:

@@ -13,14 +13,11 @@ from dralloc.problem.subproblem import cut
 from dralloc.solution import Solution
 from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
-from dralloc.whatif.copies import is_for_nothing, replicated, takes_nothing
+from dralloc.whatif.copies import MOST_COPIES, is_for_nothing, replicated, takes_nothing
 from dralloc.whatif.per_device_bound import PerDeviceBound
 from dralloc.whatif.representatives import NotRepresentativeError
 
-__all__ = ["MOST", "CopyCount", "count_copies"]
-
-MOST = 1_000_000
-"""More copies are not tried."""
+__all__ = ["CopyCount", "count_copies"]
 
 
 _TRIES = (32, 512, 10_000)
@@ -154,7 +151,7 @@ class _Counting:
         return first_fit(self._replicated(most))
 
     def _replicated(self, most: int | None) -> Problem:
-        number = min(_TRIES[-1] if most is None else most, MOST)
+        number = min(_TRIES[-1] if most is None else most, MOST_COPIES)
         return replicated(self.problem, [self.demand], [max(number, 1)])
 
     def _count(self, solution: Solution) -> int:

@@ -144,6 +144,6 @@ def fewest_nodes(
         cost=Fraction(best.cost, unit),
         bound=Fraction(best.bound, unit),
         left_out=mix.left_out,
-        unmodelled=mix.unmodelled,
+        unmodelled=mix.compiled.beside_pods_alone(mix.compiled.cluster.pods, strict=options.strict),
         timings=timings,
     )

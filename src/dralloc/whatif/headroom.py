@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Unpack
 
-from dralloc.choices import Choices, ChoiceWords, Options
+from dralloc.choices import Choices, ChoiceWords, Mode, Options
 from dralloc.cluster import Cluster, cluster_of
 from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
@@ -102,7 +102,7 @@ def headroom(
     choices: Choices | None = None,
     **words: Unpack[ChoiceWords],
 ) -> Headroom:
-    """Find out how many more of a claim fit beside everything that is allocated.
+    """Find out how many more of a claim or pod fit beside everything that is allocated and runs.
 
     Of several claims, also how many fit together: all vectors of numbers of which none can be raised without lowering
     another (the Pareto front).
@@ -140,11 +140,12 @@ def headroom(
         with phase(timings, "compile"):
             mix = compile_mix(cluster, asked, options, once=once)
         with phase(timings, "headroom"):
-            problem, times = mix.compiled.problem, Counter(mix.order)
+            problem, times = mix.problem, Counter(mix.order)
             alone = tuple(count_copies(problem, demand, options, times) for demand in mix.demands)
         with phase(timings, "together"):
             joint = _joint(mix, alone, points, options)
-        return Headroom(asked, alone, joint, left_out, unmodelled=mix.unmodelled, timings=timings)
+        unmodelled = mix.compiled.unmodelled({Mode.OPTIMAL})
+        return Headroom(asked, alone, joint, left_out, unmodelled=unmodelled, timings=timings)
 
     try:
         return find(once=True)
@@ -158,7 +159,7 @@ def _joint(
     most = tuple(found.bound for found in alone if found.bound is not None)
     if len(mix.demands) < 2 or len(most) < len(alone):
         return None
-    return pareto_front(mix.compiled.problem, mix.demands, most, order=mix.order, limit=points, options=options)
+    return pareto_front(mix.problem, mix.demands, most, order=mix.order, limit=points, options=options)
 
 
 def _count(number: int | None) -> str:

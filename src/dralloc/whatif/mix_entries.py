@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import count
@@ -20,13 +20,15 @@ from dralloc.api.objects import changed
 from dralloc.choices import Choices, ChoiceWords
 from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster, compile_cluster
-from dralloc.errors import DrallocError, Finding
+from dralloc.compiler.pod_rules import has_rules_between
+from dralloc.errors import DrallocError
 from dralloc.names import ClaimKey
-from dralloc.problem import Demand
+from dralloc.problem import Demand, Problem
+from dralloc.scenario import Scenario
+from dralloc.whatif.copies import MOST_COPIES
 from dralloc.whatif.representatives import find_representatives
 
 __all__ = ["CompiledMix", "MixEntry", "Source", "compile_mix"]
-
 _MARK = " (copy)"
 """No object can have a name like this."""
 
@@ -88,16 +90,25 @@ class MixEntry:
 
 @dataclass(frozen=True)
 class CompiledMix:
-    """A compiled cluster in which nothing is pending but one copy of each entry: ``demands`` in the order of these.
+    """A compiled cluster in which nothing is pending but the entries, any number of each.
 
-    ``order``: for each node in search order the index of the node that is compiled for it. ``unmodelled``: what an
-    answer about devices alone leaves out.
+    Parameters
+    ----------
+    compiled
+        The cluster with one copy of each entry.
+    problem
+        The same with all that binds many of each to nodes and to each other.
+    demands, of_devices
+        What the entries ask for, in order: of the problem, and of that of devices alone.
+    order
+        For each node in search order the index of the node that is compiled for it.
     """
 
     compiled: CompiledCluster
+    problem: Problem
     demands: tuple[Demand, ...]
+    of_devices: tuple[Demand, ...]
     order: Sequence[int]
-    unmodelled: tuple[Finding, ...]
 
 
 def compile_mix(
@@ -132,18 +143,16 @@ def compile_mix(
     builder = _MixBuilder(cluster)
     keys = [builder.enter(entry) for entry in entries]
     changed = builder.cluster(empty=empty)
-    represented = find_representatives(changed, choices) if once else None
+    represented = find_representatives(changed, choices) if once and not has_rules_between(changed.pods) else None
     compiled = compile_cluster(changed, choices, nodes=represented.names if represented else choices.nodes)
-    by_key = {demand.key: demand for demand in compiled.problem.demands}
+    problem = compiled.pods.applied(compiled.problem, copies=MOST_COPIES)
+    places = {demand.key: place for place, demand in enumerate(problem.demands)}
     for entry, key in zip(entries, keys, strict=True):
-        if key not in by_key:
+        if key not in places:
             raise DrallocError(f"{entry.title}: uses no claims")
-    return CompiledMix(
-        compiled,
-        tuple(by_key[key] for key in keys),
-        represented.order if represented else compiled.problem.all_nodes,
-        compiled.beside_devices(changed.pods, strict=choices.strict),
-    )
+    demands, of_devices = (tuple(each.demands[places[key]] for key in keys) for each in (problem, compiled.problem))
+    order = represented.order if represented else compiled.problem.all_nodes
+    return CompiledMix(compiled, problem, demands, of_devices, order)
 
 
 class _MixBuilder:
@@ -155,22 +164,10 @@ class _MixBuilder:
         self.pods: dict[ClaimKey, tuple[Pod, tuple[ClaimKey, ...]]] = {}
 
     def cluster(self, *, empty: bool) -> Cluster:
-        """The cluster with nothing but all copies, beside what is allocated unless it is to be empty."""
-        allocated = (claim for claim in self.whole.claims if claim.is_allocated and not empty)
-        return replace(
-            self.whole,
-            claims=(*allocated, *self.claims.values()),
-            pods=tuple(pod for pod, _ in self.pods.values()),
-            claims_of_pods={key: claims for key, (_, claims) in self.pods.items()},
-            unresolved={},
-            quotas=(),
-            pod_groups={},
-            composite_pod_groups={},
-            workloads={},
-            group_claims={},
-            made=frozenset(),
-            abandoned=frozenset(),
-        )
+        """The cluster with nothing but all copies, beside what runs and is allocated unless it is to be empty."""
+        whole = Scenario(self.whole)
+        before = whole.emptied() if empty else whole.without_pending()
+        return before.with_pods(self.pods.values(), self.claims.values()).cluster
 
     def enter(self, entry: MixEntry) -> ClaimKey:
         """Add a copy; returns the key of its demand."""

@@ -108,9 +108,8 @@ def partition_layout(
             if read_single(demand) is None:
                 mix = mix.without(place, _RULE)
         found = compare(mix.problem, mix.demands, mix.numbers, options)
-    return PartitionLayout(
-        **vars(found), mix=mix.wanted, left_out=mix.left_out, unmodelled=mix.unmodelled, timings=timings
-    )
+    unmodelled = mix.compiled.beside_devices(mix.compiled.cluster.pods, strict=options.strict)
+    return PartitionLayout(**vars(found), mix=mix.wanted, left_out=mix.left_out, unmodelled=unmodelled, timings=timings)
 
 
 def _title(plan: LayoutPlan) -> str:

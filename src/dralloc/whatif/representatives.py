@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from dralloc.api import Device, DeviceRequestAllocationResult, DeviceTaint, ResourceSlice
@@ -24,6 +24,7 @@ from dralloc.inventory import NodeIndex, compared_values, find_drift, find_reach
 from dralloc.match import cel_device
 from dralloc.names import DeviceID, PoolID
 from dralloc.problem.equivalence import Recurrence
+from dralloc.scenario import Scenario
 
 __all__ = ["NotRepresentativeError", "Representatives", "find_representatives"]
 
@@ -58,8 +59,7 @@ def find_representatives(cluster: Cluster, choices: Choices) -> Representatives:
     choices
         As for `dralloc.compiler.compile_cluster`.
     """
-    pending = tuple(claim for claim in cluster.claims if not claim.is_allocated)
-    wanted = compile_cluster(replace(cluster, slices=(), claims=pending), choices)
+    wanted = compile_cluster(Scenario(cluster).without_slices().cluster, choices)
     by_name = {node.name: node for node in cluster.nodes}
     chosen = [by_name[node.name] for node in wanted.problem.nodes]
     drifts = find_drift(cluster.slices, cluster.claims, choices.features) if choices.strict else ()
@@ -90,6 +90,7 @@ class _PublishedNodes:
     ) -> None:
         problem, slices = wanted.problem, cluster.slices
         self.slices, self.closed, self.table, self.features = slices, closed, wanted.table, problem.features
+        self.nodes, self.running = nodes, wanted.pods.running
         self.allowed = [None if demand.nodes is None else frozenset(demand.nodes) for demand in problem.demands]
         every = (
             constraint for demand in problem.demands for claim in demand.claims for constraint in claim.constraints
@@ -110,7 +111,14 @@ class _PublishedNodes:
         if not all(self.users[pool] == 1 and self._is_plain(pool) for pool in own):
             return node
         allowed = tuple(nodes is None or node in nodes for nodes in self.allowed)
-        return allowed, tuple(self._form(pool, frozenset(own[pool])) for pool in sorted(own))
+        return allowed, self._room(node), tuple(self._form(pool, frozenset(own[pool])) for pool in sorted(own))
+
+    def _room(self, node: int) -> Hashable:
+        """What a node has beside devices, and the pods that take of it."""
+        amounts = frozenset(self.nodes[node].status.allocatable.items())
+        running = self.running.get(self.nodes[node].name, ())
+        taken = Counter((id(pod.kind), frozenset(pod.of_devices.items())) for pod in running)
+        return amounts, frozenset(taken.items())
 
     def _is_plain(self, pool: PoolID) -> bool:
         """Whether there is one generation, whose devices have names of their own and leave the nodes to the slices."""

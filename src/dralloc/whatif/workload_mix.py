@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from dralloc.choices import Choices
 from dralloc.cluster import Cluster
-from dralloc.compiler import compile_cluster
-from dralloc.errors import DrallocError, Finding
+from dralloc.compiler import CompiledCluster, compile_cluster
+from dralloc.errors import DrallocError
 from dralloc.problem import Demand, Problem
 from dralloc.problem.equivalence import claim_key
 from dralloc.whatif.mix_entries import MixEntry, Source, compile_mix
@@ -26,7 +26,7 @@ class WorkloadMix:
     problem
         The cluster as if nothing were allocated.
     demands
-        One of each class.
+        One of each class, as they are without rules for other pods: nobody knows where nodes will be.
     titles
         What each is called.
     numbers
@@ -35,8 +35,8 @@ class WorkloadMix:
         Whether somebody has named them, so that all must count.
     left_out
         What is pending and does not count, with the reason.
-    unmodelled
-        See `dralloc.whatif.mix_entries.CompiledMix`.
+    compiled
+        The cluster with one of each entry.
     """
 
     problem: Problem
@@ -44,13 +44,21 @@ class WorkloadMix:
     titles: tuple[str, ...]
     numbers: tuple[int, ...]
     named: bool
-    left_out: tuple[str, ...] = ()
-    unmodelled: tuple[Finding, ...] = ()
+    left_out: tuple[str, ...]
+    compiled: CompiledCluster
 
     @property
     def wanted(self) -> tuple[tuple[str, int], ...]:
         """What is to be had, and how many of each."""
         return tuple(zip(self.titles, self.numbers, strict=True))
+
+    def of_devices(self) -> WorkloadMix:
+        """The same for devices alone."""
+        demands = (
+            replace(demand, claims=tuple(claim for claim in demand.claims if not claim.is_synthetic))
+            for demand in self.demands
+        )
+        return replace(self, problem=self.compiled.problem, demands=tuple(demands))
 
     def without(self, place: int, reason: str) -> WorkloadMix:
         """The same without one of the classes.
@@ -80,20 +88,20 @@ def workload_mix(cluster: Cluster, entries: Sequence[MixEntry | str], choices: C
     if not asked:
         raise DrallocError("nothing is pending: say what is wanted with --claim, --template or --pod")
     mix = compile_mix(cluster, asked, choices, empty=True)
-    offers = mix.compiled.problem.eligibility
+    offers = mix.problem.eligibility
     classes: dict[Hashable, list[int]] = defaultdict(list)
     for place, demand in enumerate(mix.demands):
         key = demand.nodes, demand.is_defective, tuple(claim_key(offers, claim) for claim in demand.claims)
         classes[key].append(place)
     groups = classes.values()
     return WorkloadMix(
-        mix.compiled.problem,
-        tuple(mix.demands[group[0]] for group in groups),
+        mix.problem,
+        tuple(replace(mix.demands[group[0]], roles=()) for group in groups),
         tuple(asked[first].title + (f" and {len(rest)} like it" if rest else "") for first, *rest in groups),
         tuple(sum(asked[place].number or 1 for place in group) for group in groups),
         bool(entries),
         tuple(left_out),
-        mix.unmodelled,
+        mix.compiled,
     )
 
 
