@@ -45,7 +45,9 @@ class NodeClasses:
 
 
 def equivalent_nodes(problem: Problem, demands: Sequence[Demand]) -> NodeClasses | None:
-    """Group the nodes by what the demands see of them; None if they are not isolated."""
+    """Group the nodes by what the demands see of them; None if they are not isolated: rules between pods tie them."""
+    if any(demand.roles for demand in demands):
+        return None
     survey = _Survey(problem, demands)
     groups: dict[tuple[Hashable, Hashable], list[int]] = {}
     for node in problem.all_nodes:
