@@ -145,6 +145,11 @@ class CompiledCluster(Brief):
         """The problem with everything else that binds pods to nodes; its demands have the same numbers."""
         return self.pods.applied(self.problem)
 
+    @property
+    def may_bind(self) -> bool:
+        """Whether anything beside devices may bind pods to nodes or to each other, once things are different."""
+        return self.pods.may_bind or self.whole is not self.problem
+
     def keeping(self, solution: Solution) -> CompiledCluster:
         """The same, where who is placed in an answer is worth more than all others together."""
         worth = self.worth.keeping(frozenset(placement.demand for placement in solution.placements))

@@ -285,7 +285,7 @@ def _synthetic(demand: Demand) -> int:
 
 def _running_users(compiled: CompiledCluster) -> Iterator[Pod]:
     """The pods that run and use claims, if it matters what else they take of their nodes."""
-    if not compiled.pods.may_bind:
+    if not compiled.may_bind:
         return
     wanted = {demand.key for demand in compiled.problem.demands}
     names = {node.name for node in compiled.problem.nodes}

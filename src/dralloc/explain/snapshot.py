@@ -140,7 +140,7 @@ def snapshot_of(
     pod = pod_of(compiled.cluster, found.whole)
     used = () if pod is None else compiled.cluster.pod_claims(pod)
     own = frozenset((*used, *(claim.key for claim in found.whole.claims)))
-    may_bind = compiled.pods.may_bind or found.whole.roles
+    may_bind = compiled.may_bind or found.whole.roles
     bars = NodeBars(compiled, number, placements, exact=exact) if may_bind else None
     nodes = tuple(node for node in found.nodes if not (bars and bars.of(node)))
     return replace(found, own=own, exclusions=Exclusions(compiled), bars=bars, nodes=nodes)
