@@ -67,7 +67,7 @@ def test_pods_need_nodes_for_their_cpu() -> None:
     slices = resource_slice(gpus(4), nodeName="a")
     found = cluster(device_class(), tainted_node("a"), slices, claim("c", request()), bound_pod("p", "c", cpu="3"))
     answer = fewest_nodes(found, MixEntry(ClaimKey("default", "p"), Source.POD, 4))
-    assert (answer.cost, answer.bound) == (2, 2)
+    assert answer.cost == answer.bound == 2
 
 
 def with_copies(whole: Cluster, pod: Pod, number: int) -> Cluster:
