@@ -201,6 +201,11 @@ class PoolAccess:
     devices: tuple[int, ...]
     reason: str = ""
 
+    @property
+    def is_of_node(self) -> bool:
+        """Whether it holds what stands for the node itself (see `dralloc.problem.node_claims`)."""
+        return self.id.driver == NODE_DRIVER
+
 
 @dataclass(frozen=True, slots=True)
 class Node:

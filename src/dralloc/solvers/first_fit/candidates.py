@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
 from dralloc.errors import AllocationError
+from dralloc.grouping import grouped
 from dralloc.problem import Alternative, Claim, Problem
 
-__all__ = ["CandidateIndex", "CandidateList", "NodeCandidates", "Place", "failure", "places"]
+__all__ = ["CandidateIndex", "CandidateList", "NodeCandidates", "Place", "PoolView", "failure", "places"]
 
 Place = tuple[int, int, int]
 """Indices of a claim of the demand, of its request, and of the alternative."""
@@ -47,15 +48,36 @@ class NodeCandidates:
 _Positions = tuple[Sequence[int], Sequence[int]]
 
 
-class _PoolView(NamedTuple):
-    """The devices of a pool on a node; ``partly``: some of them may be for some of its nodes only.
+class PoolKind(NamedTuple):
+    """What pools have in common whose devices have equal keys, one after the other.
 
-    Pools with equal numbers have devices with equal keys, one after the other.
+    Parameters
+    ----------
+    number
+        Its own among all kinds.
+    positions
+        Where the devices of each key are.
+    """
+
+    number: int
+    positions: Mapping[Hashable, Sequence[int]]
+
+
+class PoolView(NamedTuple):
+    """The devices of a pool on a node.
+
+    Parameters
+    ----------
+    partly
+        Whether some of them may be for some of its nodes only.
+    shared
+        Whether some of them are for several demands at once.
     """
 
     devices: tuple[int, ...]
-    number: int
+    kind: PoolKind
     partly: bool
+    shared: bool
 
 
 class CandidateIndex:
@@ -66,9 +88,10 @@ class CandidateIndex:
         self._answers: dict[Hashable, dict[Hashable, bool | None]] = defaultdict(dict)
         self._settled: dict[int, bool] = {}
         self._several = problem.several_versions
-        numbers: dict[Hashable, int] = {}
+        self._kinds: dict[Hashable, PoolKind] = {}
+        self._pool_of_kind: list[PoolView] = []
         self._on = cache(lambda node: tuple(problem.nodes[node].devices()))
-        self._pools = cache(lambda node: [_view(problem, numbers, pool.devices) for pool in problem.nodes[node].pools])
+        self.pools = cache(lambda node: [self._view(pool.devices) for pool in problem.nodes[node].pools])
         self._positions: dict[tuple[Hashable, int], _Positions] = {}
 
     def on(self, claims: Sequence[Claim], node: int) -> NodeCandidates:
@@ -76,12 +99,18 @@ class CandidateIndex:
         candidates = NodeCandidates(node)
         lists: dict[Hashable, CandidateList] = {}
         for place, alternative in places(claims):
-            if alternative.count is not None:
+            if claims[place[0]].is_synthetic:
+                candidates.lists[place] = CandidateList(self.of_node(node), frozenset())
+            elif alternative.count is not None:
                 key = self._problem.eligibility.request_key(alternative.index)
                 if key not in lists:
                     lists[key] = self._list(alternative, node)
                 candidates.lists[place] = lists[key]
         return candidates
+
+    def of_node(self, node: int) -> Sequence[int]:
+        """The device that stands for the node: the only one that node claims can have, and for them alone."""
+        return [device for pool in self._problem.nodes[node].pools if pool.is_of_node for device in pool.devices]
 
     def shrinks(self, node: int) -> bool:
         """Whether more usage never lets anything fit on the node that did not fit before.
@@ -115,7 +144,7 @@ class CandidateIndex:
     def _list(self, alternative: Alternative, node: int) -> CandidateList:
         found: list[int] = []
         failing: list[int] = []
-        for pool in self._pools(node):
+        for pool in self.pools(node):
             serving, failed = self._positions_in(pool, alternative)
             failing += [pool.devices[position] for position in failed]
             here = [pool.devices[position] for position in serving]
@@ -124,16 +153,44 @@ class CandidateIndex:
             found += here
         return CandidateList(found, frozenset(failing))
 
-    def _positions_in(self, pool: _PoolView, alternative: Alternative) -> _Positions:
+    @property
+    def kinds(self) -> Sequence[PoolView]:
+        """A pool of each kind among those that were looked at, by number."""
+        return self._pool_of_kind
+
+    def count(self, pool: PoolView, alternative: Alternative) -> tuple[int, int]:
+        """How many devices of a pool may serve the alternative or fail, and how many fail."""
+        serving, failing = self._positions_in(pool, alternative)
+        return len(serving), len(failing)
+
+    def _positions_in(self, pool: PoolView, alternative: Alternative) -> _Positions:
         """The devices of a pool, by position, that may serve the alternative or fail, and those that fail."""
-        key = self._problem.eligibility.request_key(alternative.index), pool.number
+        key = self._problem.eligibility.request_key(alternative.index), pool.kind.number
         known = self._positions.get(key)
         if known is None:
-            answers = [self.serves(alternative, device) for device in pool.devices]
-            serving = [position for position, answer in enumerate(answers) if answer is not False]
-            known = serving, [position for position in serving if answers[position] is None]
-            self._positions[key] = known
+            serving: list[int] = []
+            failing: list[int] = []
+            for positions in pool.kind.positions.values():
+                answer = self.serves(alternative, pool.devices[positions[0]])
+                if answer is not False:
+                    serving += positions
+                if answer is None:
+                    failing += positions
+            known = self._positions[key] = sorted(serving), sorted(failing)
         return known
+
+    def _view(self, devices: tuple[int, ...]) -> PoolView:
+        keys = tuple([self._problem.eligibility.device_key(device) for device in devices])
+        kind = self._kinds.get(keys)
+        if kind is None:
+            positions = grouped((key, position) for position, key in enumerate(keys))
+            kind = self._kinds[keys] = PoolKind(len(self._kinds), positions)
+        views = [self._problem.devices[device] for device in devices]
+        partly, shared = any(view.nodes is not None for view in views), any(view.shareable for view in views)
+        pool = PoolView(devices, kind, partly, shared)
+        if kind.number == len(self._pool_of_kind):
+            self._pool_of_kind.append(pool)
+        return pool
 
     def _ask(self, alternative: Alternative, device: int) -> bool | None:
         eligibility, index = self._problem.eligibility, alternative.index
@@ -141,12 +198,6 @@ class CandidateIndex:
         if isinstance(verdict, AllocationError):
             return None
         return verdict and eligibility.charge(index, device) is not None and eligibility.admits(index, device)
-
-
-def _view(problem: Problem, numbers: dict[Hashable, int], devices: tuple[int, ...]) -> _PoolView:
-    keys = tuple([problem.eligibility.device_key(device) for device in devices])
-    partly = any(problem.devices[device].nodes is not None for device in devices)
-    return _PoolView(devices, numbers.setdefault(keys, len(numbers)), partly)
 
 
 def failure(problem: Problem, alternative: Alternative, device: int) -> AllocationError:

@@ -33,6 +33,11 @@ class ClaimClass:
     every_constrained: bool
     most: int
 
+    @property
+    def may_ask_too_much(self) -> bool:
+        """Whether the search may end with an error before it looks at any device."""
+        return self.every or self.most > MAX_RESULTS
+
 
 class ClaimClasses:
     """Tells which demands have equal claims, up to their names."""

@@ -5,36 +5,45 @@ There is a fast path for simple demands: one claim that asks once for some devic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from dralloc.errors import FatalError, NodeError
-from dralloc.problem import Alternative, Claim, Demand, Problem, quorum_of
+from dralloc.problem import Alternative, Claim, Demand, PoolState, Problem, quorum_of
 from dralloc.problem.inter_pod import OneDomain
-from dralloc.solution import Grant
+from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit.candidates import CandidateIndex, CandidateList, NodeCandidates, failure
 from dralloc.solvers.first_fit.claim_classes import ClaimClass, ClaimClasses
-from dralloc.solvers.first_fit.known_failures import DomainMemory, EqualDemands, ScanCursors
+from dralloc.solvers.first_fit.domain_memory import DomainMemory, EqualDemands
+from dralloc.solvers.first_fit.known_failures import KnownFailures, Prospects
 from dralloc.solvers.first_fit.ledger import SearchLedger
+from dralloc.solvers.first_fit.node_amounts import NOTHING, NodeAmounts, WantedAmounts
 from dralloc.solvers.first_fit.plain import Found, PlaceAll, PlainRun
 from dralloc.solvers.first_fit.pruned import DEAD_ENDS, PrunedSearch
-from dralloc.solvers.first_fit.search import nothing_on
+from dralloc.solvers.first_fit.search import INVALID_POOLS, nothing_on
 
 __all__ = ["QuickRun"]
 
 
 class QuickRun(PlainRun):
-    """One pass over the demands: equal ones go on where the last of them stopped."""
+    """One pass over the demands: nodes that are known to be too little are passed over."""
 
     def __init__(self, problem: Problem, dead_ends: int = DEAD_ENDS) -> None:
         super().__init__(problem)
         self._dead_ends = dead_ends
         self._claim_classes = ClaimClasses(self._problem)
         self._index = CandidateIndex(self._problem)
-        self._cursors = ScanCursors(self._problem, self._index)
+        self._failures = KnownFailures(self._problem, self._ledger, self._index, self.placements)
+        self._amounts = NodeAmounts(self._problem, self._ledger)
         self._memory = DomainMemory(self._problem, self._claim_classes)
+        self._candidates_of: dict[Hashable, NodeCandidates] = {}
+        self._invalid = frozenset(
+            number for number, node in enumerate(self._problem.nodes) if any(node.pools_in(PoolState.INVALID))
+        )
         self._equal: EqualDemands | None = None
         self._quorum = 0
         self._given_back = 0
+
+    # Gangs.
 
     def place_together(self, members: Sequence[int]) -> None:
         """As in the plain run, and what was known before stays true where placements are given back."""
@@ -42,8 +51,9 @@ class QuickRun(PlainRun):
         if not (first.gang or first.roles):
             self.place(members[0])
             return
+        self._failures.begin()
         super().place_together(members)
-        self._cursors.keep()
+        self._failures.end()
 
     def _place_in_best_domain(self, members: Sequence[int], rule: OneDomain | None, place: PlaceAll) -> None:
         # What devices take of nodes differs from device to device.
@@ -68,48 +78,93 @@ class QuickRun(PlainRun):
         if len(placements) == before and self.errors.keys().isdisjoint(members):
             self._memory.enter(equal, rule.domains, domain, placements, self._given_back)
 
-    def _place_quorum(self, members: Sequence[int]) -> None:
-        self._cursors.begin()
-        super()._place_quorum(members)
-
     def _give_back(self, before: int) -> None:
         self._given_back = len(self.placements) - before
         super()._give_back(before)
-        self._cursors.take_back()
+        self._failures.take_back(before)
+        self._candidates_of.clear()
+
+    # One demand.
 
     def place(self, number: int) -> None:
         """Place a demand on the first node that can hold it, or note why that ended with an error."""
         demand = self._demand(number)
         claims = self._open_claims(demand)
-        alone = not (demand.roles or demand.parent) and len(claims) == len(demand.claims)
-        # Where a node had too little for what devices take of it, other devices may take less.
-        alone = alone and self._footprints.are_uniform(claims)
-        claim_class = self._claim_classes.of(claims) if alone else None
+        claim_class = self._class_to_place(claims)
         if claim_class is None:
             super().place(number)
-        else:
-            self._scan(number, demand, claims, claim_class)
-
-    def _scan(self, number: int, demand: Demand, claims: Sequence[Claim], claim_class: ClaimClass) -> None:
-        cursor = self._cursors.of(claim_class, demand)
-        for node in self._cursors.ahead(cursor):
-            if cursor.candidates is None or cursor.candidates.node != node:
-                cursor.candidates = self._index.on(claims, node)
+            return
+        prospects, nodes = self._failures.of(claim_class), self._reachable(demand)
+        for node in self._failures.ahead(prospects, claims, self._wanted(claims), nodes):
+            if demand.roles and not self._is_allowed(demand, node):
+                continue
             try:
-                found = self._attempt_at(cursor.candidates, claims, claim_class)
-                if self._has_footprints:
-                    found = self._checked(claims, found)
+                found = self._found_at(claims, prospects, node)
             except FatalError as error:
                 self.errors[number] = error
                 return
-            except NodeError as error:
-                cursor.error = error
-                continue
             if found is not None:
                 self._settle(number, node, claims, found)
                 return
-        if cursor.error is not None:
-            self.errors[number] = cursor.error
+        self._note_invalid(number, demand, nodes)
+
+    def _class_to_place(self, claims: Sequence[Claim]) -> ClaimClass | None:
+        """The class that knows its nodes: of the claims for devices alone, unless these take something of nodes."""
+        node_claims = 0 if self._has_footprints or not (claims and claims[0].is_synthetic) else 1
+        return self._claim_classes.of(claims[node_claims:])
+
+    def _wanted(self, claims: Sequence[Claim]) -> WantedAmounts:
+        return self._amounts.wanted(claims[0]) if claims and claims[0].is_synthetic else NOTHING
+
+    def _is_allowed(self, demand: Demand, node: int) -> bool:
+        return self._domains.allows(demand.roles, self._problem.nodes[node].name)
+
+    def _found_at(self, claims: Sequence[Claim], prospects: Prospects, node: int) -> Found | None:
+        """What the claims get on a node; if that is nothing for want of devices, this is known from then on."""
+        claim_class = prospects.claim_class
+        has_amounts = self._has_amounts(claims, node)
+        if not (has_amounts or claim_class.may_ask_too_much):
+            return None
+        candidates = self._candidates_at(claim_class, claims, node)
+        try:
+            found = self._attempt_at(candidates, claims, claim_class)
+        except NodeError:
+            found = None
+        fits = self._checked(claims, found) if self._has_footprints else found
+        # Where a node had too little for what devices take of it, other devices may take less.
+        if has_amounts and fits is None and (found is None or self._footprints.are_uniform(claims)):
+            self._failures.enter(prospects, claims, candidates)
+        return fits
+
+    def _has_amounts(self, claims: Sequence[Claim], node: int) -> bool:
+        """Whether the node has what the claims take of it beside devices."""
+        if not (claims and claims[0].is_synthetic):
+            return True
+        [alternative], devices = claims[0].alternatives(), self._index.of_node(node)
+        charges = [(device, self._problem.eligibility.charge(alternative.index, device)) for device in devices]
+        return any(charge and self._ledger.fits(self._problem.devices[device], charge) for device, charge in charges)
+
+    def _candidates_at(self, claim_class: ClaimClass, claims: Sequence[Claim], node: int) -> NodeCandidates:
+        """What the node offers; kept for the next demand of the class, as most often it goes to the same node."""
+        kind = claim_class, len(claims)
+        known = self._candidates_of.get(kind)
+        if known is None or known.node != node:
+            known = self._candidates_of[kind] = self._index.on(claims, node)
+        return known
+
+    def _note_invalid(self, number: int, demand: Demand, nodes: Sequence[int]) -> None:
+        """Note that a demand which fits nowhere might have, if it was not for an invalid pool of some node."""
+        for node in nodes if self._invalid else ():
+            if node in self._invalid and not (demand.roles and not self._is_allowed(demand, node)):
+                self.errors[number] = NodeError(INVALID_POOLS)
+
+    def _settle(self, number: int, node: int, claims: Sequence[Claim], found: Found) -> None:
+        super()._settle(number, node, claims, found)
+        self._amounts.refresh(node)
+
+    def _release(self, placement: Placement) -> None:
+        super()._release(placement)
+        self._amounts.refresh(placement.node)
 
     def _attempt(self, claims: Sequence[Claim], node: int) -> Found | None:
         return self._search(self._index.on(claims, node), claims)

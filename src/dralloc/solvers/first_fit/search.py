@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from functools import cached_property
+from typing import Final
 
 from dralloc.errors import AllocationError, FatalError, NodeError
 from dralloc.problem import MAX_RESULTS, Alternative, Claim, Device, Node, PoolState, Problem, Scope
@@ -21,7 +22,10 @@ from dralloc.solution import Grant
 from dralloc.solvers.first_fit.constraints import ClaimConstraints, Propagator
 from dralloc.solvers.first_fit.ledger import SearchLedger
 
-__all__ = ["DepthFirstSearch", "nothing_on"]
+__all__ = ["INVALID_POOLS", "DepthFirstSearch", "nothing_on"]
+
+INVALID_POOLS: Final = "invalid resource pools were encountered"
+"""What upstream says of nodes on which it found nothing, and which have such pools."""
 
 
 class _Outcome(Enum):
@@ -246,7 +250,7 @@ class DepthFirstSearch:
 def nothing_on(node: Node) -> None:
     """What it means that claims do not fit on a node: an error if one of its pools is invalid, as they might have."""
     if any(node.pools_in(PoolState.INVALID)):
-        raise NodeError("invalid resource pools were encountered")
+        raise NodeError(INVALID_POOLS)
 
 
 def _own_name(alternative: Alternative) -> str:
