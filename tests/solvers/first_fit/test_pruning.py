@@ -9,11 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from crowd_strategies import crowds
+from dralloc.cluster import Cluster
 from dralloc.compiler import compile_cluster
 from dralloc.problem import Problem
 from dralloc.solution import Solution
 from dralloc.solvers.first_fit import first_fit
 from examples import examples
+from mixed_strategies import mixed_clusters
 from rack_strategies import racks
 from strategies import problems, repeated
 from wire import (
@@ -63,6 +65,14 @@ def test_same_answers_and_errors_if_every_search_is_pruned_from_its_start(proble
 @given(racks(most_groups=8) | crowds(gangs=True, domains=True, sharing=True))
 def test_same_answers_where_gangs_choose_a_domain(problem: Problem) -> None:
     quick, plain = both(problem)
+    assert quick.placements == plain.placements
+    assert errors(quick) == errors(plain)
+
+
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(mixed_clusters())
+def test_same_answers_where_everything_is_mixed(cluster: Cluster) -> None:
+    quick, plain = both(compile_cluster(cluster).whole)
     assert quick.placements == plain.placements
     assert errors(quick) == errors(plain)
 

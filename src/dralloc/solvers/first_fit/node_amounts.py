@@ -38,12 +38,12 @@ class WantedAmounts:
 
     def may_suffice(self, node: int) -> bool:
         """Whether a node may have enough."""
-        for left, amount in self._pairs:
+        for left, amount in self._pairs:  # noqa: SIM110 - asked for every node
             if left[node] < amount:
                 return False
         return True
 
-    def narrow(self, hopeful: NDArray[np.bool_], where: slice | NDArray[np.intp]) -> None:
+    def narrow(self, hopeful: NDArray[np.bool_], where: NDArray[np.intp]) -> None:
         """Strike out nodes that have too little; ``hopeful`` is about the nodes ``where``."""
         for left, amount in self._pairs:
             hopeful &= left[where] >= amount
