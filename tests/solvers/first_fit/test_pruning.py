@@ -173,6 +173,39 @@ def test_a_failing_selector_ends_every_equal_demand_with_its_own_name() -> None:
     assert [str(error).split(":")[0] for error in quick.errors.values()] == ["claim default/a", "claim default/b"]
 
 
+def with_cpu(wanted: Json, cpu: str) -> Json:
+    container = {"name": "main", "resources": {"requests": {"cpu": cpu} if cpu else {}}}
+    return {**wanted, "spec": {**wanted["spec"], "containers": [container]}}
+
+
+def test_pods_with_equal_claims_know_the_same_nodes_whatever_they_take_beside_devices() -> None:
+    amounts = {"status": {"allocatable": {"cpu": "4", "pods": "110"}}}
+    nodes = [{**node(f"node-{number}", zone="ab"[number // 4]), **amounts} for number in range(8)]
+    slices = [
+        # Only on the last node two devices have the same root.
+        resource_slice(
+            [device(f"d{index}", {"root": index if number < 7 else 0}) for index in range(4)],
+            name=f"s{number}",
+            pool=f"p{number}",
+            nodeName=f"node-{number}",
+        )
+        for number in range(8)
+    ]
+    same_root = [{"matchAttribute": ROOT}]
+    cpus = {"single-0": "4", "single-1": "4", "single-2": "4", "single-3": "4"}
+    cpus |= {"then-pair": "", "then-pair-elsewhere": "1", "then-single": ""}
+    claims = [
+        claim(name, request(count=2), constraints=same_root) if "pair" in name else claim(name, request())
+        for name in cpus
+    ]
+    pods = [with_cpu(pod(name, name), cpu) for name, cpu in cpus.items()]
+    pods[4]["spec"]["nodeSelector"] = {"zone": "b"}
+    problem = compile_cluster(cluster(device_class(), nodes, slices, claims, pods)).whole
+    quick, plain = both(problem)
+    assert [placement.node for placement in quick.placements] == [0, 1, 2, 3, 7, 7, 0]
+    assert quick.placements == plain.placements
+
+
 def test_errors_of_nodes_are_remembered_for_equal_demands() -> None:
     broken = resource_slice([device("x"), device("x")])
     quick, plain = both(compiled(broken, claim("a", request()), claim("b", request())))

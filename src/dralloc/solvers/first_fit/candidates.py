@@ -12,7 +12,7 @@ from dralloc.errors import AllocationError
 from dralloc.grouping import grouped
 from dralloc.problem import Alternative, Claim, Problem
 
-__all__ = ["CandidateIndex", "CandidateList", "NodeCandidates", "Place", "PoolView", "failure", "places"]
+__all__ = ["CandidateIndex", "CandidateList", "NodeCandidates", "NodePool", "Place", "failure", "places"]
 
 Place = tuple[int, int, int]
 """Indices of a claim of the demand, of its request, and of the alternative."""
@@ -63,7 +63,7 @@ class PoolKind(NamedTuple):
     positions: Mapping[Hashable, Sequence[int]]
 
 
-class PoolView(NamedTuple):
+class NodePool(NamedTuple):
     """The devices of a pool on a node.
 
     Parameters
@@ -89,7 +89,7 @@ class CandidateIndex:
         self._settled: dict[int, bool] = {}
         self._several = problem.several_versions
         self._kinds: dict[Hashable, PoolKind] = {}
-        self._pool_of_kind: list[PoolView] = []
+        self._pool_of_kind: list[NodePool] = []
         self._on = cache(lambda node: tuple(problem.nodes[node].devices()))
         self.pools = cache(lambda node: [self._view(pool.devices) for pool in problem.nodes[node].pools])
         self._positions: dict[tuple[Hashable, int], _Positions] = {}
@@ -154,16 +154,16 @@ class CandidateIndex:
         return CandidateList(found, frozenset(failing))
 
     @property
-    def kinds(self) -> Sequence[PoolView]:
+    def kinds(self) -> Sequence[NodePool]:
         """A pool of each kind among those that were looked at, by number."""
         return self._pool_of_kind
 
-    def count(self, pool: PoolView, alternative: Alternative) -> tuple[int, int]:
+    def count(self, pool: NodePool, alternative: Alternative) -> tuple[int, int]:
         """How many devices of a pool may serve the alternative or fail, and how many fail."""
         serving, failing = self._positions_in(pool, alternative)
         return len(serving), len(failing)
 
-    def _positions_in(self, pool: PoolView, alternative: Alternative) -> _Positions:
+    def _positions_in(self, pool: NodePool, alternative: Alternative) -> _Positions:
         """The devices of a pool, by position, that may serve the alternative or fail, and those that fail."""
         key = self._problem.eligibility.request_key(alternative.index), pool.kind.number
         known = self._positions.get(key)
@@ -179,7 +179,7 @@ class CandidateIndex:
             known = self._positions[key] = sorted(serving), sorted(failing)
         return known
 
-    def _view(self, devices: tuple[int, ...]) -> PoolView:
+    def _view(self, devices: tuple[int, ...]) -> NodePool:
         keys = tuple([self._problem.eligibility.device_key(device) for device in devices])
         kind = self._kinds.get(keys)
         if kind is None:
@@ -187,7 +187,7 @@ class CandidateIndex:
             kind = self._kinds[keys] = PoolKind(len(self._kinds), positions)
         views = [self._problem.devices[device] for device in devices]
         partly, shared = any(view.nodes is not None for view in views), any(view.shareable for view in views)
-        pool = PoolView(devices, kind, partly, shared)
+        pool = NodePool(devices, kind, partly, shared)
         if kind.number == len(self._pool_of_kind):
             self._pool_of_kind.append(pool)
         return pool

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dralloc.problem import Alternative, Problem
 from dralloc.problem.ledger import Ledger
-from dralloc.solvers.first_fit.candidates import CandidateIndex, CandidateList, PoolView
+from dralloc.solvers.first_fit.candidates import CandidateIndex, CandidateList, NodePool
 
 __all__ = ["DeviceBound", "FreeDevices"]
 
@@ -74,7 +74,7 @@ class FreeDevices:
         """By node, whether each of its devices is for one demand at a time."""
         return np.array([not any(pool.shared for pool in self._of_devices(node)) for node in self._problem.all_nodes])
 
-    def _of_devices(self, node: int) -> Iterator[PoolView]:
+    def _of_devices(self, node: int) -> Iterator[NodePool]:
         """The pools of a node, but for what stands for the node itself."""
         accesses = zip(self._index.pools(node), self._problem.nodes[node].pools, strict=True)
         return (pool for pool, access in accesses if not access.is_of_node)

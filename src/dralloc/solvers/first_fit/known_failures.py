@@ -17,7 +17,7 @@ with one of the first two, and nodes with the third, are only passed over if a s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Final
@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 
 from dralloc.problem import MAX_RESULTS, Alternative, Claim, Problem
 from dralloc.solution import Placement
-from dralloc.solvers.first_fit.candidates import CandidateIndex, CandidateList, NodeCandidates, places
+from dralloc.solvers.first_fit.candidates import CandidateIndex, CandidateList, NodeCandidates, Place, places
 from dralloc.solvers.first_fit.claim_classes import ClaimClass
 from dralloc.solvers.first_fit.free_devices import DeviceBound, FreeDevices
 from dralloc.solvers.first_fit.ledger import SearchLedger
-from dralloc.solvers.first_fit.node_amounts import NOTHING, WantedAmounts
+from dralloc.solvers.first_fit.free_amounts import NOTHING, WantedAmounts
 
 __all__ = ["KnownFailures", "Prospects"]
 
@@ -57,12 +57,15 @@ class Bounds:
         By node, whether sums count: no device there serves two requests.
     failing
         By node, whether a selector fails on some device there, so that bounds say nothing about it.
+    counted
+        Where an alternative with each of the bounds is among the claims for devices.
     """
 
     choices: Sequence[Sequence[tuple[DeviceBound, int]]]
     sums: Sequence[tuple[DeviceBound, int]]
     dedicated: Mask
     failing: Mask
+    counted: Mapping[Place, tuple[Alternative, DeviceBound]]
 
     def may_serve(self, node: int) -> bool:
         """Whether a node may have enough for each of the requests, and for all of them together."""
@@ -203,24 +206,28 @@ class KnownFailures:
         bounds = prospects.bounds = self._bounds(claims)
         # What gangs have taken for the time being does not count, as they may give it back.
         prospects.hopeful &= bounds.serving(now=self._journal is None)
-        for bound in {id(bound) for request in bounds.choices for bound, _ in request}:
-            self._asking[bound].append(prospects)
+        for _, bound in bounds.counted.values():
+            self._asking[id(bound)].append(prospects)
 
     def _bounds(self, claims: Sequence[Claim]) -> Bounds:
-        choices = []
+        requests: dict[tuple[int, int], list[tuple[DeviceBound, int]]] = defaultdict(list)
         sums: dict[int, tuple[DeviceBound, int]] = {}
+        counted: dict[int, tuple[Place, Alternative, DeviceBound]] = {}
         failing = np.zeros(len(self._problem.nodes), np.bool_)
-        for claim in claims:
-            for request in () if claim.is_synthetic else claim.requests:
-                counted = [(self._free.bound(one), one.count) for one in request.alternatives if one.count is not None]
-                choices.append(counted)
-                for bound, _ in counted:
-                    failing |= bound.failing
-                [(bound, count), *others] = counted
-                if not (others or request.alternatives[0].admin):
-                    _, known = sums.get(id(bound), (bound, 0))
-                    sums[id(bound)] = bound, known + count
-        return Bounds(choices, list(sums.values()), self._free.dedicated, failing)
+        on_devices = claims[_node_claims(claims) :]
+        for place, alternative in places(on_devices):
+            claim, request, _ = place
+            if alternative.count is None:
+                continue
+            bound = self._free.bound(alternative)
+            requests[claim, request].append((bound, alternative.count))
+            counted.setdefault(id(bound), (place, alternative, bound))
+            failing |= bound.failing
+            if len(on_devices[claim].requests[request].alternatives) == 1 and not alternative.admin:
+                _, together = sums.get(id(bound), (bound, 0))
+                sums[id(bound)] = bound, together + alternative.count
+        at_places = {place: (alternative, bound) for place, alternative, bound in counted.values()}
+        return Bounds(list(requests.values()), list(sums.values()), self._free.dedicated, failing, at_places)
 
     # Entries.
 
@@ -230,17 +237,20 @@ class KnownFailures:
         if not self._index.shrinks(node):
             return
         if bounds is not None and not bounds.failing[node]:
-            for place, alternative in places(claims):
-                if not claims[place[0]].is_synthetic:
-                    self._count(alternative, candidates.lists[place], node)
+            before = _node_claims(claims)
+            for (claim, request, choice), (alternative, bound) in bounds.counted.items():
+                if bound.most[node] and len(self._asking[id(bound)]) > 1:
+                    self._count(bound, alternative, candidates.lists[claim + before, request, choice], node)
         if prospects.hopeful[node] and self._is_for_good(prospects.claim_class, candidates):
             self._set(prospects.hopeful, node, False)
 
-    def _count(self, alternative: Alternative, listed: CandidateList, node: int) -> None:
-        """Count the devices that can still be had, and give up the node for those who need more."""
-        bound = self._free.bound(alternative)
-        if not bound.most[node]:
-            return
+    def give_up(self, prospects: Prospects, node: int) -> None:
+        """Know that a class never fits on a node; it does not ask for too much."""
+        if self._index.shrinks(node):
+            self._set(prospects.hopeful, node, False)
+
+    def _count(self, bound: DeviceBound, alternative: Alternative, listed: CandidateList, node: int) -> None:
+        """Count the devices that can still be had, and give up the node for others who need more."""
         most = self._free.count(alternative, listed)
         if most == bound.most[node]:
             return
@@ -284,3 +294,8 @@ class KnownFailures:
         if self._journal is not None:
             self._journal.append((len(self._placements), container, key, container[key]))
         container[key] = value
+
+
+def _node_claims(claims: Sequence[Claim]) -> int:
+    """How many claims come before those for devices: one if the demand takes something of its node beside these."""
+    return int(bool(claims) and claims[0].is_synthetic)

@@ -6,6 +6,7 @@ There is a fast path for simple demands: one claim that asks once for some devic
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import cached_property
 
 from dralloc.errors import FatalError, NodeError
 from dralloc.problem import Alternative, Claim, Demand, PoolState, Problem, quorum_of
@@ -14,9 +15,9 @@ from dralloc.solution import Grant, Placement
 from dralloc.solvers.first_fit.candidates import CandidateIndex, CandidateList, NodeCandidates, failure
 from dralloc.solvers.first_fit.claim_classes import ClaimClass, ClaimClasses
 from dralloc.solvers.first_fit.domain_memory import DomainMemory, EqualDemands
+from dralloc.solvers.first_fit.free_amounts import NOTHING, FreeAmounts, WantedAmounts
 from dralloc.solvers.first_fit.known_failures import KnownFailures, Prospects
 from dralloc.solvers.first_fit.ledger import SearchLedger
-from dralloc.solvers.first_fit.node_amounts import NOTHING, NodeAmounts, WantedAmounts
 from dralloc.solvers.first_fit.plain import Found, PlaceAll, PlainRun
 from dralloc.solvers.first_fit.pruned import DEAD_ENDS, PrunedSearch
 from dralloc.solvers.first_fit.search import INVALID_POOLS, nothing_on
@@ -33,12 +34,9 @@ class QuickRun(PlainRun):
         self._claim_classes = ClaimClasses(self._problem)
         self._index = CandidateIndex(self._problem)
         self._failures = KnownFailures(self._problem, self._ledger, self._index, self.placements)
-        self._amounts = NodeAmounts(self._problem, self._ledger)
+        self._amounts = FreeAmounts(self._problem, self._ledger)
         self._memory = DomainMemory(self._problem, self._claim_classes)
         self._candidates_of: dict[Hashable, NodeCandidates] = {}
-        self._invalid = frozenset(
-            number for number, node in enumerate(self._problem.nodes) if any(node.pools_in(PoolState.INVALID))
-        )
         self._equal: EqualDemands | None = None
         self._quorum = 0
         self._given_back = 0
@@ -124,6 +122,9 @@ class QuickRun(PlainRun):
         claim_class = prospects.claim_class
         has_amounts = self._has_amounts(claims, node)
         if not (has_amounts or claim_class.may_ask_too_much):
+            if self._has_footprints:
+                # Then the class is about amounts, too.
+                self._failures.give_up(prospects, node)
             return None
         candidates = self._candidates_at(claim_class, claims, node)
         try:
@@ -157,6 +158,12 @@ class QuickRun(PlainRun):
         for node in nodes if self._invalid else ():
             if node in self._invalid and not (demand.roles and not self._is_allowed(demand, node)):
                 self.errors[number] = NodeError(INVALID_POOLS)
+
+    @cached_property
+    def _invalid(self) -> frozenset[int]:
+        """The nodes with an invalid pool."""
+        nodes = enumerate(self._problem.nodes)
+        return frozenset(number for number, node in nodes if any(node.pools_in(PoolState.INVALID)))
 
     def _settle(self, number: int, node: int, claims: Sequence[Claim], found: Found) -> None:
         super()._settle(number, node, claims, found)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dralloc.problem import Claim, Problem
 from dralloc.problem.ledger import Ledger
 
-__all__ = ["NOTHING", "NodeAmounts", "WantedAmounts"]
+__all__ = ["NOTHING", "FreeAmounts", "WantedAmounts"]
 
 Floats = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ NOTHING: Final = WantedAmounts()
 """For demands that take devices alone."""
 
 
-class NodeAmounts:
+class FreeAmounts:
     """What all nodes have left, kept up as demands come and go."""
 
     def __init__(self, problem: Problem, ledger: Ledger) -> None:
