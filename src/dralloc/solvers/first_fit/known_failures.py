@@ -29,9 +29,9 @@ from dralloc.problem import MAX_RESULTS, Alternative, Claim, Problem
 from dralloc.solution import Placement
 from dralloc.solvers.first_fit.candidates import CandidateIndex, CandidateList, NodeCandidates, Place, places
 from dralloc.solvers.first_fit.claim_classes import ClaimClass
+from dralloc.solvers.first_fit.free_amounts import NOTHING, WantedAmounts
 from dralloc.solvers.first_fit.free_devices import DeviceBound, FreeDevices
 from dralloc.solvers.first_fit.ledger import SearchLedger
-from dralloc.solvers.first_fit.free_amounts import NOTHING, WantedAmounts
 
 __all__ = ["KnownFailures", "Prospects"]
 
