@@ -192,11 +192,9 @@ def test_pods_with_equal_claims_know_the_same_nodes_whatever_they_take_beside_de
         for number in range(8)
     ]
     same_root = [{"matchAttribute": ROOT}]
-    cpus = {"any-0": "4", "any-1": "4", "any-2": "4", "any-3": "4"}
+    cpus = {"any-0": "3", "any-1": "3", "any-2": "3", "any-3": "3"}
     cpus |= {"same-root": "", "same-root-elsewhere": "1", "then-any": ""}
-    claims = [
-        claim(name, request(count=2), **({"constraints": same_root} if "same-root" in name else {})) for name in cpus
-    ]
+    claims = [claim(name, request(count=2), constraints=same_root if "same-root" in name else []) for name in cpus]
     pods = [with_cpu(pod(name, name), cpu) for name, cpu in cpus.items()]
     pods[4]["spec"]["nodeSelector"] = {"zone": "b"}
     problem = compile_cluster(cluster(device_class(), nodes, slices, claims, pods)).whole
