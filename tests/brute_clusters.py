@@ -189,16 +189,24 @@ class SmallCluster:
         return grant[1:] not in others | self.held
 
     def _agree(self, homes: Mapping[str, str], grants: Mapping[str, Grant]) -> bool:
-        """Whether each pod's devices agree as its annotation says."""
-        return self.of_scheduler or all(self._pod_agrees(pod, grants) for pod in homes)
+        """Whether the devices of each pod, and those of each group's pods, agree as their annotations say."""
+        of_pods = [(self.pods[pod], [pod]) for pod in homes]
+        of_groups = [
+            (group, [pod for pod in self.members(name) if pod in homes or pod in self.running])
+            for name, group in self.groups.items()
+        ]
+        return self.of_scheduler or all(self._agrees(about, pods, grants) for about, pods in (*of_pods, *of_groups))
 
-    def _pod_agrees(self, pod: str, grants: Mapping[str, Grant]) -> bool:
-        text = self.pods[pod]["metadata"].get("annotations", {}).get(ACROSS)
-        if not text:
+    def _agrees(self, about: Json, pods: Sequence[str], grants: Mapping[str, Grant]) -> bool:
+        text = about["metadata"].get("annotations", {}).get(ACROSS)
+        if not text or not any(pod in self.asking for pod in pods):
             return True
         kind, _, attribute = text.partition("=")
         name = attribute.removeprefix(f"{DRIVER}/")
-        devices = [self.devices[grants[claim][1:]] for claim in self.claims_of(pod) if claim in grants]
+        claims = {claim for pod in pods for claim in self.claims_of(pod)}
+        got = [grants[claim][1:] for claim in claims if claim in grants]
+        held = [(result["pool"], result["device"]) for claim in claims for result in self._results(claim)]
+        devices = [self.devices[name] for name in (*got, *held)]
         if any(name not in device["attributes"] for device in devices):
             return False
         values = [device["attributes"][name]["string"] for device in devices]

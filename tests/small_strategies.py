@@ -59,14 +59,8 @@ def _claim(name: str, classes: Sequence[str], **fields: Any) -> Json:
 
 
 @st.composite
-def grouped_pods(draw: st.DrawFn, *, most_pods: int = 5, running: bool = True) -> list[Json]:
-    """Draw PodGroups, some of them in trees, with members that wait for devices, ask for none, run, or are gated.
-
-    Parameters
-    ----------
-    running
-        Whether some pods have a node already.
-    """
+def grouped_pods(draw: st.DrawFn, *, most_pods: int = 5) -> list[Json]:
+    """Draw PodGroups, some of them in trees, with members that wait for devices, ask for none, run, or are gated."""
     objects = draw(_nodes())
     names = [document["metadata"]["name"] for document in objects if document["kind"] == "Node"]
     groups = ("g0", "g1", "g2")[: draw(st.sampled_from((1, 1, 2, 3)))]
@@ -76,7 +70,7 @@ def grouped_pods(draw: st.DrawFn, *, most_pods: int = 5, running: bool = True) -
         objects.append(draw(_groups("PodGroup", name, draw(st.sampled_from(parents)), "minCount")))
     objects += composites
     for number in range(draw(st.sampled_from((1, 2, 3, *[most_pods - 1, most_pods] * 2)))):
-        objects += draw(_members(number, groups, names, running=running))
+        objects += draw(_members(number, groups, names))
     return objects
 
 
@@ -106,7 +100,7 @@ def _groups(draw: st.DrawFn, kind: str, name: str, parent: str, least: str) -> J
 
 
 @st.composite
-def _members(draw: st.DrawFn, number: int, groups: Sequence[str], nodes: Sequence[str], *, running: bool) -> list[Json]:
+def _members(draw: st.DrawFn, number: int, groups: Sequence[str], nodes: Sequence[str]) -> list[Json]:
     """A pod, most often of a group, most often with a claim."""
     name, spec = f"p{number}", dict[str, Any]()
     group = "" if draw(rarely()) else draw(st.sampled_from(groups))
@@ -114,7 +108,7 @@ def _members(draw: st.DrawFn, number: int, groups: Sequence[str], nodes: Sequenc
         spec["schedulingGroup"] = {"podGroupName": group}
     spec["priority"] = draw(st.sampled_from((0, 0, 0, 5)))
     how = draw(st.sampled_from(("asks", "asks", "asks", "asks", "idle", "idle", "idle", "runs", "gated")))
-    if how == "runs" and running:
+    if how == "runs":
         return [_pod(name, nodeName=draw(st.sampled_from(nodes)), **spec)]
     if how == "gated":
         spec["schedulingGates"] = [{"name": "later"}]
@@ -192,6 +186,12 @@ def across_claims(draw: st.DrawFn) -> list[Json]:
         name = f"n{number}"
         objects += [node(name), _slice(name, [draw(_railed(place)) for place in range(draw(st.integers(1, 3)))])]
     shared = [f"s{number}" for number in range(draw(st.integers(1, 2)))]
+    group = draw(_groups("PodGroup", "g0", "", "minCount"))
+    group["metadata"]["annotations"] = draw(_constraints()) or {}
+    objects.append(group)
+    if draw(st.booleans()):
+        objects += draw(_holder(objects))
+        shared.append("held")
     used: set[str] = set()
     for number in range(draw(st.integers(1, 4))):
         claims = draw(st.lists(st.sampled_from(shared), unique=True, max_size=2))
@@ -200,14 +200,43 @@ def across_claims(draw: st.DrawFn) -> list[Json]:
             claims.append(f"c{number}")
             admin = {"adminAccess": True} if draw(rarely()) else {}
             objects.append(_claim(f"c{number}", draw(st.sampled_from(CHOICES[:4] if admin else CHOICES)), **admin))
-        kind = draw(st.sampled_from(("", "matchAttribute", "distinctAttribute")))
-        annotations = {ACROSS: f"{kind}={DRIVER}/rail"} if kind else None
-        priority = draw(st.sampled_from((0, 0, 5)))
-        objects.append(_pod(f"p{number}", *claims, annotations=annotations, priority=priority))
-    for name in sorted(used):
+        spec: Json = {"priority": draw(st.sampled_from((0, 0, 5)))}
+        if draw(rarely()):
+            spec["schedulingGroup"] = {"podGroupName": "g0"}
+        objects.append(_pod(f"p{number}", *claims, annotations=draw(_constraints()), **spec))
+    for name in sorted(used - {"held"}):
         admin = {"adminAccess": True} if draw(st.integers(0, 3)) else {}
         objects.append(_claim(name, draw(st.sampled_from(CHOICES[:4])), **admin))
     return objects
+
+
+@st.composite
+def _holder(draw: st.DrawFn, objects: Sequence[Json]) -> list[Json]:
+    """A pod that runs, most often in the group, with a device that others can use, too."""
+    home = draw(st.sampled_from([document["spec"] for document in objects if document["kind"] == "ResourceSlice"]))
+    name = draw(st.sampled_from([held["name"] for held in home["devices"]]))
+    spec: Json = {} if draw(rarely()) else {"schedulingGroup": {"podGroupName": "g0"}}
+    return [_held("held", "old", home["nodeName"], name), _pod("old", "held", nodeName=home["nodeName"], **spec)]
+
+
+def _held(name: str, user: str, home: str, held: str) -> Json:
+    """A claim that a pod holds a device by."""
+    result = {"request": "gpu", "driver": DRIVER, "pool": home, "device": held}
+    allocation = {"devices": {"results": [result]}, "nodeSelector": _only(home)}
+    reserved = [{"resource": "pods", "name": user, "uid": user}]
+    return {**_claim(name, ("any",)), "status": {"allocation": allocation, "reservedFor": reserved}}
+
+
+def _only(home: str) -> Json:
+    """A selector of a node by its name."""
+    field = {"key": "metadata.name", "operator": "In", "values": [home]}
+    return {"nodeSelectorTerms": [{"matchFields": [field]}]}
+
+
+def _constraints() -> st.SearchStrategy[Json | None]:
+    """An annotation over several claims, or none."""
+    kinds = st.sampled_from((None, "matchAttribute", "distinctAttribute"))
+    return kinds.map(lambda kind: {ACROSS: f"{kind}={DRIVER}/rail"} if kind else None)
 
 
 @st.composite
@@ -226,7 +255,7 @@ def _privileged() -> Json:
 @st.composite
 def gangs_over_others(draw: st.DrawFn) -> list[Json]:
     """Draw pods of low priority that hold devices, and gangs with lists of alternatives that may take their place."""
-    objects = draw(grouped_pods(most_pods=4, running=False))
+    objects = draw(grouped_pods(most_pods=4))
     for document in objects:
         if document["kind"] == "Pod":
             document["spec"]["priority"] = 9
@@ -235,9 +264,6 @@ def gangs_over_others(draw: st.DrawFn) -> list[Json]:
     for number, (home, name) in enumerate(devices):
         if draw(st.booleans()):
             old = f"old-{number}"
-            result = {"request": "gpu", "driver": DRIVER, "pool": home, "device": name}
-            status: Json = {"allocation": {"devices": {"results": [result]}}}
-            status["reservedFor"] = [{"resource": "pods", "name": old, "uid": old}]
-            objects.append({**_claim(old, ("any",)), "status": status})
+            objects.append(_held(old, old, home, name))
             objects.append(_pod(old, old, nodeName=home, priority=draw(st.sampled_from((0, 1, 20)))))
     return objects
