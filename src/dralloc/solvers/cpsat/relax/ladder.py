@@ -1,0 +1,131 @@
+"""A ladder of relaxations: each rung proves more, and takes longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import log2
+from operator import mul
+from typing import Final, NamedTuple, TypeVar
+
+import numpy as np
+
+from dralloc.problem import Problem
+from dralloc.solvers.cpsat.objective import Objective
+from dralloc.solvers.cpsat.relax.demand_kinds import demand_kinds_of
+from dralloc.solvers.cpsat.relax.guide import Guide, KnownLimit
+from dralloc.solvers.cpsat.relax.levels import costs_of, levels_of
+from dralloc.solvers.cpsat.relax.offers import node_offers_of
+from dralloc.solvers.cpsat.relax.prices import Market
+from dralloc.solvers.cpsat.relax.regions import regions_of
+from dralloc.solvers.cpsat.stopping import Stop, Stopped
+
+__all__ = ["Bound", "relaxed_bounds"]
+
+N = TypeVar("N", int, float)
+
+_RATIO: Final = 100
+"""What a demand counts beside one of the next level: nobody stands in the way of so many."""
+
+_HIGHEST: Final = _RATIO**3
+_LARGEST: Final = 2**52
+"""Weights are multiplied by a power of two up to this size, so that prices can be whole numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What any answer costs, by tier.
+
+    Parameters
+    ----------
+    costs
+        As `Objective.cost` counts them. They hold one after the other: no answer costs less in the first tier, none
+        that costs as much there costs less in the second, and so on.
+    why
+        What was left out to prove it.
+    """
+
+    costs: tuple[int, ...]
+    why: str
+
+
+class _Rung(NamedTuple):
+    """So many regions at most, and so many lots of demands of a kind."""
+
+    regions: int
+    lots: int
+    why: str
+
+
+_LADDER: Final = (
+    _Rung(0, 0, "demands alone"),
+    _Rung(12, 1, "with nodes put together that are alike"),
+    _Rung(150, 8, "with fractions of demands"),
+)
+
+
+def relaxed_bounds(problem: Problem, tiers: Sequence[Objective], stop: Stop) -> Iterator[Bound]:
+    """Prove what answers cost at least, each time it is more than before.
+
+    Ends when there is no better relaxation, or when it is time to stop.
+    """
+    with suppress(Stopped):
+        ladder = _Ladder(problem, stop)
+        known: tuple[int, ...] | None = None
+        for rung in _LADDER:
+            if rung.regions and not problem.nodes:
+                return
+            for most in ladder.climb(rung):
+                costs = tuple(costs_of(problem, tiers, ladder.levels, most))
+                if known is None or costs > known:
+                    known = costs
+                    yield Bound(costs, rung.why)
+
+
+class _Ladder:
+    def __init__(self, problem: Problem, stop: Stop) -> None:
+        self.stop = stop
+        wanted = demand_kinds_of(problem, stop)
+        self.market = Market(problem, wanted, node_offers_of(problem, wanted, stop), stop)
+        self.levels = levels_of(demand.weight for demand in problem.demands)
+        self.most = [level.total for level in self.levels]
+
+    def climb(self, rung: _Rung) -> Iterator[Sequence[int]]:
+        """What is placed of each level at most, in units, level by level."""
+        guide = Guide(self.market, regions_of(self.market, rung.regions), rung.lots) if rung.regions else None
+        for number in range(len(self.levels)):
+            most = self._most(number, guide)
+            if most is not None and most < self.most[number]:
+                self.most[number] = most
+                # What is less here leaves room for more below.
+                self.most[number + 1 :] = [level.total for level in self.levels[number + 1 :]]
+            yield self.most
+
+    def _most(self, number: int, guide: Guide | None) -> int | None:
+        """What is placed of a level at most, with all that is possible of those before; None if there is no time.
+
+        Whatever the levels before count, ``sum(count * placed) <= bound`` holds, and their part of it is known.
+        """
+        kinds = self.market.wanted.kinds
+        counts = [[level.of(kind.weight) for kind in kinds] for level in self.levels[: number + 1]]
+        factors = [float(min(_RATIO ** (number - place), _HIGHEST)) for place in range(number + 1)]
+        rows = np.zeros(len(self.market.offers.rows))
+        if guide:
+            caps = [KnownLimit(each, most) for each, most in zip(counts, self.most[:number], strict=False)]
+            found = guide.solve(_weighted(factors, counts), caps, self.stop)
+            if found is None:
+                return None
+            rows = found.rows
+            factors = [*np.maximum(0.0, np.array(factors[:number]) - found.caps).tolist(), 1.0]
+        largest = sum(factor * max(each, default=0) for factor, each in zip(factors, counts, strict=True))
+        scale = 2.0 ** int(log2(_LARGEST / max(1.0, largest)))
+        whole = [round(factor * scale) for factor in factors]
+        bound = self.market.bound(self.market.affordable(rows * scale), _weighted(whole, counts))
+        before = sum(factor * most for factor, most in zip(whole, self.most[:number], strict=False))
+        return max(0, (bound - before) // whole[number])
+
+
+def _weighted(factors: Sequence[N], counts: Sequence[Sequence[int]]) -> list[N]:
+    """By kind, what it counts in all levels together."""
+    return [sum(map(mul, factors, each)) for each in zip(*counts, strict=True)]

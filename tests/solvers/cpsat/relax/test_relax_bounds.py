@@ -1,0 +1,102 @@
+"""Bounds of relaxations hold: for every problem, whatever is in it, and for whatever prices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import strategies
+from across_strategies import bound_claims
+from budget_strategies import budgeted
+from crowd_strategies import crowds
+from dralloc.choices import Goal, Options
+from dralloc.problem import Problem
+from dralloc.solvers.cpsat import solve
+from dralloc.solvers.cpsat.objective import DemandSubset, after_weight, placed_weight
+from dralloc.solvers.cpsat.relax import relaxed_bounds
+from dralloc.solvers.cpsat.relax.demand_kinds import demand_kinds_of
+from dralloc.solvers.cpsat.relax.offers import node_offers_of
+from dralloc.solvers.cpsat.relax.prices import Market
+from dralloc.solvers.cpsat.stopping import Stop
+from examples import examples
+from pod_strategies import bound_pods
+from rack_strategies import racks
+from solvers.cpsat.problem_builder import AlternativeSpec, ProblemBuilder
+
+THOROUGH = settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+DRAWN = strategies.problems()
+
+PROBLEMS = st.one_of(
+    DRAWN,
+    DRAWN.flatmap(strategies.repeated),
+    DRAWN.flatmap(budgeted),
+    bound_pods().map(lambda pods: pods.whole),
+    bound_pods(footprints=st.just(True)).map(lambda pods: pods.whole),
+    bound_claims(),
+    racks(most_nodes=4),
+    crowds(gangs=True, sharing=True),
+    crowds(gangs=True, domains=True),
+    crowds(budgets=True),
+    crowds(every=True, daemons=True),
+)
+
+
+@st.composite
+def weighted(draw: st.DrawFn) -> Problem:
+    """Draw a problem of any kind, with weights of its own or with others."""
+    problem: Problem = draw(PROBLEMS)
+    weights = draw(st.sampled_from([(), (1, 2, 3), (1, 1, 40, 1600)]))
+    if not weights:
+        return problem
+    demands = [replace(demand, weight=draw(st.sampled_from(weights))) for demand in problem.demands]
+    return replace(problem, demands=tuple(demands))
+
+
+def best_costs(problem: Problem) -> tuple[int, ...]:
+    solution = solve(problem, Options(per_device=True))
+    assert all(tier.proven for tier in solution.tiers)
+    everything = DemandSubset(problem, range(len(problem.demands)))
+    tiers = (*placed_weight(problem), *after_weight(Goal.NONE))
+    return tuple(tier.cost(everything, solution.placements) for tier in tiers)
+
+
+def bounds(problem: Problem) -> list[tuple[int, ...]]:
+    tiers = (*placed_weight(problem), *after_weight(Goal.NONE))
+    return [bound.costs for bound in relaxed_bounds(problem, tiers, Stop())]
+
+
+@THOROUGH
+@given(weighted())
+def test_no_answer_costs_less(problem: Problem) -> None:
+    proven, best = bounds(problem), best_costs(problem)
+    assert proven == sorted(proven)
+    assert all(costs <= best for costs in proven)
+
+
+@THOROUGH
+@given(weighted(), st.randoms(use_true_random=False), st.sampled_from([1, 3, 50]))
+def test_whatever_the_prices(problem: Problem, random: Random, dearest: int) -> None:
+    wanted = demand_kinds_of(problem, Stop())
+    market = Market(problem, wanted, node_offers_of(problem, wanted, Stop()), Stop())
+    prices = market.affordable([random.randint(0, dearest) for _ in market.limits[:-1]])
+    total = sum(demand.weight for demand in problem.demands)
+    cost, *_ = best_costs(problem)
+    assert market.bound(prices, [kind.weight for kind in wanted.kinds]) >= total - cost
+
+
+def test_devices_are_counted() -> None:
+    builder = ProblemBuilder()
+    for _ in range(4):
+        builder.pod(builder.claim(AlternativeSpec()))
+    builder.device()
+    builder.device()
+    *_, best = bounds(builder.problem())
+    assert best == (2, 0)
+
+
+def test_nothing_to_place() -> None:
+    assert bounds(ProblemBuilder().problem()) == []
