@@ -9,14 +9,13 @@ from itertools import combinations
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
+from changed_objects import homes_of, of_equal_rank, only, pending_again, settled_on
 from dralloc.allocate import allocate
-from dralloc.api import Pod
 from dralloc.api.objects import changed
 from dralloc.cluster import Cluster
 from dralloc.names import ClaimKey
 from dralloc.whatif import defragment, drain
 from dralloc.whatif.moves import Action
-from dralloc.whatif.moves.itinerary import Itinerary
 from examples import examples
 from scenario_strategies import bound_pod, crowded_clusters, tainted_node
 from settled import held
@@ -72,62 +71,6 @@ def test_who_has_no_room_beside_itself_restarts() -> None:
     found = defragment(cluster(device_class(), zoned, slices, running, wanted), 1)
     assert [key.name for key in found.admitted] == ["w"]
     assert [step.action for step in found.itinerary.steps] == [Action.MOVE, Action.ADMIT]
-
-
-def pending_again(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
-    """The cluster in which some pods, and the claims that they use, are as before they were scheduled."""
-    claims = {key for pod in pods for key in whole.pod_claims(whole.pods_by_key[pod])}
-    return replace(
-        whole,
-        claims=tuple(one.unallocated() if one.key in claims else one for one in whole.claims),
-        pods=tuple(on_node(one, None) if one.key in pods else one for one in whole.pods),
-    )
-
-
-def on_node(pod: Pod, name: str | None) -> Pod:
-    return changed(pod, spec=changed(pod.spec, node_name=name))
-
-
-def only(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
-    """The cluster in which nobody is pending but these pods."""
-    waiting = {pod.key for pod in whole.pods if not pod.spec.node_name} - set(pods)
-    claims = {key for pod in waiting for key in whole.claims_of_pods[pod]}
-    return replace(
-        whole,
-        pods=tuple(pod for pod in whole.pods if pod.key not in waiting),
-        claims=tuple(one for one in whole.claims if one.key not in claims),
-    )
-
-
-def settled_on(whole: Cluster, homes: dict[ClaimKey, str]) -> Cluster | None:
-    """The cluster once these pods, which are pending, have been placed on their nodes; None if `allocate` cannot."""
-    state = whole
-    for key, home in homes.items():
-        plan = allocate(only(state, [key]), "optimal", nodes=[home])
-        if not plan.solution.placements:
-            return None
-        written = {one.key: one for one in plan.claims}
-        state = replace(
-            state,
-            claims=tuple(written.get(one.key, one) for one in state.claims),
-            pods=tuple(on_node(one, home) if one.key == key else one for one in state.pods),
-        )
-    return state
-
-
-def homes_of(whole: Cluster, itinerary: Itinerary) -> dict[ClaimKey, str]:
-    """Where pods go in the end, by the moves of their claims."""
-    moved = {}
-    for step in itinerary.steps:
-        for change in step.claims:
-            if change.to_node is not None:
-                moved[ClaimKey.parse(change.claim)] = change.to_node
-    return {pod.key: moved[key] for pod in whole.pods for key in whole.claims_of_pods[pod.key] if key in moved}
-
-
-def of_equal_rank(whole: Cluster) -> Cluster:
-    """The cluster whose pods all have the same priority."""
-    return replace(whole, pods=tuple(changed(pod, spec=changed(pod.spec, priority=0)) for pod in whole.pods))
 
 
 def without_targets(whole: Cluster, node: str) -> list[str]:

@@ -6,11 +6,14 @@ from dataclasses import replace
 
 from hypothesis import HealthCheck, Phase, assume, given, settings
 
+from changed_objects import only
+from dralloc import stranded
 from dralloc.allocate import allocate
 from dralloc.api import Node, Pod, ResourceClaim, ResourceSlice
 from dralloc.api.objects import changed
 from dralloc.cluster import Cluster
 from dralloc.names import ClaimKey
+from dralloc.stranded.lifting import Cause
 from dralloc.whatif import MixEntry, fewest_nodes, headroom
 from dralloc.whatif.mix_entries import Source
 from examples import examples
@@ -147,3 +150,17 @@ def slice_again(one: ResourceSlice, node: Node, number: int) -> ResourceSlice:
     pool = changed(one.spec.pool, name=f"{one.spec.pool.name}-{number}")
     metadata = changed(one.metadata, name=f"{one.metadata.name}-{number}")
     return changed(one, metadata=metadata, spec=changed(one.spec, node_name=f"{node.name}-{number}", pool=pool))
+
+
+@THOROUGH
+@given(crowded_clusters())
+def test_what_is_stranded_agrees_with_allocate(whole: Cluster) -> None:
+    """Of equal devices all that are free are of use, or none."""
+    for pod in whole.pods:
+        if not pod.spec.node_name:
+            alone = only(whole, [pod.key])
+            for row in stranded(alone).pools:
+                fits = bool(allocate(alone, nodes=[row.pool]).solution.placements)
+                assert row.usable == (row.free if fits else 0)
+                assert fits or sum(row.causes.values()) == row.free
+                assert Cause.SIZE not in row.causes or not fits

@@ -8,11 +8,11 @@ from dataclasses import replace
 from dralloc.budget import Budget
 from dralloc.check import check
 from dralloc.context.context import Context
+from dralloc.context.node_bars import Resettling
 from dralloc.context.offers import TableOffers
 from dralloc.context.screening import Screening
 from dralloc.explain.caps import charged
 from dralloc.explain.change import Change
-from dralloc.explain.node_bars import Resettling
 from dralloc.explain.oracle import FeasibilityOracle, in_whole
 from dralloc.match.requests import compile_claim
 from dralloc.names import ClaimKey

@@ -10,10 +10,10 @@ from itertools import chain, islice
 
 from dralloc.compiler import CompiledCluster
 from dralloc.context.context import Context
+from dralloc.context.node_bars import Bar, NodeBars
 from dralloc.context.node_rules import SHARED, Exclusions, pod_of
 from dralloc.context.offers import Offers, TableOffers
 from dralloc.explain.caps import Caps
-from dralloc.explain.node_bars import Bar, NodeBars
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem, Scope, quorum_of
 from dralloc.problem.holdings import ClaimLedger, Holding

@@ -5,6 +5,6 @@ compiler holds after a change as it did before: tolerations, node affinity, CPU,
 devices.
 """
 
-from dralloc.scenario.scenario import Scenario
+from dralloc.scenario.scenario import Scenario, without_resources
 
-__all__ = ["Scenario"]
+__all__ = ["Scenario", "without_resources"]

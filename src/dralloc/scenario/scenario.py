@@ -13,7 +13,7 @@ from dralloc.cluster import Cluster
 from dralloc.compiler.extended import classes_by_resource, extended_claims
 from dralloc.names import ClaimKey
 
-__all__ = ["Scenario"]
+__all__ = ["Scenario", "without_resources"]
 
 
 @dataclass(frozen=True)
@@ -146,11 +146,11 @@ def _with_claims_as_any_other(cluster: Cluster, owners: Mapping[ClaimKey, ClaimK
         claims_of_pods[pod] = tuple(dict.fromkeys((*claims_of_pods[pod], claim)))
     backed = classes_by_resource(cluster.classes.values()).keys()
     asking = frozenset(owners.values())
-    pods = (_without_resources(pod, backed) if pod.key in asking else pod for pod in cluster.pods)
+    pods = (without_resources(pod, backed) if pod.key in asking else pod for pod in cluster.pods)
     return replace(cluster, pods=tuple(pods), claims_of_pods=claims_of_pods)
 
 
-def _without_resources(pod: Pod, names: Collection[str]) -> Pod:
+def without_resources(pod: Pod, names: Collection[str]) -> Pod:
     """The pod whose containers do not ask for some resources."""
 
     def without(container: Container) -> Container:

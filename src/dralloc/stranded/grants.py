@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
 from dralloc.compiler import CompiledCluster
 from dralloc.context.context import Context
+from dralloc.context.node_bars import NodeBars
 from dralloc.context.node_rules import CORDONED, Exclusions
 from dralloc.context.screening import Screening
 from dralloc.errors import AllocationError
+from dralloc.names import ClaimKey
 from dralloc.problem import Alternative, Charge, Claim, Demand, Eligibility, Request
 from dralloc.problem.eligibility import Overlay
 from dralloc.problem.equivalence import inventory_key
@@ -53,13 +55,21 @@ class Granter:
 
     Parameters
     ----------
+    bars
+        By demand what bars its pod from nodes beside devices, if anything may.
     lifted
         The rules that do not count.
     """
 
     def __init__(
-        self, compiled: CompiledCluster, ledger: ClaimLedger, quantities: Quantities, lifted: frozenset[Cause]
+        self,
+        compiled: CompiledCluster,
+        ledger: ClaimLedger,
+        quantities: Quantities,
+        bars: Mapping[ClaimKey, NodeBars | None],
+        lifted: frozenset[Cause],
     ) -> None:
+        self._bars = bars
         self._problem = compiled.problem
         self._exclusions = Exclusions(compiled)
         self._context = Context(compiled.problem, LiftedOffers(compiled.table, lifted), ledger)
@@ -69,9 +79,14 @@ class Granter:
 
     def nodes(self, demand: Demand) -> Sequence[int]:
         """The nodes that a demand may go to."""
-        if Cause.NODE not in self._lifted:
-            return self._problem.candidate_nodes(demand)
-        return [node for node in self._problem.all_nodes if set(self._exclusions.rules(demand, node)) <= {CORDONED}]
+        if Cause.NODE in self._lifted:
+            nodes = [
+                node for node in self._problem.all_nodes if set(self._exclusions.rules(demand, node)) <= {CORDONED}
+            ]
+        else:
+            nodes = list(self._problem.candidate_nodes(demand))
+        bars = self._bars[demand.key]
+        return nodes if bars is None else [node for node in nodes if not bars.of(node)]
 
     def on(self, demand: Demand, node: int) -> Found:
         """What a demand finds on a node."""

@@ -23,15 +23,17 @@ __all__ = ["LIFTED_IN_ORDER", "Cause", "LiftedOffers", "lift_of"]
 class Cause(StrEnum):
     """Why free capacity is of no use to the claims of a mix.
 
-    ``NODE``: its node is cordoned. ``TAINT``: a taint of its device is not tolerated (KEP-5055). ``ALIGNMENT``:
-    constraints of the claims over attributes (KEP-4381). ``GROUPS``: devices exclude each other (KEP-5963).
-    ``POLICY``: amounts are rounded by request policies, or refused (KEP-5075). ``GEOMETRY``: the places that a device
-    needs are not all free (numbered counters, KEP-4815). ``COUNTER``: another of its counters or capacities is short.
-    ``SIZE``: the amounts that are asked for do not add up to it, or no device is left to take it with. ``UNWANTED``: no
-    claim of the mix selects a device that takes of it.
+    ``NODE``: its node is cordoned. ``POD``: its node is not for the pods of the claims: by taints or selectors, for
+    want of CPU, memory and the like, or by rules between pods. ``TAINT``: a taint of its device is not tolerated
+    (KEP-5055). ``ALIGNMENT``: constraints of the claims over attributes (KEP-4381). ``GROUPS``: devices exclude each
+    other (KEP-5963). ``POLICY``: amounts are rounded by request policies, or refused (KEP-5075). ``GEOMETRY``: the
+    places that a device needs are not all free (numbered counters, KEP-4815). ``COUNTER``: another of its counters or
+    capacities is short. ``SIZE``: the amounts that are asked for do not add up to it, or no device is left to take it
+    with. ``UNWANTED``: no claim of the mix selects a device that takes of it.
     """
 
     NODE = "cordoned node"
+    POD = "rules of pods"
     TAINT = "taint"
     ALIGNMENT = "attribute alignment"
     GROUPS = Scarcity.GROUPS.value

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Unpack
 
 from dralloc.api import ResourceClaim
-from dralloc.choices import Choices, NodelessWords
+from dralloc.choices import Choices, Mode, NodelessWords
 from dralloc.cluster import Cluster, cluster_of
 from dralloc.compiler import CompiledCluster, compile_cluster
+from dralloc.context.node_bars import NodeBars
 from dralloc.errors import DrallocError
 from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
@@ -23,7 +24,7 @@ from dralloc.stranded.quantities import Key, Quantities
 from dralloc.stranded.split import Splitter
 from dralloc.stranded.stranding import Row, Stranding, summed
 from dralloc.timing import phase
-from dralloc.whatif.mix_entries import MixEntry, Source, compile_mix
+from dralloc.whatif.mix_entries import CompiledMix, MixEntry, Source, compile_mix
 
 __all__ = ["stranded"]
 
@@ -83,7 +84,7 @@ def stranded(
         staged = compile_mix(cluster, mix, options)
         ledger = ClaimLedger(staged.compiled.problem, staged.compiled.holdings)
     counts = [wish.number or 1 for wish in mix]
-    splitter = Splitter(staged.compiled, ledger, staged.of_devices)
+    splitter = Splitter(staged.compiled, ledger, staged.of_devices, _room(staged))
     with phase(timings, "grants"):
         found = splitter.found()
     with phase(timings, "causes"):
@@ -106,7 +107,7 @@ def stranded(
     named = {wish.title: count for wish, count in zip(mix, counts, strict=True)}
     pools = tuple(row for _, row in sorted(summed(rows).items()))
     remarks = tuple(_remarks(staged.compiled))
-    unmodelled = staged.compiled.beside_devices(staged.compiled.cluster.pods, strict=options.strict)
+    unmodelled = staged.compiled.unmodelled({Mode.OPTIMAL})
     return Stranding(named, pools, remarks, unmodelled=unmodelled, timings=timings)
 
 
@@ -135,26 +136,50 @@ def _fragmented(
 def _usual(cluster: Cluster, choices: Choices) -> tuple[Cluster, list[MixEntry]]:
     """The kinds of claims that are to be placed, or what else there is to go by, in a cluster that has them all."""
     compiled = compile_cluster(replace(cluster, slices=()), choices)
-    asked = {claim.key for demand in compiled.problem.demands for claim in demand.claims if not claim.defect}
-    pending = [claim for claim in compiled.cluster.claims if claim.key in asked]
+    users = {
+        claim.key: None if compiled.is_claim(demand) else demand.key
+        for demand in reversed(compiled.problem.demands)
+        for claim in demand.claims
+        if not claim.defect
+    }
+    pending = [claim for claim in compiled.cluster.claims if claim.key in users]
     templates = [MixEntry(template.key, Source.TEMPLATE) for template in cluster.templates]
-    found = _kinds(pending) or templates or _kinds(cluster.claims)
+    pods = {claim: user for claim, user in users.items() if user is not None}
+    found = _kinds(pending, compiled, pods) or templates or _kinds(cluster.claims, compiled, {})
     if not found:
         raise DrallocError("there is no claim and no template to make a mix of: name some, or add them to the input")
     return replace(compiled.cluster, slices=cluster.slices), found
 
 
-def _kinds(claims: Sequence[ResourceClaim]) -> list[MixEntry]:
-    """Claims that ask for the same, under the name of the first; configuration does not matter."""
-    kinds: dict[str, list[ClaimKey]] = defaultdict(list)
+def _kinds(
+    claims: Sequence[ResourceClaim], compiled: CompiledCluster, users: Mapping[ClaimKey, ClaimKey]
+) -> list[MixEntry]:
+    """Claims that ask for the same for equal pods, under the name of the first; configuration does not matter.
+
+    Parameters
+    ----------
+    users
+        By claim, the pod that it is for, if it is for any.
+    """
+    kinds: dict[Hashable, list[ClaimKey]] = defaultdict(list)
     texts: dict[int, str] = {}
     for claim in claims:
         # Claims of one template share their specification.
         text = texts.get(id(claim.spec))
         if text is None:
             text = texts[id(claim.spec)] = repr((claim.spec.devices.requests, claim.spec.devices.constraints))
-        kinds[text].append(claim.key)
-    return [MixEntry(keys[0], number=len(keys)) for keys in kinds.values()]
+        user = users.get(claim.key)
+        kinds[text, user and compiled.pods.infos[user].kind].append(claim.key)
+    return [MixEntry(keys[0], number=len(keys), user=users.get(keys[0])) for keys in kinds.values()]
+
+
+def _room(mix: CompiledMix) -> Sequence[NodeBars | None]:
+    """For each entry what bars its pod from nodes beside devices, if anything may."""
+    compiled = mix.compiled
+    if not compiled.may_bind:
+        return [None] * len(mix.demands)
+    numbers = {demand.key: number for number, demand in enumerate(compiled.problem.demands)}
+    return [NodeBars(compiled, numbers[demand.key], (), exact=True) for demand in mix.demands]
 
 
 def _remarks(compiled: CompiledCluster) -> Iterator[str]:

@@ -12,6 +12,7 @@ from math import gcd
 from typing import Final
 
 from dralloc.compiler import CompiledCluster
+from dralloc.context.node_bars import NodeBars
 from dralloc.problem import Demand
 from dralloc.problem.holdings import ClaimLedger
 from dralloc.stranded.grants import Found, Granter, Granting
@@ -40,8 +41,15 @@ class _Takes:
 class Splitter:
     """Splits what is free into what is of use to the demands of a mix, and what is stranded by each cause."""
 
-    def __init__(self, compiled: CompiledCluster, ledger: ClaimLedger, demands: Sequence[Demand]) -> None:
+    def __init__(
+        self,
+        compiled: CompiledCluster,
+        ledger: ClaimLedger,
+        demands: Sequence[Demand],
+        bars: Sequence[NodeBars | None],
+    ) -> None:
         self._compiled = compiled
+        self._bars = {demand.key: bars for demand, bars in zip(demands, bars, strict=True)}
         self._problem = compiled.problem
         self._ledger = ledger
         self._demands = demands
@@ -49,7 +57,7 @@ class Splitter:
 
     def found(self) -> Mapping[int, list[Found]]:
         """What each demand of the mix finds on each of its nodes, with all rules in force."""
-        granter = Granter(self._compiled, self._ledger, self.quantities, frozenset())
+        granter = Granter(self._compiled, self._ledger, self.quantities, self._bars, frozenset())
         return {
             number: [granter.on(demand, node) for node in granter.nodes(demand)]
             for number, demand in enumerate(self._demands)
@@ -92,6 +100,7 @@ class Splitter:
         taint_rules = self._compiled.cluster.taint_rules
         return {
             Cause.NODE: any(node.spec.unschedulable for node in self._compiled.cluster.nodes),
+            Cause.POD: any(demand.nodes is not None or self._bars[demand.key] for demand in self._demands),
             Cause.TAINT: bool(taint_rules) or any(one.device.taints for one in sources),
             Cause.ALIGNMENT: any(claim.constraints for demand in self._demands for claim in demand.claims),
             Cause.GROUPS: not self._problem.is_additive,
@@ -101,7 +110,7 @@ class Splitter:
         }
 
     def _granted(self, lifted: frozenset[Cause], nodes: frozenset[int]) -> Iterator[Granting]:
-        granter = Granter(self._compiled, self._ledger, self.quantities, lifted)
+        granter = Granter(self._compiled, self._ledger, self.quantities, self._bars, lifted)
         for demand in self._demands if nodes else ():
             for node in granter.nodes(demand):
                 if node in nodes:

@@ -20,11 +20,12 @@ from dralloc.api.objects import changed
 from dralloc.choices import Choices, ChoiceWords
 from dralloc.cluster import Cluster
 from dralloc.compiler import CompiledCluster, compile_cluster
+from dralloc.compiler.extended import classes_by_resource
 from dralloc.compiler.pod_rules import has_rules_between
 from dralloc.errors import DrallocError
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
-from dralloc.scenario import Scenario
+from dralloc.scenario import Scenario, without_resources
 from dralloc.whatif.copies import MOST_COPIES
 from dralloc.whatif.representatives import find_representatives
 
@@ -47,6 +48,8 @@ class Source(StrEnum):
 class MixEntry:
     """Something to be had, by name; ``number`` is how many of it, or its share of a mix.
 
+    ``user``: the pod of which a claim is asked for, without any other of its claims; none if it does not matter.
+
     Raises
     ------
     DrallocError
@@ -56,6 +59,7 @@ class MixEntry:
     key: ClaimKey
     source: Source = Source.CLAIM
     number: int | None = None
+    user: ClaimKey | None = None
 
     def __post_init__(self) -> None:
         if self.number is not None and self.number < 1:
@@ -173,7 +177,14 @@ class _MixBuilder:
         """Add a copy; returns the key of its demand."""
         if entry.source is Source.POD:
             return self._pod(entry)
-        return self._claim(entry.key, self._spec(entry))
+        claim = self._claim(entry.key, self._spec(entry))
+        user = None if entry.user is None else self._pods.get(entry.user)
+        if user is None:
+            return claim
+        key = self._copied(user.key)
+        backed = classes_by_resource(self.whole.classes.values()).keys()
+        self.pods[key] = _anew(without_resources(user, backed), key), (claim,)
+        return key
 
     def _spec(self, entry: MixEntry) -> ResourceClaimSpec:
         claim = self.whole.claim(entry.key) if entry.source is Source.CLAIM else None

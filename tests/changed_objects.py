@@ -1,0 +1,71 @@
+"""Clusters changed by hand, as the tests of what-if questions ask `allocate` about them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from dralloc.allocate import allocate
+from dralloc.api import Pod
+from dralloc.api.objects import changed
+from dralloc.cluster import Cluster
+from dralloc.names import ClaimKey
+from dralloc.whatif.moves.itinerary import Itinerary
+
+__all__ = ["homes_of", "of_equal_rank", "only", "pending_again", "settled_on"]
+
+
+def pending_again(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
+    """The cluster in which some pods, and the claims that they use, are as before they were scheduled."""
+    claims = {key for pod in pods for key in whole.pod_claims(whole.pods_by_key[pod])}
+    return replace(
+        whole,
+        claims=tuple(one.unallocated() if one.key in claims else one for one in whole.claims),
+        pods=tuple(on_node(one, None) if one.key in pods else one for one in whole.pods),
+    )
+
+
+def on_node(pod: Pod, name: str | None) -> Pod:
+    return changed(pod, spec=changed(pod.spec, node_name=name))
+
+
+def only(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
+    """The cluster in which nobody is pending but these pods."""
+    waiting = {pod.key for pod in whole.pods if not pod.spec.node_name} - set(pods)
+    claims = {key for pod in waiting for key in whole.claims_of_pods[pod]}
+    return replace(
+        whole,
+        pods=tuple(pod for pod in whole.pods if pod.key not in waiting),
+        claims=tuple(one for one in whole.claims if one.key not in claims),
+    )
+
+
+def settled_on(whole: Cluster, homes: dict[ClaimKey, str]) -> Cluster | None:
+    """The cluster once these pods, which are pending, have been placed on their nodes; None if `allocate` cannot."""
+    state = whole
+    for key, home in homes.items():
+        plan = allocate(only(state, [key]), "optimal", nodes=[home])
+        if not plan.solution.placements:
+            return None
+        written = {one.key: one for one in plan.claims}
+        state = replace(
+            state,
+            claims=tuple(written.get(one.key, one) for one in state.claims),
+            pods=tuple(on_node(one, home) if one.key == key else one for one in state.pods),
+        )
+    return state
+
+
+def homes_of(whole: Cluster, itinerary: Itinerary) -> dict[ClaimKey, str]:
+    """Where pods go in the end, by the moves of their claims."""
+    moved = {}
+    for step in itinerary.steps:
+        for change in step.claims:
+            if change.to_node is not None:
+                moved[ClaimKey.parse(change.claim)] = change.to_node
+    return {pod.key: moved[key] for pod in whole.pods for key in whole.claims_of_pods[pod.key] if key in moved}
+
+
+def of_equal_rank(whole: Cluster) -> Cluster:
+    """The cluster whose pods all have the same priority."""
+    return replace(whole, pods=tuple(changed(pod, spec=changed(pod.spec, priority=0)) for pod in whole.pods))
