@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from dralloc.allocate import allocate
 from dralloc.api import Pod
+from dralloc.api.disclosure import HOSTNAME_LABEL
 from dralloc.api.objects import changed
 from dralloc.cluster import Cluster
 from dralloc.names import ClaimKey
 from dralloc.whatif.moves.itinerary import Itinerary
 
-__all__ = ["homes_of", "of_equal_rank", "only", "pending_again", "settled_on"]
+__all__ = ["homes_of", "of_equal_rank", "only", "pending_again", "pinned", "settled_on"]
 
 
 def pending_again(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
@@ -69,3 +70,13 @@ def homes_of(whole: Cluster, itinerary: Itinerary) -> dict[ClaimKey, str]:
 def of_equal_rank(whole: Cluster) -> Cluster:
     """The cluster whose pods all have the same priority."""
     return replace(whole, pods=tuple(changed(pod, spec=changed(pod.spec, priority=0)) for pod in whole.pods))
+
+
+def pinned(whole: Cluster, homes: Mapping[ClaimKey, str]) -> Cluster:
+    """The cluster in which some pods may go to one node each only."""
+
+    def tied(pod: Pod) -> Pod:
+        label = {**pod.spec.node_selector, HOSTNAME_LABEL: homes[pod.key]}
+        return changed(pod, spec=changed(pod.spec, node_selector=label))
+
+    return replace(whole, pods=tuple(tied(one) if one.key in homes else one for one in whole.pods))

@@ -20,6 +20,7 @@ TAINT: Json = {"key": "example.com/gpu", "value": "present", "effect": "NoSchedu
 
 TOLERATION: Json = {"key": "example.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 ZONES = ("x", "y")
+APPS = ("a", "b")
 
 
 def tainted_node(name: str, cpu: str = "8", *, taints: tuple[Json, ...] = (TAINT,), **labels: str) -> Json:
@@ -71,10 +72,30 @@ def _spec(draw: st.DrawFn) -> Json:
 
 
 @st.composite
-def crowded_clusters(draw: st.DrawFn, *, most_claims: int = 1) -> Cluster:
+def _company(draw: st.DrawFn) -> Json:
+    """What a pod says about other pods: something, or nothing."""
+    meant = {"labelSelector": {"matchLabels": {"app": draw(st.sampled_from(APPS))}}}
+    where = {"topologyKey": draw(st.sampled_from(("zone", "zone", "kubernetes.io/hostname")))}
+    match draw(st.sampled_from(("", "", "podAffinity", "podAntiAffinity", "spread"))):
+        case "":
+            return {}
+        case "spread":
+            most = {"maxSkew": draw(st.integers(1, 2)), "whenUnsatisfiable": "DoNotSchedule"}
+            return {"topologySpreadConstraints": [{**meant, **where, **most}]}
+        case kind:
+            return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [{**meant, **where}]}}}
+
+
+@st.composite
+def crowded_clusters(draw: st.DrawFn, *, most_claims: int = 1, company: bool = False) -> Cluster:
     """Two or three nodes, of which something may be short or forbidden, and pods; first fit has started some of them.
 
     Afterwards a node may be cordoned or get its taint: those that run there do so all the same.
+
+    Parameters
+    ----------
+    company
+        Whether pods may say something about other pods.
     """
     names = [f"node-{number}" for number in range(draw(st.integers(2, 3)))]
     nodes = [draw(_nodes(name)) for name in names]
@@ -88,7 +109,11 @@ def crowded_clusters(draw: st.DrawFn, *, most_claims: int = 1) -> Cluster:
     for name in pods:
         claims = [f"{name}-{number}" for number in range(draw(st.integers(1, most_claims)))]
         objects += [claim(one, request(count=draw(st.sampled_from((1, 1, 2))))) for one in claims]
-        objects.append(pod(name, *claims, **draw(_spec())))
+        one = pod(name, *claims, **draw(_spec()))
+        if company:
+            one["metadata"]["labels"] = {"app": draw(st.sampled_from(APPS))}
+            one["spec"] |= draw(_company())
+        objects.append(one)
     whole = cluster(objects)
     waiting = draw(st.sets(st.sampled_from(pods), max_size=2))
     early = replace(whole, pods=tuple(reversed([one for one in whole.pods if one.name not in waiting])))

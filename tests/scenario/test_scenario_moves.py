@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from changed_objects import homes_of, of_equal_rank, only, pending_again, settled_on
+from changed_objects import homes_of, of_equal_rank, only, pending_again, pinned, settled_on
 from dralloc.allocate import allocate
 from dralloc.api.objects import changed
 from dralloc.cluster import Cluster
@@ -117,3 +117,38 @@ def first(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
     return replace(
         whole, pods=tuple(changed(pod, spec=changed(pod.spec, priority=int(pod.key in pods))) for pod in whole.pods)
     )
+
+
+@THOROUGH
+@given(crowded_clusters(company=True))
+def test_drains_mind_the_company_of_pods(whole: Cluster) -> None:
+    found = drain(whole, "node-0")
+    leaving = [pod.key for pod in whole.pods if pod.spec.node_name == "node-0"]
+    assume(leaving)
+    homes = homes_of(whole, found.itinerary)
+    placed = allocate(only(pinned(pending_again(whole, homes), homes), homes)).solution.placements
+    assert len(placed) == len(homes)
+    tries = (some for size in range(len(leaving) + 1) for some in combinations(leaving, size))
+    best = max(len(some) for some in tries if can_go(whole, some, "node-0"))
+    assert found.most >= found.gone == best
+
+
+def can_go(whole: Cluster, pods: Collection[ClaimKey], node: str) -> bool:
+    """Whether these pods find a place on other nodes while all others stay."""
+    again = of_equal_rank(only(pending_again(whole, pods), pods))
+    others = [one.name for one in whole.nodes if one.name != node]
+    tries = (dict(zip(pods, homes, strict=True)) for homes in product(others, repeat=len(pods)))
+    return any(len(allocate(pinned(again, homes)).solution.placements) == len(pods) for homes in tries)
+
+
+@THOROUGH
+@given(crowded_clusters(company=True).map(of_equal_rank), st.integers(1, 2))
+def test_moves_mind_the_company_of_pods(whole: Cluster, moves: int) -> None:
+    found = defragment(whole, moves)
+    homes = homes_of(whole, found.itinerary)
+    placed = allocate(only(pinned(pending_again(whole, homes), homes), homes)).solution.placements
+    assert len(placed) == len(homes)
+    assert len(found.before.placements) == len(allocate(whole).solution.placements)
+    running = [pod.key for pod in whole.pods if pod.spec.node_name]
+    tries = (some for size in range(moves + 1) for some in combinations(running, size))
+    assert len(found.admitted) == max(admitted_after(whole, some) for some in tries)

@@ -134,7 +134,7 @@ def defragment(
         movable = ClusterMigration(users, tuple(settled), choices=options)
         migration = movable.migration
     with phase(timings, "without moves"):
-        problem = migration.ledger.applied()
+        problem = migration.before
         before = solve(problem, options, hint=first_fit(problem))
         check(problem, before)
     with phase(timings, "moves"):

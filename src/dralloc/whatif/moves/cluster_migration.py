@@ -15,15 +15,16 @@ from typing import Final
 
 from dralloc.api import Pod, ResourceClaim
 from dralloc.api.objects import changed
-from dralloc.choices import Choices
+from dralloc.choices import Choices, Mode
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.errors import Finding
 from dralloc.names import ClaimKey
-from dralloc.problem import Charge, Demand, Problem
+from dralloc.problem import Charge, Claim, Demand, Problem
 from dralloc.problem.holdings import Holding
 from dralloc.scenario import Scenario
 from dralloc.whatif.moves.claim_users import ClaimGroup, ClaimUsers, devices_seen
 from dralloc.whatif.moves.migration import Migration, MovableClaim, MoveOption
+from dralloc.whatif.moves.pods_there import irregular_rules, rules_counting, with_rules
 
 __all__ = ["ClusterMigration", "released"]
 
@@ -69,15 +70,26 @@ class ClusterMigration:
     @cached_property
     def unmodelled(self) -> tuple[Finding, ...]:
         """What the answer leaves out."""
-        asking = [self.compiled.cluster.pods_by_key[key] for key in (*self._pods, *self._waiting)]
-        return self.compiled.beside_pods_alone(asking, strict=self.choices.strict)
+        return self.compiled.unmodelled({Mode.OPTIMAL})
 
     @cached_property
     def migration(self) -> Migration:
         """Who may move, and how."""
-        movers, pods = tuple(self._movers()), tuple(self._nodes_of_pods())
-        problem = replace(self.compiled.whole, demands=tuple(self._pending()))
-        return Migration(problem, movers, tuple(self._move_options(movers, pods)), pods)
+        movers, running = tuple(self._movers()), list(self._running())
+        names = self.compiled.problem.nodes
+        there = [(pod.roles, names[pod.home].name) for pod in running]
+        # Rules that are broken as things are go on to count all that are there, wherever these move.
+        broken = irregular_rules(there)
+        known = rules_counting([([role for role in roles if role.rule in broken], node) for roles, node in there])
+        pods = tuple(
+            replace(pod, roles=tuple(role.running for role in pod.roles if role.rule not in broken)) for pod in running
+        )
+        pending = (with_rules(demand, known) for demand in self._pending())
+        move_options = (
+            replace(option, demands=tuple(with_rules(demand, known) for demand in option.demands))
+            for option in self._move_options(movers, pods)
+        )
+        return Migration(replace(self.compiled.whole, demands=tuple(pending)), movers, tuple(move_options), pods)
 
     @property
     def unknown(self) -> int:
@@ -100,11 +112,6 @@ class ClusterMigration:
         pairs = zip(compiled.problem.demands, compiled.whole.demands, strict=True)
         return {(demand.key, compiled.is_claim(demand)): whole for demand, whole in pairs}
 
-    @cached_property
-    def _waiting(self) -> Sequence[ClaimKey]:
-        """The pods that are pending as things are."""
-        return [key for key, is_claim in self._anew if self.pending and not is_claim and key not in self._pods]
-
     def _pending(self) -> Iterator[Demand]:
         """What is pending as things are, for the gangs that pods are in beside those that run."""
         asking = {
@@ -112,7 +119,7 @@ class ClusterMigration:
             for name, demand in self._anew.items()
             if self.pending and self._moving.keys().isdisjoint(claim.key for claim in demand.claims)
         }
-        if not any(demand.gang or demand.roles for demand in asking.values()):
+        if not any(demand.gang for demand in asking.values()):
             yield from asking.values()
             return
         bare = replace(self.users.cluster, slices=())
@@ -120,10 +127,7 @@ class ClusterMigration:
         given = {(demand.key, now.is_claim(demand)): demand for demand in now.problem.demands}
         for name, demand in asking.items():
             known = given[name]
-            nodes = _common(demand.nodes, known.nodes)
-            yield replace(
-                demand, nodes=nodes, gang=known.gang, quorum=known.quorum, parent=known.parent, roles=known.roles
-            )
+            yield replace(demand, gang=known.gang, quorum=known.quorum, parent=known.parent)
 
     def _movers(self) -> Iterator[MovableClaim]:
         """Each claim at a node where it is used, if possible one that offers all that it holds."""
@@ -135,18 +139,24 @@ class ClusterMigration:
             home, devices = next(whole, None) or (homes[0], devices_seen(problem, homes[0], holdings))
             yield MovableClaim(key, home, tuple(holdings), devices)
 
-    def _nodes_of_pods(self) -> Iterator[MovableClaim]:
-        """What each pod takes of the node that it is on."""
+    def _running(self) -> Iterator[MovableClaim]:
+        """What each pod takes of the node that it is on, and is to rules between pods."""
         whole = self.compiled.whole
         for key, pod in self._pods.items():
-            home = self.users.by_name.get(pod.spec.node_name or "")
-            claim = next((one for one in self._anew[key, False].claims if one.is_synthetic), None)
-            if claim is not None and home is not None:
-                [alternative] = claim.alternatives()
-                device = whole.nodes[home].pools[-1].devices[0]
-                charge = whole.eligibility.charge(alternative.index, device) or Charge()
-                holding = Holding(claim.key, whole.devices[device].slot, share=True, charge=charge)
-                yield MovableClaim(claim.key, home, (holding,), (device,))
+            home, demand = self.users.by_name.get(pod.spec.node_name or ""), self._anew[key, False]
+            if home is not None:
+                claim = next((one for one in demand.claims if one.is_synthetic), None)
+                taken = () if claim is None else (self._taken(claim, home),)
+                devices = tuple(whole.nodes[home].pools[-1].devices[0] for _ in taken)
+                yield MovableClaim(_node_key(key), home, taken, devices, demand.roles)
+
+    def _taken(self, claim: Claim, node: int) -> Holding:
+        """What the synthetic claim of a pod holds on a node."""
+        whole = self.compiled.whole
+        [alternative] = claim.alternatives()
+        device = whole.nodes[node].pools[-1].devices[0]
+        charge = whole.eligibility.charge(alternative.index, device) or Charge()
+        return Holding(claim.key, whole.devices[device].slot, share=True, charge=charge)
 
     def _move_options(self, movers: Sequence[MovableClaim], pods: Sequence[MovableClaim]) -> Iterator[MoveOption]:
         numbers = {mover.key: number for number, mover in enumerate(movers)}
@@ -155,8 +165,8 @@ class ClusterMigration:
             must = tuple(key for key in group.claims if key in self.must)
             for chosen in self._choices(group, must):
                 demands = tuple(self._demands(group, frozenset(chosen)))
-                asked = (claim.key for demand in demands for claim in demand.claims if claim.is_synthetic)
-                going = tuple(places[key] for key in asked if key in places)
+                users = [pod.key for pod in group.pods if not set(chosen).isdisjoint(self.users.claims_of[pod.key])]
+                going = tuple(places[_node_key(key)] for key in users if _node_key(key) in places)
                 yield MoveOption(tuple(numbers[key] for key in chosen), demands, number, len(must), going)
 
     def _choices(self, group: ClaimGroup, must: tuple[ClaimKey, ...]) -> Iterator[tuple[ClaimKey, ...]]:
@@ -182,10 +192,15 @@ class ClusterMigration:
                 for key in staying:
                     nodes = _common(nodes, self.users.reach(key))
                 claims = tuple(claim for claim in demand.claims if claim.key not in staying)
-                yield demand.by_itself(claims=claims, nodes=nodes, roles=())
+                yield demand.by_itself(claims=claims, nodes=nodes)
         for key in group.claims:
             if key in moving and not self.users.users[key]:
                 yield self._anew[key, True]
+
+
+def _node_key(pod: ClaimKey) -> ClaimKey:
+    """Under which name a pod holds what it takes of its node: that of its synthetic claim."""
+    return ClaimKey(pod.namespace, f"{pod.name}/node")
 
 
 def released(claim: ResourceClaim) -> ResourceClaim:

@@ -9,7 +9,9 @@ from functools import cached_property
 from dralloc.names import ClaimKey
 from dralloc.problem import Demand, Problem
 from dralloc.problem.holdings import ClaimLedger, Holding
+from dralloc.problem.inter_pod import Role
 from dralloc.problem.subproblem import places
+from dralloc.whatif.moves.pods_there import PodThere, counting
 
 __all__ = ["Migration", "MovableClaim", "MoveOption"]
 
@@ -26,12 +28,15 @@ class MovableClaim:
         What it holds, under its key.
     devices
         The devices of these, by index, as the node sees them.
+    roles
+        What a pod that stays is to rules between pods.
     """
 
     key: ClaimKey
     home: int
     holdings: tuple[Holding, ...]
     devices: tuple[int, ...]
+    roles: tuple[Role, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +109,27 @@ class Migration:
         ledger.release(self.holders[number].key for number in holders)
         return ledger
 
+    def there(self, gone: Iterable[int] = ()) -> list[PodThere]:
+        """The pods that are to rules between pods what they are as long as nobody has moved but some holders."""
+        left = frozenset(gone)
+        return [
+            (holder.roles, self.problem.nodes[holder.home].name)
+            for number, holder in enumerate(self.holders)
+            if holder.roles and number not in left
+        ]
+
+    @cached_property
+    def before(self) -> Problem:
+        """What is pending beside all that is held, and all pods, as long as nobody has moved."""
+        applied = self.ledger.applied()
+        return replace(applied, demands=counting(applied.demands, self.there()))
+
     def only(self, groups: Collection[int]) -> Migration:
-        """The migration in which just these groups may move."""
+        """The migration in which just these groups may move; other pods that rules are about stay where they are."""
         move_options = [option for option in self.move_options if option.group in groups]
         movers = sorted({number for option in move_options for number in option.movers})
-        pods = sorted({number for option in move_options for number in option.pods})
+        going = {number for option in move_options for number in option.pods}
+        pods = [number for number, pod in enumerate(self.pods) if number in going or pod.roles]
         mover_at, pod_at = map(places, (movers, pods))
         renumbered = (
             replace(

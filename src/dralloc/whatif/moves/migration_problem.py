@@ -10,6 +10,7 @@ from dralloc.problem import Demand
 from dralloc.solution import Placement, Solution
 from dralloc.whatif.models.relocation import Exchange
 from dralloc.whatif.moves.migration import Migration, MoveOption
+from dralloc.whatif.moves.pods_there import counting
 from dralloc.whatif.moves.stay_options import stay_grants, stay_options
 from dralloc.whatif.moves.steps import Move
 
@@ -37,8 +38,10 @@ class MigrationProblem:
             demands += _of_option(option, number)
         self.first_pending = len(demands)
         problem = migration.without(movable).applied()
-        every = (*demands, *migration.problem.demands)
-        self.problem = replace(problem, demands=every, eligibility=eligibility)
+        self.demands = (*demands, *migration.problem.demands)
+        # Who cannot be placed where it is stays there in any case, for all that rules know.
+        fixed = migration.there(movable)
+        self.problem = replace(problem, demands=counting(self.demands, fixed), eligibility=eligibility)
         self.exchange = self._exchange(most)
 
     def _exchange(self, most: int | None) -> Exchange:
@@ -68,7 +71,7 @@ class MigrationProblem:
     def demands_of(self, option: int) -> tuple[Demand, ...]:
         """The demands of an option, under names of their own."""
         lead = self.leads[option]
-        return self.problem.demands[lead : lead + len(self.migration.move_options[option].demands)]
+        return self.demands[lead : lead + len(self.migration.move_options[option].demands)]
 
     def moves(self, solution: Solution) -> tuple[Move, ...]:
         """Who moves in an answer."""

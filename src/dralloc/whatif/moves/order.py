@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple
 
-__all__ = ["Order", "Phase", "shortest_order"]
+__all__ = ["Order", "Phase", "all_at_once", "shortest_order"]
 
 
 class Phase(NamedTuple):
@@ -48,6 +48,12 @@ def shortest_order(number: int, fits: _Fits, exhaustive: int = 6) -> Order:
     return Order(_joined(phases), restarts, proven and not any(phase.as_one for phase in phases))
 
 
+def all_at_once(number: int) -> Order:
+    """The order in which all of so many moves stop, and then start together."""
+    every = tuple(range(number))
+    return Order((Phase(every, stops=True), Phase(every, starts=True, as_one=True)), number, False)
+
+
 def _search(number: int, fits: _Fits) -> tuple[Phase, ...]:
     """Fewest stops first, and of those what has come farthest."""
     every, ties = frozenset(range(number)), count()
@@ -68,7 +74,7 @@ def _search(number: int, fits: _Fits) -> tuple[Phase, ...]:
             if move not in stopped:
                 entry = (*path, Phase((move,), stops=True))
                 heappush(heap, (stops + 1, -len(done), next(ties), done, stopped | {move}, entry))
-    return Phase(tuple(range(number)), stops=True), Phase(tuple(range(number)), starts=True, as_one=True)
+    return all_at_once(number).phases
 
 
 def _greedy(number: int, fits: _Fits) -> Iterator[Phase]:

@@ -13,8 +13,9 @@ from dralloc.solvers.first_fit import first_fit
 from dralloc.whatif.models.relocation import Relocation
 from dralloc.whatif.moves.migration import Migration, MoveOption
 from dralloc.whatif.moves.migration_problem import MigrationProblem
-from dralloc.whatif.moves.order import Order
-from dralloc.whatif.moves.steps import MigrationStep, Move, find_order, replay, steps_of
+from dralloc.whatif.moves.order import Order, all_at_once
+from dralloc.whatif.moves.pods_there import counting
+from dralloc.whatif.moves.steps import MigrationStep, Move, can_follow, find_order, replay, steps_of
 
 __all__ = ["MigrationPlan", "rearrange"]
 
@@ -117,7 +118,12 @@ def _ordered(whole: MigrationProblem, solution: Solution) -> Order:
 
 def _plan(whole: MigrationProblem, best: Solution, order: Order, *, fewest: bool) -> MigrationPlan:
     late = [one for one in best.placements if one.demand >= whole.first_pending]
-    steps = steps_of(order, whole.moves(best), [(whole.problem.demands[one.demand], one) for one in late])
+    moves, admitted = whole.moves(best), [(whole.demands[one.demand], one) for one in late]
+    steps = steps_of(order, moves, admitted)
+    if moves and not can_follow(whole.migration, steps):
+        # Pods that move and pods that are admitted can depend on each other.
+        order = all_at_once(len(moves))
+        steps, fewest = steps_of(order, moves, admitted), False
     replay(whole.migration, steps)
     return MigrationPlan(
         steps=steps,
@@ -143,7 +149,7 @@ def _greedy(whole: MigrationProblem) -> Solution | None:
         return None
     demands = tuple(demand for number in chosen for demand in whole.demands_of(number))
     numbers = [whole.leads[number] + place for number in chosen for place in range(len(whole.demands_of(number)))]
-    before = replace(migration.ledger.applied(), demands=demands)
+    before = replace(migration.ledger.applied(), demands=counting(demands, migration.there()))
     placed = [replace(one, demand=numbers[one.demand]) for one in first_fit(before).placements]
     taken = {one.demand for one in placed}
     moving = [option for number, option in chosen.items() if whole.leads[number] in taken]

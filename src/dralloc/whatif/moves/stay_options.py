@@ -34,7 +34,7 @@ def stay_options(migration: Migration) -> tuple[Sequence[Demand | None], Eligibi
     for mover in movers:
         key = ClaimKey(mover.key.namespace, f"{mover.key.name} (stays)")
         claim = eligibility.claim(problem, key, mover.holdings, mover.devices)
-        demands.append(Demand(key, (claim,), weight=0, nodes=(mover.home,), gang=str(key)))
+        demands.append(Demand(key, (claim,), weight=0, nodes=(mover.home,), gang=str(key), roles=mover.roles))
     if _as_published(problem, movers):
         placements = (Placement(place, one.home, (stay_grants(one.devices),)) for place, one in enumerate(movers))
         whole = replace(problem, demands=tuple(demands), eligibility=eligibility)
@@ -121,7 +121,7 @@ def _is_regular(context: Context, mover: MovableClaim, demand: Demand) -> bool:
 def broken(context: Context, demands: Sequence[Demand], placements: Sequence[Placement]) -> list[str]:
     """The rules that some placements of the demands would break at the moment; looks only at their nodes."""
     nodes = list(dict.fromkeys(placement.node for placement in placements))
-    part = context.part(nodes, [Demand(demand.key, demand.claims) for demand in demands])
+    part = context.part(nodes, [Demand(demand.key, demand.claims, roles=demand.roles) for demand in demands])
     place = {device: number for number, device in enumerate(part.devices)}
     here = tuple(
         Placement(

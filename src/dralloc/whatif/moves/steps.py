@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from dralloc.check import check
+from dralloc.check import check, violations
 from dralloc.context.context import Context
 from dralloc.context.offers import Offers
 from dralloc.names import ClaimKey
@@ -15,9 +15,10 @@ from dralloc.problem.holdings import Holding
 from dralloc.solution import Placement, Solution, holdings_of
 from dralloc.whatif.moves.migration import Migration, MoveOption
 from dralloc.whatif.moves.order import Order, Phase, shortest_order
+from dralloc.whatif.moves.pods_there import PodThere, counting
 from dralloc.whatif.moves.stay_options import broken
 
-__all__ = ["Action", "MigrationStep", "Move", "find_order", "gains", "replay", "steps_of"]
+__all__ = ["Action", "MigrationStep", "Move", "can_follow", "find_order", "gains", "replay", "steps_of"]
 
 
 class Action(StrEnum):
@@ -79,14 +80,20 @@ def find_order(migration: Migration, moves: Sequence[Move]) -> Order:
     offers = Offers(migration.problem.eligibility)
 
     def fits(done: frozenset[int], stopped: frozenset[int], number: int) -> bool:
-        gone = (holder for other in done | stopped for holder in migration.holders_of(moves[other].option))
-        ledger = migration.without(gone)
+        gone = [holder for other in done | stopped for holder in migration.holders_of(moves[other].option)]
+        ledger, there = migration.without(gone), migration.there(gone)
         for other in sorted(done):
             ledger.hold(_taken(migration.problem, moves[other].demands, moves[other].placements))
+            there += _come(migration.problem, moves[other].demands, moves[other].placements)
         context = Context(migration.problem, offers, ledger)
-        return not broken(context, moves[number].demands, moves[number].placements)
+        return not broken(context, counting(moves[number].demands, there), moves[number].placements)
 
     return shortest_order(len(moves), fits)
+
+
+def _come(problem: Problem, demands: Sequence[Demand], placements: Sequence[Placement]) -> list[PodThere]:
+    """The pods that are there with some placements."""
+    return [(demands[one.demand].roles, problem.nodes[one.node].name) for one in placements]
 
 
 def _taken(problem: Problem, demands: Sequence[Demand], placements: Sequence[Placement]) -> Iterator[Holding]:
@@ -142,13 +149,29 @@ def replay(migration: Migration, steps: Sequence[MigrationStep]) -> None:
     CheckError
         A step breaks a rule.
     """
-    ledger = migration.ledger.copy()
+    for problem, step in _moments(migration, steps):
+        check(problem, Solution(step.placements))
+
+
+def can_follow(migration: Migration, steps: Sequence[MigrationStep]) -> bool:
+    """Whether no step breaks a rule beside everything that is held at that moment."""
+    return not any(violations(problem, Solution(step.placements)) for problem, step in _moments(migration, steps))
+
+
+def _moments(migration: Migration, steps: Sequence[MigrationStep]) -> Iterator[tuple[Problem, MigrationStep]]:
+    """Each step in which something is placed, with what it finds."""
+    ledger, gone = migration.ledger.copy(), set[int]()
+    come: list[PodThere] = []
     for step in steps:
         leaving = migration.leaving(move.option for move in step.moves)
+        holders = {number for move in step.moves for number in migration.holders_of(move.option)}
         if step.action in {Action.STOP, Action.RESTART}:
             ledger.release(leaving)
+            gone |= holders
         if step.placements:
-            problem = replace(ledger.applied(), demands=step.demands)
-            check(problem, Solution(step.placements))
+            demands = counting(step.demands, (*migration.there(gone), *come))
+            yield replace(ledger.applied(), demands=demands), step
             ledger.hold(_taken(migration.problem, step.demands, step.placements))
+            come += _come(migration.problem, step.demands, step.placements)
         ledger.release(leaving)
+        gone |= holders
