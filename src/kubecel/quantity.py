@@ -11,6 +11,7 @@ import re
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache, total_ordering
+from math import inf
 from typing import Final
 
 from kubecel.errors import QuantitySyntaxError
@@ -28,7 +29,9 @@ _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIX: Final = ("", *_BINARY)
 _MOST_CHARACTERS: Final = 256
-_MOST_EXPONENT: Final = 100
+_MOST_EXPONENT: Final = 4000
+"""Upstream knows no limit; with this one, Python still writes each quantity as decimal text."""
+
 _FAST_DIGITS: Final = 18
 """Up to this many digits Kubernetes keeps a decimal number as an int64 with a scale,"""
 
@@ -123,7 +126,10 @@ class Quantity:
         return _decimal_text(self.nanos, self.format)
 
     def __float__(self) -> float:
-        return float(Fraction(self.nanos, NANOS))
+        try:
+            return float(Fraction(self.nanos, NANOS))
+        except OverflowError:
+            return inf if self.nanos > 0 else -inf
 
 
 def _fits(nanos: int, unit: int) -> bool:
@@ -148,7 +154,8 @@ def _binary_text(value: int) -> str:
 
 def _decimal_text(nanos: int, format: Format) -> str:
     exponent = -9
-    while nanos % 1000 == 0 and exponent < 18:
+    # There is no suffix above E, but a decimal exponent may be as large as it needs.
+    while nanos % 1000 == 0 and (exponent < 18 or format is Format.EXPONENT):
         nanos, exponent = nanos // 1000, exponent + 3
     if format is Format.EXPONENT and exponent:
         return f"{nanos}e{exponent}"

@@ -12,7 +12,9 @@ from dralloc.errors import DrallocError
 from dralloc.features import Features
 from dralloc.load import load_documents, read_documents
 from dralloc.validate import Level, validate, validate_reading
+from examples import examples
 from validate.broken_slices import WARNED
+from validate.mutants import mutant
 from validate.objects import Broken, edited
 from validate.test_validate_broken import EVERY, named
 from wire import Json, claim, consumes, device, request, resource_slice
@@ -142,6 +144,18 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         if f"{version['major']}.{version['minor']}" != EARLIER:
             pytest.skip(f"it is an API server of {version['gitVersion']}, not of {EARLIER}")
         yield Server(plane, Features.of_kubernetes(EARLIER).switched(request.param))
+
+
+@pytest.mark.parametrize("start", range(0, examples(300), 100))
+def test_a_real_server_accepts_the_same_mutants(server: Server, start: int) -> None:
+    """Types, null, quantities and times at every place: whoever is refused there is refused here, and nobody else."""
+    differences = []
+    for seed in range(start, start + 100):
+        one = mutant(seed)
+        ours, answer = errors(one, server.gates), server.verdict(one)
+        if answer.accepted is bool(ours):
+            differences.append((seed, ours, answer.body))
+    assert differences == []
 
 
 @pytest.mark.parametrize("case", [*EVERY, *WARNED], ids=named)

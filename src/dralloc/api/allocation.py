@@ -1,11 +1,12 @@
 """The status of a claim: what was allocated to it, and for whom it is reserved."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictBool, StrictStr
+from pydantic import Field, GetPydanticSchema, StrictBool, StrictStr
+from pydantic_core import core_schema
 
-from dralloc.api.base import EMPTY, Int64, QuantityField, WireModel
+from dralloc.api.base import EMPTY, Int64, PartialModel, QuantityField, WireModel
 from dralloc.api.classes import OpaqueDeviceConfiguration
 from dralloc.api.disclosure import (
     AttributeName,
@@ -24,6 +25,7 @@ from dralloc.api.disclosure import (
     Terms,
     Time,
     Uid,
+    WireForm,
 )
 from dralloc.api.nodes import NodeSelector
 from dralloc.names import DeviceID
@@ -110,6 +112,43 @@ class ResourceClaimConsumerReference(WireModel):
     uid: Uid = ""
 
 
+class _ReportedCondition(PartialModel):
+    """Which types a condition of a device has (Condition of ``meta/v1``); what it says is checked where it matters."""
+
+    type: StrictStr = ""
+    status: StrictStr = ""
+    observed_generation: Int64 = 0
+    last_transition_time: Time | None = None
+    reason: StrictStr = ""
+    message: StrictStr = ""
+
+
+class _ReportedNetwork(PartialModel):
+    """Which types the network data of a device have."""
+
+    interface_name: StrictStr = ""
+    ips: tuple[StrictStr, ...] = ()
+    hardware_address: StrictStr = ""
+
+
+def _kept(value: Any, handler: Callable[[Any], Any]) -> Any:
+    """The value as it was written, if it has the types of its model."""
+    handler(value)
+    return value
+
+
+def _written_as(model: type[PartialModel]) -> GetPydanticSchema:
+    return GetPydanticSchema(
+        lambda _source, handler: core_schema.no_info_wrap_validator_function(
+            _kept, handler.generate_schema(model), serialization=core_schema.plain_serializer_function_ser_schema(dict)
+        )
+    )
+
+
+_Condition = Annotated[Mapping[str, Any], _written_as(_ReportedCondition), WireForm(_ReportedCondition)]
+_Network = Annotated[Mapping[str, Any], _written_as(_ReportedNetwork), WireForm(_ReportedNetwork)]
+
+
 class AllocatedDeviceStatus(WireModel):
     """What a driver reports about an allocated device; the parts that nobody here reads are kept as they are."""
 
@@ -117,9 +156,9 @@ class AllocatedDeviceStatus(WireModel):
     pool: PoolName
     device: DeviceName
     share_id: Annotated[Uid | None, Field(alias="shareID")] = None
-    conditions: Annotated[tuple[Mapping[str, Any], ...], Removed.WHOLE] = ()
+    conditions: Annotated[tuple[_Condition, ...], Removed.WHOLE] = ()
     data: Dropped = None
-    network_data: Annotated[Mapping[str, Any] | None, Removed.WHOLE] = None
+    network_data: Annotated[_Network | None, Removed.WHOLE] = None
 
 
 class ResourceClaimStatus(WireModel):

@@ -68,11 +68,15 @@ class PartialModel(BaseModel):
     model_config = ConfigDict({**_WIRE, "extra": "ignore"})
 
 
+_BLANKS: Final = " \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""What the API trims off a quantity: what Go calls a space, but for those that JSON only has as escapes."""
+
+
 def _read_quantity(value: Any) -> Quantity:
     if isinstance(value, Quantity):
         return value
     if isinstance(value, str):
-        return parse_quantity(value)
+        return parse_quantity(value.strip(_BLANKS))
     if isinstance(value, int | float) and not isinstance(value, bool):
         return parse_quantity(repr(value))
     raise PydanticCustomError("quantity_type", "must be a quantity")

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any, Final
 
-from pydantic import StrictStr
+from pydantic import AfterValidator, StrictStr
 
 from dralloc.across import ACROSS
+from dralloc.api.times import read_time
 
 __all__ = [
     "ADMIN_LABEL",
@@ -306,7 +307,7 @@ Uid = Annotated[StrictStr, Name.UID]
 Effect = Annotated[StrictStr, Terms("NoSchedule", "PreferNoSchedule", "NoExecute", "None")]
 Operator = Annotated[StrictStr, Terms("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")]
 SkippedOperation = Annotated[StrictStr, Terms("NodePrepareResources", "NodeUnprepareResources", "*")]
-Time = Annotated[StrictStr, Timestamp()]
+Time = Annotated[StrictStr, AfterValidator(read_time), Timestamp()]
 
 Dropped = Annotated[Any, Removed.WHOLE]
 Emptied = Annotated[Any, Removed.CONTENT]

@@ -16,6 +16,7 @@ from dralloc.api.expansion import generated_name
 from dralloc.api.groups import POD_GROUP_VERSIONS, CompositePodGroup, PodGroup, Workload
 from dralloc.api.messages import UNKNOWN_FIELD, field_path, rule
 from dralloc.api.nodes import Namespace, Node
+from dralloc.api.nulls import without_nulls
 from dralloc.api.objects import ApiObject, PartialObject, ResourceObject, changed
 from dralloc.api.owners import OWNERS, PodOwner, holds_template
 from dralloc.api.quotas import ResourceQuota
@@ -149,7 +150,7 @@ class ObjectReader:
         if issubclass(model, ResourceObject):
             found = self._resource(model, version, body, raw, source)
         else:
-            found = self._validated(model, _without_nulls(body), raw, source)
+            found = self._validated(model, _without_nulls(body, model), raw, source)
         if key is not None and found is not None and remarks == len(self.errors) + len(self.warnings):
             self._specs.setdefault(key, vars(found)["spec"])
         return found
@@ -161,7 +162,7 @@ class ObjectReader:
         quick = self.slices.read(body) if model is ResourceSlice else None
         if quick is not None and quick.name:
             return quick
-        body = kep5517_alpha.to_v1(model.kind, kep5075_alpha.to_v1(model.kind, _without_nulls(body)))
+        body = kep5517_alpha.to_v1(model.kind, kep5075_alpha.to_v1(model.kind, _without_nulls(body, model)))
         return self._validated(model, body, raw, source)
 
     def _validated(
@@ -256,14 +257,15 @@ def _body(raw: Json) -> Json:
     return body
 
 
-def _without_nulls(body: Json) -> Json:
-    """The same without fields that are null, which the API treats as absent."""
+def _without_nulls(body: Json, model: type[ApiObject] | None = None) -> Json:
+    """The same without null; of objects in another form than their model's only fields are looked at."""
     try:
         if b"null" not in orjson.dumps(body, default=_validated_part):
             return body
     except orjson.JSONEncodeError:
-        pass  # It is nested too deeply.
-    copied: Json = _copied_without_nulls(body)
+        # It is nested too deeply: without end, if even this is a RecursionError.
+        _copied_without_nulls(body)
+    copied: Json = _copied_without_nulls(body) if model is None else without_nulls(model, body)
     return copied
 
 

@@ -6,7 +6,6 @@ make pods have models of another form than their own, so that their kinds say wh
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
@@ -33,6 +32,7 @@ from dralloc.api.disclosure import (
 )
 from dralloc.api.objects import ApiObject, ObjectMeta
 from dralloc.api.owners import ENDED, PodOwner
+from dralloc.api.times import is_time
 from dralloc.api.versions import kep5075_alpha
 from dralloc.api.workloads import PodTemplate
 from dralloc.errors import QuantityError
@@ -46,7 +46,6 @@ __all__ = [
     "Properties",
     "Schema",
     "is_quantity",
-    "is_time",
     "parts",
     "rebuilt",
     "wire_schema",
@@ -57,8 +56,6 @@ ABSENT: Final = object()
 
 Leaf = Callable[[Any, str], Any]
 """What becomes of a text with a mark."""
-
-_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
 
 @dataclass(frozen=True)
@@ -193,11 +190,6 @@ def _map(value: dict[str, Any], schema: Entries, leaf: Leaf) -> Any:
         if ABSENT not in (name, new):
             found[name] = new
     return found if found or not value else ABSENT
-
-
-def is_time(text: str) -> bool:
-    """Whether a text is a point in time."""
-    return _TIME.fullmatch(text) is not None
 
 
 def is_quantity(value: Any) -> bool:

@@ -9,7 +9,8 @@ from typing import Any
 from dralloc.api.disclosure import KEPT, Terms
 from dralloc.api.messages import field_path
 from dralloc.api.reading import MODELS
-from dralloc.api.schema import is_quantity, is_time, parts, wire_schema
+from dralloc.api.schema import is_quantity, parts, wire_schema
+from dralloc.api.times import is_time
 from dralloc.redact.identifiers import Identifiers
 from dralloc.redact.names import Names, NamesFound
 from dralloc.redact.occurrences import Occurrences

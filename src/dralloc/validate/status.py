@@ -8,10 +8,10 @@ from ipaddress import ip_interface
 from typing import Any, Final
 
 from dralloc.api import ResourceClaim
-from dralloc.validate.checks import at_most, choice, distinct, form, limit, longest, not_negative, on, required, unique
+from dralloc.validate.checks import at_most, distinct, form, limit, longest, named, not_negative, on, required, unique
 from dralloc.validate.claims import MAX_REQUESTS, in_lists, refers
 from dralloc.validate.classes import raw_object
-from dralloc.validate.names import dns_label, driver_name, label_name, pool_name, uuid
+from dralloc.validate.names import Judge, dns_label, driver_name, label_name, pool_name, uuid
 from dralloc.validate.places import ALLOCATIONS, CLAIMS, RESULTS
 from dralloc.validate.rule import Check, Issue, errors
 
@@ -23,6 +23,7 @@ MAX_IPS: Final = 16
 MAX_REASON: Final = 1024
 _AT: Final = "status.allocation.devices"
 _REASON: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_STATUSES: Final = ("False", "True", "Unknown")
 _REPORTED: Final = CLAIMS / "status.devices[]"
 
 _NAMES: Final = (
@@ -82,6 +83,15 @@ def _reason(text: str) -> str:
     return f"is longer than {MAX_REASON} characters" if len(text) > MAX_REASON else ""
 
 
+def _status(text: str) -> str:
+    return "" if text in _STATUSES else f"is not one of {', '.join(_STATUSES)}"
+
+
+def _present(field: str, judge: Judge) -> Check:
+    """A field has a form; one that is absent is as good as empty."""
+    return on(field, lambda text, at: named(text, at, judge), absent=True)
+
+
 def _ips(one: Mapping[str, Any]) -> list[str]:
     found = one.get("ips")
     return [str(address) for address in found] if isinstance(found, list) else []
@@ -93,7 +103,7 @@ def _ip_form(one: Mapping[str, Any], at: str) -> Iterator[Issue]:
             canonical = str(ip_interface(address)) if "/" in address else ""
         except ValueError:
             canonical = ""
-        if address != canonical:
+        if not canonical or address != canonical:
             text = f"it is {canonical} in its normal form" if canonical else "e.g. 10.9.8.7/24 or 2001:db8::1/64"
             yield Issue(f"{at}.ips[{index}]", f'"{address}" must be an address with its prefix length: {text}')
 
@@ -157,9 +167,9 @@ RULES: Final = (
     ),
     *errors(
         _REPORTED / "conditions[]",
-        ("condition-type", form("type", label_name), "Types have the form of label keys."),
-        ("condition-status", choice("status", ("False", "True", "Unknown")), "A status is True, False or Unknown."),
-        ("condition-reason", form("reason", _reason), "A condition has a reason in one word."),
+        ("condition-type", _present("type", label_name), "Types have the form of label keys."),
+        ("condition-status", _present("status", _status), "A status is True, False or Unknown."),
+        ("condition-reason", _present("reason", _reason), "A condition has a reason in one word."),
         ("condition-time", required("lastTransitionTime"), "A condition has the time of its last change."),
         ("condition-message", longest(32 * 1024, "message"), "A message has at most 32 KiB."),
         ("condition-generation", not_negative("observedGeneration"), "Generations are not negative."),
