@@ -6,9 +6,10 @@ are the matter of `dralloc.check.problem`.
 
 It is given which pod goes to which node, and what kind of answer that is (`dralloc.check.objects.promise`):
 
-- `dralloc.check.objects.whereabouts`: who is whereabouts, and whom a selector means;
+- `dralloc.check.objects.whereabouts`: who is where, and whom a selector means;
 - `dralloc.check.objects.on_node`: whether a pod may be on its node, and whether there is room for it;
-- `dralloc.check.objects.near`: affinity and anti-affinity between pods;
+- `dralloc.check.objects.affinity`, `dralloc.check.objects.anti_affinity`: rules between pods by domain;
+- `dralloc.check.objects.arrivals`: whether pods can have come in some order;
 - `dralloc.check.objects.spread`: topology spread;
 - `dralloc.check.objects.groups`: PodGroups, Workloads and CompositePodGroups;
 - `dralloc.check.objects.matching`, `dralloc.check.objects.requests`: selectors, taints and amounts by the API's text.
@@ -22,7 +23,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from dralloc.check.objects import groups, near, on_node, spread
+from dralloc.check.objects import affinity, anti_affinity, arrivals, groups, on_node, spread
 from dralloc.check.objects.promise import Binding, Filters, Promise
 from dralloc.check.objects.whereabouts import Whereabouts
 from dralloc.cluster import Cluster
@@ -37,14 +38,11 @@ _ALWAYS: tuple[Rule, ...] = (
     on_node.claims_can_be_used,
     on_node.resources_suffice,
     on_node.ports_are_free,
-    near.nobody_is_too_near,
+    anti_affinity.nobody_is_too_near,
     groups.groups_are_kept,
 )
-_OF_BATCHES: tuple[Rule, ...] = (
-    near.affinity_holds_in_some_order,
-    spread.spread_is_even_in_some_order,
-)
-_IN_ORDER: tuple[Rule, ...] = (near.affinity_holds_in_order, spread.spread_is_even_in_order)
+_OF_BATCHES: tuple[Rule, ...] = (arrivals.affinity_holds_in_some_order, spread.spread_is_even_in_some_order)
+_IN_ORDER: tuple[Rule, ...] = (affinity.affinity_holds_in_order, spread.spread_is_even_in_order)
 
 
 @without_garbage_collection()

@@ -1,4 +1,4 @@
-"""Who is whereabouts: pods that have a node, and newcomers with the nodes that they get."""
+"""Who is where: pods that have a node, and newcomers with the nodes that they get."""
 
 from __future__ import annotations
 
