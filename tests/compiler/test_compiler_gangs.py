@@ -296,3 +296,11 @@ def test_members_without_devices_count_for_the_minimum_and_leave_the_domain_to_t
     claims = [claim("a", request()), claim("b", request())]
     plan = allocate(cluster(nodes, device_class(), slices, claims, pods, group(**spec)), mode)
     assert len(plan.solution.placements) == 1
+
+
+def test_a_pod_that_runs_counts_for_its_gang_once_though_its_claim_is_pending() -> None:
+    running = [member("running", "c", nodeName="node-0", priority=1), claim("c", request())]
+    needs_three, needs_four = (group(schedulingPolicy={"gang": {"minCount": count}}) for count in (3, 4))
+    assert placed(compile_cluster(two(needs_three, *running, gpu_count=2))) == ["running"]
+    assert placed(compile_cluster(two(needs_three, *running, gpu_count=3))) == ["running", "p", "q"]
+    assert placed(compile_cluster(two(needs_four, *running, gpu_count=3))) == ["running"]

@@ -15,6 +15,7 @@ import dralloc
 import wire
 from dralloc.compiler import compile_cluster
 from dralloc.errors import DrallocError, InputError
+from dralloc.features import ALL_FEATURES
 from dralloc.names import ClaimKey
 from dralloc.scheduling import Profile, read_profiles, schedule
 from dralloc.scheduling.profile import Strategy
@@ -386,3 +387,13 @@ def test_versions_differ(tmp_path: Path) -> None:
         for version in ("1.35", "1.36")
     }
     assert heard == {"1.35": {"a"}, "1.36": {"a", "b"}}
+
+
+def test_who_may_have_to_go_stays_when_that_comes_to_an_error() -> None:
+    """The high pod's claim cannot be looked at; on the way there the low pod was taken off its node for a moment."""
+    sized = wire.request(capacity={"requests": {"memory": "1"}})
+    full = node("a", {**AMPLE, "pods": "1"})
+    high = [wire.claim("sized", sized), wire.pod("high", "sized", priority=9)]
+    given = wire.cluster(full, GPUS, pod("low", on="a"), high, pod("other", priority=8))
+    off = ALL_FEATURES.switched({"ConsumableCapacity": False})
+    assert schedule(compile_cluster(given, features=off)).bindings == ()

@@ -67,8 +67,11 @@ class Gangs:
     findings: tuple[Finding, ...] = ()
 
     def of(self, pod: Pod) -> Gang:
-        """The gang of a pod; one without a name if it has none."""
-        return self.of_pods.get(pod.key, _ALONE) if self.of_pods else _ALONE
+        """The gang that a pod is placed with; one without a name if it has none, or a node already.
+
+        A pod with a node counts as placed, whatever becomes of a claim that it still waits for.
+        """
+        return _ALONE if pod.spec.node_name else self.of_pods.get(pod.key, _ALONE)
 
     def companions(self, pod: ClaimKey) -> frozenset[ClaimKey]:
         """The pods of a pod's group, and of all groups of its tree: those that run, and itself, too."""

@@ -56,11 +56,13 @@ def _without(cycle: Cycle, node: NodeInfo, pods: Sequence[PodInfo]) -> Rejection
     """What is against the node without some of its pods, which keep their devices: upstream looks no further."""
     for pod in pods:
         cycle.snapshot.remove(pod, node)
-    checks = [check for _, check in checks_of(cycle) if not isinstance(check, Rejection)]
-    rejection = first_rejection(checks, node)
-    for pod in pods:
-        cycle.snapshot.add(pod, node)
-    return rejection
+    try:
+        checks = [check for _, check in checks_of(cycle) if not isinstance(check, Rejection)]
+        return first_rejection(checks, node)
+    finally:
+        # Also if an error ends the attempt.
+        for pod in pods:
+            cycle.snapshot.add(pod, node)
 
 
 def choose_victims(
