@@ -8,6 +8,7 @@ import pytest
 
 import wire
 from dralloc import explain
+from dralloc.choices import ModeName
 from scheduling_wire import node, pod
 from wire import Json
 
@@ -92,3 +93,24 @@ def test_the_optimum_names_who_would_have_to_go() -> None:
     found = explain(cluster, pod="default/last", mode="optimal")
     assert "default/first" in str(found)
     assert [str(one.change) for one in found.suggestions if "Insufficient cpu" in str(one.change)]
+
+
+@pytest.mark.parametrize("mode", ["first-fit", "optimal"])
+def test_the_domain_of_its_group(mode: ModeName) -> None:
+    """Both pods of the group would fit, each in another zone."""
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {
+            "schedulingPolicy": {"basic": {}},
+            "schedulingConstraints": {"topology": [{"key": "zone"}]},
+        },
+    }
+    nodes = [node(name, labels={"zone": name}) for name in "ab"]
+    slices = [wire.resource_slice(wire.gpus(1), name=name, pool=name, nodeName=name) for name in "ab"]
+    pods = [waiting(name, schedulingGroup={"podGroupName": "g"}) for name in ("first", "last")]
+    whole = wire.cluster(wire.device_class(), nodes, slices, group, *pods)
+    text = " ".join(str(explain(whole, pod="default/last", mode=mode)).split())
+    assert "didn't match the domain of the others of its group" in text
+    assert "All of its group are in one domain" in text

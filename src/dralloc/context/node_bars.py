@@ -14,7 +14,7 @@ from dralloc.compiler import CompiledCluster
 from dralloc.names import ClaimKey
 from dralloc.problem import Charge, Demand, Device, Problem
 from dralloc.problem.holdings import ClaimLedger, Holding
-from dralloc.problem.inter_pod import Affinity, AntiAffinity, DomainLedger, InterPodRule, Spread
+from dralloc.problem.inter_pod import Affinity, AntiAffinity, DomainLedger, InterPodRule, OneDomain, Spread
 from dralloc.problem.ledger import Shortage
 from dralloc.problem.node_claims import resource_of
 from dralloc.problem.node_footprint import before_footprints
@@ -35,6 +35,7 @@ _UNMET: Final[Mapping[type[InterPodRule], str]] = {
     AntiAffinity: "didn't match pod anti-affinity rules",
     Affinity: "didn't match pod affinity rules",
     Spread: "didn't match pod topology spread constraints",
+    OneDomain: "didn't match the domain of the others of its group",
 }
 _NAMED: Final = 3
 

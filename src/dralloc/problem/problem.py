@@ -130,6 +130,11 @@ class Problem(Brief):
         return frozenset(number for number, one in enumerate(self.counters) if one.id.driver == NODE_DRIVER)
 
     @cached_property
+    def pod_counters(self) -> tuple[int, ...]:
+        """Of these, those of what requests of pods as a whole leave for devices: no node has them."""
+        return tuple(number for number in sorted(self.footprint_counters) if not self.counters[number].id.pool)
+
+    @cached_property
     def counters_of(self) -> Mapping[int, Sequence[int]]:
         """The counters of each group of slices, by index."""
         return grouped((counter.group, number) for number, counter in enumerate(self.counters))

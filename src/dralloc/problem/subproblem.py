@@ -60,7 +60,7 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
         Those that are kept, in the order that they get; all that these nodes are offered if None. Must be closed under
         `with_versions`.
     counters
-        Those that are kept, in the order that they get; all of the devices' groups if None.
+        Those that are kept, in the order that they get; if None, all of the devices' groups, and all of pods.
     demands
         What the part asks for, with its nodes as the part numbers them.
     eligibility
@@ -73,7 +73,8 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
         devices = with_versions(whole, offered)
     if counters is None:
         groups = dict.fromkeys(whole.devices[device].group for device in devices)
-        counters = sorted(counter for group in groups for counter in whole.counters_of.get(group, ()))
+        of_devices = [counter for group in groups for counter in whole.counters_of.get(group, ())]
+        counters = sorted((*of_devices, *whole.pod_counters))
     kept = tuple(counters)
     node_at, device_at, counter_at = map(places, (nodes, devices, kept))
     problem = replace(
