@@ -45,17 +45,10 @@ class Answer:
 
 
 class SmallCluster:
-    """Objects of one namespace, looked up by kind and name.
+    """Objects of one namespace, looked up by kind and name."""
 
-    Parameters
-    ----------
-    of_scheduler
-        Whether only what kube-scheduler knows counts: not the annotation ``dralloc.dev/across``.
-    """
-
-    def __init__(self, objects: Sequence[Json], *, of_scheduler: bool = False) -> None:
+    def __init__(self, objects: Sequence[Json]) -> None:
         self.objects = objects
-        self.of_scheduler = of_scheduler
         self.nodes, self.pods, self.claims, self.groups, self.composites = (
             {document["metadata"]["name"]: document for document in objects if document["kind"] == kind}
             for kind in ("Node", "Pod", "ResourceClaim", "PodGroup", "CompositePodGroup")
@@ -94,7 +87,7 @@ class SmallCluster:
             gone = {"Pod": name in pods, "ResourceClaim": name not in used}
             if not gone.get(document["kind"]):
                 left.append(document)
-        return SmallCluster(left, of_scheduler=self.of_scheduler)
+        return SmallCluster(left)
 
     # What answers are worth.
 
@@ -195,7 +188,7 @@ class SmallCluster:
             (group, [pod for pod in self.members(name) if pod in homes or pod in self.running])
             for name, group in self.groups.items()
         ]
-        return self.of_scheduler or all(self._agrees(about, pods, grants) for about, pods in (*of_pods, *of_groups))
+        return all(self._agrees(about, pods, grants) for about, pods in (*of_pods, *of_groups))
 
     def _agrees(self, about: Json, pods: Sequence[str], grants: Mapping[str, Grant]) -> bool:
         text = about["metadata"].get("annotations", {}).get(ACROSS)

@@ -151,3 +151,15 @@ def test_the_reason_names_the_constraint() -> None:
     compiled = cluster(rails(0, 1), pair(annotations=SAME))
     text = str(dralloc.explain(compiled, pod="default/p", mode="optimal"))
     assert f"drop constraint over the claims of the pod: matchAttribute {RAIL}" in " ".join(text.split())
+
+
+@MODES
+def test_what_a_pod_holds_already_keeps_it_from_a_claim_that_it_shares(mode: Any) -> None:
+    """Its device is on no rail, so nothing agrees with it: also where the other pod got the shared claim before."""
+    holding = annotated(pod("p", "held", "a"), SAME)
+    first = annotated(pod("q", "a", priority=5), SAME)
+    objects = [*rails(0), claim("a", request()), allocated("held", {"device": "loose"}), holding, first]
+    loose = resource_slice([device("loose")], name="slice-1", pool="pool-1", nodeName="node-0")
+    objects[-3]["status"]["allocation"]["devices"]["results"][0]["pool"] = "pool-1"
+    plan = dralloc.allocate(cluster(objects, loose), mode=mode)
+    assert [key.demand.name for key in plan.placed] == ["q"]

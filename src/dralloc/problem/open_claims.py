@@ -24,7 +24,7 @@ def open_claims(
     granted: Granted,
     placed: Mapping[Scope, Mapping[ClaimKey, Demand]],
 ) -> list[Claim]:
-    """The claims that nobody got yet; what others got counts as held in the scopes of their constraints.
+    """The claims that nobody got yet, or can get; what others got counts as held in the scopes of their constraints.
 
     Where that contradicts a constraint by itself, the answer is one claim with a defect that says so.
 
@@ -33,7 +33,8 @@ def open_claims(
     placed
         For scopes of groups, the demands that are placed, by key.
     """
-    found = [claim for claim in demand.claims if claim.key not in granted]
+    # A defect stays whatever others got: it may be the pod's alone, beside a claim that it shares.
+    found = [claim for claim in demand.claims if claim.key not in granted or claim.defect]
     if not problem.has_scopes:
         return found
     scopes: dict[Scope, Scope] = {}
