@@ -47,6 +47,10 @@ class Scenario:
         """These pods have no node yet."""
         return self._with_pods(lambda pod: _unbound(pod) if pod.key in pods else pod)
 
+    def without_pods(self, pods: Collection[ClaimKey]) -> Scenario:
+        """These pods are gone; claims that they used are still theirs, and nobody waits for them."""
+        return Scenario(replace(self.cluster, pods=tuple(pod for pod in self.cluster.pods if pod.key not in pods)))
+
     def settle(self, claims: Iterable[ResourceClaim], nodes: Mapping[ClaimKey, str]) -> Scenario:
         """What was pending has been placed: these claims are allocated as they say, these pods are on these nodes."""
         written = {claim.key: claim for claim in claims}
@@ -115,6 +119,10 @@ class Scenario:
         kept = tuple(one for one in self.cluster.slices if one.spec.node_name not in nodes)
         return Scenario(replace(self.cluster, slices=kept))
 
+    def uncordon(self) -> Scenario:
+        """No node is cordoned."""
+        return self._with_nodes(_uncordoned)
+
     def cordon(self, nodes: Collection[str]) -> Scenario:
         """No new pod comes to these nodes, unless it tolerates that."""
         return self._with_nodes(lambda node: _cordoned(node) if node.name in nodes else node)
@@ -178,9 +186,12 @@ def _bound(pod: Pod, node: str) -> Pod:
 def _copied_node(node: Node, name: str) -> Node:
     """A node of another name, which its host name follows, to which pods come."""
     labels = {key: name if key == HOSTNAME_LABEL else value for key, value in node.metadata.labels.items()}
-    taints = tuple(taint for taint in node.spec.taints if taint.key != CORDON_TAINT.key)
-    metadata = changed(node.metadata, name=name, labels=labels)
-    return changed(node, metadata=metadata, spec=changed(node.spec, unschedulable=False, taints=taints))
+    return changed(_uncordoned(node), metadata=changed(node.metadata, name=name, labels=labels))
+
+
+def _uncordoned(node: Node) -> Node:
+    taints = tuple(taint for taint in node.spec.taints if taint != CORDON_TAINT)
+    return changed(node, spec=changed(node.spec, unschedulable=False, taints=taints))
 
 
 def _copied_slice(one: ResourceSlice, node: str) -> ResourceSlice:

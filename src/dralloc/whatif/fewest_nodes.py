@@ -13,11 +13,12 @@ from dralloc.cluster import Cluster, cluster_of
 from dralloc.garbage import without_garbage_collection
 from dralloc.provisional import Provisional
 from dralloc.report import Line, Part, Table
+from dralloc.scenario import Scenario
 from dralloc.timing import phase
 from dralloc.whatif.document import FewestNodesDocument, written
 from dralloc.whatif.mix_entries import MixEntry
 from dralloc.whatif.node_covering import FitsNowhereError, NodeCost, cover_demands
-from dralloc.whatif.node_types import NodeType, find_node_types, in_service
+from dralloc.whatif.node_types import NodeType, find_node_types
 from dralloc.whatif.workload_mix import workload_mix
 
 __all__ = ["FewestNodes", "fewest_nodes"]
@@ -121,7 +122,7 @@ def fewest_nodes(
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair", "keep"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        cluster = in_service(cluster_of(cluster).including(options.include))
+        cluster = Scenario(cluster_of(cluster).including(options.include)).uncordon().cluster
         mix = workload_mix(cluster, entries, options)
         given = {kind: Fraction(price) for kind, price in (prices or {}).items()}
         found = find_node_types(cluster, mix.problem, mix.demands, kinds or {}, given)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from dralloc.api import Node
-from dralloc.api.objects import changed
-from dralloc.api.tolerating import CORDON_TAINT
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.problem import Demand, Problem
 from dralloc.problem.equivalent_nodes import NodeClasses, equivalent_nodes
 
-__all__ = ["NodeType", "find_node_types", "in_service", "parse_price"]
+__all__ = ["NodeType", "find_node_types", "parse_price"]
 
 _INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 """The label by which clouds tell kinds of machines."""
@@ -60,16 +57,6 @@ def parse_price(text: str) -> tuple[str, Fraction]:
     if not name or price <= 0:
         raise DrallocError(f"--price {text}: expected KIND=AMOUNT, with an amount above 0")
     return name, price
-
-
-def in_service(cluster: Cluster) -> Cluster:
-    """The cluster with nodes as new ones are: none is cordoned."""
-
-    def fresh(node: Node) -> Node:
-        taints = tuple(one for one in node.spec.taints if one != CORDON_TAINT)
-        return changed(node, spec=changed(node.spec, unschedulable=False, taints=taints))
-
-    return replace(cluster, nodes=tuple(map(fresh, cluster.nodes)))
 
 
 def find_node_types(

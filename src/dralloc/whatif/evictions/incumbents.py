@@ -19,10 +19,10 @@ from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand, Problem
 from dralloc.problem.holdings import Holding
+from dralloc.scenario import Scenario
 from dralloc.solution import Placement, Solution, with_node_grants
 from dralloc.whatif.evictions.victims import EvictionUnit
 from dralloc.whatif.moves.claim_users import ClaimUsers, devices_seen
-from dralloc.whatif.moves.cluster_migration import released
 from dralloc.whatif.moves.stay_options import StayEligibility, stay_grants
 
 __all__ = ["Incumbents"]
@@ -63,10 +63,8 @@ class Incumbents:
     @cached_property
     def compiled(self) -> CompiledCluster:
         """The cluster without the units."""
-        whole = self.users.cluster
-        claims = tuple(released(claim) if claim.key in self.freed else claim for claim in whole.claims)
-        staged = replace(whole, claims=claims, pods=tuple(pod for pod in whole.pods if pod.key not in self.pods))
-        return compile_cluster(staged, self.choices)
+        scenario = Scenario(self.users.cluster).release(self.freed).without_pods(self.pods)
+        return compile_cluster(scenario.cluster, self.choices)
 
     def beside(self, demands: Sequence[Demand], weights: Sequence[int]) -> Problem:
         """The whole problem: some demands of the compiled cluster, and then those of all pods, unit by unit."""

@@ -13,8 +13,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import Final
 
-from dralloc.api import Pod, ResourceClaim
-from dralloc.api.objects import changed
+from dralloc.api import Pod
 from dralloc.choices import Choices, Mode
 from dralloc.compiler import CompiledCluster, compile_cluster
 from dralloc.errors import Finding
@@ -26,7 +25,7 @@ from dralloc.whatif.moves.claim_users import ClaimGroup, ClaimUsers, devices_see
 from dralloc.whatif.moves.migration import Migration, MovableClaim, MoveOption
 from dralloc.whatif.moves.pods_there import irregular_rules, rules_counting, with_rules
 
-__all__ = ["ClusterMigration", "released"]
+__all__ = ["ClusterMigration"]
 
 _MOST: Final = 3
 """Of so many claims of a group any may stay while the others move; of more, those tied to a node move together."""
@@ -201,11 +200,6 @@ class ClusterMigration:
 def _node_key(pod: ClaimKey) -> ClaimKey:
     """Under which name a pod holds what it takes of its node: that of its synthetic claim."""
     return ClaimKey(pod.namespace, f"{pod.name}/node")
-
-
-def released(claim: ResourceClaim) -> ResourceClaim:
-    """The claim as it was before it was allocated; one for extended resources as any other."""
-    return changed(claim.unallocated(), metadata=changed(claim.metadata, annotations={}))
 
 
 def _leaving_out(nodes: Collection[int], demand: Demand, problem: Problem) -> Demand:
