@@ -24,8 +24,8 @@ class GroupTree:
 
     Parameters
     ----------
-    made
-        When; empty if that is not known.
+    creation_time
+        When it was made; empty if that is not known.
     quorum
         How many of its children must be admitted for any pod below it to be bound.
     topology
@@ -35,7 +35,7 @@ class GroupTree:
     """
 
     name: str
-    made: str
+    creation_time: str
     quorum: int
     topology: str
     children: Sequence[GroupTree | Group]
@@ -110,7 +110,7 @@ class _TreeBuilder:
         constraints = composite.spec.scheduling_constraints.topology if self._near else ()
         return GroupTree(
             name=f"{composite.kind} {key}",
-            made=composite.metadata.creation_timestamp or "",
+            creation_time=composite.metadata.creation_timestamp or "",
             quorum=children_needed(composite),
             topology=constraints[0].key if constraints else "",
             children=tuple(children),
@@ -118,4 +118,4 @@ class _TreeBuilder:
 
     def _turn(self, group: GroupTree | Group) -> tuple[bool, str, int]:
         """When a group has its turn: as they were made; where that is not known last, as their first pods are given."""
-        return not group.made, group.made, min(self._numbers[key] for key in group.pods)
+        return not group.creation_time, group.creation_time, min(self._numbers[key] for key in group.pods)

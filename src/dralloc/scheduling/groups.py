@@ -35,8 +35,8 @@ class Group:
     ----------
     is_missing
         Whether there is no such PodGroup.
-    made
-        When; empty if that is not known.
+    creation_time
+        When it was made; empty if that is not known.
     parent
         The CompositePodGroup above it.
     quorum
@@ -49,7 +49,7 @@ class Group:
 
     key: ClaimKey
     is_missing: bool
-    made: str
+    creation_time: str
     parent: ClaimKey | None
     quorum: int
     topology: str
@@ -91,7 +91,7 @@ def _group(key: ClaimKey, known: PodGroup | None, pods: Sequence[Pod], features:
     return Group(
         key=key,
         is_missing=known is None,
-        made=(known.metadata.creation_timestamp or "") if known else "",
+        creation_time=(known.metadata.creation_timestamp or "") if known else "",
         parent=ClaimKey(key.namespace, above) if above else None,
         quorum=gang.min_count if gang else 1,
         topology=constraints[0].key if constraints and features.TopologyAwareWorkloadScheduling else "",
