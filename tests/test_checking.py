@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 import dralloc
 from brute_objects import Arrival, Referee
 from dralloc import checking
-from dralloc.choices import Mode
+from dralloc.choices import Ignored, Mode
 from dralloc.compiler import CompiledCluster
 from dralloc.errors import CheckError
+from dralloc.features import ALL_FEATURES
 from dralloc.plan import Plan
 from dralloc.problem import Problem
 from dralloc.solution import Grant, Placement, Solution
@@ -86,11 +87,31 @@ profiles:
     assert len(list(dralloc.allocate(cluster(lonely()), "scheduler", scheduler_config=configuration).placed)) == 1
 
 
+@st.composite
+def chosen(draw: st.DrawFn) -> dict[str, Any]:
+    """What of the objects counts."""
+    version = draw(st.sampled_from([None, "1.34", "1.35", "1.36", "1.37"]))
+    return {
+        "features": dralloc.Features.of_kubernetes(version) if version else ALL_FEATURES,
+        "kubernetes": version,
+        "ignore": sorted(draw(st.sets(st.sampled_from(Ignored), max_size=3))),
+        "gang": draw(st.sampled_from(["", "", "app"])),
+        "include": draw(st.sampled_from(["", "gated"])),
+    }
+
+
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(ruled_clusters(), st.sampled_from(MODES), st.integers(0, 9))
 def test_every_mode_keeps_the_rules_of_the_objects(objects: list[Json], mode: Mode, seed: int) -> None:
     plan = dralloc.allocate(cluster(objects), mode, seed=seed)
     assert Referee(objects, mode is Mode.SCHEDULER).accepts(list(arrivals(plan)))
+
+
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
+@given(ruled_clusters(), st.sampled_from(MODES), chosen(), st.booleans())
+def test_no_answer_is_withheld_whatever_is_chosen(objects: list[Json], mode: Mode, words: Any, part: bool) -> None:
+    names = [one["metadata"]["name"] for one in objects if one["kind"] == "Node"]
+    dralloc.allocate(cluster(objects), mode, nodes=names[:-1] if part else (), **words)
 
 
 def arrivals(plan: Plan) -> list[Arrival]:

@@ -208,3 +208,11 @@ def test_errors_of_nodes_are_remembered_for_equal_demands() -> None:
     quick, plain = both(compiled(broken, claim("a", request()), claim("b", request())))
     assert errors(quick) == errors(plain)
     assert quick.errors.keys() == {0, 1}
+
+
+def test_nodes_may_be_without_any_device() -> None:
+    limited = [{**node(name), "status": {"allocatable": {"cpu": "2", "pods": "2"}}} for name in "abcd"]
+    asking = [with_cpu(pod(f"p{number}", f"c{number}"), "1") for number in range(4)]
+    claims = [claim(f"c{number}", request()) for number in range(4)]
+    problem = compile_cluster(cluster(limited, device_class(), claims, asking)).whole
+    assert first_fit(problem).placements == first_fit(problem, pruning=False).placements == ()

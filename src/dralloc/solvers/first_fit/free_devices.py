@@ -84,4 +84,4 @@ class FreeDevices:
         """By node the numbers of its kinds of pools, and -1 behind them."""
         numbers = [[pool.kind.number for pool in self._of_devices(node)] for node in self._problem.all_nodes]
         widest = max(map(len, numbers), default=0)
-        return np.array([[*row, *[-1] * (widest - len(row))] for row in numbers], np.intp).reshape(-1, widest)
+        return np.array([[*row, *[-1] * (widest - len(row))] for row in numbers], np.intp).reshape(len(numbers), widest)
