@@ -116,7 +116,11 @@ def test_a_failing_selector_is_a_warning_in_the_optimal_mode_unless_strict(tmp_p
     path = tmp_path / "cel.yaml"
     broken = request("gpu", "device.attributes['gpu.example.com'].missing == 1")
     path.write_text(dump(node(), device_class(), resource_slice(gpus(1)), claim("a", broken)))
-    assert "warning: claim default/a: selector #0" in " ".join(dralloc("allocate", path).stdout.split())
+    result = dralloc("allocate", path)
+    where = "device gpu.example.com/pool-0/gpu-0"
+    assert result.stderr == f"warning: selector of claim default/a fails on {where}: no such key: missing\n"
+    assert "warning" not in result.stdout
+    assert dralloc("compare", path).stderr == result.stderr
     assert dralloc("allocate", path, "--strict-cel").exit_code == Exit.INPUT
 
 

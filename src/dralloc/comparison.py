@@ -207,7 +207,6 @@ class Comparison(Documented):
             unmodelled_table(self._unmodelled),
         ]
         found += (Line(text, "yellow") for text in self.exceeded())
-        found += (Line(f"warning: {warning}", "yellow") for warning in self.optimal.solution.warnings)
         found.append(timing_line(self.timings))
         return found
 

@@ -8,6 +8,7 @@
     ├── QuantityError              text that is not a Kubernetes quantity
     ├── AllocationError            an attempt to allocate ended with an error, not with "does not fit"
     │   ├── FatalError             ends the attempt on every node
+    │   │   └── ExpressionFailure  a selector that fails on a device
     │   └── NodeError              another node may still do
     ├── SnapshotError              a live cluster cannot be read
     ├── ApplyError                 an answer cannot be written to a live cluster
@@ -32,6 +33,7 @@ __all__ = [
     "CheckError",
     "ChoiceError",
     "DrallocError",
+    "ExpressionFailure",
     "FatalError",
     "Finding",
     "InputError",
@@ -153,6 +155,41 @@ class AllocationError(DrallocError):
 
 class FatalError(AllocationError):
     """The attempt ends here, for every node."""
+
+
+class ExpressionFailure(FatalError):  # noqa: N818 - it is what happened, and an error only to first fit
+    """An expression fails on a device. The same ones on other devices can be told in one line.
+
+    Parameters
+    ----------
+    message
+        All of it, for whoever is told of this one.
+    what, owner, expression
+        The part that the expression has, whose it is, and its text.
+    driver, device
+        Where it failed.
+    reason
+        Why, without advice.
+    """
+
+    def __init__(  # noqa: PLR0913 - one parameter for each part of the line
+        self,
+        message: str,
+        *,
+        what: str = "",
+        owner: str = "",
+        expression: str = "",
+        driver: str = "",
+        device: str = "",
+        reason: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.what = what
+        self.owner = owner
+        self.expression = expression
+        self.driver = driver
+        self.device = device
+        self.reason = reason
 
 
 class NodeError(AllocationError):

@@ -270,7 +270,6 @@ class Plan(Documented):
         found.append(Table("In use", ("what", ">used", ">of", ">share"), used))
         found += spending_parts(self.metrics.spending)
         found.append(unmodelled_table(self.unmodelled))
-        found += (Line(f"warning: {warning}", "yellow") for warning in self.warnings)
         found.append(timing_line(self.timings))
         return found
 

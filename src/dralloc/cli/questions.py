@@ -44,7 +44,7 @@ def allocate_command(
 
     with session.asking(paths, choices, f"{mode.value}: {{}} claims") as cluster:
         plan = dralloc.allocate(cluster, mode, choices=choices, progress=session.progress)
-    session.warn(plan.findings)
+    session.warn((*plan.findings, *plan.warnings))
     if output is Output.YAML:
         typer.echo(dump_yaml(to_wire(claim) for claim in plan.claims), nl=False)
     elif output is Output.JSON:
@@ -64,7 +64,7 @@ def compare_command(
     """Show what first fit places, what the optimum places, and how far apart they are."""
     with session.asking(paths, choices, "comparing on {} claims") as cluster:
         result = dralloc.compare(cluster, modes=modes, seeds=seeds, choices=choices, progress=session.progress)
-    session.warn(result.findings)
+    session.warn((*result.findings, *result.optimal.warnings))
     session.answer(result)
 
 

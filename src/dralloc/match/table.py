@@ -14,7 +14,7 @@ from dralloc.api import Device, DeviceClass, DeviceTaint, DeviceTaintRule, Devic
 from dralloc.api.device_template import DeviceTemplate, common
 from dralloc.api.tolerating import all_tolerated
 from dralloc.brief import Brief
-from dralloc.errors import AllocationError, FatalError
+from dralloc.errors import AllocationError, ExpressionFailure, FatalError
 from dralloc.features import Features
 from dralloc.inventory import Inventory
 from dralloc.inventory.charges import charge_for
@@ -292,10 +292,29 @@ class MatchTable(Brief):
         device_class, id_ = criteria.device_class, self.inventory.devices[device].id
         claim = f"claim {criteria.claim}"
         if isinstance(failure, DerivationFailure):
-            return FatalError(f"{claim}: derived attribute {failure.name} on device {id_}: {failure.reason}")
-        owner = f"class {device_class.metadata.name}" if failure.of_class and device_class else claim
-        place = f" on device {id_}" if isinstance(failure.error, CelRuntimeError) else ""
-        return FatalError(f"{owner}: selector #{failure.selector}{place}: {in_words(failure.error)}")
+            return ExpressionFailure(
+                f"{claim}: derived attribute {failure.name} on device {id_}: {failure.reason}",
+                what=f"derived attribute {failure.name}",
+                owner=claim,
+                driver=id_.driver,
+                device=str(id_),
+                reason=failure.reason,
+            )
+        of_class = device_class if failure.of_class else None
+        owner = f"class {of_class.metadata.name}" if of_class else claim
+        selector, words = f"{owner}: selector #{failure.selector}", in_words(failure.error)
+        if not isinstance(failure.error, CelRuntimeError):
+            return FatalError(f"{selector}: {words}")
+        expressions = _of_class(of_class) if of_class else criteria.selectors
+        return ExpressionFailure(
+            f"{selector} on device {id_}: {words}",
+            what="selector",
+            owner=owner,
+            expression=expressions[failure.selector],
+            driver=id_.driver,
+            device=str(id_),
+            reason=str(failure.error),
+        )
 
 
 def _of_class(device_class: DeviceClass | None) -> list[str]:

@@ -17,11 +17,13 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from dralloc.errors import AllocationError
 from dralloc.names import ClaimKey
 from dralloc.problem import Claim, Demand, Problem
 from dralloc.problem.equivalence import claim_key
 from dralloc.solution import Grant, Placement, Solution
 from dralloc.solvers.cpsat.candidates import CandidateSite, survey
+from dralloc.solvers.cpsat.failures import summed_up
 from dralloc.solvers.cpsat.stopping import Stop
 
 __all__ = ["AdminClaims", "admin_claims"]
@@ -34,12 +36,12 @@ _Grants = Mapping[int, tuple[Grant, ...]]
 class AdminClaims:
     """The claims that are decided here, by demand and in the place of its claims, with None for the others.
 
-    ``problem``: the problem without them. ``warnings``: the selectors that failed.
+    ``problem``: the problem without them. ``failures``: the selectors that failed.
     """
 
     problem: Problem
     decided: Mapping[int, Sequence[_Grants | None]] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
+    failures: tuple[AllocationError, ...] = ()
 
     def without(self, placements: Iterable[Placement]) -> tuple[Placement, ...]:
         """Placements in the whole problem without what these claims get."""
@@ -56,7 +58,7 @@ class AdminClaims:
             replace(one, grants=tuple(_merged(one, self.decided[one.demand]))) if one.demand in self.decided else one
             for one in solution.placements
         )
-        warnings = tuple(dict.fromkeys((*self.warnings, *solution.warnings)))
+        warnings = tuple(dict.fromkeys((*summed_up(self.failures), *solution.warnings)))
         return replace(solution, placements=tuple(placements), warnings=warnings)
 
 
@@ -105,7 +107,7 @@ def admin_claims(problem: Problem, stop: Stop, *, strict_cel: bool = False) -> A
         _without(problem, demand, decided[number]) if number in decided else demand
         for number, demand in enumerate(problem.demands)
     ]
-    return AdminClaims(replace(problem, demands=tuple(demands)), decided, found.warnings)
+    return AdminClaims(replace(problem, demands=tuple(demands)), decided, found.failures)
 
 
 def _is_for_admin(claim: Claim) -> bool:

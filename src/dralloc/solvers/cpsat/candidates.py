@@ -84,10 +84,10 @@ class CandidateSite:
 
 @dataclass(frozen=True, slots=True)
 class CandidateSurvey:
-    """The sites of each demand that has any, by the demand's index in order, and the warnings met on the way."""
+    """The sites of each demand that has any, by the demand's index in order, and the selectors that failed."""
 
     sites: dict[int, tuple[CandidateSite, ...]]
-    warnings: tuple[str, ...]
+    failures: tuple[AllocationError, ...]
 
 
 def survey(
@@ -112,7 +112,7 @@ def survey(
     sites = {index: surveyor.sites(problem.demands[index]) for index in chosen}
     halted = _halted(problem, sites)
     kept = {index: found for index, found in sites.items() if found and problem.demands[index].gang not in halted}
-    return CandidateSurvey(kept, tuple(surveyor.warnings))
+    return CandidateSurvey(kept, tuple(surveyor.failures.values()))
 
 
 def _halted(problem: Problem, sites: Mapping[int, Sequence[CandidateSite]]) -> set[str]:
@@ -129,7 +129,7 @@ class _Surveyor:
         self.strict_cel = strict_cel
         self.stop = stop
         self.left = most
-        self.warnings: dict[str, None] = {}
+        self.failures: dict[str, AllocationError] = {}
         self.devices: dict[int, list[int]] = {}
         listed = Tally(claim.key for demand in problem.demands for claim in demand.claims if claim.requests)
         self.shared = {key for key, times in listed.items() if times > 1}
@@ -217,7 +217,7 @@ class _Surveyor:
         if isinstance(selected, AllocationError):
             if self.strict_cel:
                 raise selected
-            self.warnings[str(selected)] = None
+            self.failures[str(selected)] = selected
             return None
         charge = eligibility.charge(spec.index, device) if selected else None
         return charge if charge is not None and self.ledger.has_capacity(self.problem.devices[device], charge) else None

@@ -21,6 +21,7 @@ from itertools import chain
 from typing import Final
 
 from dralloc.choices import Options, Thresholds
+from dralloc.errors import AllocationError
 from dralloc.grouping import grouped
 from dralloc.problem import Problem
 from dralloc.solvers.cpsat.candidates import CandidateSurvey
@@ -51,7 +52,7 @@ _MOST_SIZES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The components over classes, the demands that are left, and the warnings met on the way.
+    """The components over classes, the demands that are left, and the selectors that failed.
 
     Parameters
     ----------
@@ -59,14 +60,14 @@ class Division:
         Components whose bins have few patterns.
     packed
         Components whose bins have too many.
-    left, warnings
+    left, failures
         For the per-device model; and for the user.
     """
 
     counted: tuple[Counted, ...]
     packed: tuple[PackingInstance, ...]
     left: tuple[int, ...]
-    warnings: tuple[str, ...]
+    failures: tuple[AllocationError, ...]
 
 
 def divide(
@@ -124,7 +125,7 @@ def divide(
         # What a budget is about is decided at once.
         left += [demand for each in counted if each.has_budgets for demand in each.demands]
         counted = [each for each in counted if not each.has_budgets]
-    return Division(tuple(counted), tuple(packed), tuple(sorted(left)), tuple(usable.warnings))
+    return Division(tuple(counted), tuple(packed), tuple(sorted(left)), tuple(usable.failures.values()))
 
 
 def _unfit(problem: Problem, usable: UsableDevices, bins: Sequence[Bin], others: CandidateSurvey) -> Iterator[int]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from dralloc.backends import is_elsewhere
 from dralloc.choices import Backend, Goal, Options
-from dralloc.errors import ModelError
+from dralloc.errors import AllocationError, ModelError
 from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.solution import Placement, Progress, Solution, Status, Tier
@@ -26,6 +26,7 @@ from dralloc.solvers.cpsat.classes.goals import with_goal
 from dralloc.solvers.cpsat.component import Answered, Component, Solvable, TimeSharing, is_next, is_proven
 from dralloc.solvers.cpsat.components import components
 from dralloc.solvers.cpsat.division import divide
+from dralloc.solvers.cpsat.failures import summed_up
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective, after_weight, placed_weight, summed_weight
 from dralloc.solvers.cpsat.packing.component import PackedComponent
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
@@ -145,7 +146,7 @@ class _Solve:
         self.answers: list[Answered] = [Component(self.everything, self.tiers, start)]
         self._known: tuple[tuple[tuple[Placement, ...], ...], tuple[Placement, ...]] = (), ()
         self.too_large = False
-        self.warnings: list[str] = []
+        self.failures: list[AllocationError] = []
         self.timings: dict[str, float] = {}
 
     def run(self) -> Solution:
@@ -233,7 +234,7 @@ class _Solve:
         """Returns the demands that are left."""
         problem = stage.problem
         division = divide(problem, partial(self._survey, problem), self.options, self.stop)
-        self.warnings += division.warnings
+        self.failures += division.failures
         components: Sequence[Counted | PackingInstance] = (*division.counted, *division.packed)
         if stage.goal is not Goal.NONE:
             whole = division.left or division.packed
@@ -255,7 +256,7 @@ class _Solve:
         for demand in placed.keys() - found.sites.keys():
             raise ModelError(f"hint: demand {self.problem.demands[demand].key} is placed, but nothing can serve it")
         parts = components(stage.problem, found, stage.goal, self.stop)
-        self.warnings += found.warnings
+        self.failures += found.failures
         for members in parts:
             subset = DemandSubset(stage.problem, members, {demand: found.sites[demand] for demand in members})
             hint = [placed[demand] for demand in members if demand in placed]
@@ -336,6 +337,6 @@ class _Solve:
             placements=self._placements(),
             status=Status.OPTIMAL if all(tier.proven for tier in tiers) else Status.FEASIBLE,
             tiers=tiers,
-            warnings=tuple(dict.fromkeys(self.warnings)),
+            warnings=summed_up(self.failures),
             timings={**self.timings, "total": self._elapsed()},
         )

@@ -24,6 +24,7 @@ from dralloc.solvers.cpsat.assemble import build_for
 from dralloc.solvers.cpsat.candidates import survey
 from dralloc.solvers.cpsat.component import Component, TimeSharing
 from dralloc.solvers.cpsat.constraints import add_capacity
+from dralloc.solvers.cpsat.failures import summed_up
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective, after_weight, placed_weight, summed_weight
 from dralloc.solvers.cpsat.rows import Literal, SignedTerm, Term, add_at_most
@@ -138,7 +139,7 @@ class Relocation:
         self.options = options
         self.stop = Stop.after(options.time_limit)
         found = survey(problem, strict_cel=options.strict_cel)
-        self.warnings = found.warnings
+        self.warnings = summed_up(found.failures)
         self.weight = placed_weight(problem)
         self.tiers = (*self.weight, exchange.moves(), *after_weight(Goal.NONE))
         subset = DemandSubset(problem, tuple(found.sites), found.sites)

@@ -46,8 +46,8 @@ class UsableDevices:
         By device: the nodes that reach it.
     order
         The usable devices, in search order.
-    warnings
-        Selectors that failed.
+    failures
+        Selectors that failed on a device, by message.
     """
 
     profiles: Listed[Profile] = field(default_factory=Listed)
@@ -55,7 +55,7 @@ class UsableDevices:
     charged: list[tuple[int, ...]] = field(default_factory=list)
     nodes_of: list[tuple[int, ...]] = field(default_factory=list)
     order: list[int] = field(default_factory=list)
-    warnings: dict[str, None] = field(default_factory=dict)
+    failures: dict[str, AllocationError] = field(default_factory=dict)
 
     def charges(self, device: int) -> Profile:
         """The item types that a device can serve, with what each takes of the problem's counters."""
@@ -143,7 +143,7 @@ class _UsabilityCheck:
                     continue
                 if self.strict_cel:
                     raise selected
-                self.usable.warnings[str(selected)] = None
+                self.usable.failures[str(selected)] = selected
             elif selected and eligibility.admits(alternative, device):
                 charge = eligibility.charge(alternative, device)
                 if charge is not None:
