@@ -100,3 +100,9 @@ def test_devices_are_counted() -> None:
 
 def test_nothing_to_place() -> None:
     assert bounds(ProblemBuilder().problem()) == []
+
+
+def test_nowhere_to_place_anything() -> None:
+    builder = ProblemBuilder(nodes=0)
+    builder.pod(builder.claim(AlternativeSpec()))
+    assert bounds(builder.problem()) == [(1, 0)]

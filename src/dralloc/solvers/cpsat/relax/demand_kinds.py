@@ -16,7 +16,7 @@ from typing import NamedTuple
 from dralloc.grouping import summed
 from dralloc.problem import Alternative, Claim, Constraint, ConstraintKind, Demand, Problem, Request
 from dralloc.problem.equivalence import claim_key
-from dralloc.problem.inter_pod import OneDomain
+from dralloc.problem.inter_pod import Domains, OneDomain
 from dralloc.solvers.cpsat.classes.demand_classes import Listed
 from dralloc.solvers.cpsat.stopping import Stop
 
@@ -85,7 +85,7 @@ class DemandKinds:
     node_sets
         The nodes that demands may go to; first all of them.
     domains
-        The domains that gangs choose among; first none.
+        The domains of nodes that gangs choose among; first those of gangs that do not.
     kinds
         What there is to place. Demands with a defect are in none.
     gangs
@@ -96,7 +96,7 @@ class DemandKinds:
     items: Listed[Item] = field(default_factory=Listed)
     shapes: Listed[Shape] = field(default_factory=Listed)
     node_sets: Listed[tuple[int, ...] | None] = field(default_factory=lambda: Listed([None]))
-    domains: Listed[OneDomain | None] = field(default_factory=lambda: Listed([None]))
+    domains: Listed[Domains] = field(default_factory=lambda: Listed([{}]))
     kinds: list[DemandKind] = field(default_factory=list)
     gangs: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
@@ -143,6 +143,7 @@ class _DemandReader:
         self._shared = {key for key, times in listed.items() if times > 1}
         self._choices: dict[Hashable, tuple[Choice, ...]] = {}
         self._shapes: dict[Hashable, int] = {}
+        self._domains: dict[int, int] = {}
 
     def shape(self, demand: Demand) -> int:
         """What it asks for beside amounts. A claim that others list too may be granted with one of them."""
@@ -160,7 +161,14 @@ class _DemandReader:
     def domains(self, demand: Demand) -> int:
         """The number of the domains among which its gang chooses one."""
         rules = [role.rule for role in demand.roles if role.carries and isinstance(role.rule, OneDomain)]
-        return self.wanted.domains.number(rules[0]) if rules and demand.gang else 0
+        if not rules or not demand.gang:
+            return 0
+        domains = rules[0].domains
+        # Gangs have rules of their own, most often about the same domains.
+        if id(domains) not in self._domains:
+            key = "domains", *sorted(domains.items())
+            self._domains[id(domains)] = self.wanted.domains.number(domains, key)
+        return self._domains[id(domains)]
 
     def _of_claim(self, claim: Claim) -> Iterator[Choice]:
         """A choice for each request, or for several that have to agree."""

@@ -58,10 +58,17 @@ class _Rung(NamedTuple):
     why: str
 
 
+_MOST_LOTS: Final = 8
+"""More lots of demands of a kind change next to nothing."""
+
+_PUT_TOGETHER: Final = "with nodes put together that are alike"
+_IN_FRACTIONS: Final = "with fractions of demands"
 _LADDER: Final = (
-    _Rung(0, 0, "demands alone"),
-    _Rung(12, 1, "with nodes put together that are alike"),
-    _Rung(150, 8, "with fractions of demands"),
+    _Rung(0, 0, "of each demand alone"),
+    _Rung(12, 1, _PUT_TOGETHER),
+    _Rung(60, 3, _PUT_TOGETHER),
+    _Rung(150, 4, _PUT_TOGETHER),
+    _Rung(400, 6, _PUT_TOGETHER),
 )
 
 
@@ -73,14 +80,22 @@ def relaxed_bounds(problem: Problem, tiers: Sequence[Objective], stop: Stop) -> 
     with suppress(Stopped):
         ladder = _Ladder(problem, stop)
         known: tuple[int, ...] | None = None
-        for rung in _LADDER:
-            if rung.regions and not problem.nodes:
-                return
+        for rung in _rungs(len(problem.nodes)):
             for most in ladder.climb(rung):
                 costs = tuple(costs_of(problem, tiers, ladder.levels, most))
                 if known is None or costs > known:
                     known = costs
                     yield Bound(costs, rung.why)
+
+
+def _rungs(nodes: int) -> Iterator[_Rung]:
+    """Up to the first one that tells all nodes apart: this one with all lots."""
+    for rung in _LADDER:
+        if rung.regions and rung.regions >= nodes:
+            if nodes:
+                yield _Rung(nodes, _MOST_LOTS, _IN_FRACTIONS)
+            return
+        yield rung
 
 
 class _Ladder:

@@ -11,15 +11,15 @@ The better the prices, the better the bound; but it holds for all of them (Lagra
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import gcd
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dralloc.grouping import grouped
 from dralloc.problem import Problem
+from dralloc.problem.inter_pod import Domains
 from dralloc.solvers.cpsat.relax.amounts import Integers
 from dralloc.solvers.cpsat.relax.demand_kinds import DemandKind, DemandKinds, Option, Shape
 from dralloc.solvers.cpsat.relax.offers import NodeOffers
@@ -74,6 +74,7 @@ class Market:
         self.available = np.zeros((len(wanted.items), max(1, offers.nodes)), dtype=np.int64)
         for (node, item), combinations in offers.items.items():
             self.available[item, node] = sum(combination.number for combination in combinations)
+        self.domain_of = [self._domain_numbers(domains) for domains in wanted.domains]
         self.room = [self._room(shape) for shape in wanted.shapes]
         self.nodes = [self._nodes(kind) for kind in wanted.kinds]
         self._gather_gangs()
@@ -169,10 +170,8 @@ class Market:
         """The nodes where demands of a kind find what they ask for beside amounts."""
         allowed = self.wanted.node_sets[kind.nodes]
         nodes = np.arange(self.offers.nodes) if allowed is None else np.array(allowed, dtype=np.int64)
-        rule = self.wanted.domains[kind.domains]
-        if rule is not None:
-            inside = np.array([node.name in rule.domains for node in self.problem.nodes])
-            nodes = nodes[inside[nodes]]
+        if kind.domains:
+            nodes = nodes[self.domain_of[kind.domains][nodes] >= 0]
         roomy: Integers = nodes[self.room[kind.shape][nodes] > 0]
         return roomy
 
@@ -180,13 +179,6 @@ class Market:
 
     def _gather_gangs(self) -> None:
         """Sort out the gangs that cannot be placed even alone, and the domains where they cannot."""
-        self.domains: list[Sequence[Integers]] = [
-            self._domains(rule.domains) if rule else () for rule in self.wanted.domains
-        ]
-        self.inside = [
-            [np.flatnonzero(np.isin(nodes, members)) for members in self.domains[kind.domains]]
-            for kind, nodes in zip(self.wanted.kinds, self.nodes, strict=True)
-        ]
         self.gangs: list[_Gang] = []
         self.lone = [np.ones(len(kind.members), dtype=bool) for kind in self.wanted.kinds]
         self.placeable = [np.ones(len(kind.members), dtype=bool) for kind in self.wanted.kinds]
@@ -202,12 +194,11 @@ class Market:
                 self.placeable[kind][place] = gang.domains != ()
             self.gangs.append(gang)
 
-    def _domains(self, domains: Mapping[str, str]) -> list[Integers]:
-        """The nodes of each domain."""
-        named = grouped(
-            (domains[node.name], number) for number, node in enumerate(self.problem.nodes) if node.name in domains
-        )
-        return [np.array(nodes, dtype=np.int64) for nodes in named.values()]
+    def _domain_numbers(self, domains: Domains) -> Integers:
+        """By node the number of its domain; -1 if it has none."""
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(domains.values()))}
+        found = [numbers[domains[node.name]] if node.name in domains else -1 for node in self.problem.nodes]
+        return np.array(found, dtype=np.int64)
 
     def _gang(self, members: Sequence[int], places: Sequence[tuple[int, int]]) -> _Gang:
         first = self.problem.demands[members[0]]
@@ -216,8 +207,10 @@ class Market:
         numbers = {self.wanted.kinds[kind].domains for kind, _ in places}
         if len(numbers) > 1 or not max(numbers):
             return _Gang(tuple(places), quorum, None if room.sum() >= quorum else ())
-        domains = enumerate(self.domains[max(numbers)])
-        return _Gang(tuple(places), quorum, tuple([number for number, nodes in domains if room[nodes].sum() >= quorum]))
+        domain_of = self.domain_of[max(numbers)]
+        inside = domain_of >= 0
+        together = np.bincount(domain_of[inside], weights=room[: len(inside)][inside])
+        return _Gang(tuple(places), quorum, tuple(np.flatnonzero(together >= quorum).tolist()))
 
     def _gang_room(self, places: Sequence[tuple[int, int]]) -> Integers:
         """By node, how many of a gang's demands could be there at most, if there was nobody else."""
@@ -258,9 +251,7 @@ class Market:
             found = self._values(number, weights[number], costs, amount_prices)
             best = found.max(axis=1, initial=-FAR)
             if kind.domains:
-                best = np.full((len(found), len(self.inside[number])), -FAR, dtype=np.int64)
-                for domain, inside in enumerate(self.inside[number]):
-                    best[:, domain] = found[:, inside].max(axis=1, initial=-FAR)
+                best = self._by_domain(number, found)
             else:
                 total += sum(np.maximum(0, best[self.lone[number]]).tolist())
             values.append(best)
@@ -307,6 +298,17 @@ class Market:
             values -= taken * amount_prices[name, nodes]
             values[taken > self.amount_limits[name, nodes]] = -FAR
         return values
+
+    def _by_domain(self, number: int, values: Integers) -> Integers:
+        """By member of a kind and domain, the best of the values by node."""
+        domain_of = self.domain_of[self.wanted.kinds[number].domains]
+        best = np.full((len(values), domain_of.max(initial=-1) + 1), -FAR, dtype=np.int64)
+        domains = domain_of[self.nodes[number]]
+        order = np.argsort(domains, kind="stable")
+        present, starts = np.unique(domains[order], return_index=True)
+        if len(present):
+            best[:, present] = np.maximum.reduceat(values[:, order], starts, axis=1)
+        return best
 
     def _gang_value(self, gang: _Gang, values: Sequence[Integers]) -> int:
         if gang.domains is None:
