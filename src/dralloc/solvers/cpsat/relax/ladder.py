@@ -98,6 +98,18 @@ def _rungs(nodes: int) -> Iterator[_Rung]:
         yield rung
 
 
+class _Proven(NamedTuple):
+    """``sum(factor * units) <= bound`` for what is placed of a level and of those before it."""
+
+    factors: Sequence[int]
+    bound: int
+
+    def most(self, before: Sequence[int]) -> int:
+        """What is placed of the level at most, with so much of those before it."""
+        rest = self.bound - sum(factor * units for factor, units in zip(self.factors, before, strict=False))
+        return max(0, rest // self.factors[-1])
+
+
 class _Ladder:
     def __init__(self, problem: Problem, stop: Stop) -> None:
         self.stop = stop
@@ -105,22 +117,26 @@ class _Ladder:
         self.market = Market(problem, wanted, node_offers_of(problem, wanted, stop), stop)
         self.levels = levels_of(demand.weight for demand in problem.demands)
         self.most = [level.total for level in self.levels]
+        self.proven: list[list[_Proven]] = [[] for _ in self.levels]
 
     def climb(self, rung: _Rung) -> Iterator[Sequence[int]]:
         """What is placed of each level at most, in units, level by level."""
         guide = Guide(self.market, regions_of(self.market, rung.regions), rung.lots) if rung.regions else None
-        for number in range(len(self.levels)):
-            most = self._most(number, guide)
-            if most is not None and most < self.most[number]:
-                self.most[number] = most
-                # What is less here leaves room for more below.
-                self.most[number + 1 :] = [level.total for level in self.levels[number + 1 :]]
+        for number, proven in enumerate(self.proven):
+            found = self._prove(number, guide)
+            if found is not None:
+                proven.append(found)
+            # What is less in one level may leave room for more below.
+            for place, level in enumerate(self.levels):
+                before = self.most[:place]
+                self.most[place] = min([level.total, *[each.most(before) for each in self.proven[place]]])
             yield self.most
 
-    def _most(self, number: int, guide: Guide | None) -> int | None:
-        """What is placed of a level at most, with all that is possible of those before; None if there is no time.
+    def _prove(self, number: int, guide: Guide | None) -> _Proven | None:
+        """A bound on a level and those before it; None if there is no time.
 
-        Whatever the levels before count, ``sum(count * placed) <= bound`` holds, and their part of it is known.
+        Each level counts as much as makes the bound sharp, given that of those before it all that is possible is
+        placed. It holds for whatever else is placed, too.
         """
         kinds = self.market.wanted.kinds
         counts = [[level.of(kind.weight) for kind in kinds] for level in self.levels[: number + 1]]
@@ -137,8 +153,7 @@ class _Ladder:
         scale = 2.0 ** int(log2(_LARGEST / max(1.0, largest)))
         whole = [round(factor * scale) for factor in factors]
         bound = self.market.bound(self.market.affordable(rows * scale), _weighted(whole, counts))
-        before = sum(factor * most for factor, most in zip(whole, self.most[:number], strict=False))
-        return max(0, (bound - before) // whole[number])
+        return _Proven(whole, bound)
 
 
 def _weighted(factors: Sequence[N], counts: Sequence[Sequence[int]]) -> list[N]:
