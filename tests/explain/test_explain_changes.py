@@ -35,7 +35,7 @@ from dralloc.explain.suggestions import find_suggestions
 from dralloc.explain.wording import Wording
 from dralloc.problem import Problem
 from dralloc.solution import devices_only
-from dralloc.solvers.cpsat import Options
+from dralloc.solvers.cpsat import Options, solve
 from dralloc.solvers.first_fit import first_fit
 from examples import examples
 from scenario_strategies import crowded_clusters
@@ -66,6 +66,16 @@ def test_nodes_are_asked_again(whole: Cluster, mode: Mode) -> None:
     for number in range(len(plan.demands)):
         if number not in placed:
             Case(f"{mode}", plan.compiled, number, mode, plan.solution.placements).verify()
+
+
+@settings(max_examples=PROBLEMS // 2, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(crowded_clusters(company=True), st.sampled_from([Mode.FIRST_FIT, Mode.OPTIMAL]))
+def test_suggestions_mind_the_company_of_pods(whole: Cluster, mode: Mode) -> None:
+    plan = allocate(whole, mode)
+    placed = {placement.demand for placement in plan.solution.placements}
+    for number in range(len(plan.demands)):
+        if number not in placed:
+            Case(f"{mode}", plan.compiled, number, mode, plan.solution.placements).verify_company()
 
 
 def cases(seed: int) -> Iterator[Case]:
@@ -140,6 +150,16 @@ class Case:
             seen.update(gangs=1, raises=len(raises))
         self._verify_reasons()
         return seen
+
+    def verify_company(self) -> None:
+        """Whether suggestions hold where pods say something about others, but for those that lift just that."""
+        for one in self.suggestions:
+            if not any(rule.startswith("didn't match") for rule in one.change.rules):
+                also = sorted(one.change.released) if one.cost is Cost.MOVE else ()
+                node_like = one.text.rpartition(" ")[2] if one.cost is Cost.NODE else ""
+                problem = self.editor.problem(one.change, also, node_like)
+                answer = solve(problem) if self.exact or also else first_fit(problem)
+                assert len(answer.placements) == len(problem.demands), f"{self.title}: does not admit it: {one.text}"
 
     def _together(self, gathering: Gathering, change: Change) -> int:
         """How many members of a gang fit, by trying everything."""
