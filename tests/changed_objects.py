@@ -6,9 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from dralloc.allocate import allocate
-from dralloc.api import Pod
-from dralloc.api.disclosure import HOSTNAME_LABEL
+from dralloc.api import Node, Pod
+from dralloc.api.nodes import Taint
 from dralloc.api.objects import changed
+from dralloc.api.placement import Toleration
+from dralloc.api.tolerating import CORDON_TAINT
 from dralloc.cluster import Cluster
 from dralloc.names import ClaimKey
 from dralloc.whatif.moves.itinerary import Itinerary
@@ -73,10 +75,25 @@ def of_equal_rank(whole: Cluster) -> Cluster:
 
 
 def pinned(whole: Cluster, homes: Mapping[ClaimKey, str]) -> Cluster:
-    """The cluster in which some pods may go to one node each only."""
+    """The cluster in which some pods may go to one node each only.
+
+    By taints: what a pod selects would change which domains count for topology spread.
+    """
+
+    def guarded(node: Node) -> Node:
+        taint = Taint(key=f"example.com/{node.name}", effect="NoSchedule")
+        return changed(node, spec=changed(node.spec, taints=(*node.spec.taints, taint)))
 
     def tied(pod: Pod) -> Pod:
-        label = {**pod.spec.node_selector, HOSTNAME_LABEL: homes[pod.key]}
-        return changed(pod, spec=changed(pod.spec, node_selector=label))
+        home = Toleration(key=f"example.com/{homes[pod.key]}", operator="Exists")
+        if any(not one.key for one in pod.spec.tolerations):
+            known = tuple(Toleration(key=key, operator="Exists") for key in ("example.com/gpu", CORDON_TAINT.key))
+        else:
+            known = pod.spec.tolerations
+        return changed(pod, spec=changed(pod.spec, tolerations=(*known, home)))
 
-    return replace(whole, pods=tuple(tied(one) if one.key in homes else one for one in whole.pods))
+    return replace(
+        whole,
+        nodes=tuple(map(guarded, whole.nodes)),
+        pods=tuple(tied(one) if one.key in homes else one for one in whole.pods),
+    )

@@ -18,6 +18,7 @@ from dralloc.garbage import without_garbage_collection
 from dralloc.names import ClaimKey
 from dralloc.problem import PoolState
 from dralloc.problem.holdings import ClaimLedger
+from dralloc.scenario import Scenario
 from dralloc.stranded.grants import Found
 from dralloc.stranded.node_types import node_type_of
 from dralloc.stranded.quantities import Key, Quantities
@@ -135,7 +136,7 @@ def _fragmented(
 
 def _usual(cluster: Cluster, choices: Choices) -> tuple[Cluster, list[MixEntry]]:
     """The kinds of claims that are to be placed, or what else there is to go by, in a cluster that has them all."""
-    compiled = compile_cluster(replace(cluster, slices=()), choices)
+    compiled = compile_cluster(Scenario(cluster).without_slices().cluster, choices)
     users = {
         claim.key: None if compiled.is_claim(demand) else demand.key
         for demand in reversed(compiled.problem.demands)

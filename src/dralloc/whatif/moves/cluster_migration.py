@@ -121,7 +121,7 @@ class ClusterMigration:
         if not any(demand.gang for demand in asking.values()):
             yield from asking.values()
             return
-        bare = replace(self.users.cluster, slices=())
+        bare = Scenario(self.users.cluster).without_slices().cluster
         now = compile_cluster(bare, self.choices, nodes=[node.metadata.name for node in self.users.nodes])
         given = {(demand.key, now.is_claim(demand)): demand for demand in now.problem.demands}
         for name, demand in asking.items():
