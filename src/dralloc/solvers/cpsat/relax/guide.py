@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from itertools import islice, product
+from itertools import chain, islice, product
 from threading import Thread
 from typing import Final, NamedTuple
 
@@ -255,4 +255,4 @@ def _is_solved(solver: linear.ModelSolverHelper, model: linear.ModelBuilderHelpe
 def _picks(shape: Shape) -> list[dict[int, int]]:
     """What is needed of which item, for each way to pick an option of every choice."""
     every = islice(product(*shape), _MOST_PICKS)
-    return [summed(need for option in options for need in option) for options in every]
+    return [summed(chain.from_iterable(options)) for options in every]

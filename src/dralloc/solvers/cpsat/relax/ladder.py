@@ -138,8 +138,8 @@ class _Ladder:
         Each level counts as much as makes the bound sharp, given that of those before it all that is possible is
         placed. It holds for whatever else is placed, too.
         """
-        kinds = self.market.wanted.kinds
-        counts = [[level.of(kind.weight) for kind in kinds] for level in self.levels[: number + 1]]
+        weights = [kind.weight for kind in self.market.wanted.kinds]
+        counts = [list(map(level.of, weights)) for level in self.levels[: number + 1]]
         factors = [float(min(_RATIO ** (number - place), _HIGHEST)) for place in range(number + 1)]
         rows = np.zeros(len(self.market.offers.rows))
         if guide:
@@ -149,6 +149,7 @@ class _Ladder:
                 return None
             rows = found.rows
             factors = [*np.maximum(0.0, np.array(factors[:number]) - found.caps).tolist(), 1.0]
+        # What a level counts in floats is a guess; as whole numbers, the bound holds for exactly these.
         largest = sum(factor * max(each, default=0) for factor, each in zip(factors, counts, strict=True))
         scale = 2.0 ** int(log2(_LARGEST / max(1.0, largest)))
         whole = [round(factor * scale) for factor in factors]

@@ -235,7 +235,7 @@ class _OfferReader:
             return
         for value, carriers in self._carriers(item, by_type).items():
             # Values that as many equal devices carry are alike.
-            role = tuple([tuple([(one.offered.number, one.number) for one in classes]) for classes in carriers])
+            role = tuple(map(_numbers_of, carriers))
             draws = []
             for part, classes in zip(item, carriers, strict=True):
                 key = "value", part.type, part.attribute, value
@@ -342,3 +342,8 @@ class _OfferReader:
         """Counters are alike if as much is left in all of their set."""
         known = self.problem.counters[counter].id
         return "counter", self._states[known[:3]], known.counter
+
+
+def _numbers_of(classes: Sequence[_DeviceClass]) -> Hashable:
+    """What devices offer, and how many of them."""
+    return tuple([(devices.offered.number, devices.number) for devices in classes])

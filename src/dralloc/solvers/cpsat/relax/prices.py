@@ -11,7 +11,7 @@ The better the prices, the better the bound; but it holds for all of them (Lagra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import gcd
 from typing import Final, NamedTuple
 
@@ -138,19 +138,26 @@ class Market:
         for place, name in enumerate(amounts.names):
             asked = {alternative: each.get(name, 0) for alternative, each in amounts.asked.items()}
             limits = {node: self.offers.rows[row].limit for node, row in amounts.rows[place].items()}
+            # One unit for all nodes, so that everybody takes the same amount wherever it goes.
             unit = _unit(gcd(*asked.values()), max([*asked.values(), *limits.values()], default=0))
             scaled.append({alternative: amount // unit for alternative, amount in asked.items()})
+            largest = max(1, *scaled[-1].values())
             for node, row in amounts.rows[place].items():
+                limit = limits[node] // unit
                 self.amount_rows[place, node] = row
-                self.amount_limits[place, node] = self.limits[row] = limits[node] // unit
-                self.largest[row] = max(1, *scaled[-1].values())
+                self.amount_limits[place, node] = limit
+                self.limits[row] = limit
+                self.largest[row] = largest
                 self.units[row] = float(unit)
-        self.amounts = [
-            np.array(
-                [[each[claim] if claim is not None else 0 for each in scaled] for claim in kind.claims], dtype=np.int64
-            ).reshape(len(kind.members), len(scaled))
-            for kind in self.wanted.kinds
-        ]
+        self.amounts = [self._amounts_of(kind, scaled) for kind in self.wanted.kinds]
+
+    def _amounts_of(self, kind: DemandKind, asked: Sequence[Mapping[int, int]]) -> Integers:
+        """By member of a kind and name, what it takes of its node."""
+        amounts = np.zeros((len(kind.members), len(asked)), dtype=np.int64)
+        for place, claim in enumerate(kind.claims):
+            if claim is not None:
+                amounts[place] = [by_alternative[claim] for by_alternative in asked]
+        return amounts
 
     def _room(self, shape: Shape) -> Integers:
         """By node, how often what is asked for beside amounts could be had there at most."""
@@ -313,8 +320,11 @@ class Market:
     def _gang_value(self, gang: _Gang, values: Sequence[Integers]) -> int:
         if gang.domains is None:
             return _worth([int(values[kind][place].max(initial=-FAR)) for kind, place in gang.places], gang.quorum)
-        every = ([int(values[kind][place, domain]) for kind, place in gang.places] for domain in gang.domains)
-        return max((_worth(each, gang.quorum) for each in every), default=0)
+        best = 0
+        for domain in gang.domains:
+            inside = [int(values[kind][place, domain]) for kind, place in gang.places]
+            best = max(best, _worth(inside, gang.quorum))
+        return best
 
 
 def _worth(values: Sequence[int], quorum: int) -> int:
