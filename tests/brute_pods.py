@@ -132,7 +132,7 @@ def _pass(pods: BoundPods, rules: Sequence[InterPodRule], order: Sequence[Coming
     there: list[Coming] = []
     for demand, node in order:
         for role in pods.devices.demands[demand].roles:
-            if role.rule in rules and not _FILTERS[type(role.rule)](pods, role, node, there):
+            if role.rule in rules and not role.runs and not _FILTERS[type(role.rule)](pods, role, node, there):
                 return False
         there.append((demand, node))
     return True
@@ -197,7 +197,8 @@ def _same(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bo
     rule = role.rule
     assert isinstance(rule, OneDomain)
     others = _nodes_of(pods, there, rule, lambda other: other.carries)
-    return not role.carries or (node in rule.domains and {rule.domains[one] for one in others} <= {rule.domains[node]})
+    domains = {rule.domains.get(one) for one in others}
+    return not role.carries or (node in rule.domains and domains <= {rule.domains[node]})
 
 
 _FILTERS = {AntiAffinity: _apart, Affinity: _near, Spread: _even, OneDomain: _same}

@@ -6,7 +6,7 @@ go where it holds, and some *count* for it, because it means them. So rules stay
 
 Rules are about pods as they come. An answer counts if there is for each rule some order of its pods in which each of
 them keeps it when it comes. Demands can stand for pods that run and could leave, too: whoever of these stays was there
-before everybody else, and does not ask for affinity or spread any more (*IgnoredDuringExecution*). The order:
+before everybody else, and rules do not say any more whether it may (*IgnoredDuringExecution*). The order:
 
 - anti-affinity: whoever comes first, in a domain with somebody who carries the term is nobody else whom it means;
 - affinity: whoever carries the terms has somebody in the domain whom they mean, and who was there before; only where
@@ -141,6 +141,8 @@ class DomainLedger:
     def __init__(self) -> None:
         # By rule, how many there are that do not stand for pods that run.
         self._newcomers: Counter[InterPodRule] = Counter()
+        # By rule that asks for one domain, how many carry it in none: they run.
+        self._astray: Counter[InterPodRule] = Counter()
         # By rule and place of the term in it, how many there are in each domain.
         self._carrying: dict[tuple[InterPodRule, int], Counter[str]] = defaultdict(Counter)
         self._counting: dict[tuple[InterPodRule, int], Counter[str]] = defaultdict(Counter)
@@ -151,6 +153,8 @@ class DomainLedger:
         for role in roles:
             self._fewest.pop(role.rule, None)
             self._newcomers[role.rule] += 0 if role.runs else sign
+            if isinstance(role.rule, OneDomain) and role.carries and node not in role.rule.domains:
+                self._astray[role.rule] += sign
             for place, domains in enumerate(_domains(role.rule)):
                 if node in domains:
                     for applies, tallies in ((role.carries, self._carrying), (role.counts, self._counting)):
@@ -162,8 +166,9 @@ class DomainLedger:
         return all(self._holds(role, node) for role in roles)
 
     def _holds(self, role: Role, node: str) -> bool:
-        if role.runs and self._newcomers[role.rule] and isinstance(role.rule, Affinity | Spread):
-            return False
+        if role.runs:
+            # What is there already stays, whatever the rules say of it now.
+            return not self._newcomers[role.rule]
         match role.rule:
             case AntiAffinity() as rule:
                 return self._is_apart(rule, role, node)
@@ -173,7 +178,8 @@ class DomainLedger:
                 return not role.carries or self._is_even(rule, role, node)
             case OneDomain() as rule:
                 domain = rule.domains.get(node)
-                return domain is not None and set(+self._carrying[rule, 0]) <= {domain}
+                elsewhere = set(+self._carrying[rule, 0]) - {domain}
+                return domain is not None and not elsewhere and not self._astray[rule]
 
     def _is_apart(self, rule: AntiAffinity, role: Role, node: str) -> bool:
         domain = rule.domains.get(node)

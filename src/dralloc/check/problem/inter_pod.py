@@ -21,14 +21,19 @@ def nobody_is_too_near(view: View) -> Iterator[str]:
             if member.node in rule.domains:
                 by_domain[rule.domains[member.node]].append(member)
         for domain, here in by_domain.items():
-            counting = [one.demand for one in here if one.role.counts]
+            counting = [one for one in here if one.role.counts]
             for one in here:
-                others = [other for other in counting if other != one.demand]
+                # Two that run may stay beside each other.
+                others = [
+                    other.demand
+                    for other in counting
+                    if other.demand != one.demand and not (one.role.runs and other.role.runs)
+                ]
                 key = view.problem.demands[one.demand].key
-                if one.role.carries and (others or domain in rule.counted):
+                if one.role.carries and (others or (domain in rule.counted and not one.role.runs)):
                     names = ", ".join(str(view.problem.demands[other].key) for other in others) or "pods on nodes"
                     yield f"demand {key}: its anti-affinity keeps {names} out of domain {domain}"
-                if one.role.counts and domain in rule.carried:
+                if one.role.counts and domain in rule.carried and not one.role.runs:
                     yield f"demand {key}: anti-affinity of pods on nodes keeps it out of domain {domain}"
 
 
@@ -61,7 +66,8 @@ def groups_are_in_one_domain(view: View) -> Iterator[str]:
             continue
         members = [member for member in every if member.role.carries]
         homes = {rule.domains.get(member.node) for member in members}
-        if len(homes) > 1 or None in homes:
+        is_old = all(member.role.runs for member in members)
+        if not is_old and (len(homes) > 1 or None in homes):
             gang = view.problem.demands[members[0].demand].gang
             names = ", ".join(sorted(home or "none" for home in homes))
             yield f"gang {gang}: its topology constraint asks for one domain, but its demands are in {names}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ortools.sat.python import cp_model
 
@@ -39,9 +39,7 @@ def inter_pod_rules(model: Model) -> None:
             case Spread():
                 _spread(among, rule)
             case OneDomain():
-                among.forbid_outside(rule.domains)
-                members = among.by_domain(rule.domains, lambda role: role.carries)
-                model.cp.add_at_most_one([among.any_of(on for _, on in each) for each in members.values()])
+                _one_domain(among, rule)
 
 
 class _Among:
@@ -59,10 +57,18 @@ class _Among:
         return grouped((domain, each) for domain, each in there if domain is not None and wanted(self.roles[each[0]]))
 
     def forbid_outside(self, domains: Domains) -> None:
-        """Who carries the rule is in some domain."""
+        """Who comes and carries the rule is in some domain."""
         for demand, node, on in self._on:
-            if self.roles[demand].carries and self._names[node] not in domains:
+            role = self.roles[demand]
+            if role.carries and not role.runs and self._names[node] not in domains:
                 self.cp.add(on == 0)
+
+    def astray(self, domains: Domains) -> Iterator[Literal]:
+        """That somebody who runs and carries the rule is on a node in no domain."""
+        for demand, node, on in self._on:
+            role = self.roles[demand]
+            if role.carries and role.runs and self._names[node] not in domains:
+                yield on
 
     def anywhere_in(self, topologies: Iterable[Domains], demands: Iterable[int]) -> Mapping[int, Literal]:
         """Whether each of some demands is in any domain: nobody sees it elsewhere."""
@@ -79,11 +85,11 @@ class _Among:
 
 
 def _anti_affinity(among: _Among, rule: AntiAffinity) -> None:
-    """In a domain is one demand that carries the term and counts, or any that carry it, or any that count."""
+    """In a domain comes one demand that carries the term and counts, or any that carry it, or any that count."""
     sorts: tuple[Callable[[Role], bool], ...] = (
-        lambda role: role.carries and role.counts,
-        lambda role: role.carries and not role.counts,
-        lambda role: role.counts and not role.carries,
+        lambda role: role.carries and role.counts and not role.runs,
+        lambda role: role.carries and not role.counts and not role.runs,
+        lambda role: role.counts and not role.carries and not role.runs,
     )
     both, carrying, counting = (among.by_domain(rule.domains, sort) for sort in sorts)
     for domain in dict.fromkeys((*both, *carrying, *counting)):
@@ -93,6 +99,35 @@ def _anti_affinity(among: _Among, rule: AntiAffinity) -> None:
         for known, closed in ((rule.counted, (*alone, *others[0])), (rule.carried, (*alone, *others[1]))):
             for on in closed if domain in known else ():
                 among.cp.add(on == 0)
+    _apart_from_running(among, rule)
+
+
+def _apart_from_running(among: _Among, rule: AntiAffinity) -> None:
+    """Nobody comes to a domain with a pod that runs of which the term keeps it out, or which it keeps out."""
+    pairs: tuple[tuple[Callable[[Role], bool], Callable[[Role], bool]], ...] = (
+        (lambda role: role.runs and role.counts, lambda role: role.carries and not role.runs),
+        (lambda role: role.runs and role.carries, lambda role: role.counts and not role.runs),
+    )
+    for running, coming in pairs:
+        there = among.by_domain(rule.domains, running)
+        for domain, newcomers in among.by_domain(rule.domains, coming).items():
+            closed = among.any_of(on for _, on in there.get(domain, ()))
+            for _, on in newcomers:
+                among.cp.add_implication(closed, ~on)
+
+
+def _one_domain(among: _Among, rule: OneDomain) -> None:
+    """Who comes is in one domain, and there are those who run: if they are in several, or in none, nobody comes."""
+    among.forbid_outside(rule.domains)
+    coming = among.by_domain(rule.domains, lambda role: role.carries and not role.runs)
+    opened = {domain: among.any_of(on for _, on in each) for domain, each in coming.items()}
+    among.cp.add_at_most_one(opened.values())
+    running = among.by_domain(rule.domains, lambda role: role.carries and role.runs)
+    there = [(domain, among.any_of(on for _, on in each)) for domain, each in running.items()]
+    for domain, closing in (*there, *((None, on) for on in among.astray(rule.domains))):
+        for other, literal in opened.items():
+            if other != domain:
+                among.cp.add_implication(closing, ~literal)
 
 
 def _spread(among: _Among, rule: Spread) -> None:
