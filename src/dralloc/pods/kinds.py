@@ -62,7 +62,7 @@ class PodKind:
     controller: Controller | None
     memo: dict[Hashable, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def priority(self) -> int:
         """The pods' priority."""
         return self.spec.priority or 0

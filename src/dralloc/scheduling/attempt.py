@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dralloc.names import ClaimKey
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugin import Check, Cycle, Plugin, Rejection, Scores
+from dralloc.scheduling.plugin import Check, Cycle, Plugin, Rejection, RejectionColumn, Scores
 from dralloc.scheduling.plugins import PLUGINS
 from dralloc.scheduling.verdicts import Places, Rejected, Verdicts
 
@@ -154,14 +154,44 @@ def filtered(cycle: Cycle, checks: Checks, window: Places, enough: int) -> tuple
     the node are asked again only where something has changed.
     """
     nodes = cycle.snapshot.nodes
+    verdicts = Verdicts(len(nodes))
+    checks = _checks_behind_columns(cycle, checks, window, verdicts)
     parts = [(around, [*part]) for around, part in groupby(checks, key=lambda each: each[0].looks_around)]
     if [around for around, _ in parts] == [False]:
-        verdicts, ask = _known(cycle, checks), _together(checks)
+        known, behind = _known(cycle, checks), verdicts.open(window)
+        known.ask_for(_together(checks), behind, nodes, enough)
+        verdicts.enter_known(behind, known)
     else:
-        verdicts = Verdicts(len(nodes))
         each = [_together(one) if around else partial(_known(cycle, one).ask, _together(one)) for around, one in parts]
-        ask = partial(first_rejection, each)
-    return (*verdicts.find(ask, window, nodes, enough), verdicts)
+        verdicts.ask_for(partial(first_rejection, each), window, nodes, enough)
+    return (*verdicts.found(window, enough), verdicts)
+
+
+def _checks_behind_columns(cycle: Cycle, checks: Checks, window: Places, verdicts: Verdicts) -> Checks:
+    """The checks that are left once the first of them were asked about all nodes at once, as far as they can be."""
+    for number, (plugin, check) in enumerate(checks):
+        places = verdicts.open(window)
+        if plugin.reads is not None:
+            column: RejectionColumn | None = _traits(cycle, plugin, check, places)
+        else:
+            column = plugin.column and plugin.column(cycle, places)
+        if column is None:
+            return checks[number:]
+        verdicts.enter_column(places, column)
+    return ()
+
+
+def _traits(cycle: Cycle, plugin: Plugin, check: Check, places: Places) -> RejectionColumn:
+    """What is against nodes for what they are, asked once for all pods to which the same matters."""
+    assert plugin.reads is not None
+    rejections = cycle.snapshot.rejections
+    key = plugin.name, plugin.reads(cycle)
+
+    def code(node: NodeInfo) -> int:
+        rejection = check(node)
+        return 0 if rejection is None else rejections.setdefault(rejection, 1 + len(rejections))
+
+    return RejectionColumn(cycle.snapshot.columns.trait(key, code)[places], list(rejections))
 
 
 def _known(cycle: Cycle, checks: Checks) -> Verdicts:

@@ -94,6 +94,10 @@ class Devices(QuickRun):
         """Whether devices, and no device plugin, serve an extended resource on the node."""
         return resource in self._backed and not node.allocatable.get(resource)
 
+    def is_backed(self, resource: str) -> bool:
+        """Whether devices serve an extended resource where no device plugin does."""
+        return resource in self._backed
+
     def unbacked(self, pod: PodInfo) -> list[str]:
         """The extended resources that only device plugins can serve, of a pod that asks for some of devices, too."""
         asked = {name for name, amount in pod.kind.requests.items() if amount and is_extended(name)}
@@ -199,6 +203,11 @@ class Devices(QuickRun):
             return known
         containers = self.footprints.containers(pod)
         return known, tuple(containers.get(claim.key, 0) for claim in claims)
+
+    def are_apart(self, pod: PodInfo) -> bool:
+        """Whether what devices say about nodes depends on the pod's claims, and on nothing else of it."""
+        asks_for_extended = any(amount and is_extended(name) for name, amount in pod.kind.requests.items())
+        return not (self.footprints or asks_for_extended)
 
     def _class_of(self, pod: PodInfo, claims: Sequence[Claim]) -> ClaimClass | None:
         """The class of some of the pod's claims; that of all of them is worked out once."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,10 @@ from dralloc.scheduling.verdicts import Places, Verdicts
 if TYPE_CHECKING:
     from dralloc.scheduling.attempt import Attempt
 
-__all__ = ["Memory"]
+__all__ = ["CLAIMS_FILTER", "Memory"]
+
+CLAIMS_FILTER: Final = "DynamicResources"
+"""The filter that looks at nothing of a pod but its claims."""
 
 T = TypeVar("T")
 
@@ -35,6 +38,8 @@ class Memory:
     of_kind
         What is known whatever the claims are (see `PodKind.memo`): what plugins with a view of nodes say, which are
         asked once about nodes that look the same. None if they are to be asked again.
+    of_claims
+        What is known of claims whatever the pods are; None if claims and pods cannot be told apart.
 
     Notes
     -----
@@ -44,12 +49,17 @@ class Memory:
 
     size: int
     of_kind: dict[Hashable, Any] | None = None
+    of_claims: Memory | None = None
     ranks: dict[NodeInfo, int] = field(default_factory=dict)
     failure: tuple[int, Places | None, Attempt | None] = (-1, None, None)
     _seen: int = 0
     _answers: dict[Hashable, Any] = field(default_factory=dict)
     _verdicts: dict[Hashable, Verdicts] = field(default_factory=dict)
     _scores: _LocalScores | None = None
+
+    def __post_init__(self) -> None:
+        if self.of_claims is not None:
+            self.ranks = self.of_claims.ranks
 
     def failed(self, within: Places | None) -> Attempt | None:
         """The last failure, if it was among the same nodes, and nothing has changed since."""
@@ -58,6 +68,8 @@ class Memory:
 
     def forget(self, changes: Sequence[int]) -> None:
         """Forget what is known about the places that have changed since the last time."""
+        if self.of_claims is not None:
+            self.of_claims.forget(changes)
         if self._seen == len(changes):
             return
         places = np.array(changes[self._seen :], np.intp)
@@ -79,7 +91,9 @@ class Memory:
         return found
 
     def verdicts(self, filters: Hashable) -> Verdicts:
-        """The verdicts of some filters together."""
+        """The verdicts of some filters together, by name."""
+        if self.of_claims is not None and filters == (CLAIMS_FILTER,):
+            return self.of_claims.verdicts(filters)
         if filters not in self._verdicts:
             self._verdicts[filters] = Verdicts(self.size)
         return self._verdicts[filters]
@@ -91,9 +105,17 @@ class Memory:
             for plugin in plugins:
                 scoring = self.answer(plugin, plugin.score, cycle) if plugin.score and not plugin.looks_around else None
                 if scoring is not None:
+                    if plugin.reads is not None:
+                        scoring = _of_traits(scoring, cycle, (plugin.name, "score", plugin.reads(cycle)))
                     weighted[plugin.name] = scoring, plugin.weight_in(cycle.profile)
             self._scores = _LocalScores(weighted, self.size)
         return self._scores.at(places, cycle.snapshot.nodes)
+
+
+def _of_traits(scoring: Scoring, cycle: Cycle, key: Hashable) -> Scoring:
+    """The same scoring of what nodes are, asked once for all pods to which the same matters."""
+    values = cycle.snapshot.columns.trait(key, scoring.score)
+    return scoring._replace(column=lambda places: values[places])
 
 
 def _once(answer: Any, view: Callable[[NodeInfo], Hashable]) -> Any:
@@ -125,7 +147,6 @@ class _LocalScores:
 
     def __init__(self, scorings: Mapping[str, tuple[Scoring, int]], size: int) -> None:
         self._scorings = scorings
-        self._rates = [scoring.score for scoring, _ in scorings.values()]
         self._values = np.zeros((len(scorings), size), np.int64)
         self._known = np.zeros(size, np.bool_)
         self._varies = np.zeros(len(scorings), np.bool_)
@@ -140,12 +161,13 @@ class _LocalScores:
         """The scores by plugin at some places, all feasible ones."""
         unknown = places[~self._known[places]]
         if len(unknown):
-            rated = [nodes[place] for place in unknown.tolist()]
-            scores = np.array([[rate(node) for node in rated] for rate in self._rates], np.int64)
-            scores = scores.reshape(len(self._rates), len(rated))
-            self._values[:, unknown] = scores
+            for row, (scoring, _) in enumerate(self._scorings.values()):
+                scores = scoring.column(unknown)
+                if scores is None:
+                    scores = np.array([scoring.score(nodes[place]) for place in unknown.tolist()], np.int64)
+                self._values[row, unknown] = scores
+                self._varies[row] |= scores.any()
             self._known[unknown] = True
-            self._varies |= scores.any(axis=1)
         found = {}
         # Most often many plugins have nothing to say about any node.
         for varies, row, (name, (scoring, weight)) in zip(

@@ -23,7 +23,18 @@ if TYPE_CHECKING:
     from dralloc.scheduling.devices import Devices
     from dralloc.scheduling.memory import Memory
 
-__all__ = ["MAX_SCORE", "Check", "Cycle", "Plugin", "Rejection", "Scores", "Scoring", "relative", "rounded"]
+__all__ = [
+    "MAX_SCORE",
+    "Check",
+    "Cycle",
+    "Plugin",
+    "Rejection",
+    "RejectionColumn",
+    "Scores",
+    "Scoring",
+    "relative",
+    "rounded",
+]
 
 MAX_SCORE: Final = 100
 """The best score of a node (``MaxNodeScore``)."""
@@ -49,15 +60,32 @@ Check = Callable[[NodeInfo], Rejection | None]
 """Says what is against a node; None if nothing is."""
 
 
+class RejectionColumn(NamedTuple):
+    """What is against some nodes, all at once.
+
+    Parameters
+    ----------
+    codes
+        By node, 0 if nothing is, or the place of a rejection, counted from 1.
+    """
+
+    codes: NDArray[np.int64]
+    rejections: Sequence[Rejection]
+
+
 Scores = NDArray[np.int64]
 """Scores of feasible nodes, in their order."""
 
 
 class Scoring(NamedTuple):
-    """How a plugin rates nodes for one pod: each by itself, and then all feasible ones beside each other."""
+    """How a plugin rates nodes for one pod: each by itself, and then all feasible ones beside each other.
+
+    ``column``: the scores of the nodes at some places at once, if the plugin knows how to; None where it cannot.
+    """
 
     score: Callable[[NodeInfo], int]
     normalise: Callable[[Scores], Scores] = lambda scores: scores
+    column: Callable[[NDArray[np.intp]], Scores | None] = lambda _: None
 
 
 class Cycle(NamedTuple):
@@ -104,6 +132,10 @@ class Plugin:
         Names of the only nodes that can be for the pod, or None for all; left out by a plugin that never knows.
     score
         Looks at the pod and the feasible nodes: a scoring, or None if it has nothing to say.
+    reads
+        All of the pod that makes a difference, if nothing of a node does that ever changes.
+    column
+        What the filter says about the nodes at some places at once; None where it cannot.
     """
 
     name: str
@@ -113,6 +145,8 @@ class Plugin:
     looks_around: bool = False
     view: Callable[[NodeInfo], Hashable] | None = None
     named: Callable[[Cycle], Set[str] | None] | None = None
+    reads: Callable[[Cycle], Hashable] | None = None
+    column: Callable[[Cycle, NDArray[np.intp]], RejectionColumn | None] | None = None
 
     def weight_in(self, profile: Profile) -> int:
         """What its scores count for."""

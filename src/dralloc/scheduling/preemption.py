@@ -37,14 +37,17 @@ def after_filters(cycle: Cycle, rejected: Rejected) -> str:
         return f"{claims}, preemption: not eligible due to preemptionPolicy=Never."
     if cycle.in_placement:
         return f"{claims}, preemption: not eligible due to placement-based pod group scheduling limitation"
-    looked_at: list[Rejection] = []
-    for node in rejected.resolvable():
-        victims = _below(cycle, node)
-        without = _without(cycle, node, victims) if victims else _NO_VICTIMS
-        if without is None:
+    places = rejected.resolvable_places()
+    with_victims = places[cycle.snapshot.columns.lowest_priority[places] < cycle.pod.kind.priority]
+    without_victims = len(places) - len(with_victims)
+    looked_at = Counter({_NO_VICTIMS: without_victims} if without_victims else {})
+    for place in with_victims.tolist():
+        node = cycle.snapshot.nodes[place]
+        rejection = _without(cycle, node, _below(cycle, node))
+        if rejection is None:
             return ""
-        looked_at.append(without)
-    return f"{claims}, preemption: {fit_error(len(cycle.snapshot.nodes), Counter(looked_at), _NOT_HELPFUL)}"
+        looked_at[rejection] += 1
+    return f"{claims}, preemption: {fit_error(len(cycle.snapshot.nodes), looked_at, _NOT_HELPFUL)}"
 
 
 def _below(cycle: Cycle, node: NodeInfo) -> list[PodInfo]:

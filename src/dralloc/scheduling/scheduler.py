@@ -6,6 +6,7 @@ asked for.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence, Set
 from dataclasses import replace
 from typing import Final
@@ -70,8 +71,10 @@ class Scheduler:
         self._next = 0
         self._remembers = remembers
         self._memories: dict[Hashable, Memory] = {}
+        self._memories_of_claims: dict[Hashable, Memory] = {}
         kinds = PodKinds(self._cluster.namespaces)
         self.pods = {info.key: info for info in kinds.infos(self._cluster.pods)}
+        self._pods_of_kind = Counter(info.kind for info in self.pods.values())
         for pod in self._cluster.pods:
             node = self.snapshot.by_name.get(pod.spec.node_name or "")
             if node is not None:
@@ -156,7 +159,7 @@ class Scheduler:
 
     def _touch(self, seeing: Set[int], node: NodeInfo) -> None:
         """Something has changed on other nodes, too, that see the same devices."""
-        self.snapshot.changes += (self._places[number] for number in seeing if number != node.number)
+        self.snapshot.changes.extend(self._places[number] for number in seeing if number != node.number)
 
     def _cycle(self, key: ClaimKey, in_flight: Set[ClaimKey] = frozenset(), *, in_placement: bool = False) -> Cycle:
         pod, profile = self.pods[key], self.profile_of(key)
@@ -165,15 +168,27 @@ class Scheduler:
 
     def _memory_of(self, pod: PodInfo, in_flight: Set[ClaimKey]) -> Memory:
         """What is known for pods like this one; less for one with claims that are more than its own."""
+        size = len(self.snapshot.nodes)
         if not self._remembers:
-            return Memory(len(self.snapshot.nodes))
+            return Memory(size)
         claims = None if in_flight else self._devices.kind_of(pod)
         if claims is None:
-            return Memory(len(self.snapshot.nodes), pod.kind.memo)
+            return Memory(size, pod.kind.memo)
         memory = self._memories.get((pod.kind, claims))
         if memory is None:
-            memory = self._memories[pod.kind, claims] = Memory(len(self.snapshot.nodes), pod.kind.memo)
+            of_claims = self._memory_of_claims(claims) if self._devices.are_apart(pod) else None
+            memory = Memory(size, pod.kind.memo, of_claims)
+            # What is known for one pod alone need not be kept for others.
+            if self._pods_of_kind[pod.kind] > 1:
+                self._memories[pod.kind, claims] = memory
         memory.forget(self.snapshot.changes)
+        return memory
+
+    def _memory_of_claims(self, claims: Hashable) -> Memory:
+        """What is known for some claims, whatever pod they are for."""
+        memory = self._memories_of_claims.get(claims)
+        if memory is None:
+            memory = self._memories_of_claims[claims] = Memory(len(self.snapshot.nodes))
         return memory
 
     def _attempt(self, cycle: Cycle, order: Places, sample: Sequence[int]) -> Attempt:

@@ -11,6 +11,7 @@ from typing import Final
 from dralloc.api import Node
 from dralloc.pods.kinds import PodInfo, PodKind
 from dralloc.pods.selectors import Term
+from dralloc.scheduling.node_columns import NodeColumns
 from dralloc.scheduling.nodes import NodeInfo, by_zones
 
 __all__ = ["EVERY_NODE", "Snapshot", "Tally", "image_names"]
@@ -71,7 +72,8 @@ class Snapshot:
 
     Notes
     -----
-    ``changes``: places of nodes on which something has changed, in order, some more than once. ``carried``: for each
+    ``changes``: places of nodes on which something has changed, in order, some more than once. ``columns``: what nodes
+    have and are, for all of them at once. ``carried``: for each
     sort of terms (`PodKind.required_anti_affinity`, ...) the terms that pods on nodes have, with the number of pods
     that have them by domain.
     """
@@ -80,9 +82,12 @@ class Snapshot:
         order = by_zones(nodes, heard_of)
         usages: dict[Hashable, int] = {}
         self.nodes = tuple(NodeInfo(nodes[number], number, place, usages) for place, number in enumerate(order))
+        # What is against nodes for what they are, with a number for each.
+        self.rejections: dict[Hashable, int] = {}
         self._heard_of = [nodes[number] for number in heard_of]
         self.by_name = {node.name: node for node in self.nodes}
         self.changes: list[int] = []
+        self.columns = NodeColumns(self.nodes, self.changes)
         self._tallies: dict[Hashable, Tally] = {}
         self.carried: dict[str, dict[Term, Tally]] = defaultdict(dict)
 

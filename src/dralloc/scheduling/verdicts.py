@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugin import Check, Rejection
+from dralloc.scheduling.plugin import Check, Rejection, RejectionColumn
 
 __all__ = ["Places", "Rejected", "Verdicts", "fit_error", "refused"]
 
@@ -34,18 +34,40 @@ class Verdicts:
         self.rejections: list[Rejection] = []
         self._known: dict[Rejection | None, int] = {None: _PASSES}
 
-    def find(self, ask: Check, window: Places, nodes: Sequence[NodeInfo], enough: int) -> tuple[Places, Places]:
-        """The first feasible places of a window, and all others up to the first feasible one that is not needed."""
+    def ask_for(self, ask: Check, window: Places, nodes: Sequence[NodeInfo], enough: int) -> None:
+        """Know the places of a window up to the first feasible one that is not needed."""
         while True:
             found = self.codes[window]
             (feasible,) = (found == _PASSES).nonzero()
             end = int(feasible[enough]) if len(feasible) > enough else len(window)
             (unknown,) = (found[:end] == _UNKNOWN).nonzero()
             if not len(unknown):
-                (rejected,) = (found[:end] > _PASSES).nonzero()
-                return window[feasible[:enough]], window[rejected]
+                return
             for place in window[unknown[: enough + 1]].tolist():
                 self.enter(place, ask(nodes[place]))
+
+    def found(self, window: Places, enough: int) -> tuple[Places, Places]:
+        """The first feasible places of a window, and all others up to the first feasible one that is not needed."""
+        found = self.codes[window]
+        (feasible,) = (found == _PASSES).nonzero()
+        end = int(feasible[enough]) if len(feasible) > enough else len(window)
+        (rejected,) = (found[:end] > _PASSES).nonzero()
+        return window[feasible[:enough]], window[rejected]
+
+    def enter_column(self, places: Places, column: RejectionColumn) -> None:
+        """Know what is against some places; those against which nothing is stay as they are."""
+        against = column.codes > 0
+        codes = np.array([_UNKNOWN, *map(self._code_of, column.rejections)], np.int64)
+        self.codes[places[against]] = codes[column.codes[against]]
+
+    def enter_known(self, places: Places, known: Verdicts) -> None:
+        """Know what others know about some places."""
+        codes = np.array([_UNKNOWN, _PASSES, *map(self._code_of, known.rejections)], np.int64)
+        self.codes[places] = codes[known.codes[places]]
+
+    def open(self, window: Places) -> Places:
+        """The places of a window that are not known."""
+        return window[self.codes[window] == _UNKNOWN]
 
     def forget(self, places: Places) -> None:
         """Forget what is against these places."""
@@ -60,10 +82,13 @@ class Verdicts:
 
     def enter(self, place: int, rejection: Rejection | None) -> None:
         """Know what is against one node."""
+        self.codes[place] = self._code_of(rejection)
+
+    def _code_of(self, rejection: Rejection | None) -> int:
         if rejection is not None and rejection not in self._known:
             self.rejections.append(rejection)
             self._known[rejection] = _PASSES + len(self.rejections)
-        self.codes[place] = self._known[rejection]
+        return self._known[rejection]
 
 
 _NOWHERE: Final = np.array([], np.intp)
@@ -98,10 +123,14 @@ class Rejected(Mapping[NodeInfo, Rejection]):
         numbers = np.bincount(self._codes)[_PASSES + 1 :].tolist()
         return {rejection: number for rejection, number in zip(self._rejections, numbers, strict=False) if number}
 
-    def resolvable(self) -> Iterator[NodeInfo]:
+    def resolvable(self) -> Sequence[NodeInfo]:
         """The nodes for which fewer pods there could make a difference."""
-        if any(rejection.resolvable for rejection in self.tally):
-            yield from (node for node, rejection in self._found.items() if rejection.resolvable)
+        return [self._nodes[place] for place in self.resolvable_places().tolist()]
+
+    def resolvable_places(self) -> Places:
+        """Their places."""
+        resolvable = np.array([False, False, *(one.resolvable for one in self._rejections)], np.bool_)
+        return self._places[resolvable[self._codes]]
 
 
 def fit_error(nodes: int, rejections: Mapping[Rejection, int], absent: str = "", after: str = "") -> str:

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dralloc.errors import FatalError, NodeError
 from dralloc.pods.kinds import PodInfo
 from dralloc.pods.requests import CPU, EPHEMERAL, MEMORY, caps_of, requests_of
 from dralloc.scheduling.devices import MOST_ALTERNATIVES, Found
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugin import Check, Cycle, Plugin, Rejection, Scoring, relative
+from dralloc.scheduling.plugin import Check, Cycle, Plugin, Rejection, Scores, Scoring, relative
 from dralloc.scheduling.plugins.node_resources import insufficient
 
 __all__ = ["DYNAMIC_RESOURCES"]
@@ -100,7 +103,14 @@ def _short_of(pod: PodInfo, node: NodeInfo, taken: Mapping[str, int]) -> Rejecti
 
 
 def _score(cycle: Cycle) -> Scoring:
-    return Scoring(lambda node: cycle.memory.ranks.get(node, 0), relative)
+    ranks, nodes = cycle.memory.ranks, cycle.snapshot.nodes
+
+    def column(places: NDArray[np.intp]) -> Scores:
+        if not ranks:
+            return np.zeros(len(places), np.int64)
+        return np.array([ranks.get(nodes[place], 0) for place in places.tolist()], np.int64)
+
+    return Scoring(lambda node: ranks.get(node, 0), relative, column)
 
 
 DYNAMIC_RESOURCES: Final = Plugin("DynamicResources", _filter, _score, weight=2)

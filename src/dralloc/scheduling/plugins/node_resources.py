@@ -13,15 +13,31 @@ from math import sqrt
 from operator import attrgetter
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dralloc.pods.kinds import PodInfo
 from dralloc.pods.requests import CPU, MEMORY, is_scalar
+from dralloc.scheduling.node_columns import TooLargeError
 from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugin import MAX_SCORE, Check, Cycle, Plugin, Rejection, Scoring, rounded
+from dralloc.scheduling.plugin import (
+    MAX_SCORE,
+    Check,
+    Cycle,
+    Plugin,
+    Rejection,
+    RejectionColumn,
+    Scores,
+    Scoring,
+    rounded,
+)
 from dralloc.scheduling.profile import Profile, Shape, Strategy
 
 __all__ = ["BALANCED_ALLOCATION", "NODE_RESOURCES_FIT", "insufficient", "use_of"]
 
 _TOO_MANY: Final = "Too many pods"
+
+Places = NDArray[np.intp]
 
 Amounts = Iterable[tuple[int, int, int]]
 """What is requested of a resource with the pod, what there is, and the resource's weight."""
@@ -42,6 +58,41 @@ def _lacking(cycle: Cycle) -> Check:
     return check
 
 
+def _lacking_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
+    """What `_lacking` says about nodes; None if there are amounts too large for columns."""
+    wanted = {
+        name: amount for name, amount in cycle.pod.kind.requests.items() if amount and not cycle.profile.ignores(name)
+    }
+    columns = cycle.snapshot.columns
+    if any(amount >= 2**50 for amount in wanted.values()):
+        return None
+    try:
+        # What is short, bit by bit, and below that whether fewer pods would help.
+        codes = (columns.pod_room[places] < 1).astype(np.int64) << 1
+        resolvable = np.ones(len(places), np.bool_)
+        for bit, (name, amount) in enumerate(wanted.items(), 2):
+            there = columns.allocatable(name)[places]
+            short = amount > np.maximum(there - columns.requested(name)[places], 0)
+            if cycle.devices.is_backed(name):
+                short &= there != 0
+            codes |= short.astype(np.int64) << bit
+            resolvable &= ~short | (amount <= there)
+        codes[columns.limited[places] == 0] = 0
+    except TooLargeError:
+        return None
+    codes |= resolvable & (codes != 0)
+    found, numbers = np.unique(codes, return_inverse=True)
+    several = [int(code) for code in found if code]
+    rejections = [_rejection(code, list(wanted)) for code in several]
+    return RejectionColumn(numbers + (len(several) == len(found)), rejections)
+
+
+def _rejection(code: int, names: Sequence[str]) -> Rejection:
+    """What a code of `_lacking_column` stands for."""
+    lacking = [f"Insufficient {name}" for bit, name in enumerate(names, 2) if code >> bit & 1]
+    return Rejection(tuple([_TOO_MANY] * (code >> 1 & 1) + lacking), bool(code & 1))
+
+
 def insufficient(node: NodeInfo, wanted: Mapping[str, int], lacking: Iterable[str], *, too_many: bool) -> Rejection:
     """The rejection of a node that lacks some of what is wanted; fewer pods help if it has as much at all."""
     reasons = [_TOO_MANY] * too_many + [f"Insufficient {name}" for name in lacking]
@@ -49,9 +100,40 @@ def insufficient(node: NodeInfo, wanted: Mapping[str, int], lacking: Iterable[st
 
 
 def _left(cycle: Cycle) -> Scoring:
-    profile, wanted = cycle.profile, cycle.pod.kind.scored
+    profile, wanted, columns = cycle.profile, cycle.pod.kind.scored, cycle.snapshot.columns
     rate = _STRATEGIES[profile.strategy](profile)
-    return Scoring(lambda node: rate(_amounts(profile, [node], wanted)))
+
+    def column(places: Places) -> Scores | None:
+        """As ``score``, for strategies that round each share by itself."""
+        if profile.strategy is Strategy.RATIO or any(amount >= 2**50 for amount in wanted.values()):
+            return None
+        total, weights = np.zeros(len(places), np.int64), np.zeros(len(places), np.int64)
+        for name, weight in profile.scored_resources.items():
+            if not wanted.get(name) and is_scalar(name):
+                continue
+            there = columns.allocatable(name)[places]
+            requested = columns.occupied(name)[places] + wanted.get(name, 0)
+            counted = np.minimum(requested, there)
+            if profile.strategy is Strategy.LEAST:
+                counted = there - counted
+            having = there > 0
+            total += np.where(having, weight * (counted * MAX_SCORE // np.maximum(there, 1)), 0)
+            weights += np.where(having, weight, 0)
+        return total // np.maximum(weights, 1)
+
+    return Scoring(lambda node: rate(_amounts(profile, [node], wanted)), column=_or_none(column))
+
+
+def _or_none(column: Callable[[Places], Scores | None]) -> Callable[[Places], Scores | None]:
+    """The same column; None where amounts are too large for one."""
+
+    def asked(places: Places) -> Scores | None:
+        try:
+            return column(places)
+        except TooLargeError:
+            return None
+
+    return asked
 
 
 def use_of(profile: Profile, nodes: Sequence[NodeInfo], pods: Sequence[PodInfo]) -> int:
@@ -142,7 +224,27 @@ def _balanced(cycle: Cycle) -> Scoring | None:
         after = {name: before[name] + wanted[name] for name in there}
         return MAX_SCORE // 2 + (MAX_SCORE // 2 + _evenness(after, there) - _evenness(before, there)) // 2
 
-    return Scoring(score)
+    names, columns = [name for name in resources if wanted[name] or not is_scalar(name)], cycle.snapshot.columns
+
+    def column(places: Places) -> Scores | None:
+        """As ``score``, in the same order of operations, where every node has both of two resources."""
+        there = [columns.allocatable(name)[places] for name in names]
+        if len(names) != 2 or not all((amounts > 0).all() for amounts in there):
+            return None
+        if any(amount >= 2**50 for amount in wanted.values()):
+            return None
+        before = [columns.requested(name)[places] for name in names]
+        after = [used + wanted[name] for used, name in zip(before, names, strict=True)]
+        return MAX_SCORE // 2 + (MAX_SCORE // 2 + _evenness_of_two(after, there) - _evenness_of_two(before, there)) // 2
+
+    return Scoring(score, column=_or_none(column))
+
+
+def _evenness_of_two(used: Sequence[Scores], there: Sequence[Scores]) -> Scores:
+    """As `_evenness`, of many nodes."""
+    first, second = (np.minimum(part / whole, 1.0) for part, whole in zip(used, there, strict=True))
+    evenness: Scores = ((1 - np.abs((first - second) / 2)) * float(MAX_SCORE)).astype(np.int64)
+    return evenness
 
 
 def _evenness(used: Mapping[str, int], there: Mapping[str, int]) -> int:
@@ -165,5 +267,7 @@ def _deviation(shares: Sequence[float]) -> float:
     return sqrt(squares / len(shares))
 
 
-NODE_RESOURCES_FIT: Final = Plugin("NodeResourcesFit", _lacking, _left, view=attrgetter("usage"))
+NODE_RESOURCES_FIT: Final = Plugin(
+    "NodeResourcesFit", _lacking, _left, view=attrgetter("usage"), column=_lacking_column
+)
 BALANCED_ALLOCATION: Final = Plugin("NodeResourcesBalancedAllocation", score=_balanced, view=attrgetter("usage"))

@@ -6,7 +6,7 @@ Source: ``framework/plugins`` of ``kubernetes/pkg/scheduler``: ``nodeunschedulab
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Hashable, Iterator, Set
 from operator import attrgetter
 from typing import Final
 
@@ -110,9 +110,26 @@ def _images(kind: PodKind) -> Iterator[str]:
         yield image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
 
 
+def _tolerations(cycle: Cycle) -> Hashable:
+    return cycle.pod.kind.spec.tolerations
+
+
+def _affinity(cycle: Cycle) -> Hashable:
+    spec = cycle.pod.kind.spec
+    affinity = spec.affinity and spec.affinity.node_affinity
+    return frozenset(spec.node_selector.items()), repr(affinity) if affinity else "", cycle.profile.name
+
+
+def _image_names(cycle: Cycle) -> Hashable:
+    kind = cycle.pod.kind
+    return tuple(_images(kind)), len(kind.containers)
+
+
 _PLACE: Final = attrgetter("place")
-NODE_UNSCHEDULABLE: Final = Plugin("NodeUnschedulable", _cordoned, view=_PLACE)
-TAINT_TOLERATION: Final = Plugin("TaintToleration", _tainted, _intolerable, weight=3, view=_PLACE)
-NODE_AFFINITY: Final = Plugin("NodeAffinity", _not_selected, _preferred, weight=2, view=_PLACE, named=_named)
+NODE_UNSCHEDULABLE: Final = Plugin("NodeUnschedulable", _cordoned, view=_PLACE, reads=_tolerations)
+TAINT_TOLERATION: Final = Plugin("TaintToleration", _tainted, _intolerable, weight=3, view=_PLACE, reads=_tolerations)
+NODE_AFFINITY: Final = Plugin(
+    "NodeAffinity", _not_selected, _preferred, weight=2, view=_PLACE, named=_named, reads=_affinity
+)
 NODE_PORTS: Final = Plugin("NodePorts", _ports_taken, view=lambda node: tuple(node.ports))
-IMAGE_LOCALITY: Final = Plugin("ImageLocality", score=_images_there, view=_PLACE)
+IMAGE_LOCALITY: Final = Plugin("ImageLocality", score=_images_there, view=_PLACE, reads=_image_names)
