@@ -16,11 +16,11 @@ from dralloc.compiler.demands import MAX_CONSUMERS
 from dralloc.compiler.extended import classes_by_resource, is_extended
 from dralloc.names import ClaimKey
 from dralloc.pods.kinds import PodInfo
-from dralloc.problem import Claim
+from dralloc.problem import Alternative, Charge, Claim
 from dralloc.scheduling.footprints import Granted, PodFootprints
 from dralloc.scheduling.nodes import NodeInfo
 from dralloc.solution import Grant, Placement
-from dralloc.solvers.first_fit.candidates import NodeCandidates, places
+from dralloc.solvers.first_fit.candidates import CandidateIndex, NodeCandidates, places
 from dralloc.solvers.first_fit.claim_classes import ClaimClass
 from dralloc.solvers.first_fit.plain import Found as Taken
 from dralloc.solvers.first_fit.quick import QuickRun
@@ -30,6 +30,9 @@ __all__ = ["MOST_ALTERNATIVES", "Devices", "Found", "Wanted"]
 
 MOST_ALTERNATIVES: Final = 8
 """Most entries of ``firstAvailable`` (``FirstAvailableDeviceRequestMaxSize`` of resource.k8s.io)."""
+
+_RECENT: Final = 1000
+"""For so many pods it is kept what was known before they were bound. Groups are tried out and taken back."""
 
 Found = Mapping[ClaimKey, tuple[Grant, ...]]
 """What each open claim of a pod gets on a node."""
@@ -44,6 +47,37 @@ class Wanted(NamedTuple):
     def granting(self, found: Taken) -> Found:
         """What was found, by claim."""
         return {claim.key: grants for claim, grants in zip(self.claims, found, strict=True)}
+
+
+class _Answer(NamedTuple):
+    """What a search found on a node; not new if more is in use there since then."""
+
+    found: Taken | None
+    is_new: bool = True
+
+
+_AnswersOfNodes = dict[int, dict[ClaimClass, _Answer]]
+
+
+class _Offer(NamedTuple):
+    """What a node offers to a class of claims.
+
+    Parameters
+    ----------
+    leaks
+        Whether a search may come across devices that leak counters.
+    shrinks
+        Whether more usage never lets anything fit, so that what was found first stays first as long as it can be had.
+    """
+
+    candidates: NodeCandidates
+    leaks: bool
+    shrinks: bool
+
+    def start_again(self) -> None:
+        """Something was released: the first devices may be free again."""
+        for listed in self.candidates.lists.values():
+            listed.start = 0
 
 
 class _Bound(NamedTuple):
@@ -74,8 +108,10 @@ class Devices(QuickRun):
         self._untold: dict[ClaimKey, tuple[Grant, ...]] = {}
         self._bound: dict[ClaimKey, _Bound] = {}
         self._class_of_demand: dict[int, ClaimClass | None] = {}
-        self._known_candidates: dict[int, dict[ClaimClass, NodeCandidates | None]] = defaultdict(dict)
-        self._known_answers: dict[int, dict[ClaimClass, Taken | None]] = defaultdict(dict)
+        self._offers: dict[int, dict[ClaimClass, _Offer]] = defaultdict(dict)
+        self._answers: dict[int, dict[ClaimClass, _Answer]] = defaultdict(dict)
+        self._recent: dict[ClaimKey, tuple[_AnswersOfNodes, _AnswersOfNodes]] = {}
+        self._selected = CandidateIndex(self._problem, tainted=True)
         self._users: dict[ClaimKey, set[tuple[str, str]]] = defaultdict(set)
         self.footprints = PodFootprints(compiled)
         uses = Counter(key for keys in self._cluster.claims_of_pods.values() for key in keys)
@@ -181,14 +217,48 @@ class Devices(QuickRun):
             The attempt ends with an error: for every node, or for this one.
         """
         claims, claim_class = wanted
-        known = self._known_answers[node.number]
-        if claim_class is not None and claim_class in known:
-            return known[claim_class]
-        found = self._search_for(claims, claim_class, node)
+        if claim_class is None:
+            found = self._plain_search(claims, node.number, None)
+            self._ledger.revert()
+            return found
+        answers = self._answers[node.number]
+        known = answers.get(claim_class)
+        if known is not None and (known.is_new or known.found is None or self._is_free(claims, known.found)):
+            answers[claim_class] = _Answer(known.found)
+            return known.found
+        found = self._search_for(claims, claim_class, node.number)
         self._ledger.revert()
-        if claim_class is not None:
-            known[claim_class] = found
+        answers[claim_class] = _Answer(found)
         return found
+
+    def _is_free(self, claims: Sequence[Claim], found: Taken) -> bool:
+        """Whether what was found before can still be had; then it is still what a search finds first."""
+        try:
+            return all(
+                self._take_if_free(place, claim, grant)
+                for place, (claim, grants) in enumerate(zip(claims, found, strict=True))
+                for grant in grants
+            )
+        finally:
+            self._ledger.revert()
+
+    def _take_if_free(self, place: int, claim: Claim, grant: Grant) -> bool:
+        alternative = claim.requests[grant.request].alternatives[grant.alternative]
+        device, charge = self._problem.devices[grant.device], self._charge(alternative, grant.device)
+        ledger = self._ledger
+        if (
+            ledger.in_use(device, alternative, place)
+            or not ledger.has_capacity(device, charge)
+            or not ledger.covers(device, alternative, charge)
+        ):
+            return False
+        ledger.take(grant.device, alternative, place, charge)
+        return True
+
+    def _charge(self, alternative: Alternative, device: int) -> Charge:
+        charge = self._problem.eligibility.charge(alternative.index, device)
+        assert charge is not None
+        return charge
 
     def kind_of(self, pod: PodInfo) -> Hashable:
         """Equal for pods whose claims get the same answers everywhere; None if those of others matter, too."""
@@ -241,20 +311,32 @@ class Devices(QuickRun):
         keys = [claim.key for claim in self._problem.demands[number].claims]
         untold = {key: self._untold.get(key, ()) for key in keys}
         told = tuple(self._told(placement))
-        self._bound[pod.key] = _Bound(new, placement, told, untold)
         self.placements += told
         seeing = self._seeing(placement)
-        for each in seeing:
-            self._known_answers.pop(each, None)
+        self._bound[pod.key] = _Bound(new, placement, told, untold)
+        self._outdate(pod.key, seeing)
         return pod, seeing
+
+    def _outdate(self, key: ClaimKey, seeing: Iterable[int]) -> None:
+        """A pod has taken something on some nodes; what was known of them before is kept for some time."""
+        before = {node: self._answers[node] for node in seeing}
+        after = {node: self._lasting(node) for node in seeing}
+        self._answers.update(after)
+        self._recent[key] = before, after
+        if len(self._recent) > _RECENT:
+            del self._recent[next(iter(self._recent))]
+
+    def _lasting(self, node: int) -> dict[ClaimClass, _Answer]:
+        """What stays true when something more is in use on a node."""
+        offers = self._offers[node]
+        answers = self._answers[node].items()
+        return {one: known._replace(is_new=False) for one, known in answers if offers[one].shrinks}
 
     def _take(self, claims: Sequence[Claim], found: Taken) -> None:
         for place, (claim, grants) in enumerate(zip(claims, found, strict=True)):
             for request, choice, device in grants:
                 alternative = claim.requests[request].alternatives[choice]
-                charge = self._problem.eligibility.charge(alternative.index, device)
-                assert charge is not None
-                self._ledger.take(device, alternative, place, charge)
+                self._ledger.take(device, alternative, place, self._charge(alternative, device))
 
     def release(self, pod: PodInfo) -> Set[int]:
         """Take back what a pod that was bound got; returns the nodes that `bind` did."""
@@ -272,10 +354,13 @@ class Devices(QuickRun):
                 self._untold.pop(key, None)
         self._release(bound.placement)
         seeing = self._seeing(bound.placement)
-        # What the node offers begins with the first device that may be free.
+        before, after = self._recent.pop(pod.key, ({}, {}))
         for node in seeing:
-            self._known_candidates.pop(node, None)
-            self._known_answers.pop(node, None)
+            # Who was bound last leaves the node as it was.
+            is_last = self._answers[node] is after.get(node)
+            self._answers[node] = before[node] if is_last else {}
+            for offer in self._offers[node].values():
+                offer.start_again()
         return seeing
 
     def _seeing(self, placement: Placement) -> Set[int]:
@@ -295,31 +380,46 @@ class Devices(QuickRun):
         else:
             self._untold.update((key, grants) for key, grants in granted.items() if grants)
 
-    def _search_for(self, claims: Sequence[Claim], claim_class: ClaimClass | None, node: NodeInfo) -> Taken | None:
-        if claim_class is not None:
-            known = self._known_candidates[node.number]
-            if claim_class not in known:
-                leaks = self._may_leak(claims, node.number)
-                known[claim_class] = None if leaks else self._index.on(claims, node.number)
-            candidates = known[claim_class]
-            if candidates is not None:
-                return self._attempt_at(candidates, claims, claim_class)
-        leaks = self._leaks_counters
-        return DepthFirstSearch(self._problem, self._ledger, claims, node.number, leaks=leaks).run()
+    def _search_for(self, claims: Sequence[Claim], claim_class: ClaimClass, node: int) -> Taken | None:
+        offers = self._offers[node]
+        if claim_class not in offers:
+            offers[claim_class] = self._offer(claims, claim_class, node)
+        candidates, leaks, _ = offers[claim_class]
+        if leaks:
+            return self._plain_search(claims, node, candidates)
+        return self._attempt_at(candidates, claims, claim_class)
 
-    def _may_leak(self, claims: Sequence[Claim], node: int) -> bool:
+    def _plain_search(self, claims: Sequence[Claim], node: int, candidates: NodeCandidates | None) -> Taken | None:
+        leaks = self._leaks_counters
+        search = DepthFirstSearch(self._problem, self._ledger, claims, node, leaks=leaks, candidates=candidates)
+        return search.run()
+
+    def _offer(self, claims: Sequence[Claim], claim_class: ClaimClass, node: int) -> _Offer:
+        """What a node offers to a class, whatever is in use."""
+        selected = self._selected.on(claims, node)
+        if self._may_leak(claims, selected):
+            return _Offer(selected, leaks=True, shrinks=False)
+        candidates = self._index.on(claims, node)
+        # Where a search may end with an error, it may end otherwise once it does not get there any more.
+        failing = any(listed.failing for listed in candidates.lists.values())
+        shrinks = self._index.shrinks(node) and not (failing or claim_class.may_ask_too_much)
+        return _Offer(candidates, leaks=False, shrinks=shrinks)
+
+    def _may_leak(self, claims: Sequence[Claim], selected: NodeCandidates) -> bool:
         """Whether the search may come across devices with counters that taints or constraints refuse."""
-        problem = self._problem
         if not self._leaks_counters:
             return False
-        partitions = [device for device in problem.nodes[node].devices() if problem.devices[device].consumes]
-        if not partitions:
-            return False
-        return any(claim.constraints for claim in claims) or any(
-            not problem.eligibility.admits(alternative.index, device)
-            for _, alternative in places(claims)
-            for device in partitions
-        )
+        problem = self._problem
+        for place, alternative in places(claims):
+            listed = selected.lists.get(place)
+            reached = problem.nodes[selected.node].devices() if listed is None else listed.devices
+            constrained = claims[place[0]].constraints
+            for device in reached:
+                if problem.devices[device].consumes and (
+                    constrained or not problem.eligibility.admits(alternative.index, device)
+                ):
+                    return True
+        return False
 
     def alternatives(self, pod: PodInfo, found: Found) -> Iterator[int]:
         """The rank of each alternative that serves a request of the pod with what its claims get, each once."""

@@ -161,12 +161,12 @@ class _LocalScores:
         """The scores by plugin at some places, all feasible ones."""
         unknown = places[~self._known[places]]
         if len(unknown):
-            for row, (scoring, _) in enumerate(self._scorings.values()):
+            for number, (scoring, _) in enumerate(self._scorings.values()):
                 scores = scoring.column(unknown)
                 if scores is None:
                     scores = np.array([scoring.score(nodes[place]) for place in unknown.tolist()], np.int64)
-                self._values[row, unknown] = scores
-                self._varies[row] |= scores.any()
+                self._values[number, unknown] = scores
+                self._varies[number] |= scores.any()
             self._known[unknown] = True
         found = {}
         # Most often many plugins have nothing to say about any node.

@@ -6,13 +6,16 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dralloc.api import Node
 from dralloc.pods.kinds import PodInfo, PodKind
 from dralloc.pods.selectors import Term
 from dralloc.scheduling.node_columns import NodeColumns
 from dralloc.scheduling.nodes import NodeInfo, by_zones
+
+if TYPE_CHECKING:
+    from dralloc.scheduling.plugin import Rejection
 
 __all__ = ["EVERY_NODE", "Snapshot", "Tally", "image_names"]
 
@@ -83,7 +86,7 @@ class Snapshot:
         usages: dict[Hashable, int] = {}
         self.nodes = tuple(NodeInfo(nodes[number], number, place, usages) for place, number in enumerate(order))
         # What is against nodes for what they are, with a number for each.
-        self.rejections: dict[Hashable, int] = {}
+        self.rejections: dict[Rejection, int] = {}
         self._heard_of = [nodes[number] for number in heard_of]
         self.by_name = {node.name: node for node in self.nodes}
         self.changes: list[int] = []

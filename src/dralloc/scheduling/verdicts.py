@@ -67,7 +67,8 @@ class Verdicts:
 
     def open(self, window: Places) -> Places:
         """The places of a window that are not known."""
-        return window[self.codes[window] == _UNKNOWN]
+        found: Places = window[self.codes[window] == _UNKNOWN]
+        return found
 
     def forget(self, places: Places) -> None:
         """Forget what is against these places."""
@@ -130,7 +131,8 @@ class Rejected(Mapping[NodeInfo, Rejection]):
     def resolvable_places(self) -> Places:
         """Their places."""
         resolvable = np.array([False, False, *(one.resolvable for one in self._rejections)], np.bool_)
-        return self._places[resolvable[self._codes]]
+        found: Places = self._places[resolvable[self._codes]]
+        return found
 
 
 def fit_error(nodes: int, rejections: Mapping[Rejection, int], absent: str = "", after: str = "") -> str:

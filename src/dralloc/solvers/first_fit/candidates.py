@@ -81,10 +81,17 @@ class NodePool(NamedTuple):
 
 
 class CandidateIndex:
-    """Finds candidates. Answers are kept by the canonical keys of alternatives and devices."""
+    """Finds candidates. Answers are kept by the canonical keys of alternatives and devices.
 
-    def __init__(self, problem: Problem) -> None:
+    Parameters
+    ----------
+    tainted
+        Whether devices count that selectors accept and that are refused for their taints.
+    """
+
+    def __init__(self, problem: Problem, *, tainted: bool = False) -> None:
         self._problem = problem
+        self._tainted = tainted
         self._answers: dict[Hashable, dict[Hashable, bool | None]] = defaultdict(dict)
         self._settled: dict[int, bool] = {}
         self._several = problem.several_versions
@@ -197,7 +204,9 @@ class CandidateIndex:
         verdict = eligibility.selects(index, device)
         if isinstance(verdict, AllocationError):
             return None
-        return verdict and eligibility.charge(index, device) is not None and eligibility.admits(index, device)
+        if not verdict or eligibility.charge(index, device) is None:
+            return False
+        return self._tainted or eligibility.admits(index, device)
 
 
 def failure(problem: Problem, alternative: Alternative, device: int) -> AllocationError:

@@ -19,6 +19,7 @@ from typing import Final
 from dralloc.errors import AllocationError, FatalError, NodeError
 from dralloc.problem import MAX_RESULTS, Alternative, Claim, Device, Node, PoolState, Problem, Scope
 from dralloc.solution import Grant
+from dralloc.solvers.first_fit.candidates import NodeCandidates
 from dralloc.solvers.first_fit.constraints import ClaimConstraints, Propagator
 from dralloc.solvers.first_fit.ledger import SearchLedger
 
@@ -44,10 +45,19 @@ class DepthFirstSearch:
     ----------
     leaks
         Whether what is refused keeps its counters until the search ends.
+    candidates
+        The devices of the node to go through for each alternative, if others are known to be nothing for it.
     """
 
-    def __init__(
-        self, problem: Problem, ledger: SearchLedger, claims: Sequence[Claim], node: int, *, leaks: bool = False
+    def __init__(  # noqa: PLR0913 - what to search for, and where
+        self,
+        problem: Problem,
+        ledger: SearchLedger,
+        claims: Sequence[Claim],
+        node: int,
+        *,
+        leaks: bool = False,
+        candidates: NodeCandidates | None = None,
     ) -> None:
         self._problem = problem
         self._ledger = ledger
@@ -59,6 +69,7 @@ class DepthFirstSearch:
         self._grants: list[list[Grant]] = [[] for _ in claims]
         self._all: dict[int, tuple[int, ...]] = {}
         self._leaks = leaks
+        self._listed = candidates.lists if candidates else {}
         self._leaked: list[Device] = []
         self.steps = 0
 
@@ -185,8 +196,10 @@ class DepthFirstSearch:
             # The order of "all" does not matter: if one of them cannot be had, there is no solution.
             yield taken, self._all[alternative.index][taken]
             return
-        for position in range(start, len(self._devices)):
-            device = self._devices[position]
+        listed = self._listed.get((claim, request, choice))
+        devices = self._devices if listed is None else listed.devices
+        for position in range(start, len(devices)):
+            device = devices[position]
             if (
                 not self._ledger.in_use(self._problem.devices[device], alternative, claim)
                 and self._selectable(alternative, device)
