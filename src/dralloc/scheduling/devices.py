@@ -9,6 +9,9 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dralloc.api import ResourceClaim
 from dralloc.api.node_selectors import selector_matches
 from dralloc.compiler import CompiledCluster
@@ -24,7 +27,7 @@ from dralloc.solvers.first_fit.candidates import CandidateIndex, NodeCandidates,
 from dralloc.solvers.first_fit.claim_classes import ClaimClass
 from dralloc.solvers.first_fit.plain import Found as Taken
 from dralloc.solvers.first_fit.quick import QuickRun
-from dralloc.solvers.first_fit.search import DepthFirstSearch
+from dralloc.solvers.first_fit.search import DepthFirstSearch, nothing_on
 
 __all__ = ["MOST_ALTERNATIVES", "Devices", "Found", "Wanted"]
 
@@ -110,6 +113,7 @@ class Devices(QuickRun):
         self._class_of_demand: dict[int, ClaimClass | None] = {}
         self._offers: dict[int, dict[ClaimClass, _Offer]] = defaultdict(dict)
         self._answers: dict[int, dict[ClaimClass, _Answer]] = defaultdict(dict)
+        self._enough: dict[ClaimClass, NDArray[np.bool_]] = {}
         self._recent: dict[ClaimKey, tuple[_AnswersOfNodes, _AnswersOfNodes]] = {}
         self._selected = CandidateIndex(self._problem, tainted=True)
         self._users: dict[ClaimKey, set[tuple[str, str]]] = defaultdict(set)
@@ -221,6 +225,9 @@ class Devices(QuickRun):
             found = self._plain_search(claims, node.number, None)
             self._ledger.revert()
             return found
+        if not self._has_enough(claims, claim_class)[node.number]:
+            nothing_on(self._problem.nodes[node.number])
+            return None
         answers = self._answers[node.number]
         known = answers.get(claim_class)
         if known is not None and (known.is_new or known.found is None or self._is_free(claims, known.found)):
@@ -229,6 +236,14 @@ class Devices(QuickRun):
         found = self._search_for(claims, claim_class, node.number)
         self._ledger.revert()
         answers[claim_class] = _Answer(found)
+        return found
+
+    def _has_enough(self, claims: Sequence[Claim], claim_class: ClaimClass) -> NDArray[np.bool_]:
+        """By node, whether it has as many devices as a class asks for, whatever is in use."""
+        found = self._enough.get(claim_class)
+        if found is None:
+            # Nothing is entered there, so that it stays true when pods are taken back.
+            found = self._enough[claim_class] = self._failures.hopeful(claim_class, claims)
         return found
 
     def _is_free(self, claims: Sequence[Claim], found: Taken) -> bool:

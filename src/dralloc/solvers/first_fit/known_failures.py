@@ -135,6 +135,12 @@ class KnownFailures:
 
     # Questions.
 
+    def hopeful(self, claim_class: ClaimClass, claims: Sequence[Claim]) -> Mask:
+        """By node, whether a class may still fit there, as far as that is known of the devices."""
+        prospects = self.of(claim_class)
+        self._ask_bounds(prospects, claims)
+        return prospects.hopeful
+
     def ahead(
         self, prospects: Prospects, claims: Sequence[Claim], wanted: WantedAmounts, nodes: Sequence[int]
     ) -> Iterator[int]:
