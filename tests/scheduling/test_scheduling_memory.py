@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from collections.abc import Sequence
+
+from hypothesis import HealthCheck, given, settings
 
 import wire
-from dralloc.compiler import compile_cluster
-from dralloc.scheduling import Attempt, Scheduler, profiles_of
+from dralloc.choices import Mode
+from dralloc.cluster import Cluster
+from dralloc.compiler import CompiledCluster, compile_cluster
+from dralloc.scheduling import Attempt, Profile, Scheduler, profiles_of
 from examples import examples
+from mixed_strategies import mixed_clusters
 from plain_scheduler import PlainScheduler
 from scheduling_strategies import CrowdedCluster, crowded_clusters
 from wire import Json
@@ -27,9 +32,19 @@ def answer(found: Attempt) -> Json:
 @given(crowded_clusters())
 def test_an_attempt_is_as_if_nothing_were_known(crowded: CrowdedCluster) -> None:
     compiled = compile_cluster(wire.cluster(*crowded.objects))
-    profiles = profiles_of(crowded.configuration, "test")
-    quick = Scheduler(compiled, profiles, crowded.heard_of)
-    plain = PlainScheduler(compiled, profiles, crowded.heard_of)
+    agree(compiled, profiles_of(crowded.configuration, "test"), crowded.heard_of)
+
+
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(mixed_clusters(most_nodes=3))
+def test_so_it_is_where_everything_is_mixed(cluster: Cluster) -> None:
+    compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
+    agree(compiled, [Profile()], compiled.problem.all_nodes)
+
+
+def agree(compiled: CompiledCluster, profiles: Sequence[Profile], heard_of: Sequence[int]) -> None:
+    quick = Scheduler(compiled, profiles, heard_of)
+    plain = PlainScheduler(compiled, profiles, heard_of)
     waiting = [pod.key for pod in compiled.cluster.pods if not pod.spec.node_name]
     bound = set()
     # Whoever has no node is tried again at the end: by then much is known, and some of it is outdated.

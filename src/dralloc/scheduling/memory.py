@@ -72,6 +72,9 @@ class Memory:
             self.of_claims.forget(changes)
         if self._seen == len(changes):
             return
+        if not (self._verdicts or self._scores):
+            self._seen = len(changes)
+            return
         places = np.array(changes[self._seen :], np.intp)
         self._seen = len(changes)
         for verdicts in self._verdicts.values():

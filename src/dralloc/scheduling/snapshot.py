@@ -45,14 +45,19 @@ class Tally:
     counts: dict[str, int] = field(default_factory=dict)
     _weights: dict[PodKind, int] = field(default_factory=dict)
 
+    def weight(self, kind: PodKind) -> int:
+        """How often a pod of a kind counts, worked out once."""
+        weight = self._weights.get(kind)
+        if weight is None:
+            weight = self._weights[kind] = self.weigh(kind)
+        return weight
+
     def count(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
         """Enter or revoke a pod."""
         domain = node.labels.get(self.topology_key) if self.topology_key else node.name
         if domain is None or (self.places is not None and node.place not in self.places):
             return
-        weight = self._weights.get(pod.kind)
-        if weight is None:
-            weight = self._weights[pod.kind] = self.weigh(pod.kind)
+        weight = self.weight(pod.kind)
         if weight:
             self.counts[domain] = self.counts.get(domain, 0) + sign * weight
             if not self.counts[domain]:
@@ -92,6 +97,8 @@ class Snapshot:
         self.changes: list[int] = []
         self.columns = NodeColumns(self.nodes, self.changes)
         self._tallies: dict[Hashable, Tally] = {}
+        # Of each kind in how many tallies it was looked for, and those in which it counts.
+        self._tallies_of_kind: dict[PodKind, tuple[int, list[Tally]]] = {}
         self.carried: dict[str, dict[Term, Tally]] = defaultdict(dict)
 
     @cached_property
@@ -118,15 +125,23 @@ class Snapshot:
                     self.carried[sort][term] = self.tally((sort, term), term.topology_key, weigh)
         node.add(pod)
         self.changes.append(node.place)
-        for tally in self._tallies.values():
+        for tally in self._counting(pod.kind):
             tally.count(pod, node, 1)
 
     def remove(self, pod: PodInfo, node: NodeInfo) -> None:
         """Take a pod off a node."""
         node.remove(pod)
         self.changes.append(node.place)
-        for tally in self._tallies.values():
+        for tally in self._counting(pod.kind):
             tally.count(pod, node, -1)
+
+    def _counting(self, kind: PodKind) -> Sequence[Tally]:
+        """The tallies in which pods of a kind count."""
+        looked_at, found = self._tallies_of_kind.get(kind, (0, []))
+        if looked_at < len(self._tallies):
+            found += [tally for tally in list(self._tallies.values())[looked_at:] if tally.weight(kind)]
+            self._tallies_of_kind[kind] = len(self._tallies), found
+        return found
 
     def tally(
         self,

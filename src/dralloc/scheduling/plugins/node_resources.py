@@ -81,10 +81,10 @@ def _lacking_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
     except TooLargeError:
         return None
     codes |= resolvable & (codes != 0)
-    found, numbers = np.unique(codes, return_inverse=True)
-    several = [int(code) for code in found if code]
-    rejections = [_rejection(code, list(wanted)) for code in several]
-    return RejectionColumn(numbers + (len(several) == len(found)), rejections)
+    # The first stands for nodes with nothing against them.
+    found = sorted({0, *codes.tolist()})
+    rejections = [_rejection(code, list(wanted)) for code in found[1:]]
+    return RejectionColumn(np.searchsorted(np.array(found), codes), rejections)
 
 
 def _rejection(code: int, names: Sequence[str]) -> Rejection:
