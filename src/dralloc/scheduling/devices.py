@@ -52,14 +52,14 @@ class Wanted(NamedTuple):
         return {claim.key: grants for claim, grants in zip(self.claims, found, strict=True)}
 
 
-class _Answer(NamedTuple):
+class _NodeAnswer(NamedTuple):
     """What a search found on a node; not new if more is in use there since then."""
 
     found: Taken | None
     is_new: bool = True
 
 
-_AnswersOfNodes = dict[int, dict[ClaimClass, _Answer]]
+_Searched = dict[int, dict[ClaimClass, _NodeAnswer]]
 
 
 class _Offer(NamedTuple):
@@ -112,9 +112,9 @@ class Devices(QuickRun):
         self._bound: dict[ClaimKey, _Bound] = {}
         self._class_of_demand: dict[int, ClaimClass | None] = {}
         self._offers: dict[int, dict[ClaimClass, _Offer]] = defaultdict(dict)
-        self._answers: dict[int, dict[ClaimClass, _Answer]] = defaultdict(dict)
+        self._answers: dict[int, dict[ClaimClass, _NodeAnswer]] = defaultdict(dict)
         self._enough: dict[ClaimClass, NDArray[np.bool_]] = {}
-        self._recent: dict[ClaimKey, tuple[_AnswersOfNodes, _AnswersOfNodes]] = {}
+        self._recent: dict[ClaimKey, tuple[_Searched, _Searched]] = {}
         self._selected = CandidateIndex(self._problem, tainted=True)
         self._users: dict[ClaimKey, set[tuple[str, str]]] = defaultdict(set)
         self.footprints = PodFootprints(compiled)
@@ -231,11 +231,11 @@ class Devices(QuickRun):
         answers = self._answers[node.number]
         known = answers.get(claim_class)
         if known is not None and (known.is_new or known.found is None or self._is_free(claims, known.found)):
-            answers[claim_class] = _Answer(known.found)
+            answers[claim_class] = _NodeAnswer(known.found)
             return known.found
         found = self._search_for(claims, claim_class, node.number)
         self._ledger.revert()
-        answers[claim_class] = _Answer(found)
+        answers[claim_class] = _NodeAnswer(found)
         return found
 
     def _has_enough(self, claims: Sequence[Claim], claim_class: ClaimClass) -> NDArray[np.bool_]:
@@ -341,7 +341,7 @@ class Devices(QuickRun):
         if len(self._recent) > _RECENT:
             del self._recent[next(iter(self._recent))]
 
-    def _lasting(self, node: int) -> dict[ClaimClass, _Answer]:
+    def _lasting(self, node: int) -> dict[ClaimClass, _NodeAnswer]:
         """What stays true when something more is in use on a node."""
         offers = self._offers[node]
         answers = self._answers[node].items()
