@@ -155,11 +155,14 @@ def filtered(cycle: Cycle, checks: Checks, window: Places, enough: int) -> tuple
     """
     nodes = cycle.snapshot.nodes
     verdicts = Verdicts(len(nodes))
-    checks = _checks_behind_columns(cycle, checks, window, verdicts)
+    if not cycle.memory.is_kept:
+        checks = _checks_behind_columns(cycle, checks, window, verdicts)
     parts = [(around, [*part]) for around, part in groupby(checks, key=lambda each: each[0].looks_around)]
     if [around for around, _ in parts] == [False]:
         known, behind = _known(cycle, checks), verdicts.open(window)
         known.ask_for(_together(checks), behind, nodes, enough)
+        if len(behind) == len(window):
+            return (*known.found(window, enough), known)
         verdicts.enter_known(behind, known)
     else:
         each = [_together(one) if around else partial(_known(cycle, one).ask, _together(one)) for around, one in parts]

@@ -225,14 +225,16 @@ class Devices(QuickRun):
             found = self._plain_search(claims, node.number, None)
             self._ledger.revert()
             return found
+        answers = self._answers[node.number]
+        known = answers.get(claim_class)
+        if known is not None and (known.is_new or known.found is None):
+            return known.found
+        if known is not None and known.found is not None and self._is_free(claims, known.found):
+            answers[claim_class] = _NodeAnswer(known.found)
+            return known.found
         if not self._has_enough(claims, claim_class)[node.number]:
             nothing_on(self._problem.nodes[node.number])
             return None
-        answers = self._answers[node.number]
-        known = answers.get(claim_class)
-        if known is not None and (known.is_new or known.found is None or self._is_free(claims, known.found)):
-            answers[claim_class] = _NodeAnswer(known.found)
-            return known.found
         found = self._search_for(claims, claim_class, node.number)
         self._ledger.revert()
         answers[claim_class] = _NodeAnswer(found)

@@ -24,6 +24,9 @@ __all__ = ["CLAIMS_FILTER", "Memory"]
 CLAIMS_FILTER: Final = "DynamicResources"
 """The filter that looks at nothing of a pod but its claims."""
 
+_FEW: Final = 8
+"""Fewer nodes than this are asked about one by one."""
+
 T = TypeVar("T")
 
 
@@ -40,6 +43,8 @@ class Memory:
         asked once about nodes that look the same. None if they are to be asked again.
     of_claims
         What is known of claims whatever the pods are; None if claims and pods cannot be told apart.
+    is_kept
+        Whether it is for several pods, so that it pays to know each node and to ask again where something changes.
 
     Notes
     -----
@@ -50,6 +55,7 @@ class Memory:
     size: int
     of_kind: dict[Hashable, Any] | None = None
     of_claims: Memory | None = None
+    is_kept: bool = True
     ranks: dict[NodeInfo, int] = field(default_factory=dict)
     failure: tuple[int, Places | None, Attempt | None] = (-1, None, None)
     _seen: int = 0
@@ -164,8 +170,9 @@ class _LocalScores:
         """The scores by plugin at some places, all feasible ones."""
         unknown = places[~self._known[places]]
         if len(unknown):
+            few = len(unknown) < _FEW
             for number, (scoring, _) in enumerate(self._scorings.values()):
-                scores = scoring.column(unknown)
+                scores = None if few else scoring.column(unknown)
                 if scores is None:
                     scores = np.array([scoring.score(nodes[place]) for place in unknown.tolist()], np.int64)
                 self._values[number, unknown] = scores

@@ -177,9 +177,8 @@ class Scheduler:
         memory = self._memories.get((pod.kind, claims))
         if memory is None:
             of_claims = self._memory_of_claims(claims) if self._devices.are_apart(pod) else None
-            memory = Memory(size, pod.kind.memo, of_claims)
-            # What is known for one pod alone need not be kept for others.
-            if self._pods_of_kind[pod.kind] > 1:
+            memory = Memory(size, pod.kind.memo, of_claims, is_kept=self._pods_of_kind[pod.kind] > 1)
+            if memory.is_kept:
                 self._memories[pod.kind, claims] = memory
         memory.forget(self.snapshot.changes)
         return memory

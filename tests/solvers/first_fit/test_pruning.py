@@ -203,6 +203,12 @@ def test_pods_with_equal_claims_know_the_same_nodes_whatever_they_take_beside_de
     assert quick.placements == plain.placements
 
 
+def test_nodes_without_any_device_are_no_obstacle() -> None:
+    nodes = [node(f"node-{number}") for number in range(1, 6)]
+    quick, plain = both(compiled(nodes, claim("a", request())))
+    assert quick.placements == plain.placements == ()
+
+
 def test_errors_of_nodes_are_remembered_for_equal_demands() -> None:
     broken = resource_slice([device("x"), device("x")])
     quick, plain = both(compiled(broken, claim("a", request()), claim("b", request())))
