@@ -136,28 +136,87 @@ def _without_volumes(one: Json) -> Json:
     return {**one, "spec": {key: value for key, value in one["spec"].items() if key != "volumes"}}
 
 
-SPREAD: Final = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+EVERYBODY: Final[Json] = {"labelSelector": {}}
+SPREAD: Final = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", **EVERYBODY}
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-@pytest.mark.parametrize("name", ["headroom", "fewest nodes", "drain", "defragment", "partition layout", "stranded"])
-@pytest.mark.parametrize(
-    ("says", "ignore"),
-    [
-        ({"containers": [{"resources": {"requests": {"cpu": "1"}}}]}, "cpu"),
-        ({"containers": [{"ports": [{"hostPort": 80, "containerPort": 80}]}]}, "ports"),
-        (
-            {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}]},
-            "spread",
-        ),
-    ],
-)
-def test_answers_about_devices_alone_say_that_pods_ask_for_more(name: str, says: Json, ignore: str) -> None:
-    cluster = wire.cluster(*(_saying(one, says) for one in CLUSTER))
-    found = [one["what"] for one in QUESTIONS[name](cluster).to_dict()["unmodelled"]]
-    assert [what.startswith("only devices count here") for what in found] == [True]
-    with pytest.raises(InputError, match="only devices count here"):
-        QUESTIONS[name](cluster, strict=True)
-    assert QUESTIONS[name](cluster, strict=True, ignore=[ignore]).to_dict()["unmodelled"] == []
+def _beside(rule: str, key: str) -> Json:
+    return {"affinity": {rule: {REQUIRED: [{"topologyKey": key, **EVERYBODY}]}}}
+
+
+OF_NODES: Final[dict[str, tuple[Json, str]]] = {
+    "CPU": ({"containers": [{"resources": {"requests": {"cpu": "5"}}}]}, "cpu"),
+    "ports": ({"containers": [{"ports": [{"hostPort": 80, "containerPort": 80}]}]}, "ports"),
+    "anti-affinity by node": (_beside("podAntiAffinity", "kubernetes.io/hostname"), "affinity"),
+}
+"""What pods may say of a node, with the name of the rule. No node is in a zone."""
+
+OF_ZONES: Final[dict[str, tuple[Json, str]]] = {
+    "spread": ({"topologySpreadConstraints": [SPREAD]}, "spread"),
+    "affinity": (_beside("podAffinity", "zone"), "affinity"),
+}
+BINDING: Final = OF_NODES | OF_ZONES
+
+
+def _bound(says: Json) -> dralloc.Cluster:
+    """Two nodes with a pod each, and pods that are pending; all say the same."""
+    return wire.cluster(*(_saying(one, says) for one in (*CLUSTER, pod("there", on="b"))))
+
+
+WHOLE_QUESTIONS: Final = QUESTIONS.keys() - {"partition layout", "fewest nodes"}
+
+
+@pytest.mark.parametrize("binding", BINDING)
+@pytest.mark.parametrize("name", sorted(WHOLE_QUESTIONS))
+def test_what_else_binds_pods_counts_and_needs_no_notice(name: str, binding: str) -> None:
+    _assert_it_counts(name, *BINDING[binding])
+
+
+@pytest.mark.parametrize("binding", OF_NODES)
+def test_the_fewest_nodes_count_what_pods_take_of_nodes(binding: str) -> None:
+    _assert_it_counts("fewest nodes", *OF_NODES[binding])
+
+
+def _assert_it_counts(name: str, says: Json, rule: str) -> None:
+    """Nothing is left out, and the answer is another one than without the rule."""
+    cluster, ask = _bound(says), QUESTIONS[name]
+    answer = ask(cluster, strict=True)
+    assert answer.to_dict()["unmodelled"] == []
+    unbound = ask(_bound({}), strict=True).headline
+    assert answer.headline != unbound
+    assert ask(cluster, strict=True, ignore=[rule]).headline == unbound
+
+
+@pytest.mark.parametrize("binding", OF_ZONES)
+def test_the_fewest_nodes_say_which_rules_between_pods_they_leave_out(binding: str) -> None:
+    says, rule = OF_ZONES[binding]
+    _assert_it_is_left_out("fewest nodes", says, rule, f"these rules for other pods do not count here: {rule}")
+
+
+@pytest.mark.parametrize("binding", BINDING)
+def test_answers_about_devices_alone_say_that_pods_ask_for_more(binding: str) -> None:
+    _assert_it_is_left_out("partition layout", *BINDING[binding], "only devices count here")
+
+
+def _assert_it_is_left_out(name: str, says: Json, rule: str, notice: str) -> None:
+    """The answer is the one without the rule, and says so."""
+    cluster, ask = _bound(says), QUESTIONS[name]
+    answer = ask(cluster)
+    found = [one["what"] for one in answer.to_dict()["unmodelled"]]
+    assert [what.startswith(notice) for what in found] == [True]
+    unbound = ask(_bound({}), strict=True).headline
+    assert answer.headline == f"{unbound}, for the rules modelled"
+    with pytest.raises(InputError, match=notice):
+        ask(cluster, strict=True)
+    ignoring = ask(cluster, strict=True, ignore=[rule])
+    assert ignoring.to_dict()["unmodelled"] == []
+    assert ignoring.headline == unbound
+
+
+def test_layouts_serve_pods_on_nodes_that_list_what_they_have() -> None:
+    layout = dralloc.partition_layout(_bound({}))
+    assert (layout.headline, layout.left_out) == ("fixed layouts serve 2, partitions on demand 2", ())
 
 
 def _saying(one: Json, says: Any) -> Json:

@@ -11,9 +11,10 @@ from dralloc import stranded
 from dralloc.allocate import allocate
 from dralloc.api import Node, Pod, ResourceClaim, ResourceSlice
 from dralloc.api.objects import changed
+from dralloc.choices import Ignored
 from dralloc.cluster import Cluster
 from dralloc.names import ClaimKey
-from dralloc.whatif import MixEntry, fewest_nodes, headroom
+from dralloc.whatif import MixEntry, fewest_nodes, headroom, partition_layout
 from dralloc.whatif.mix_entries import Source
 from examples import examples
 from scenario_strategies import bound_pod, crowded_clusters, tainted_node
@@ -124,6 +125,24 @@ def test_the_fewest_nodes_agree_with_allocate(whole: Cluster) -> None:
         allocate(with_nodes(mine, bare, pod, number, int(found.cost) - 1)).solution.placements if found.cost > 1 else ()
     )
     assert len(less) < number
+
+
+@THOROUGH
+@given(crowded_clusters(company=True))
+def test_layouts_do_not_depend_on_what_else_pods_and_nodes_say(whole: Cluster) -> None:
+    """They serve pods of one device each as if these said nothing beside devices and the nodes that they may have."""
+    single = [pod for pod in whole.pods if asks_for_one_device(whole, pod)]
+    assume(single)
+    beside_devices = [rule for rule in Ignored if rule is not Ignored.TAINTS]
+    entry = MixEntry(single[0].key, Source.POD, 3)
+    found, ignoring = (partition_layout(whole, entry, ignore=rules) for rules in ((), beside_devices))
+    assert (found.on_demand, found.plans, found.left_out) == (ignoring.on_demand, ignoring.plans, ignoring.left_out)
+
+
+def asks_for_one_device(whole: Cluster, pod: Pod) -> bool:
+    claims = [whole.claim(key) for key in whole.pod_claims(pod)]
+    requests = [one.exactly for claim in claims if claim for one in claim.spec.devices.requests]
+    return [exactly.count for exactly in requests if exactly] == [1]
 
 
 def with_nodes(whole: Cluster, bare: Cluster, pod: Pod, pods: int, nodes: int) -> Cluster:

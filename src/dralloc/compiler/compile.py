@@ -19,7 +19,7 @@ from dralloc.compiler.budgets import find_budgets
 from dralloc.compiler.demands import Demands
 from dralloc.compiler.extended import DevicePlugins, with_extended_resources
 from dralloc.compiler.gangs import Gangs, find_gangs
-from dralloc.compiler.pod_rules import BETWEEN_PODS, PodRules
+from dralloc.compiler.pod_rules import PodRules
 from dralloc.compiler.quota import Quotas
 from dralloc.compiler.remarks import remarks
 from dralloc.compiler.unmodelled import Unmodelled, find_unmodelled
@@ -40,7 +40,7 @@ __all__ = ["CompiledCluster", "compile_cluster"]
 _IGNORED: Final = "first fit and the optimum ignore, as asked"
 _ONLY_DEVICES: Final = "only devices count here, and not what else the pod takes of nodes, nor its rules for other pods"
 
-_ONLY_NODES: Final = "rules for other pods do not count here"
+_ONLY_NODES: Final = "these rules for other pods do not count here"
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,7 +120,7 @@ class CompiledCluster(Brief):
         return tuple(found)
 
     def beside_pods_alone(self, pods: Collection[Pod], *, strict: bool) -> tuple[Finding, ...]:
-        """What an answer leaves out that looks at devices and nodes, but not at the rules between pods.
+        """What an answer leaves out that looks at devices and nodes, but not at where else other pods are.
 
         Raises
         ------
@@ -128,9 +128,11 @@ class CompiledCluster(Brief):
             If there is anything, and nothing may be in doubt.
         """
         found = list(self.unmodelled({Mode.OPTIMAL}))
-        if bound := list(self.pods.bound(pods, among=BETWEEN_PODS)):
+        if bound := self.pods.bound_to_others(pods):
             more = f" (here and in {len(bound) - 1} more)" if len(bound) > 1 else ""
-            found.append(self.cluster.remark(bound[0], "spec", f"{_ONLY_NODES}{more}"))
+            rules = ", ".join(sorted(set().union(*bound.values())))
+            first = self.cluster.pods_by_key[next(iter(bound))]
+            found.append(self.cluster.remark(first, "spec", f"{_ONLY_NODES}: {rules}{more}"))
         if strict and found:
             raise InputError(found)
         return tuple(found)

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 from operator import or_
-from typing import Final
 
 from dralloc.api import Node, Pod
 from dralloc.api.disclosure import HOSTNAME_LABEL
@@ -29,10 +28,7 @@ from dralloc.problem import Demand, Problem
 from dralloc.problem.node_claims import NodeStock, resource_of, with_node_claims
 from dralloc.problem.node_footprint import with_footprints
 
-__all__ = ["BETWEEN_PODS", "PodRules", "has_rules_between"]
-
-BETWEEN_PODS: Final = frozenset({Ignored.AFFINITY, Ignored.SPREAD})
-"""What pods say about other pods."""
+__all__ = ["PodRules", "has_rules_between"]
 
 
 class PodRules:
@@ -79,19 +75,34 @@ class PodRules:
                 found[pod.spec.node_name].append(self.infos[pod.key])
         return found
 
-    def bound(self, pods: Collection[Pod], among: Collection[Ignored] = frozenset(Ignored)) -> Iterator[Pod]:
-        """Those of some pods that ask for more of nodes, or of other pods, than devices; or for these things only."""
+    def bound(self, pods: Collection[Pod]) -> Iterator[Pod]:
+        """Those of some pods that ask for more of nodes, or of other pods, than devices."""
         listed = any(node.status.allocatable for node in self._nodes)
         infos = PodKinds(self._cluster.namespaces).infos(pods)
         said = {info.key: self._said(info.kind, listed=listed) for info in infos}
-        return (pod for pod in pods if not said[pod.key].intersection(among) <= self.ignored)
+        return (pod for pod in pods if not said[pod.key] <= self.ignored)
+
+    def bound_to_others(self, pods: Collection[Pod]) -> Mapping[ClaimKey, Collection[Ignored]]:
+        """Which rules of some pods for other pods are more than an amount of their node, by pod; no others.
+
+        Anti-affinity by node is such an amount (`dralloc.compiler.node_amounts.HostExclusion`).
+        """
+        kinds = {pod.key: self.infos[pod.key].kind for pod in pods}
+        by_host = self._by_host(set(kinds.values()), ())
+        said = {key: self._said_of_others(kind, by_host) - self.ignored for key, kind in kinds.items()}
+        return {key: rules for key, rules in said.items() if rules}
 
     def _said(self, kind: PodKind, *, listed: bool) -> set[Ignored]:
         """What binds such pods; their requests do if nodes list what they have."""
         asked = (name for name, amount in kind.requests.items() if amount and listed and name not in self._backed)
         said = {Ignored.of_resource(name) for name in asked}
         said |= {Ignored.PORTS for _ in kind.host_ports}
-        said |= {Ignored.AFFINITY for _ in (*kind.required_affinity, *kind.required_anti_affinity)}
+        return said | self._said_of_others(kind)
+
+    def _said_of_others(self, kind: PodKind, but: Collection[Term] = ()) -> set[Ignored]:
+        """What such pods say about other pods, but for some terms of anti-affinity."""
+        apart = (term for term in kind.required_anti_affinity if term not in but)
+        said = {Ignored.AFFINITY for _ in (*kind.required_affinity, *apart)}
         return said | {Ignored.SPREAD for _ in kind.hard_spread}
 
     def applied(self, problem: Problem, *, complete: bool = False, copies: int = 1) -> Problem:

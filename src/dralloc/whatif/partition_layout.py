@@ -102,7 +102,8 @@ def partition_layout(
     options = Choices.of(choices, words, unused=("nodes", "gang", "caps", "fair", "keep"))
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        mix = workload_mix(cluster_of(cluster).including(options.include), entries, options)
+        given = cluster_of(cluster).including(options.include)
+        mix = workload_mix(given, entries, options, devices_alone=True)
     with phase(timings, "layouts"):
         for place, demand in reversed(list(enumerate(mix.demands))):
             if read_single(demand) is None:

@@ -52,14 +52,6 @@ class WorkloadMix:
         """What is to be had, and how many of each."""
         return tuple(zip(self.titles, self.numbers, strict=True))
 
-    def of_devices(self) -> WorkloadMix:
-        """The same for devices alone."""
-        demands = (
-            replace(demand, claims=tuple(claim for claim in demand.claims if not claim.is_synthetic))
-            for demand in self.demands
-        )
-        return replace(self, problem=self.compiled.problem, demands=tuple(demands))
-
     def without(self, place: int, reason: str) -> WorkloadMix:
         """The same without one of the classes.
 
@@ -76,8 +68,15 @@ class WorkloadMix:
         return replace(self, demands=demands, titles=titles, numbers=numbers, left_out=(*self.left_out, text))
 
 
-def workload_mix(cluster: Cluster, entries: Sequence[MixEntry | str], choices: Choices) -> WorkloadMix:
+def workload_mix(
+    cluster: Cluster, entries: Sequence[MixEntry | str], choices: Choices, *, devices_alone: bool = False
+) -> WorkloadMix:
     """Compile the mix, once each if no number is given; without entries, all that is pending.
+
+    Parameters
+    ----------
+    devices_alone
+        Whether to leave out what pods take of nodes beside devices.
 
     Raises
     ------
@@ -88,15 +87,21 @@ def workload_mix(cluster: Cluster, entries: Sequence[MixEntry | str], choices: C
     if not asked:
         raise DrallocError("nothing is pending: say what is wanted with --claim, --template or --pod")
     mix = compile_mix(cluster, asked, choices, empty=True)
-    offers = mix.problem.eligibility
+    problem, wanted = (mix.compiled.problem, mix.of_devices) if devices_alone else (mix.problem, mix.demands)
+    # Rules between pods leave a demand fewer nodes, too: those that it may have are the ones without these rules.
+    demands = [
+        replace(demand, nodes=of_devices.nodes, roles=())
+        for demand, of_devices in zip(wanted, mix.of_devices, strict=True)
+    ]
+    offers = problem.eligibility
     classes: dict[Hashable, list[int]] = defaultdict(list)
-    for place, demand in enumerate(mix.demands):
+    for place, demand in enumerate(demands):
         key = demand.nodes, demand.is_defective, tuple(claim_key(offers, claim) for claim in demand.claims)
         classes[key].append(place)
     groups = classes.values()
     return WorkloadMix(
-        mix.problem,
-        tuple(replace(mix.demands[group[0]], roles=()) for group in groups),
+        problem,
+        tuple(demands[first] for first, *_ in groups),
         tuple(asked[first].title + (f" and {len(rest)} like it" if rest else "") for first, *rest in groups),
         tuple(sum(asked[place].number or 1 for place in group) for group in groups),
         bool(entries),
