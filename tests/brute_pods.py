@@ -1,14 +1,13 @@
 """The referee for what binds pods beside devices: sums over nodes, and every order in which pods can come.
 
 The rules between pods are those of kube-scheduler's filters, asked for one pod after the other. An answer counts if
-each rule has an order in which all pods that are placed pass; affinity, where one term leans on another, has one order
-for all terms.
+there is an order in which all pods that are placed pass.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import permutations
 
@@ -32,16 +31,11 @@ def best_bound(pods: BoundPods) -> tuple[int, int]:
 
 
 def is_bound_right(pods: BoundPods, placements: Sequence[Placement]) -> bool:
-    """Whether nodes have what pods ask for, and every rule between pods has an order."""
+    """Whether nodes have what pods ask for, and there is an order for the rules between pods."""
     return (
         _has_room(pods, placements)
         and _are_groups_complete(pods, placements)
-        and all(
-            any(
-                _pass(pods, rules, order) for order in permutations(_coming(pods, placements)) if _may_come(pods, order)
-            )
-            for rules in _together(pods)
-        )
+        and any(_pass(pods, order) for order in permutations(_coming(pods, placements)) if _may_come(pods, order))
     )
 
 
@@ -119,20 +113,11 @@ def _may_come(pods: BoundPods, order: Sequence[Coming]) -> bool:
     return runs == sorted(runs, reverse=True)
 
 
-def _together(pods: BoundPods) -> Iterator[list[InterPodRule]]:
-    """Each rule by itself, but all affinity in one."""
-    rules = dict.fromkeys(role.rule for demand in pods.devices.demands for role in demand.roles)
-    yield [rule for rule in rules if isinstance(rule, Affinity)]
-    for rule in rules:
-        if not isinstance(rule, Affinity):
-            yield [rule]
-
-
-def _pass(pods: BoundPods, rules: Sequence[InterPodRule], order: Sequence[Coming]) -> bool:
+def _pass(pods: BoundPods, order: Sequence[Coming]) -> bool:
     there: list[Coming] = []
     for demand, node in order:
         for role in pods.devices.demands[demand].roles:
-            if role.rule in rules and not role.runs and not _FILTERS[type(role.rule)](pods, role, node, there):
+            if not role.runs and not _FILTERS[type(role.rule)](pods, role, node, there):
                 return False
         there.append((demand, node))
     return True

@@ -4,16 +4,17 @@ A rule knows the domain of each node by the node's name, and what pods that have
 demands a rule is about, they know themselves (`dralloc.problem.Demand.roles`): some *carry* it, so that they may only
 go where it holds, and some *count* for it, because it means them. So rules stay true for any part of a problem.
 
-Rules are about pods as they come. An answer counts if there is for each rule some order of its pods in which each of
-them keeps it when it comes. Demands can stand for pods that run and could leave, too: whoever of these stays was there
-before everybody else, and rules do not say any more whether it may (*IgnoredDuringExecution*). The order:
+Rules are about pods as they come. An answer counts if there is some order of its pods in which each of them keeps every
+rule when it comes. Demands can stand for pods that run and could leave, too: whoever of these stays was there before
+everybody else, and rules do not say any more whether it may (*IgnoredDuringExecution*). The order:
 
 - anti-affinity: whoever comes first, in a domain with somebody who carries the term is nobody else whom it means;
 - affinity: whoever carries the terms has somebody in the domain whom they mean, and who was there before; only where
   they mean nobody at all yet, one whom they mean itself may begin;
 - spread: in a domain with somebody who carries the constraint, those who do are, with the pods that were there, no more
-  than the skew above the fewest that are counted in any domain in the end. (Then there is an order: always one for the
-  domain with the fewest, and those who do not carry the constraint last where there are most, unless they were there.)
+  than the skew above the fewest that are counted in any domain in the end. (Then there is an order for this rule alone:
+  always one for the domain with the fewest, and those who do not carry the constraint last where there are most, unless
+  they were there. Where other rules ask for an order of the same pods, see `dralloc.problem.turns`.)
 
 - one domain: those who carry the rule are in one and the same.
 
@@ -161,6 +162,13 @@ class DomainLedger:
                         if applies:
                             tallies[role.rule, place][domains[node]] += sign
 
+    def number(self, rule: InterPodRule, node: str) -> int:
+        """How many count for a rule of spread in the domain of a node, with pods that were there; 0 for other rules."""
+        if not isinstance(rule, Spread) or node not in rule.domains:
+            return 0
+        domain = rule.domains[node]
+        return rule.counted.get(domain, 0) + self._counting[rule, 0][domain]
+
     def allows(self, roles: Iterable[Role], node: str) -> bool:
         """Whether somebody with these roles may come on a node."""
         return all(self._holds(role, node) for role in roles)
@@ -204,14 +212,13 @@ class DomainLedger:
         return not (any(rule.counted) or any(+self._counting[rule, place] for place in range(len(rule.domains))))
 
     def _is_even(self, rule: Spread, role: Role, node: str) -> bool:
-        domain = rule.domains.get(node)
-        if domain is None:
+        if node not in rule.domains:
             return False
-        counts = self._counting[rule, 0]
         if rule not in self._fewest:
+            counts = self._counting[rule, 0]
             everywhere = (rule.counted.get(each, 0) + counts[each] for each in rule.every)
             self._fewest[rule] = 0 if rule.has_few_domains else min(everywhere)
-        return rule.counted.get(domain, 0) + counts[domain] + role.counts - self._fewest[rule] <= rule.max_skew
+        return self.number(rule, node) + role.counts - self._fewest[rule] <= rule.max_skew
 
 
 def _domains(rule: InterPodRule) -> Iterator[Domains]:

@@ -1,11 +1,12 @@
 """Whether an answer keeps every rule of the problem that it answers.
 
-It shares no code with the solvers. Its rules are plain loops over the grants, in five modules:
+It shares no code with the solvers. Its rules are plain loops over the grants, in six modules:
 
 - `dralloc.check.problem.placed`: which demands are placed, on which nodes, with which gangs and shared claims;
 - `dralloc.check.problem.claims`: what each claim got: counts, ``All``, constraints;
 - `dralloc.check.problem.shared`: what all claims together take of devices, capacities and counters;
 - `dralloc.check.problem.inter_pod`: who may be near to whom, and how evenly pods are spread;
+- `dralloc.check.problem.one_order`: whether pods can have come in one order that suits all of that;
 - `dralloc.check.problem.objective`: what namespaces use, and what the answer says about itself.
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dralloc.check.problem import claims, inter_pod, objective, placed, shared
+from dralloc.check.problem import claims, inter_pod, objective, one_order, placed, shared
 from dralloc.check.problem.view import View
 from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
@@ -47,6 +48,7 @@ RULES: tuple[Rule, ...] = (
     inter_pod.spread_is_even,
     inter_pod.groups_are_in_one_domain,
     inter_pod.affinity_has_an_order,
+    one_order.rules_have_one_order,
     objective.caps_are_kept,
     objective.fairness_is_true,
     objective.values_are_true,

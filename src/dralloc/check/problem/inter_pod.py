@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from dralloc.check.problem.view import PlacedRole, View
 from dralloc.problem.inter_pod import Affinity, AntiAffinity, OneDomain, Spread
 
-__all__ = ["affinity_has_an_order", "groups_are_in_one_domain", "nobody_is_too_near", "spread_is_even"]
+__all__ = ["affinity_has_an_order", "groups_are_in_one_domain", "joined", "nobody_is_too_near", "spread_is_even"]
+
+R = TypeVar("R")
 
 
 def nobody_is_too_near(view: View) -> Iterator[str]:
@@ -76,15 +79,15 @@ def groups_are_in_one_domain(view: View) -> Iterator[str]:
 def affinity_has_an_order(view: View) -> Iterator[str]:
     """Demands with affinity can have come one after the other, each to somebody whom it means."""
     rules = {rule: members for rule, members in view.roles.items() if isinstance(rule, Affinity)}
-    for together in _joined(rules):
+    for together in joined(rules):
         queue = _Queue({rule: rules[rule] for rule in together})
         for demand in queue.stuck(()):
             yield f"demand {view.problem.demands[demand].key}: nobody whom its affinity means can have come before it"
 
 
-def _joined(rules: Mapping[Affinity, Sequence[PlacedRole]]) -> list[list[Affinity]]:
+def joined(rules: Mapping[R, Sequence[PlacedRole]]) -> list[list[R]]:
     """Rules that have members in common, directly or not."""
-    groups: list[tuple[set[int], list[Affinity]]] = []
+    groups: list[tuple[set[int], list[R]]] = []
     for rule, members in rules.items():
         mine = {one.demand for one in members}
         met = [group for group in groups if not mine.isdisjoint(group[0])]

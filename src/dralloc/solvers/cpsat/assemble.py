@@ -13,7 +13,7 @@ from dralloc.solvers.cpsat.all_exceptions import all_but_full
 from dralloc.solvers.cpsat.attribute_constraints import attribute_constraints
 from dralloc.solvers.cpsat.budgets import add_caps
 from dralloc.solvers.cpsat.candidates import CandidateSite, survey
-from dralloc.solvers.cpsat.inter_pod import inter_pod_rules
+from dralloc.solvers.cpsat.inter_pod import inter_pod_rules, spread_in_turn
 from dralloc.solvers.cpsat.model import Model
 from dralloc.solvers.cpsat.stopping import Stop
 from dralloc.solvers.cpsat.symmetry import equal_demands_in_order
@@ -47,11 +47,21 @@ def build(problem: Problem, *, strict_cel: bool = False) -> Model:
 
 
 def build_for(
-    problem: Problem, sites: Mapping[int, tuple[CandidateSite, ...]], stop: Stop, *, named: bool = False
+    problem: Problem,
+    sites: Mapping[int, tuple[CandidateSite, ...]],
+    stop: Stop,
+    *,
+    named: bool = False,
+    in_turn: bool = True,
 ) -> Model:
     """Build the model of the demands that the sites are given for.
 
-    ``named``: whether it is decided who gets which of equal devices; so it is where it matters to budgets.
+    Parameters
+    ----------
+    named
+        Whether it is decided who gets which of equal devices; so it is where it matters to budgets.
+    in_turn
+        Whether all rules between pods must have one order; if not, those of affinity have one, and each of spread.
 
     Raises
     ------
@@ -62,4 +72,6 @@ def build_for(
     model = Model(problem, sites, cp, create(cp, problem, sites, stop, named=named or bool(problem.budgets)))
     for rule in RULES:
         rule(model)
+    if in_turn:
+        spread_in_turn(model)
     return model

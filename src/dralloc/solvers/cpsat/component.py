@@ -10,6 +10,7 @@ from math import inf
 from typing import Final, Protocol
 
 from dralloc.choices import Options
+from dralloc.problem.turns import can_come_in_turn, spreads_in_turn
 from dralloc.solution import Placement
 from dralloc.solvers.cpsat.assemble import build_for
 from dralloc.solvers.cpsat.model import Model
@@ -81,6 +82,8 @@ class Component:
         self._known_costs: dict[int, int] = {}
         self._model: Model | None = None
         self._fixed = 0
+        # Whether the model asks for one order of all rules between pods: it need not where each has its own pods.
+        self._in_turn = not spreads_in_turn(subset.problem.demands[demand] for demand in subset.sites)
 
     def cost(self, level: int) -> int:
         """What the best answer costs in a tier."""
@@ -96,7 +99,7 @@ class Component:
 
     def _improve(self, level: int, options: Options, stop: Stop, watch: Watch | None) -> None:
         if self._model is None:
-            self._model = build_for(self.subset.problem, self.subset.sites, stop)
+            self._model = build_for(self.subset.problem, self.subset.sites, stop, in_turn=self._in_turn)
             if self.rules:
                 self.rules(self._model)
         model = self._model
@@ -104,10 +107,25 @@ class Component:
             fix_cost(model.cp, self.tiers[fixed].terms(model), self.cost(fixed), f"tier {self.tiers[fixed].name}")
         self._fixed = level
         model.hint(in_order(equal_demands(model, stop), self.placements))
-        outcome = minimise(model.cp, self.tiers[level].terms(model), options, stop, watch)
+        # As long as an order may be missing, nobody is told of answers.
+        told = watch if self._in_turn else None
+        outcome = minimise(model.cp, self.tiers[level].terms(model), options, stop, told)
         values = outcome.values
         found = None if values is None else model.placements(lambda variable: values[variable.index])
-        self._learn(level, outcome.bound, found)
+        if found is None or self._in_turn or self._can_come(found):
+            self._learn(level, outcome.bound, found)
+            return
+        # Now the rows are needed of which there are so many; what was proven without them stays.
+        self._learn(level, outcome.bound, None)
+        self._model, self._fixed, self._in_turn = None, 0, True
+        self._improve(level, options, stop, watch)
+
+    def _can_come(self, placements: Sequence[Placement]) -> bool:
+        """Whether there is one order in which all rules between pods hold; False also if it is not found."""
+        problem = self.subset.problem
+        return can_come_in_turn(
+            (problem.demands[placement.demand], problem.nodes[placement.node].name) for placement in placements
+        )
 
     def _learn(self, level: int, bound: int, placements: Sequence[Placement] | None) -> None:
         """Keep the better of two answers, and of each tier's bounds."""

@@ -15,8 +15,8 @@ The rest is one function per family of rules in `dralloc.solvers.cpsat.constrain
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ortools.sat.python import cp_model
@@ -34,12 +34,23 @@ __all__ = ["Model"]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A CP-SAT model of some demands of a problem, which have these sites, without objective."""
+    """A CP-SAT model of some demands of a problem, which have these sites, without objective.
+
+    ``turns``: the variables that `turn` has made.
+    """
 
     problem: Problem
     sites: Mapping[int, tuple[CandidateSite, ...]]
     cp: cp_model.CpModel
     variables: Variables
+    turns: dict[Hashable, cp_model.IntVar] = field(default_factory=dict)
+
+    def turn(self, of: Hashable) -> cp_model.IntVar:
+        """When a demand comes, or some other time between the turns of demands, as far as it matters to somebody."""
+        if of not in self.turns:
+            # There is room for one other time beside each demand.
+            self.turns[of] = self.cp.new_int_var(0, 2 * len(self.variables.miss) + 1, f"turn {of}")
+        return self.turns[of]
 
     def write(self, path: Path) -> None:
         """Write the model in CP-SAT's exchange format: text if the file's name ends in ``.txt``.
