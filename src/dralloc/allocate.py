@@ -22,6 +22,7 @@ from dralloc.scheduling import Profile, Release, read_profiles, schedule
 from dralloc.solution import Solution, Tier
 from dralloc.solvers.cpsat import Progress, solve, within_caps
 from dralloc.solvers.first_fit import first_fit
+from dralloc.solvers.policies.starts import starts
 from dralloc.timing import phase
 
 __all__ = ["OnProgress", "allocate", "compare"]
@@ -174,7 +175,7 @@ class _Runs:
         with phase(self.timings, "optimum"):
             hint = _start(problem, kept, keeps_rules=kept is first) if kept else None
             hint = hint or _start(problem, first, keeps_rules=True)
-            solution = solve(problem, self.choices, hint=hint, progress=_read(progress, worth))
+            solution = solve(problem, self.choices, hint, _read(progress, worth), starts=starts(problem))
         # What makes a claim impossible was found on the way to the hint.
         placed = {placement.demand for placement in solution.placements}
         errors = {demand: error for demand, error in first.errors.items() if demand not in placed}

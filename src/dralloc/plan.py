@@ -185,8 +185,8 @@ class Plan(Documented):
 
     @property
     def gap(self) -> float | None:
-        """The largest gap of any tier, 0 if all are proven; None for first fit."""
-        return max((tier.gap for tier in self.tiers), default=None)
+        """The gap of the first tier that is not proven, 0 if all are proven; None for first fit."""
+        return next((tier.gap for tier in self.tiers if not tier.proven), 0.0 if self.tiers else None)
 
     @property
     def verdict(self) -> str:

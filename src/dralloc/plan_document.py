@@ -31,7 +31,7 @@ Allocation = Annotated[
 class _Tier(Fields):
     name: str
     gap: float
-    """Distance of value and bound, relative to the larger of the two; 0 if the tier is proven."""
+    """Distance of value and bound, relative to the value; 0 if the tier is proven, 1 if nothing was reached."""
     sense: Literal[1, -1]
     """1 if more is better, -1 if less is."""
     why: str
@@ -145,7 +145,7 @@ class PlanFields(Fields):
     bound: int | None
     """Proven limit of the objective; null where nothing is proven."""
     gap: float | None
-    """The largest gap of any tier; null where nothing is proven."""
+    """The gap of the first tier that is not proven; null where nothing is proven."""
     tiers: list[Tier]
     """The objective, the most important tier first."""
     demands: Count

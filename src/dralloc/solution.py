@@ -112,9 +112,9 @@ class Status(StrEnum):
 
 
 def relative_gap(value: int, bound: int) -> float:
-    """The distance of a value to its bound, relative to the larger of the two; 0 if they meet."""
+    """The distance of a value to its bound, relative to the value; 0 if they meet, 1 if nothing was reached."""
     distance = abs(bound - value)
-    return distance / max(abs(bound), abs(value)) if distance else 0.0
+    return distance / abs(value) if distance and value else float(bool(distance))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Progress:
 
     @property
     def gap(self) -> float:
-        """Distance of the best to its bound relative to the larger of the two."""
+        """Distance of the best to its bound relative to the best."""
         return relative_gap(self.best, self.bound)
 
 
@@ -147,7 +147,7 @@ class Tier:
 
     @property
     def gap(self) -> float:
-        """Distance to the bound relative to the larger of the two; 0 when the tier is proven."""
+        """Distance to the bound relative to the value; 0 when the tier is proven."""
         return relative_gap(self.value, self.bound)
 
     @property

@@ -169,6 +169,7 @@ class NodelessWords(TypedDict, total=False):
     strict_cel: bool
     per_device: bool
     jobs: int
+    steps: int | None
     backend: str
     thresholds: Thresholds
     features: Features

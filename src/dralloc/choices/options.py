@@ -28,6 +28,9 @@ class Thresholds:
     candidates
         With more devices to choose from in all choices together, there is no model of every device: what needs it
         stays as it is.
+    surveyed
+        With more devices to choose from in all choices together, demands are not split by what they share: they are
+        searched as they are.
     exact_bins
         The last bins of a dive, so many or fewer, are decided by the exact model.
     """
@@ -39,6 +42,7 @@ class Thresholds:
     packings: int = 4
     round_packings: int = 2
     candidates: int = 4_000_000
+    surveyed: int = 100_000
     exact_bins: int = 10
 
 
@@ -62,6 +66,10 @@ class Options:
     per_device
         Whether to decide on every device even where equal demands and equal devices could be counted instead. Both
         give answers of the same worth; counting scales.
+    steps
+        How many steps the search for better answers takes at most where a problem is too large to be solved as a whole;
+        None for as many as help. With a number of steps and no time limit the answer is the same on every machine, for
+        any number of jobs and any backend.
     jobs, backend
         How many components at a time are worked out in other processes, and where: ``loky`` (processes here), ``dask``
         or ``ray``, which need the extras ``parallel``, ``dask`` and ``ray``. With one job and ``loky`` all is done in
@@ -92,6 +100,7 @@ class Options:
     strict_cel: bool = False
     per_device: bool = False
     jobs: int = 1
+    steps: int | None = None
     backend: str = Backend.LOKY
     thresholds: Thresholds = Thresholds()
 
@@ -101,6 +110,8 @@ class Options:
         for name, number, unit in (("workers", self.workers, "threads"), ("jobs", self.jobs, "processes")):
             if not 1 <= number <= MAX_WORKERS:
                 raise ModelError(f"{name}: {number} is not between 1 and {MAX_WORKERS} {unit}")
+        if self.steps is not None and self.steps < 0:
+            raise ModelError(f"steps: {self.steps} is negative")
         chosen(Backend, "backend", self.backend)
         object.__setattr__(self, "goal", chosen(Goal, "goal", self.goal))
         if not 0 <= self.seed <= MAX_SEED:

@@ -170,6 +170,15 @@ ANSWER: Final[OptionSet] = {
         "Processes that look for the optimum, each in parts of the problem that share nothing; the answer "
         "does not depend on it."
     ),
+    "steps": _option(
+        int | None,
+        None,
+        "Steps of the search at most, where the problem is too large for one model; without a time limit the answer is "
+        "the same everywhere, however many jobs there are.",
+        min=0,
+        metavar="N",
+        show_default=False,
+    ),
     "backend": _option(Backend, Backend.LOKY, "Where these processes are: here, or on a Dask or Ray cluster."),
     "strict_cel": _flag("--strict-cel", "A selector that fails on some device is an error in the optimal mode, too."),
     "pruning": Parameter("pruning", Parameter.KEYWORD_ONLY, default=True, annotation=Pruning),

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
-from dralloc.problem import Alternative, Demand, Problem
+from dralloc.problem import Alternative, Problem
 from dralloc.spending import amount_used
 
-__all__ = ["asked_amounts", "asked_devices"]
-
-
-def asked_devices(demand: Demand) -> int:
-    """The devices that its claims take at least: of each request the alternative with the fewest, one of ``All``.
-
-    Admin access takes none (KEP-5018).
-    """
-    requests = (request for claim in demand.claims for request in claim.requests)
-    return sum(min(0 if each.admin else each.count or 1 for each in request.alternatives) for request in requests)
+__all__ = ["asked_amounts"]
 
 
 def asked_amounts(problem: Problem, resource: str) -> tuple[int, ...]:

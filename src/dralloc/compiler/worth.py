@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from dralloc.api.disclosure import VALUE_ANNOTATION
 from dralloc.choices import ObjectiveWord, Priorities
 from dralloc.cluster import Cluster
-from dralloc.compiler.asked import asked_amounts, asked_devices
+from dralloc.compiler.asked import asked_amounts
 from dralloc.errors import DrallocError
 from dralloc.problem import Demand, Problem
 from dralloc.solution import Tier
@@ -91,17 +91,19 @@ class Worth:
         return (*self._read(found[0]), *found[1:])
 
     def _read(self, weight: Tier) -> Iterator[Tier]:
-        """What is proven of the sum is proven of a level, if it is of all levels before."""
+        """What is proven of the sum, level by level: no answer has more of one if it has as much of those before.
+
+        Where a level before is not proven and there is more of this one than its bound would be, nothing is known.
+        """
         kept, value = divmod(weight.value, self.kept) if self.kept else (0, weight.value)
         most, bound = divmod(weight.bound, self.kept) if self.kept else (0, weight.bound)
         proven = kept == most
         for level in self.levels or (WeightLevel(WEIGHT, 1, self.kept - 1),):
             mine, kept = divmod(kept, level.unit)
             more, value = divmod(value, level.unit)
-            limit = level.total - mine
-            if proven:
-                limit, bound = divmod(bound, level.unit)
-                proven = limit == more
+            digit, bound = divmod(bound, level.unit)
+            limit = digit if proven or digit > more else level.total - mine
+            proven = proven and limit == more
             why = "" if limit == more else weight.why
             yield Tier(level.name, (mine + more) * level.factor, (mine + limit) * level.factor, why=why)
 
@@ -126,7 +128,7 @@ def worth_of(
     demands, annotated = problem.demands, annotated or {}
     values: dict[str, tuple[int, ...]] = {
         ObjectiveWord.PODS: (1,) * len(demands),
-        ObjectiveWord.DEVICES: tuple(map(asked_devices, demands)),
+        ObjectiveWord.DEVICES: tuple(demand.asked_devices for demand in demands),
     }
     if annotated or objective == ObjectiveWord.VALUE:
         values[ObjectiveWord.VALUE] = tuple(annotated.get(number, 1) for number in range(len(demands)))

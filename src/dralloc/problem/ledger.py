@@ -195,7 +195,7 @@ class Ledger:
         return Usage(
             frozenset(slots & self.held),
             {slot: self.shares[slot] for slot in self.shares.keys() & slots},
-            {slot: self.consumed[slot] for slot in self.consumed.keys() & slots},
+            {slot: dict(self.consumed[slot]) for slot in self.consumed.keys() & slots},
             self.common_groups(),
         )
 

@@ -247,6 +247,15 @@ class Demand:
             yield from claim.alternatives()
 
     @property
+    def asked_devices(self) -> int:
+        """The devices that it takes at least: of each request the alternative with the fewest, one of ``All``.
+
+        Admin access takes none (KEP-5018).
+        """
+        requests = (request for claim in self.claims for request in claim.requests)
+        return sum(min(0 if each.admin else each.count or 1 for each in request.alternatives) for request in requests)
+
+    @property
     def group_scopes(self) -> frozenset[Scope]:
         """The scopes of its constraints that can span claims of other demands."""
         every = (one.scope for claim in self.claims for one in claim.constraints)

@@ -103,6 +103,8 @@ class Component:
             if self.rules:
                 self.rules(self._model)
         model = self._model
+        # The model is kept from run to run, but each has its own time.
+        model.variables.stop = stop
         for fixed in range(self._fixed, level):
             fix_cost(model.cp, self.tiers[fixed].terms(model), self.cost(fixed), f"tier {self.tiers[fixed].name}")
         self._fixed = level

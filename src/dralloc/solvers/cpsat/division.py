@@ -50,6 +50,13 @@ _MOST_SIZES: Final = 8
 """With more sizes of one capacity a flow is smaller than patterns."""
 
 
+_FEW_CLASSES: Final = 100
+"""So many classes are always worth a look."""
+
+_LEAST_MEMBERS: Final = 2.5
+"""With fewer members on average, more classes are not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Division:
     """The components over classes, the demands that are left, and the selectors that failed.
@@ -94,8 +101,9 @@ def divide(
     """
     options, stop, problem = options or Options(), stop or Stop(), with_tickets(problem)
     demand_classes = classify_demands(problem, stop)
-    if not demand_classes.classes:
-        return Division((), (), tuple(demand_classes.unclassified), ())
+    if not demand_classes.classes or _are_all_different(demand_classes):
+        members = [member for each in demand_classes.classes for member in each.members]
+        return Division((), (), tuple(sorted((*demand_classes.unclassified, *members))), ())
     usable = usable_devices(problem, demand_classes, stop, strict_cel=options.strict_cel)
     bins = find_bins(problem, demand_classes, usable, stop)
     classifier = BinClassifier(problem, demand_classes, usable)
@@ -126,6 +134,12 @@ def divide(
         left += [demand for each in counted if each.has_budgets for demand in each.demands]
         counted = [each for each in counted if not each.has_budgets]
     return Division(tuple(counted), tuple(packed), tuple(sorted(left)), tuple(usable.failures.values()))
+
+
+def _are_all_different(demand_classes: DemandClasses) -> bool:
+    """Whether there are about as many classes as demands, so that nothing is won by counting."""
+    members = sum(each.size for each in demand_classes.classes)
+    return len(demand_classes.classes) > max(_FEW_CLASSES, members / _LEAST_MEMBERS)
 
 
 def _unfit(problem: Problem, usable: UsableDevices, bins: Sequence[Bin], others: CandidateSurvey) -> Iterator[int]:

@@ -85,6 +85,8 @@ class Objective:
         What is shown in place of the cost, where more is better: the cost goes up by as much as this goes down.
     weights
         The weights that it counts, if it is one of the tiers of the weight.
+    adds_up
+        Whether the cost of an answer is the sum of what its blocks cost alone, of demands that have claims in common.
     """
 
     name: str
@@ -97,6 +99,7 @@ class Objective:
     by_names: bool = False
     worth: Callable[[Problem, Sequence[Placement]], int] | None = None
     weights: WeightTier | None = None
+    adds_up: bool = False
 
     def shown(self, cost: int, bound: int, most: int | None) -> Tier:
         """The tier as answers show it: its cost, or what is left of the most if more is better."""
@@ -112,6 +115,7 @@ def placed_weight(problem: Problem) -> tuple[Objective, ...]:
             partial(_miss_terms, tier),
             counted=partial(CountModel.missed_weight, tier=tier),
             weights=tier,
+            adds_up=True,
         )
         for tier in weight_tiers(demand.weight for demand in problem.demands)
     )
@@ -279,7 +283,7 @@ def unit_terms(model: Model) -> list[Term]:
     return [(literal, 1) for literal in touched.values()]
 
 
-ALTERNATIVES = Objective("alternatives", _rank, _rank_terms, _least_rank, counted=CountModel.ranks)
+ALTERNATIVES = Objective("alternatives", _rank, _rank_terms, _least_rank, counted=CountModel.ranks, adds_up=True)
 
 
 def _goal(goal: Goal, cost: _Cost, terms: Callable[[Model], list[Term]], floor: _Cost = _nothing) -> Objective:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,8 +18,9 @@ from dralloc.garbage import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.solution import Placement, Progress, Solution, Status, Tier
 from dralloc.solvers.cpsat.admin_claims import AdminClaims, admin_claims
-from dralloc.solvers.cpsat.budgets import fairness
-from dralloc.solvers.cpsat.candidates import CandidateSurvey, survey
+from dralloc.solvers.cpsat.budgets import fairness, within_caps
+from dralloc.solvers.cpsat.candidates import CandidateSite, CandidateSurvey, survey
+from dralloc.solvers.cpsat.capabilities import NodeCapabilities
 from dralloc.solvers.cpsat.classes.component import CountedComponent
 from dralloc.solvers.cpsat.classes.count_model import Counted
 from dralloc.solvers.cpsat.classes.goals import with_goal
@@ -27,6 +28,7 @@ from dralloc.solvers.cpsat.component import Answered, Component, Solvable, TimeS
 from dralloc.solvers.cpsat.components import components
 from dralloc.solvers.cpsat.division import divide
 from dralloc.solvers.cpsat.failures import summed_up
+from dralloc.solvers.cpsat.improve.component import SearchedComponent
 from dralloc.solvers.cpsat.objective import DemandSubset, Objective, after_weight, placed_weight, summed_weight
 from dralloc.solvers.cpsat.packing.component import PackedComponent
 from dralloc.solvers.cpsat.packing.instance import PackingInstance
@@ -39,6 +41,12 @@ __all__ = ["solve"]
 _ENDING: Final = 1e-5
 """Seconds per demand for names, and for giving up what was made on the way."""
 
+_DIVISION: Final = 0.4
+"""The part of the time that may pass until it is known what classes can count."""
+
+_STARTS: Final = 0.15
+"""The part of the time in which answers to start from are made; one that is begun is made to the end."""
+
 _demand_of = attrgetter("demand")
 
 
@@ -48,6 +56,7 @@ def solve(
     options: Options | None = None,
     hint: Solution | None = None,
     progress: Callable[[Progress], None] | None = None,
+    starts: Iterable[Sequence[Placement]] = (),
 ) -> Solution:
     """Find the best answer and prove it, or come as far as the time limit allows.
 
@@ -65,6 +74,9 @@ def solve(
         Time limit, goal and the like; the defaults if None.
     hint
         An answer to start from, such as first fit's; it must keep the rules. The result is never worse.
+    starts
+        Further answers to start from, which keep every rule but budgets. They are looked at one by one where the
+        problem has to be searched, as long as there is time.
     progress
         Called from this thread whenever there is a better answer.
 
@@ -92,7 +104,8 @@ def solve(
         aside = _set_aside(problem, options, stop)
         start = aside.without(hint.placements) if hint else ()
         # What was made on the way is given up here, before anybody would look whether it is garbage.
-        return aside.granted(_Solve(aside.problem, options, stop, progress, start).run())
+        others = (aside.without(placements) for placements in starts)
+        return aside.granted(_Solve(aside.problem, options, stop, progress, start, others).run())
 
 
 def _set_aside(problem: Problem, options: Options, stop: Stop) -> AdminClaims:
@@ -124,17 +137,19 @@ class _Stage:
 
 
 class _Solve:
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as `solve`
         self,
         problem: Problem,
         options: Options,
         stop: Stop,
         progress: Callable[[Progress], None] | None,
         start: Sequence[Placement],
+        others: Iterable[Sequence[Placement]],
     ) -> None:
         self.problem = problem
         self.options = options
         self.progress = progress
+        self.others = others
         self.started = perf_counter()
         self.stop = stop
         self.goal = Goal(options.goal)
@@ -176,6 +191,8 @@ class _Solve:
         """Split the problem; what is proven stays so, part by part."""
         self.components = []
         self._split(stage)
+        with phase(self.timings, "starts"):
+            self._consider_others()
         for component in self.components:
             component.bounds[: self.stage.levels] = [component.cost(level) for level in range(self.stage.levels)]
         self.answers, self.stage = list(self.components), stage
@@ -184,7 +201,9 @@ class _Solve:
         """Here, or in other processes if there is something for more than one."""
         # What namespaces use, and which devices are opened, is not known to an excerpt without devices.
         counted = any(isinstance(component, CountedComponent) for component in self.components)
-        here = self.stage.problem.budgets or (counted and self.stage.goal is not Goal.NONE)
+        # Neighbourhoods are searched from here, each in a process of its own.
+        searched = any(isinstance(component, SearchedComponent) and component.is_large for component in self.components)
+        here = searched or self.stage.problem.budgets or (counted and self.stage.goal is not Goal.NONE)
         todo = list(compress(range(len(self.components)), map(self._is_unproven, self.components)))
         if todo and not self.stop.reached():
             self._tell()
@@ -221,7 +240,7 @@ class _Solve:
         demands: Sequence[int] = sorted(demand for answer in self.answers for demand in answer.subset.demands)
         try:
             if not self.options.per_device:
-                with phase(self.timings, "classes"):
+                with phase(self.timings, "classes"), suppress(Stopped):
                     demands = self._split_by_class(stage, placed)
             with phase(self.timings, "survey"):
                 self._split_by_device(stage, placed, demands)
@@ -233,7 +252,9 @@ class _Solve:
     def _split_by_class(self, stage: _Stage, placed: dict[int, Placement]) -> Sequence[int]:
         """Returns the demands that are left."""
         problem = stage.problem
-        division = divide(problem, partial(self._survey, problem), self.options, self.stop)
+        # What is too mixed for classes shows late, and then needs time to be searched.
+        stop = self.stop.within(_DIVISION * self.stop.seconds())
+        division = divide(problem, partial(self._survey, problem), self.options, stop)
         self.failures += division.failures
         components: Sequence[Counted | PackingInstance] = (*division.counted, *division.packed)
         if stage.goal is not Goal.NONE:
@@ -252,19 +273,51 @@ class _Solve:
         return division.left
 
     def _split_by_device(self, stage: _Stage, placed: Mapping[int, Placement], demands: Sequence[int]) -> None:
+        """Split what classes cannot express by what it shares, if it is small enough to look at every device."""
+        if not self.options.per_device:
+            capabilities = NodeCapabilities(stage.problem)
+            if sum(map(capabilities.all_candidates, self.stop.hundreds(demands))) > self.options.thresholds.surveyed:
+                self._add_searched(stage, DemandSubset(stage.problem, demands), placed)
+                return
         found = self._survey(stage.problem, demands)
         for demand in placed.keys() - found.sites.keys():
             raise ModelError(f"hint: demand {self.problem.demands[demand].key} is placed, but nothing can serve it")
         parts = components(stage.problem, found, stage.goal, self.stop)
         self.failures += found.failures
         for members in parts:
-            subset = DemandSubset(stage.problem, members, {demand: found.sites[demand] for demand in members})
-            hint = [placed[demand] for demand in members if demand in placed]
-            self.components.append(Component(subset, stage.tiers, hint))
+            sites = {demand: found.sites[demand] for demand in members}
+            self._add_searched(stage, DemandSubset(stage.problem, members, sites), placed)
 
-    def _survey(self, problem: Problem, demands: Sequence[int]) -> CandidateSurvey:
+    def _add_searched(self, stage: _Stage, subset: DemandSubset, placed: Mapping[int, Placement]) -> None:
+        hint = [placed[demand] for demand in subset.demands if demand in placed]
+        if self.options.per_device:
+            self.components.append(Component(subset, stage.tiers, hint))
+        else:
+            self.components.append(SearchedComponent(subset, stage.tiers, hint, partial(self._sites, stage.problem)))
+
+    def _consider_others(self) -> None:
+        """Let components that are searched start from the best of what is cheap to have."""
+        searched = [each for each in self.components if isinstance(each, SearchedComponent) and each.is_large]
+        if not searched:
+            return
+        stop = self.stop.within(_STARTS * self.stop.seconds())
+        for placements in self.others:
+            for component in searched:
+                members = set(component.subset.demands)
+                component.consider(within_caps(self.problem, [one for one in placements if one.demand in members]))
+            if stop.reached():
+                break
+
+    def _sites(self, problem: Problem, demands: Sequence[int], stop: Stop) -> Mapping[int, tuple[CandidateSite, ...]]:
+        try:
+            return self._survey(problem, demands, stop).sites
+        except TooLarge:
+            self.too_large = True
+            raise
+
+    def _survey(self, problem: Problem, demands: Sequence[int], stop: Stop | None = None) -> CandidateSurvey:
         most = self.options.thresholds.candidates
-        return survey(problem, demands, strict_cel=self.options.strict_cel, stop=self.stop, most=most)
+        return survey(problem, demands, strict_cel=self.options.strict_cel, stop=stop or self.stop, most=most)
 
     def _elapsed(self) -> float:
         return perf_counter() - self.started
@@ -337,6 +390,11 @@ class _Solve:
             placements=self._placements(),
             status=Status.OPTIMAL if all(tier.proven for tier in tiers) else Status.FEASIBLE,
             tiers=tiers,
-            warnings=summed_up(self.failures),
+            warnings=summed_up((*self.failures, *self._failures_of_searches())),
             timings={**self.timings, "total": self._elapsed()},
         )
+
+    def _failures_of_searches(self) -> Iterator[AllocationError]:
+        for component in self.components:
+            if isinstance(component, SearchedComponent):
+                yield from component.failures

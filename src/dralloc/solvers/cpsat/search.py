@@ -44,17 +44,21 @@ class SolverOutcome:
     proven: bool = False
 
 
-def minimise(
+def minimise(  # noqa: PLR0913 - what to solve, how, and for how long
     cp: cp_model.CpModel,
     terms: Sequence[Term],
     options: Options,
     stop: Stop,
     watch: Watch | None = None,
+    *,
+    presolve: bool = True,
 ) -> SolverOutcome:
     """Minimise the cost, starting from the model's hint. The objective stays in the model.
 
     Parameters
     ----------
+    presolve
+        Whether the solver simplifies the model first, which pays for large ones.
     stop
         When to stop, with what there is by then; nothing if it is reached already.
 
@@ -70,15 +74,19 @@ def minimise(
     cp.minimize(cp_model.LinearExpr.weighted_sum(literals, [coefficient // unit for _, coefficient in terms]))
     if stop.reached():
         return SolverOutcome(None, 0)
-    outcome = _run(cp, options, stop, unit, watch)
+    outcome = _run(cp, options, stop, unit, watch, presolve=presolve)
     if not outcome.proven and stop.effort == inf and not stop.reached():
         # Several strategies in turn come to an end where a single one gives up.
         outcome = _run(cp, replace(options, workers=max(_TURNS, options.workers)), stop, unit, watch)
     return outcome
 
 
-def _run(cp: cp_model.CpModel, options: Options, stop: Stop, unit: int, watch: Watch | None) -> SolverOutcome:
-    run = _SolverRun(cp, _solver(options, stop), unit)
+def _run(  # noqa: PLR0913 - as `minimise`
+    cp: cp_model.CpModel, options: Options, stop: Stop, unit: int, watch: Watch | None, *, presolve: bool = True
+) -> SolverOutcome:
+    solver = _solver(options, stop)
+    solver.parameters.cp_model_presolve = presolve
+    run = _SolverRun(cp, solver, unit)
     run.wait(stop, watch)
     return run.outcome()
 

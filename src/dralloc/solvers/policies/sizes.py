@@ -21,6 +21,11 @@ Amounts = Mapping[Hashable, int]
 class Sizes:
     """Works out sizes, once for equal demands.
 
+    Attributes
+    ----------
+    totals
+        How much there is of each resource, in use or not.
+
     The size of a demand is its dominant share (Ghodsi et al., "Dominant Resource Fairness", NSDI'11): of each resource
     the part that it takes of all there is in the problem, of these the largest. Resources are, by driver: each counter
     by name, each capacity of shareable devices by name, and the number of dedicated devices that consume no counters.
@@ -33,7 +38,7 @@ class Sizes:
         self._claim_classes = ClaimClasses(problem)
         self._sizes: dict[Hashable, int] = {}
         self._costs: dict[Hashable, Amounts] = {}
-        self._totals = _totals(problem)
+        self.totals = _totals(problem)
 
     def of(self, demand: Demand) -> int:
         """The size of a demand, at least 1; 1 for one that can never be allocated."""
@@ -43,6 +48,10 @@ class Sizes:
         if claim_class not in self._sizes:
             self._sizes[claim_class] = max(1, self._share(self._taken(demand.claims)))
         return self._sizes[claim_class]
+
+    def taken(self, demand: Demand) -> Amounts:
+        """The least amounts that a demand takes, by resource."""
+        return self._taken(demand.claims)
 
     def _taken(self, claims: Sequence[Claim]) -> Amounts:
         """The least amounts that claims take."""
@@ -81,7 +90,7 @@ class Sizes:
 
     def _share(self, amounts: Amounts) -> int:
         """The largest part that the amounts are of all there is."""
-        return max((-(-amount * PARTS // max(self._totals[name], 1)) for name, amount in amounts.items()), default=0)
+        return max((-(-amount * PARTS // max(self.totals[name], 1)) for name, amount in amounts.items()), default=0)
 
     @cached_property
     def _examples(self) -> Sequence[int]:
