@@ -75,7 +75,7 @@ def _true_lists(comparison: dralloc.Comparison) -> Iterator[tuple[Mode, Mode, li
     plans = comparison.answers.values()
     for plan, other in product(plans, plans):
         there = set(placed(other))
-        yield plan.mode, other.mode, [name for name in placed(plan) if name not in there]
+        yield plan.rules, other.rules, [name for name in placed(plan) if name not in there]
 
 
 @given(clusters())

@@ -9,9 +9,10 @@ from typing import get_args
 import pytest
 
 import dralloc
-from dralloc.choices import Goal, GoalName, Mode, ModeName
+from dralloc.choices import AnswerName, Goal, GoalName, Mode, ModeName, PolicyName
 from dralloc.cluster import Cluster
 from dralloc.solvers.cpsat import Options
+from dralloc.solvers.policies import POLICIES
 from wire import (
     claim,
     cluster,
@@ -120,4 +121,5 @@ def test_options_are_checked() -> None:
 
 def test_words_for_types_are_those_of_the_choices() -> None:
     assert get_args(ModeName) == tuple(Mode)
+    assert {*get_args(ModeName), *get_args(PolicyName)} == {*get_args(AnswerName)} == {*Mode, *POLICIES}
     assert get_args(GoalName) == tuple(Goal)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dralloc.limits import Limits
     from dralloc.load import load
     from dralloc.plan import Plan
+    from dralloc.solvers.policies import OfferedNode, OrderedPolicy, Policy, WaitingPod
     from dralloc.stranded import Stranding, stranded
     from dralloc.study import study
     from dralloc.validate import Validation, Violation, validate
@@ -46,11 +47,15 @@ __all__ = [
     "InputError",
     "Limits",
     "Mode",
+    "OfferedNode",
     "Options",
+    "OrderedPolicy",
     "Plan",
+    "Policy",
     "Stranding",
     "Validation",
     "Violation",
+    "WaitingPod",
     "allocate",
     "compare",
     "defragment",
@@ -83,6 +88,7 @@ _NAMES: Final = {
     "limits": ("Limits",),
     "load": ("load",),
     "plan": ("Plan",),
+    "solvers.policies": ("OfferedNode", "OrderedPolicy", "Policy", "WaitingPod"),
     "stranded": ("Stranding", "stranded"),
     "study": ("study",),
     "validate": ("Validation", "Violation", "validate"),

@@ -11,7 +11,7 @@ from typing import Unpack
 
 from dralloc.check import violations
 from dralloc.checking import check_batch, check_scheduler
-from dralloc.choices import Choices, ChoiceWords, Keep, Mode, ModeName, chosen, compared
+from dralloc.choices import Choices, ChoiceWords, Keep, Mode, ModeName, PolicyName, compared
 from dralloc.cluster import Cluster
 from dralloc.comparison import Comparison, Scheduled
 from dralloc.compiler import compile_cluster
@@ -22,6 +22,7 @@ from dralloc.scheduling import Profile, Release, read_profiles, schedule
 from dralloc.solution import Solution, Tier
 from dralloc.solvers.cpsat import Progress, solve, within_caps
 from dralloc.solvers.first_fit import first_fit
+from dralloc.solvers.policies import Policy, place, policy_name, way_of
 from dralloc.solvers.policies.starts import starts
 from dralloc.timing import phase
 
@@ -32,7 +33,7 @@ OnProgress = Callable[[Progress], None]
 
 def allocate(
     cluster: Cluster,
-    mode: Mode | ModeName = Mode.OPTIMAL,
+    mode: Mode | ModeName | PolicyName | Policy = Mode.OPTIMAL,
     *,
     choices: Choices | None = None,
     progress: OnProgress | None = None,
@@ -45,7 +46,8 @@ def allocate(
     cluster
         What was read with `dralloc.load`.
     mode
-        ``"first-fit"``, ``"scheduler"`` or ``"optimal"``.
+        ``"first-fit"``, ``"scheduler"`` or ``"optimal"``; or a policy: the name of one that dralloc knows, or one of
+        your own (see `dralloc.Policy`).
     choices, words
         What is chosen, as one object, as keywords, or as both: see `dralloc.Choices`.
     progress
@@ -59,8 +61,8 @@ def allocate(
     Raises
     ------
     DrallocError
-        A named node does not exist; the model cannot be built; `ChoiceError` if there is no such mode or goal;
-        `CheckError` if the answer breaks a rule.
+        A named node does not exist; the model cannot be built; a policy answers with something that it was not asked
+        about; `ChoiceError` if there is no such mode, policy or goal; `CheckError` if the answer breaks a rule.
 
     Examples
     --------
@@ -71,15 +73,16 @@ def allocate(
     >>> dralloc.allocate(cluster, goal="fewest-nodes", time_limit=60)
     <Plan: optimal: 2 of 2 placed, proven optimal>
     """
-    mode, choices = chosen(Mode, "mode", mode), Choices.of(choices, words)
-    answers = _Runs(cluster, choices, {mode})
-    match mode:
+    choices, way = Choices.of(choices, words), way_of(mode)
+    answers = _Runs(cluster, choices, {way if isinstance(way, Mode) else Mode.FIRST_FIT})
+    match way:
         case Mode.SCHEDULER:
-            return answers.plan(mode, answers.scheduled(choices.seed))
+            return answers.plan(way, answers.scheduled(choices.seed))
         case Mode.FIRST_FIT:
-            return answers.plan(mode, answers.compiled.of_devices(answers.first_fit))
+            return answers.plan(way, answers.compiled.of_devices(answers.first_fit))
         case Mode.OPTIMAL:
-            return answers.plan(mode, answers.compiled.of_devices(answers.optimum(progress)))
+            return answers.plan(way, answers.compiled.of_devices(answers.optimum(progress)))
+    return answers.plan(policy_name(way), answers.compiled.of_devices(answers.by_policy(way)))
 
 
 def compare(
@@ -133,7 +136,7 @@ class _Runs:
             self.compiled = compile_cluster(cluster, choices, modes=modes)
             self.problem = self.compiled.whole
 
-    def plan(self, mode: Mode, solution: Solution) -> Plan:
+    def plan(self, mode: Mode | str, solution: Solution) -> Plan:
         return Plan(mode, self.compiled, solution, self.timings)
 
     def _check(self, problem: Problem, solution: Solution) -> Solution:
@@ -145,6 +148,12 @@ class _Runs:
     def first_fit(self) -> Solution:
         with phase(self.timings, "first fit"):
             solution = first_fit(self.problem, pruning=self.choices.pruning)
+        return self._check(replace(self.problem, budgets=()), solution)
+
+    def by_policy(self, policy: str | Policy) -> Solution:
+        """What a policy places: of the user, or by its name."""
+        with phase(self.timings, policy_name(policy)):
+            solution = place(self.problem, policy)
         return self._check(replace(self.problem, budgets=()), solution)
 
     def scheduled(self, seed: int) -> Solution:

@@ -158,7 +158,7 @@ class Comparison(Documented):
     def _difference(self, plan: Plan, other: Plan, *, of_all: bool) -> Difference:
         asks_scheduler = Mode.SCHEDULER in (plan.mode, other.mode)
         seed = self.scheduler.median_seed if self.scheduler and asks_scheduler else None
-        return Difference(plan.mode, other.mode, _only_in(plan, other), seed, of_all)
+        return Difference(plan.rules, other.rules, _only_in(plan, other), seed, of_all)
 
     @cached_property
     def neither(self) -> tuple[ClaimKey, ...]:
@@ -225,12 +225,12 @@ class Comparison(Documented):
 
     @property
     def _unmodelled(self) -> tuple[Finding, ...]:
-        return self.optimal.compiled.unmodelled({plan.mode for plan in self.answers.values()})
+        return self.optimal.compiled.unmodelled({plan.rules for plan in self.answers.values()})
 
     def exceeded(self) -> Iterator[str]:
         """The caps that first fit and kube-scheduler, which do not look at them, exceed."""
         others = [plan for plan in self.answers.values() if plan is not self.optimal]
-        exceeding = [(ANSWERS[plan.mode], row) for plan in others for row in plan.metrics.spending if row.exceeded]
+        exceeding = [(ANSWERS[plan.rules], row) for plan in others for row in plan.metrics.spending if row.exceeded]
         for answer, row in exceeding:
             if row.most is not None:
                 uses = f"{row.namespace} uses {amount(row.used)} of {row.resource}, allowed are {amount(row.most)}"

@@ -65,7 +65,7 @@ class Plan(Documented):
     Parameters
     ----------
     mode
-        How it was found.
+        How it was found: a `Mode`, or the name of a policy.
     compiled
         The problem that it answers, and the objects behind it.
     solution
@@ -85,10 +85,15 @@ class Plan(Documented):
 
     document = PlanDocument
 
-    mode: Mode
+    mode: Mode | str
     compiled: CompiledCluster
     solution: Solution
     timings: Mapping[str, float]
+
+    @property
+    def rules(self) -> Mode:
+        """The mode whose rules the answer keeps: policies keep those of first fit."""
+        return self.mode if isinstance(self.mode, Mode) else Mode.FIRST_FIT
 
     @cached_property
     def allocations(self) -> Mapping[ClaimKey, AllocationResult]:
@@ -131,7 +136,7 @@ class Plan(Documented):
     @property
     def unmodelled(self) -> tuple[Finding, ...]:
         """What objects of the input say that could change the answer, and does not (`dralloc.modelled`)."""
-        return self.compiled.unmodelled({self.mode})
+        return self.compiled.unmodelled({self.rules})
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -214,7 +219,7 @@ class Plan(Documented):
     def headline(self) -> str:
         """How much is placed, and what is proven."""
         placed = f"{len(self.solution.placements)} of {len(self.demands)} placed, " if self.demands else ""
-        return f"{self.mode.value}: {placed}{self.verdict}"
+        return f"{self.mode}: {placed}{self.verdict}"
 
     def node_of(self, placement: Placement) -> str:
         """Name of the node of a placement."""

@@ -134,7 +134,8 @@ class NotAskedFields(Fields):
 class PlanFields(Fields):
     """An answer in one mode."""
 
-    mode: Mode
+    mode: str
+    """``first-fit``, ``scheduler``, ``optimal``, or the name of a policy."""
     status: Status
     """What is known of the answer by the rules modelled. These are all that count unless `unmodelled` names some."""
     verdict: str

@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -49,6 +50,36 @@ def test_every_mode_answers() -> None:
     assert table["mode"].tolist() == list(MODES)
     best = table["placed"].tolist()[-1]
     assert all(placed <= best for placed in table["placed"])
+
+
+def last_node(_: dralloc.WaitingPod, nodes: Sequence[dralloc.OfferedNode]) -> dralloc.OfferedNode:
+    return nodes[-1]
+
+
+def first_node(_: dralloc.WaitingPod, nodes: Sequence[dralloc.OfferedNode]) -> dralloc.OfferedNode:
+    return nodes[0]
+
+
+def test_policies_of_the_user_are_modes(tmp_path: Path) -> None:
+    """Their rows are kept for them as they are written: another function of the same name is asked again."""
+    store = tmp_path / "rows.jsonl"
+    table = dralloc.study(gpu_cluster(), modes=["first-fit", first_node, last_node], jobs=2, store=store)
+    assert table["mode"].tolist() == ["first-fit", "first_node", "last_node"]
+    assert table["placed"].tolist()[0] == table["placed"].tolist()[1] > 0
+    kept = store.read_text()
+    dralloc.study(gpu_cluster(), modes=[last_node], store=store)
+    assert store.read_text().split() == kept.split()
+
+    class Other:
+        name = "last_node"
+
+        def __call__(self, _: dralloc.WaitingPod, nodes: Sequence[dralloc.OfferedNode]) -> dralloc.OfferedNode:
+            return nodes[-1]
+
+    dralloc.study(gpu_cluster(), modes=[Other()], store=store)
+    assert store.read_text().split() != kept.split()
+    with pytest.raises(DrallocError, match="several policies are called last_node"):
+        dralloc.study(gpu_cluster(), modes=[last_node, Other()])
 
 
 def test_utilisation_is_a_share(root: Path) -> None:

@@ -12,6 +12,7 @@ __all__ = [
     "MAX_SEED",
     "MAX_WORKERS",
     "AllocatorName",
+    "AnswerName",
     "Backend",
     "Goal",
     "GoalName",
@@ -22,6 +23,7 @@ __all__ = [
     "Mode",
     "ModeName",
     "ObjectiveWord",
+    "PolicyName",
     "Priorities",
     "PrioritiesName",
     "chosen",
@@ -58,6 +60,12 @@ class Mode(StrEnum):
 
 ModeName = Literal["first-fit", "scheduler", "optimal"]
 """A mode by its name."""
+
+PolicyName = Literal["priority-ordered", "best-fit", "fgd", "density"]
+"""A policy that dralloc knows, by its name: see `dralloc.solvers.policies.table`."""
+
+AnswerName = Literal["optimal", "scheduler", "first-fit", "priority-ordered", "best-fit", "fgd", "density"]
+"""A mode or a policy by its name."""
 
 AllocatorName = Literal["first-fit", "optimal"]
 """A mode whose answers are compared with recorded ones of the allocator."""

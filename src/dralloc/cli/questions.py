@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import dralloc
-from dralloc.choices import Choices, Mode, ModeName
+from dralloc.choices import AnswerName, Choices, ModeName
 from dralloc.cli.console import Answers, Reader
 from dralloc.cli.options import BINDING, READ, SCHEDULER, Modes, Paths, Seeds
 
@@ -26,11 +26,12 @@ class Output(StrEnum):
 def allocate_command(
     paths: Paths,
     mode: Annotated[
-        Mode,
+        AnswerName,
         typer.Option(
-            help="As upstream's allocator does on nodes in order, as kube-scheduler does, or as well as possible."
+            help="As well as possible, as kube-scheduler does, as upstream's allocator does on nodes in order, or by a "
+            "policy."
         ),
-    ] = Mode.OPTIMAL,
+    ] = "optimal",
     output: Annotated[
         Output, typer.Option("--output", "-o", help="A table, JSON, or ResourceClaims with their new status as YAML.")
     ] = Output.TABLE,
@@ -42,7 +43,7 @@ def allocate_command(
     from dralloc.api import to_wire
     from dralloc.dump import dump_yaml
 
-    with session.asking(paths, choices, f"{mode.value}: {{}} claims") as cluster:
+    with session.asking(paths, choices, f"{mode}: {{}} claims") as cluster:
         plan = dralloc.allocate(cluster, mode, choices=choices, progress=session.progress)
     session.warn((*plan.findings, *plan.warnings))
     if output is Output.YAML:

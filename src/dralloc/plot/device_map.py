@@ -62,10 +62,11 @@ def device_map(
     others = () if beside is None else held_devices(beside, profiles)
     either = only_here if beside is None else only_here | _only_here(beside, plan)
     shown = most_telling(every, _tellings((*held, *others), either), max_nodes)
-    usual = f"{_NAMES[plan.mode]}: {plan.metrics.placed} of {len(plan.demands)} placed"
+    name = _NAMES[plan.mode] if isinstance(plan.mode, Mode) else plan.mode
+    usual = f"{name}: {plan.metrics.placed} of {len(plan.demands)} placed"
     heading = usual if title is None else title
     top = _TITLE_HEIGHT if heading else 0.0
-    starred = f"not placed by {ANSWERS[beside.mode]}" if beside is not None and only_here else ""
+    starred = f"not placed by {ANSWERS[beside.rules]}" if beside is not None and only_here else ""
     legend = Legend.of(_entries(held, profiles, Palette(profiles), starred), top)
     layout = lay_out(problem, shown, held_in(problem, held), len(every) - len(shown), legend.bottom)
     says = _says(plan, starred, sorted(map(str, only_here)))

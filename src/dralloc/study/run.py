@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from itertools import islice
 from math import isfinite
@@ -17,8 +17,9 @@ from dralloc.backends import run_all
 from dralloc.choices import Backend, Choices, ChoiceWords, Options
 from dralloc.errors import DrallocError
 from dralloc.limits import LIMITS, Limits
+from dralloc.solvers.policies import Policy
 from dralloc.study.journal import Journal
-from dralloc.study.scenario import Scenario, Source, scenario_of
+from dralloc.study.scenario import Scenario, Source, identity_of, scenario_of
 from dralloc.study.trial import MODES, OPTIMAL, Trial, known_modes
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def study(  # noqa: PLR0913 - what a table has rows for, and how it is kept
     scenario: Source,
     *,
     seeds: int | Iterable[int] = 1,
-    modes: Sequence[str] = MODES,
+    modes: Sequence[str | Policy] = MODES,
     demand: float | Iterable[float] = 1.0,
     store: str | Path | None = None,
     progress: OnPoint | None = None,
@@ -62,7 +63,8 @@ def study(  # noqa: PLR0913 - what a table has rows for, and how it is kept
     seeds
         The seeds, or how many: 0, 1, ... A seed draws what is left out or doubled, and seeds the optimum's search.
     modes
-        ``optimal`` and names of policies (`dralloc.solvers.policies`); all by default.
+        ``optimal`` and policies: names of those that dralloc knows (`dralloc.solvers.policies`), or your own
+        (`dralloc.Policy`), which other processes must be able to import. All with a name by default.
     demand
         How many times as many demands as the scenario has; one number or several.
     store
@@ -105,9 +107,10 @@ def study(  # noqa: PLR0913 - what a table has rows for, and how it is kept
     choices = Choices.of(choices, words, unused=("caps", "fair", "seed", "keep"))
     where = scenario_of(scenario, limits)
     points = _points(seeds, demand)
-    keys = _keys(where, dict.fromkeys(points), known_modes(modes), choices)
+    named = known_modes(modes)
+    keys = _keys(where, dict.fromkeys(points), named, choices)
     with Journal(None if store is None else Path(store)) as journal:
-        _finish(where, keys, choices, journal, progress)
+        _finish(where, keys, named, choices, journal, progress)
         table: DataFrame = pd.json_normalize([journal.rows[key] for key in keys.values()])
     return table.astype({"bound": "Int64"})  # whole numbers, or nothing
 
@@ -127,13 +130,20 @@ def _points(seeds: int | Iterable[int], demand: float | Iterable[float]) -> list
     return points
 
 
-def _finish(scenario: Scenario, keys: Keys, choices: Choices, journal: Journal, progress: OnPoint | None) -> None:
+def _finish(  # noqa: PLR0913 - what to do, how, and who is told
+    scenario: Scenario,
+    keys: Keys,
+    modes: Mapping[str, str | Policy],
+    choices: Choices,
+    journal: Journal,
+    progress: OnPoint | None,
+) -> None:
     """Work out the rows that are not in the journal."""
-    left: dict[tuple[int, float], list[str]] = {}
-    for (seed, share, mode), key in keys.items():
+    undone: dict[tuple[int, float], dict[str, str | Policy]] = {}
+    for (seed, share, name), key in keys.items():
         if key not in journal.rows:
-            left.setdefault((seed, share), []).append(mode)
-    trials = [Trial(scenario, seed, share, tuple(modes), choices) for (seed, share), modes in left.items()]
+            undone.setdefault((seed, share), {})[name] = modes[name]
+    trials = [Trial(scenario, seed, share, todo, choices) for (seed, share), todo in undone.items()]
     done = len(keys) - sum(len(trial.modes) for trial in trials)
     for number, rows in run_all(trials, Backend(choices.backend), choices.jobs):
         for row in rows:
@@ -143,15 +153,18 @@ def _finish(scenario: Scenario, keys: Keys, choices: Choices, journal: Journal, 
             progress(done, len(keys))
 
 
-def _keys(scenario: Scenario, points: Iterable[tuple[int, float]], modes: Sequence[str], choices: Choices) -> Keys:
+def _keys(
+    scenario: Scenario, points: Iterable[tuple[int, float]], modes: Mapping[str, str | Policy], choices: Choices
+) -> Keys:
     """A hash of all that a row depends on, for each seed, demand and mode."""
     matters = {name: value for name, value in asdict(choices).items() if name not in _NO_MATTER}
     of_search = {field.name: matters.pop(field.name) for field in fields(Options) if field.name in matters}
     common = [_FORMAT, scenario.identity, matters]
+    written = {name: mode if isinstance(mode, str) else identity_of(mode) for name, mode in modes.items()}
     keys = {}
     for seed, share in points:
         for mode in modes:
-            own = [seed, share, mode, of_search if mode == OPTIMAL else None]
+            own = [seed, share, written[mode], of_search if mode == OPTIMAL else None]
             keys[seed, share, mode] = hashlib.sha256(orjson.dumps([*common, *own])).hexdigest()
     return keys
 

@@ -23,7 +23,7 @@ from dralloc.load import STDIN, load, load_objects
 from dralloc.problem import Problem
 from dralloc.study.demand import scaled
 
-__all__ = ["Scenario", "Source", "scenario_of"]
+__all__ = ["Scenario", "Source", "identity_of", "scenario_of"]
 
 Source = str | Path | Sequence[str | Path] | Cluster | Callable[[int, float], Cluster]
 """Paths as for `dralloc.load`, a cluster, or something that makes one for a seed and a demand."""
@@ -93,7 +93,7 @@ class Made:
     @property
     def identity(self) -> str:
         """The generator's name, source and bound arguments. What it calls is not looked at."""
-        return hashlib.sha256(repr(tuple(_described(self.make))).encode()).hexdigest()
+        return identity_of(self.make)
 
     def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
         """What is made for the seed and the demand."""
@@ -102,6 +102,11 @@ class Made:
 
 Scenario = Files | Given | Made
 """Gives the problem for a seed and a demand. Scenarios with equal content have the same identity."""
+
+
+def identity_of(made_by_user: Any) -> str:
+    """Return a hash of the name, source and bound arguments of a function or an object that can be called."""
+    return hashlib.sha256(repr(tuple(_described(made_by_user))).encode()).hexdigest()
 
 
 def _described(make: Any) -> Iterator[str]:

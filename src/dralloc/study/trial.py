@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dralloc.check import check
 from dralloc.choices import Backend, Choices
-from dralloc.errors import ChoiceError
+from dralloc.errors import ChoiceError, DrallocError
 from dralloc.metrics import measure
 from dralloc.problem import Problem
 from dralloc.solution import Solution
 from dralloc.solvers.cpsat import solve
 from dralloc.solvers.first_fit import first_fit
-from dralloc.solvers.policies import POLICIES, place
+from dralloc.solvers.policies import POLICIES, Policy, place, policy_name
 from dralloc.study.scenario import Scenario
 from dralloc.timing import phase
 
@@ -23,23 +23,29 @@ __all__ = ["MODES", "OPTIMAL", "Row", "Trial", "known_modes"]
 OPTIMAL: Final = "optimal"
 
 MODES: Final = (*POLICIES, OPTIMAL)
-"""All modes: the policies and the optimum."""
+"""All modes with a name: the policies and the optimum."""
 
 Row = dict[str, Any]
 
 
-def known_modes(modes: Sequence[str]) -> tuple[str, ...]:
-    """The modes, each once.
+def known_modes(modes: Sequence[str | Policy]) -> Mapping[str, str | Policy]:
+    """The modes by name, each once.
 
     Raises
     ------
     ChoiceError
         One of them does not exist.
+    DrallocError
+        Two policies have the same name.
     """
+    named: dict[str, str | Policy] = {}
     for mode in modes:
-        if mode not in MODES:
-            raise ChoiceError("mode", mode, MODES)
-    return tuple(dict.fromkeys(modes))
+        name = policy_name(mode)
+        if isinstance(mode, str) and name not in MODES:
+            raise ChoiceError("mode", name, MODES)
+        if named.setdefault(name, mode) is not mode and named[name] != mode:
+            raise DrallocError(f"modes: several policies are called {name}: give each a name of its own")
+    return named
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class Trial:
     scenario: Scenario
     seed: int
     demand: float
-    modes: tuple[str, ...]
+    modes: Mapping[str, str | Policy]
     choices: Choices
 
     def run(self) -> list[Row]:
@@ -57,7 +63,7 @@ class Trial:
         shared: dict[str, float] = {}
         with phase(shared, "compile"):
             problem = self.scenario.problem(self.seed, self.demand, self.choices)
-        return [self._row(problem, mode, dict(shared)) for mode in self.modes]
+        return [self._row(problem, name, dict(shared)) for name in self.modes]
 
     def _row(self, problem: Problem, mode: str, seconds: dict[str, float]) -> Row:
         with phase(seconds, "solve"):
@@ -82,6 +88,6 @@ class Trial:
 
     def _answer(self, problem: Problem, mode: str) -> Solution:
         if mode != OPTIMAL:
-            return place(problem, mode)
+            return place(problem, self.modes[mode])
         options = replace(self.choices, seed=self.seed, jobs=1, backend=Backend.LOKY)
         return solve(problem, options, hint=first_fit(problem))

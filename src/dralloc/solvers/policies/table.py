@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from dralloc.choices import Mode
 from dralloc.errors import ChoiceError
 from dralloc.problem import Problem
 from dralloc.solution import Solution
 from dralloc.solvers.first_fit.batch import place_all
 from dralloc.solvers.first_fit.quick import QuickRun
+from dralloc.solvers.policies.asking_run import AskingRun, order_of
+from dralloc.solvers.policies.protocol import Policy, policy_name
 from dralloc.solvers.policies.run import ScoredRun
 from dralloc.solvers.policies.scores import Scoring, least_fragmentation, least_left
 from dralloc.solvers.policies.sizes import PARTS, Sizes
 from dralloc.timing import phase
 
-__all__ = ["POLICIES", "Policy", "place"]
+__all__ = ["POLICIES", "KnownPolicy", "place", "way_of"]
 
 
 Order = Callable[[Problem], Sequence[int]]
@@ -55,8 +58,8 @@ def densest_first(problem: Problem) -> Sequence[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """A way to place one demand after the other.
+class KnownPolicy:
+    """A way to place one demand after the other that dralloc knows by name.
 
     Parameters
     ----------
@@ -77,20 +80,41 @@ class Policy:
     scoring: Scoring | None = None
 
 
-POLICIES: Final[Mapping[str, Policy]] = {
+POLICIES: Final[Mapping[str, KnownPolicy]] = {
     policy.name: policy
     for policy in (
-        Policy("first-fit", "as upstream: by priority and age, each on the first node that can hold it"),
-        Policy("priority-ordered", "first fit, but the largest first inside a priority", order=largest_first),
-        Policy("best-fit", "each on the node, and the device, with the least left", scoring=least_left),
-        Policy("fgd", "each on the node where it adds the least expected fragmentation", scoring=least_fragmentation),
-        Policy("density", "the most weight per size first, each by best fit", order=densest_first, scoring=least_left),
+        KnownPolicy("first-fit", "as upstream: by priority and age, each on the first node that can hold it"),
+        KnownPolicy("priority-ordered", "first fit, but the largest first inside a priority", order=largest_first),
+        KnownPolicy("best-fit", "each on the node, and the device, with the least left", scoring=least_left),
+        KnownPolicy(
+            "fgd", "each on the node where it adds the least expected fragmentation", scoring=least_fragmentation
+        ),
+        KnownPolicy(
+            "density", "the most weight per size first, each by best fit", order=densest_first, scoring=least_left
+        ),
     )
 }
 
 
-def place(problem: Problem, policy: str) -> Solution:
-    """Place the demands of a problem by a policy.
+def way_of(given: str | Policy) -> Mode | str | Policy:
+    """Return what answers: the mode or, if it is none of these, the policy that a word stands for, or that of the user.
+
+    Raises
+    ------
+    ChoiceError
+        The word stands for neither.
+    """
+    if not isinstance(given, str):
+        return given
+    if given in tuple(Mode):
+        return Mode(given)
+    if given not in POLICIES:
+        raise ChoiceError("mode", given, dict.fromkeys((*Mode, *POLICIES)))
+    return given
+
+
+def place(problem: Problem, policy: str | Policy) -> Solution:
+    """Place the demands of a problem by a policy: one of those known by name, or one of the user.
 
     A gang stands where the first of its members does, and has its quorum or nothing, as by first fit. With a score, a
     selector that fails on a device rules out the device alone, and a node that ends with an error is passed over; the
@@ -100,11 +124,16 @@ def place(problem: Problem, policy: str) -> Solution:
     ------
     ChoiceError
         There is no such policy.
+    DrallocError
+        The policy of the user answers with something that it was not asked about.
     """
+    timings: dict[str, float] = {}
+    if not isinstance(policy, str):
+        with phase(timings, policy_name(policy)):
+            return place_all(AskingRun(problem, policy), problem, order_of(problem, policy), timings)
     chosen = POLICIES.get(policy)
     if chosen is None:
         raise ChoiceError("policy", policy, POLICIES)
-    timings: dict[str, float] = {}
     with phase(timings, policy):
         run = QuickRun(problem) if chosen.scoring is None else ScoredRun(problem, chosen.scoring)
         return place_all(run, problem, chosen.order(problem), timings)
