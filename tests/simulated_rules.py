@@ -108,10 +108,13 @@ def _pod(old: Json, new: Json) -> None:
     gates = [one["name"] for one in old["spec"].get("schedulingGates", ())]
     if any(one["name"] not in gates for one in new["spec"].get("schedulingGates", ())):
         raise invalid(new, "spec.schedulingGates: only deletion is allowed")
-    free = {"schedulingGates", "affinity"} if gates else {"schedulingGates"}
+    free = {"schedulingGates", "tolerations", *(["affinity"] if gates else [])}
     fixed = [{key: part for key, part in one["spec"].items() if key not in free} for one in (old, new)]
     if fixed[0] != fixed[1]:
         raise invalid(new, "spec: pod updates may not change fields other than those")
+    before, after = (one["spec"].get("tolerations") or [] for one in (old, new))
+    if any(one not in after for one in before):
+        raise invalid(new, "spec.tolerations: existing toleration can not be modified except its tolerationSeconds")
     if gates and not _tighter(_terms(old), _terms(new)):
         raise invalid(new, "spec.affinity.nodeAffinity: only additions are allowed")
 

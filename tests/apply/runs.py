@@ -43,6 +43,7 @@ def run_on(wire: Wire, name: str = "run-1", kind: type[ApplyRun] = ApplyRun, **o
         "name": name,
         "wait": 0,
         "settle": 0,
+        "watch": 0,
         "pause": lambda _seconds: None,
     }
     return kind(**{**settings, **options})

@@ -11,9 +11,10 @@ from typing import Any
 
 from apply.remembered import RememberedQuestion, RememberedRun
 from apply.runs import gated, run_on
-from dralloc.apply import ApplyRun, CordonFence, TaintRuleFence, WriteJournal
+from dralloc.apply import ApplyRun, NodeTaintFence, TaintRuleFence, WriteJournal
+from dralloc.apply.fence import run_of
 from dralloc.apply.journal import JournalStep
-from dralloc.apply.marks import FENCE, FINALIZER
+from dralloc.apply.marks import FINALIZER
 from dralloc.choices import Mode
 from dralloc.errors import ApplyError, SnapshotError
 from dralloc.snapshot import Refused, Unanswered, Wire
@@ -22,6 +23,7 @@ from wire import DRIVER, Json, claim, device_class, gpus, node, pod, request, re
 
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 NAMES = "abcd"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class Killed(BaseException):
@@ -105,31 +107,51 @@ def refusal(status: int) -> Callable[[], None]:
 
 @dataclass
 class Scheduler:
-    """A rival that allocates claims one by one, with a view of the cluster that may be old, as upstream's does."""
+    """kube-scheduler: it allocates claims, binds pods, and takes claims back, with a view of the cluster that lags.
+
+    As a rival it allocates claims one by one, also those of pods that wait for dralloc. Pods whose claims are allocated
+    it binds where they fit; where they fit nowhere, it takes claims back (``PostFilter`` of DynamicResources).
+
+    Parameters
+    ----------
+    knows_rules
+        Whether DeviceTaintRules count; in 1.36.0 to 1.36.2 they do not.
+    deallocated
+        The pods for which it took claims back.
+    """
 
     server: Simulated
-    claims: dict[str, Json] = field(default_factory=dict)
+    knows_rules: bool = True
+    seen: dict[str, list[Json]] = field(default_factory=dict)
     begun: list[tuple[Json, Json]] = field(default_factory=list)
+    deallocated: list[str] = field(default_factory=list)
 
     def look(self) -> None:
         """Hear of everything that happened."""
-        self.claims = {one["metadata"]["name"]: one for one in self.server.of("resourceclaims")}
+        plurals = ("resourceclaims", "resourceslices", "devicetaintrules", "nodes", "pods")
+        self.seen = {plural: self.server.of(plural) for plural in plurals}
+
+    @property
+    def claims(self) -> dict[str, Json]:
+        """The claims as far as is known, by name."""
+        return {one["metadata"]["name"]: one for one in self.seen["resourceclaims"]}
 
     def decide(self) -> None:
         """Choose a device for the first claim that has none, as far as is known."""
-        fenced = {one["spec"]["deviceSelector"]["pool"] for one in self.server.of("devicetaintrules")}
+        rules = self.seen["devicetaintrules"] if self.knows_rules else []
+        fenced = {one["spec"]["deviceSelector"]["pool"] for one in rules}
         used = {device for one in self.claims.values() for device in devices_of(one)}
         used |= {
             (each["pool"], each["device"]) for _, allocation in self.begun for each in allocation["devices"]["results"]
         }
         wanting = [one for one in self.claims.values() if not (one.get("status") or {}).get("allocation")]
         begun = {one["metadata"]["name"] for one, _ in self.begun}
-        cordoned = {one["metadata"]["name"] for one in self.server.of("nodes") if is_cordoned(one)}
+        closed = {one["metadata"]["name"] for one in self.seen["nodes"] if is_cordoned(one) or taints_of(one)}
         free = [
             (one["spec"]["pool"]["name"], device["name"])
-            for one in self.server.of("resourceslices")
+            for one in self.seen["resourceslices"]
             for device in one["spec"]["devices"]
-            if one["spec"]["pool"]["name"] not in fenced and one["spec"]["nodeName"] not in cordoned
+            if one["spec"]["pool"]["name"] not in fenced and one["spec"]["nodeName"] not in closed
         ]
         for one in wanting:
             for pool, device in free:
@@ -153,10 +175,69 @@ class Scheduler:
                 self.server.send("PATCH", f"{path}/status", {}, {"metadata": seen, "status": status})
         self.begun = []
 
+    def schedule(self) -> None:
+        """Try each pod without gates whose claims are allocated, as far as is known."""
+        for waiting in self.seen["pods"]:
+            spec = waiting["spec"]
+            names = [one["resourceClaimName"] for one in spec.get("resourceClaims", ())]
+            claims = [self.claims[name] for name in names if name in self.claims]
+            may_go = not spec.get("nodeName") and not spec.get("schedulingGates")
+            if may_go and len(claims) == len(names) and all(map(devices_of, claims)):
+                with suppress(Refused):
+                    self._try(waiting, claims)
+
+    def _try(self, waiting: Json, claims: list[Json]) -> None:
+        unavailable: list[Json] = []
+        for place in self.seen["nodes"]:
+            name = place["metadata"]["name"]
+            if not comes_to(waiting, place):
+                continue
+            away = [one for one in claims if nodes_of(one) not in (None, name)]
+            unavailable += away
+            if not away:
+                self._reserve(waiting, claims)
+                path = f"/api/v1/namespaces/default/pods/{waiting['metadata']['name']}/binding"
+                self.server.send("POST", path, {}, {"target": {"name": name}})
+                return
+        for one in (one for one in unavailable if not one["status"].get("reservedFor")):
+            metadata = {key: one["metadata"][key] for key in ("uid", "resourceVersion")}
+            change = {"metadata": metadata, "status": {"allocation": None}}
+            self.server.send("PATCH", f"{CLAIMS}/{one['metadata']['name']}/status", {}, change)
+            self.deallocated.append(waiting["metadata"]["name"])
+            return
+
+    def _reserve(self, pod: Json, claims: list[Json]) -> None:
+        user = {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+        for one in claims:
+            path = f"{CLAIMS}/{one['metadata']['name']}"
+            reserved = self.server.send("GET", path).get("status", {}).get("reservedFor", [])
+            self.server.send("PATCH", f"{path}/status", {}, {"status": {"reservedFor": [*reserved, user]}})
+
     def settle(self) -> None:
-        """Write what was begun, and hear of everything."""
+        """Write what was begun, hear of everything, and try the pods that wait."""
         self.bind()
         self.look()
+        self.schedule()
+        self.look()
+
+
+def comes_to(pod: Json, node: Json) -> bool:
+    """Whether a pod's affinity and tolerations let it come to a node."""
+    terms = pod["spec"].get("affinity", {}).get("nodeAffinity", {}).get(REQUIRED, {}).get("nodeSelectorTerms")
+    name = node["metadata"]["name"]
+    named = terms is None or any(all(name in one["values"] for one in term.get("matchFields", ())) for term in terms)
+    tolerated = [(one.get("key"), one.get("value")) for one in pod["spec"].get("tolerations", ())]
+    return named and not is_cordoned(node) and all((one["key"], one["value"]) in tolerated for one in taints_of(node))
+
+
+def nodes_of(claim: Json) -> str | None:
+    """The node where an allocated claim can be used; None if everywhere."""
+    terms = claim["status"]["allocation"].get("nodeSelector", {}).get("nodeSelectorTerms", [])
+    return str(terms[0]["matchFields"][0]["values"][0]) if terms else None
+
+
+def taints_of(node: Json) -> list[Json]:
+    return list(node.get("spec", {}).get("taints") or ())
 
 
 def devices_of(claim: Json) -> list[tuple[str, str]]:
@@ -195,15 +276,16 @@ class Setting:
 
     gang: bool = False
     mode: Mode = Mode.FIRST_FIT
-    cordons: bool = False
+    node_taints: bool = False
+    knows_rules: bool = True
 
     def world(self) -> World:
-        return World(_begun(self.gang, self.cordons).copy(), self)
+        return World(_begun(self.gang, self.node_taints).copy(), self)
 
 
 @cache
-def _begun(is_gang: bool, cordons: bool) -> Simulated:
-    server = Simulated(without=frozenset({"devicetaintrules"} if cordons else ()))
+def _begun(is_gang: bool, without_rules: bool) -> Simulated:
+    server = Simulated(without=frozenset({"devicetaintrules"} if without_rules else ()))
     server.add(*(gang() if is_gang else crowd(2, gated("p", "a", "b"), pod("q", "c"))))
     return server
 
@@ -219,9 +301,10 @@ class World:
     deleted: set[str] = field(default_factory=set)
     cordoned: set[str] = field(default_factory=set)
     runs: int = 0
+    released_by_others: bool = False
 
     def __post_init__(self) -> None:
-        self.scheduler = Scheduler(self.server)
+        self.scheduler = Scheduler(self.server, self.setting.knows_rules)
         self.scheduler.look()
 
     @property
@@ -232,6 +315,7 @@ class World:
             "decide": self.scheduler.decide,
             "bind": self.scheduler.bind,
             "look": self.scheduler.look,
+            "schedule": self.scheduler.schedule,
             **{f"rival {step}": partial(self.rival_run, step) for step in (None, 20, 40, 50, 60, 80)},
             **{f"refused {status}": refusal(status) for status in (403, 409, 410, 422, 429, 500)},
             "lost": unanswered,
@@ -258,8 +342,9 @@ class World:
             journal=journal,
             question=RememberedQuestion(self.setting.mode),
             pause=lambda _seconds: self.scheduler.settle(),
+            watch=1,
         )
-        kind = CordonFence if self.setting.cordons else TaintRuleFence
+        kind = NodeTaintFence if self.setting.node_taints else TaintRuleFence
         found.fence = kind(found.objects, name)
         return found
 
@@ -316,6 +401,7 @@ class World:
         """Somebody else takes a pod's gates."""
         with suppress(Refused):
             self.server.send("PATCH", f"/api/v1/namespaces/default/pods/{name}", {}, {"spec": {"schedulingGates": []}})
+            self.released_by_others = True
 
     def touch(self, name: str) -> None:
         """Change what does not matter."""
@@ -351,13 +437,14 @@ class World:
         assert set(NAMES) - {one["metadata"]["name"] for one in claims} <= self.deleted
         assert [one for one in claims if devices_of(one) and FINALIZER not in one["metadata"]["finalizers"]] == []
         unfinished = {journal.run for journal in (self.journal, *self.rivals) if journal.unfinished}
-        assert {run.removesuffix(".kept") for run in self.fences.values()} <= unfinished
-        cordoned = {one["metadata"]["name"] for one in self.server.of("nodes") if is_cordoned(one)}
-        assert cordoned - self.fences.keys() == self.cordoned - self.fences.keys()
+        assert set(self.fences.values()) <= unfinished
+        assert {one["metadata"]["name"] for one in self.server.of("nodes") if is_cordoned(one)} == self.cordoned
+        # Who was released by a run never loses what was planned for it.
+        released = {entry["pod"][1] for one in (self.journal, *self.rivals) for entry in one.of(JournalStep.RELEASE)}
+        assert released.isdisjoint(self.scheduler.deallocated) or self.released_by_others
 
     @property
     def fences(self) -> Mapping[str, str]:
         """The runs to which what is fenced belongs."""
         marked = [*self.server.of("devicetaintrules"), *self.server.of("nodes")]
-        labels = {one["metadata"]["name"]: one["metadata"].get("labels", {}) for one in marked}
-        return {name: found[FENCE] for name, found in labels.items() if FENCE in found}
+        return {one["metadata"]["name"]: run for one in marked if (run := run_of(one))}

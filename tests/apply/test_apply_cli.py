@@ -32,7 +32,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Simulated:
 def apply(server: Simulated, tmp_path: Path, *options: str) -> Result:
     with serving(server, tmp_path) as kubeconfig:
         files = ["--kubeconfig", str(kubeconfig), "--journal", str(tmp_path / "journal")]
-        arguments = ["apply", *files, "--settle", "0", *options]
+        arguments = ["apply", *files, "--settle", "0", "--watch", "0", *options]
         return CliRunner().invoke(app, arguments)
 
 
@@ -95,21 +95,21 @@ def test_a_killed_run_is_in_the_way_until_it_is_ended(
     assert "no run is to be resumed or rolled back" in again.stderr
 
 
-def test_without_rules_nodes_are_cordoned(server: Simulated, tmp_path: Path) -> None:
+def test_without_rules_nodes_are_tainted(server: Simulated, tmp_path: Path) -> None:
     server.without = frozenset(["devicetaintrules"])
     result = apply(server, tmp_path, "--yes", "--json")
-    assert json.loads(result.stdout)["fence"] == "cordoned nodes"
+    assert json.loads(result.stdout)["fence"] == "node taints"
     assert allocated(server) == ["a", "b"]
-    assert "unschedulable" not in server.one("nodes", "node-0", "")["spec"]
+    assert "taints" not in server.one("nodes", "node-0", "")["spec"]
 
 
 def test_without_any_fence_nothing_is_written_unless_that_is_wanted(server: Simulated, tmp_path: Path) -> None:
     server.denied = frozenset(["devicetaintrules"])
     result = apply(server, tmp_path, "--yes")
     assert result.exit_code == Exit.INPUT
-    assert "--no-fence writes without" in result.stderr
+    assert "--fence names another one" in result.stderr
     assert allocated(server) == []
-    assert apply(server, tmp_path, "--yes", "--no-fence").exit_code == Exit.DONE
+    assert apply(server, tmp_path, "--yes", "--fence", "none").exit_code == Exit.DONE
     assert allocated(server) == ["a", "b"]
 
 
@@ -141,7 +141,7 @@ def test_it_is_kubectls_plugin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 def test_a_claim_that_the_fence_does_not_keep_away_is_named(server: Simulated, tmp_path: Path) -> None:
     server.add(claim("x", request(tolerations=[{"operator": "Exists"}])), pod("monitor", "x"))
     shown = apply(server, tmp_path, "--yes").stderr
-    assert "warning: claim default/x tolerates every taint, also that of the fence: --cordon" in shown
+    assert "warning: claim default/x tolerates every taint, also that of the fence: --fence node-taints" in shown
     assert "tolerates" not in apply(server, tmp_path).stderr
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from apply.runs import gated, run_on
 from apply.schedules import Client, Journalled, Killed, devices_of, is_cordoned, refusal, unanswered
-from dralloc.apply import CordonFence, TaintRuleFence
+from dralloc.apply import NodeTaintFence, TaintRuleFence
 from dralloc.apply.fence import RULES
 from dralloc.apply.marks import FINALIZER
 from dralloc.errors import ApplyError, SnapshotError
@@ -50,7 +50,7 @@ def run(plane: LivePlane, journal: Journalled, agenda: dict[int, Callable[[], No
         with suppress(Killed, ApplyError, SnapshotError):
             settings: dict[str, Any] = {"journal": journal, "settle": 0.3, "wait": 5, "pause": time.sleep}
             one = run_on(journal.client, journal.run or f"run-{time.time_ns()}", **settings)
-            one.fence = (TaintRuleFence if plane.rules else CordonFence)(one.objects, one.name)
+            one.fence = (TaintRuleFence if plane.rules else NodeTaintFence)(one.objects, one.name)
             if then == "apply":
                 one.write(one.plan()[1])
             elif then == "resume":

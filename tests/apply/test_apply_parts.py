@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from apply.runs import GATE, gated, run_on, small_cluster
-from apply.schedules import Client, is_cordoned
-from dralloc.apply import CordonFence, JournalFile, Selection, TaintRuleFence
+from apply.schedules import Client
+from dralloc.apply import JournalFile, NodeTaintFence, Selection, TaintRuleFence
+from dralloc.apply.fence import run_of
 from dralloc.apply.journal import JournalStep, default_path
 from dralloc.apply.selection import parse_selector
 from dralloc.errors import ApplyError, DrallocError
@@ -57,20 +58,23 @@ def test_a_cluster_has_a_journal_of_its_own(monkeypatch: pytest.MonkeyPatch) -> 
     assert default_path("https://10.0.0.1:6443") == Path("/state/dralloc/10-0-0-1-6443.journal")
 
 
-def test_a_cordoned_node_stays_cordoned() -> None:
+def test_a_fenced_node_keeps_its_other_taints_and_what_is_ordered_meanwhile() -> None:
     server = Simulated()
-    server.add({**node("a"), "spec": {"unschedulable": True}}, node("b"))
+    other = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+    server.add({**node("a"), "spec": {"taints": [other]}}, node("b"))
     objects = run_on(server).objects
-    fence = CordonFence(objects, "run-1")
-    assert [fence.take(name) for name in ("a", "b")] == [True, True]
+    fence = NodeTaintFence(objects, "run-1")
+    assert [fence.take(name) for name in ("a", "b", "gone")] == [True, True, True]
     assert fence.take("a")  # once more is no mistake
-    assert not CordonFence(objects, "run-2").take("a")
-    assert server.one("nodes", "b", "")["spec"] == {"unschedulable": True}
+    assert not NodeTaintFence(objects, "run-2").take("a")
+    assert [run_of(one) for one in server.of("nodes")] == ["run-1", "run-1"]
+    server.send("PATCH", "/api/v1/nodes/a", {}, {"spec": {"unschedulable": True}})
+    NodeTaintFence(objects, "run-2").lift("b")
+    assert run_of(server.one("nodes", "b", "")) == "run-1"
     for name in ("a", "b", "gone"):
         fence.lift(name)
-    assert server.one("nodes", "a", "")["spec"] == {"unschedulable": True}
+    assert server.one("nodes", "a", "")["spec"] == {"taints": [other], "unschedulable": True}
     assert server.one("nodes", "b", "")["spec"] == {}
-    assert [one["metadata"]["labels"] for one in server.of("nodes")] == [{}, {}]
 
 
 @pytest.mark.parametrize(
@@ -198,13 +202,15 @@ def test_what_is_to_be_written_is_shown() -> None:
     assert outcome.to_dict()["placed"] == ["default/serve", "default/train"]
 
 
-FENCES = {TaintRuleFence: "gpu.example.com/pool-0", CordonFence: "node-0"}
+FENCES = {TaintRuleFence: "gpu.example.com/pool-0", NodeTaintFence: "node-0"}
 
 
 @pytest.mark.parametrize(
-    ("kind", "step"), [(TaintRuleFence, 0), (TaintRuleFence, 1), *((CordonFence, n) for n in range(4))]
+    ("kind", "step"), [(TaintRuleFence, 0), (TaintRuleFence, 1), *((NodeTaintFence, n) for n in range(4))]
 )
-def test_of_two_runs_that_take_a_fence_at_once_one_has_it(kind: type[TaintRuleFence | CordonFence], step: int) -> None:
+def test_of_two_runs_that_take_a_fence_at_once_one_has_it(
+    kind: type[TaintRuleFence | NodeTaintFence], step: int
+) -> None:
     server = Simulated()
     server.add(node())
     taken: list[bool] = []
@@ -218,9 +224,9 @@ def test_of_two_runs_that_take_a_fence_at_once_one_has_it(kind: type[TaintRuleFe
     assert fenced(server) == []
 
 
-@pytest.mark.parametrize(("kind", "plural"), [(TaintRuleFence, "devicetaintrules"), (CordonFence, "nodes")])
+@pytest.mark.parametrize(("kind", "plural"), [(TaintRuleFence, "devicetaintrules"), (NodeTaintFence, "nodes")])
 def test_a_fence_is_lifted_although_others_write_its_objects(
-    kind: type[TaintRuleFence | CordonFence], plural: str
+    kind: type[TaintRuleFence | NodeTaintFence], plural: str
 ) -> None:
     server = Simulated()
     server.add(node())
@@ -241,4 +247,4 @@ def kind_path(plural: str, name: str) -> str:
 
 def fenced(server: Simulated) -> list[Json]:
     """What keeps others away."""
-    return [*server.of("devicetaintrules"), *(one for one in server.of("nodes") if is_cordoned(one))]
+    return [*server.of("devicetaintrules"), *(one for one in server.of("nodes") if run_of(one))]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from apply.runs import gated
-from dralloc.apply import CordonFence, Question, Selection, TaintRuleFence
+from dralloc.apply import NodeTaintFence, Question, Selection, TaintRuleFence
 from dralloc.apply.fence import RULES
 from dralloc.apply.selection import gates_of
 from dralloc.batch import EVENTS, LEASES, BatchQueue, Figures, LeaderLease, PodNotes, WatchCache
@@ -43,7 +43,7 @@ def queue(
         cache=cache,
         question=Question(Mode.FIRST_FIT),
         selection=Selection(gated=True),
-        fence=lambda run: (TaintRuleFence if RULES in versions else CordonFence)(objects, run),
+        fence=lambda run: (TaintRuleFence if RULES in versions else NodeTaintFence)(objects, run),
         lease=LeaderLease(objects, ClaimKey("system", "batch"), name, clock=clock),
         notes=PodNotes(objects, "batch"),
         figures=Figures(),
@@ -51,6 +51,7 @@ def queue(
         at_least=at_least,
         say=lambda _line: None,
         settle=0,
+        watch=0,
         clock=clock,
     )
     try:

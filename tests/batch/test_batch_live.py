@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from apply.runs import GATE
-from apply.schedules import devices_of, is_cordoned
+from apply.schedules import devices_of, taints_of
 from live_plane import KINDS, LivePlane, live
 from snapshot.recorded import write_kubeconfig
 from wire import Json, device_class, gpus, node, pod, request, resource_slice
@@ -32,8 +32,8 @@ PATHS = {
 
 
 def account(plane: LivePlane, root: Path, folder: Path) -> Path:
-    """A kubeconfig for the service account that deploy/ makes, which may cordon nodes where there are no rules."""
-    files = [root / "deploy" / name for name in (["rbac.yaml"] if plane.rules else ["rbac.yaml", "cordon.yaml"])]
+    """A kubeconfig for the service account that deploy/ makes, which may taint nodes where there are no rules."""
+    files = [root / "deploy" / name for name in (["rbac.yaml"] if plane.rules else ["rbac.yaml", "node-taints.yaml"])]
     with plane.objects() as (server, _):
         for one in (one for file in files for one in yaml.safe_load_all(file.read_text())):
             server.wire.send("POST", PATHS[one["kind"]], {}, one)
@@ -93,16 +93,16 @@ def test_all_pods_are_bound_or_told_why_although_leaders_are_killed(root: Path, 
         assert len(held(plane)) == len(set(held(plane))) == 8
 
 
-def test_without_device_taint_rules_nodes_are_cordoned_meanwhile(root: Path, tmp_path: Path) -> None:
+def test_without_device_taint_rules_nodes_are_tainted_meanwhile(root: Path, tmp_path: Path) -> None:
     (plane_folder := tmp_path / "plane").mkdir()
     with live(plane_folder, rules=False) as plane, plane.running_scheduler():
         kubeconfig = account(plane, root, tmp_path)
         plane.add(crowd())
         plane.add(waiting(number) for number in range(6))
         with replica(root, kubeconfig, "one"):
-            until(plane, lambda: any(map(is_cordoned, listed(plane, "Node"))))
+            until(plane, lambda: any(map(taints_of, listed(plane, "Node"))))
             until(plane, lambda: progress(plane) == (6, 0))
-            until(plane, lambda: not any(map(is_cordoned, listed(plane, "Node"))))
+            until(plane, lambda: not any(map(taints_of, listed(plane, "Node"))))
         assert len(set(held(plane))) == 6
 
 

@@ -36,7 +36,7 @@ def work(world: World, clock: Clock, name: str, agenda: dict[int, str]) -> None:
 
 
 @given(
-    setting=st.builds(Setting, gang=st.booleans(), cordons=st.booleans()),
+    setting=st.builds(Setting, gang=st.booleans(), node_taints=st.booleans()),
     agendas=st.lists(AGENDA, min_size=1, max_size=3),
 )
 @settings(

@@ -35,7 +35,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
-@pytest.mark.parametrize("name", ["rbac", "cordon", "deployment"])
+@pytest.mark.parametrize("name", ["rbac", "node-taints", "deployment"])
 def test_manifests_are_taken(plane: LivePlane, kubeconfig: Path, root: Path, name: str) -> None:
     assert kubeconfig.is_file()  # their namespace is there
     with plane.objects() as (server, _):

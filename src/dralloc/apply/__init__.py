@@ -4,6 +4,7 @@
 - `dralloc.apply.journal`: what is about to be done, on disk before it is;
 - `dralloc.apply.fence`: what keeps others from allocating the same devices meanwhile;
 - `dralloc.apply.executor`: one write after the other, each on the state that was seen;
+- `dralloc.apply.binding`: what became of the pods that were released;
 - `dralloc.apply.selection`: the cluster as a run sees it;
 - `dralloc.apply.audit`: the independent checker, asked about what is planned and about what the server holds;
 - `dralloc.apply.run`: all of it in order, again where others were first.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from dralloc.apply.audit import Question
 from dralloc.apply.executor import Executor
-from dralloc.apply.fence import CordonFence, Fence, TaintRuleFence
+from dralloc.apply.fence import Fence, NodeTaintFence, TaintRuleFence
 from dralloc.apply.journal import JournalFile, WriteJournal
 from dralloc.apply.outcome import ApplyOutcome
 from dralloc.apply.run import ApplyRun
@@ -22,10 +23,10 @@ from dralloc.apply.selection import Selection
 __all__ = [
     "ApplyOutcome",
     "ApplyRun",
-    "CordonFence",
     "Executor",
     "Fence",
     "JournalFile",
+    "NodeTaintFence",
     "Question",
     "Selection",
     "TaintRuleFence",

@@ -42,6 +42,10 @@ class Question:
             problem = replace(problem, demands=tuple(free))
         return replace(compiled, problem=problem)
 
+    def is_lost(self, cluster: Cluster, unit: WriteUnit) -> bool:
+        """Whether a claim of a unit is gone, or allocated otherwise."""
+        return any(True for _ in _lost(cluster, {claim.key: claim for claim in unit.claims}))
+
     def broken_rules(self, cluster: Cluster, units: Iterable[WriteUnit]) -> list[str]:
         """What is wrong with the allocations of units beside everything else that the cluster holds.
 
@@ -90,7 +94,8 @@ class _Reading:
         LookupError
             A node, device, request or demand is not there.
         """
-        nodes = {(bool(one.pod), one.key): one.node for unit in units for one in unit.demands}
+        # Pods whose node is left to the scheduler, which reads it in their claims, are no answer of ours.
+        nodes = {(bool(one.pod), one.key): one.node for unit in units for one in unit.demands if one.node}
         demands = [self._written(one) for one in self.problem.demands]
         placements = [
             self._placement(number, demand, nodes[self._identity(demand)])

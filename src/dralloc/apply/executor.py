@@ -5,7 +5,7 @@ A unit that cannot be written as a whole is taken back, as far as nobody has res
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -64,12 +64,12 @@ class Executor:
     stuck: dict[ClaimKey, LeftAlone] = field(default_factory=dict)
 
     def write(self, unit: WriteUnit) -> None:
-        """Write all claims of a unit, then release its pods.
+        """Write all claims of a unit.
 
         Raises
         ------
         LeftAlone
-            Something of it cannot be written; what was is taken back.
+            Something of it cannot be written, or a pod waits no more; what was written is taken back.
         """
         done: list[WrittenClaim] = []
         try:
@@ -79,15 +79,39 @@ class Executor:
             for demand in unit.demands:
                 self._check(demand)
         except LeftAlone:
-            for claim in reversed(done):
-                with suppress(LeftAlone):
-                    self.retract(claim)
+            self._take_back(done)
             raise
+
+    def release(self, unit: WriteUnit, toleration: Json | None) -> None:
+        """Release the pods of a unit that is written; all of them still wait, or some are released already.
+
+        Parameters
+        ----------
+        toleration
+            What lets them come to nodes that are fenced.
+
+        Raises
+        ------
+        LeftAlone
+            A pod is gone before any was released; what was written is taken back.
+        """
+        try:
+            for demand in unit.demands:
+                self._check(demand)
+        except LeftAlone:
+            if not any(self._is_released(demand) for demand in unit.demands):
+                self._take_back(unit.claims)
+                raise
         for demand in unit.demands:
             try:
-                self.release(demand)
+                self._release(demand, toleration)
             except LeftAlone as why:
                 self.stuck[demand.key] = why
+
+    def _take_back(self, claims: Sequence[WrittenClaim]) -> None:
+        for claim in reversed(claims):
+            with suppress(LeftAlone):
+                self.retract(claim)
 
     def allocate(self, claim: WrittenClaim) -> None:
         """Write the finalizer, then the allocation, each on the claim as it was seen just before."""
@@ -170,8 +194,20 @@ class Executor:
             if pod["metadata"].get("deletionTimestamp"):
                 raise LeftAlone(f"pod {demand.key}", "is being deleted")
 
-    def release(self, demand: WrittenDemand) -> None:
-        """Take the gate from a pod, and keep it on its node if its claims do not.
+    def _is_released(self, demand: WrittenDemand) -> bool:
+        """Whether a pod is there and has no gate any more."""
+        try:
+            pod = self._get(PODS, demand.key, demand.pod) if demand.pod else {}
+        except LeftAlone:
+            return False
+        return bool(pod) and all(one["name"] != self.gate for one in pod["spec"].get("schedulingGates") or ())
+
+    def _release(self, demand: WrittenDemand, toleration: Json | None) -> None:
+        """Take the gate from a pod, and keep it on its node.
+
+        A scheduler that finds a pod's node closed looks at the others, where its allocations cannot be used, and takes
+        them back for that (``PostFilter`` of the plugin DynamicResources). With the node as its only choice it looks at
+        no other, and the plan stays.
 
         Raises
         ------
@@ -185,7 +221,7 @@ class Executor:
             if left == gates:
                 return
             self.journal.add(JournalStep.RELEASE, pod=[*demand.key], uid=demand.pod, version=version_of(pod))
-            spec = {"schedulingGates": left, **({} if demand.pinned else _on_node(pod, demand.node))}
+            spec = {"schedulingGates": left, **_on_node(pod, demand.node), **_tolerating(pod, toleration)}
             try:
                 self.objects.patch(PODS, demand.key, {"metadata": condition(pod), "spec": spec})
             except (Unanswered, Refused) as error:
@@ -213,9 +249,21 @@ class Executor:
 
 
 def _on_node(pod: Json, node: str) -> Json:
-    """A change of a gated pod's affinity: what it required already, and the node."""
+    """A change of a gated pod's affinity: what it required already, and the node, if there is one."""
+    if not node:
+        return {}
     only = {"key": "metadata.name", "operator": "In", "values": [node]}
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     terms = (affinity.get(_AFFINITY) or {}).get("nodeSelectorTerms") or [{}]
-    tighter = [{**term, "matchFields": [*term.get("matchFields", ()), only]} for term in terms]
+    tighter = [{**term, "matchFields": [*_other_fields(term, only), only]} for term in terms]
     return {"affinity": {"nodeAffinity": {_AFFINITY: {"nodeSelectorTerms": tighter}}}}
+
+
+def _other_fields(term: Json, only: Json) -> list[Json]:
+    return [one for one in term.get("matchFields", ()) if one != only]
+
+
+def _tolerating(pod: Json, toleration: Json | None) -> Json:
+    """A change of a pod's tolerations: those that it has, and one more."""
+    there = pod["spec"].get("tolerations") or []
+    return {} if toleration is None or toleration in there else {"tolerations": [*there, toleration]}

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from typing import Final
 
 from dralloc.api import DeviceTaint, ExactDeviceRequest
-from dralloc.api.tolerating import CORDON_TAINT, all_tolerated
+from dralloc.api.tolerating import all_tolerated
 from dralloc.apply.journal import JournalStep, WriteJournal
 from dralloc.apply.marks import FENCE
 from dralloc.cluster import Cluster
@@ -22,11 +23,12 @@ from dralloc.snapshot import LISTED_KINDS, Json, ListedKind, LiveObjects, Refuse
 
 __all__ = [
     "RULES",
-    "CordonFence",
     "Fence",
+    "NodeTaintFence",
     "TaintRuleFence",
     "fence_of",
     "lift_all",
+    "run_of",
     "unfenced",
     "without_fence",
 ]
@@ -34,14 +36,18 @@ __all__ = [
 NODES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "Node")
 RULES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "DeviceTaintRule")
 _GONE: Final = 404
-_KEPT: Final = ".kept"
-"""Follows the run in the label of a node that was cordoned before."""
+_NO_SCHEDULE: Final = "NoSchedule"
 
 
 class Fence:
     """A kind of fence; ``kind`` names it in the journal. This one is none: what others write is only noticed."""
 
     kind: str = "none"
+
+    @property
+    def toleration(self) -> Json | None:
+        """What lets the pods of the run pass, where it is about pods."""
+        return None
 
     def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:  # noqa: ARG002
         """The names of what has to be taken so that nobody else allocates from the pools.
@@ -80,28 +86,35 @@ class TaintRuleFence(Fence):
             "metadata": {"name": _name(part), "labels": {FENCE: self.run}},
             "spec": {
                 "deviceSelector": {"driver": driver, "pool": pool},
-                "taint": {"key": FENCE, "effect": "NoSchedule"},
+                "taint": {"key": FENCE, "effect": _NO_SCHEDULE},
             },
         }
         if is_current(lambda: self.objects.create(RULES, rule)):
             return True
-        there = [_run_of(one) for one in _found(self.objects, RULES, _name(part))]
+        there = [run_of(one) for one in _found(self.objects, RULES, _name(part))]
         return self.run in there if there else self.take(part)
 
     def lift(self, part: str) -> None:
         """Delete the rule of a pool. Controllers write its status, so that it may have changed meanwhile."""
-        for rule in _found(self.objects, RULES, _name(part)):
-            if _run_of(rule) == self.run and not is_current(partial(self.objects.delete, RULES, rule)):
-                self.lift(part)
+        _lift_rule(self.objects, _name(part), self.run)
 
 
 @dataclass
-class CordonFence(Fence):
-    """The nodes that reach the pools, cordoned. Pods that tolerate that, as those of DaemonSets, still come."""
+class NodeTaintFence(Fence):
+    """A taint with NoSchedule on each node that reaches the pools, which every kube-scheduler honours.
+
+    The pods of the run tolerate it from their release on, so that they are bound while nobody else comes. A cordon
+    would stop these, too, would let DaemonSets pass, and could not be told from one that an administrator orders.
+    """
 
     objects: LiveObjects
     run: str
-    kind: str = "cordoned nodes"
+    kind: str = "node taints"
+
+    @property
+    def toleration(self) -> Json:
+        """What the run's own pods are given."""
+        return {"key": FENCE, "operator": "Equal", "value": self.run, "effect": _NO_SCHEDULE}
 
     def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:
         """The nodes that slices of the pools name; all nodes, where a slice is for several."""
@@ -112,31 +125,30 @@ class CordonFence(Fence):
         return sorted({spec.node_name for spec in specs if spec.node_name is not None})
 
     def take(self, part: str) -> bool:
-        """Cordon a node in this run's name."""
-        node = self.objects.get(NODES, ClaimKey("", part))
-        held = _run_of(node)
-        if held:
-            return held == self.run
-        kept = _KEPT if node.get("spec", {}).get("unschedulable") else ""
-        return self._write(node, self.run + kept, cordoned=True) or self.take(part)
+        """Taint a node in this run's name; one that is gone keeps nobody, and is none that anybody could come to."""
+        for node in _found(self.objects, NODES, part):
+            holder = run_of(node)
+            if holder:
+                return holder == self.run
+            taint = {"key": FENCE, "value": self.run, "effect": _NO_SCHEDULE, "timeAdded": _now()}
+            return self._write(node, [*_taints(node), taint]) or self.take(part)
+        return True
 
     def lift(self, part: str) -> None:
-        """Uncordon a node, unless it was cordoned before."""
+        """Take this run's taint from a node."""
         for node in _found(self.objects, NODES, part):
-            kept = _mark(node).endswith(_KEPT)
-            if _run_of(node) == self.run and not self._write(node, None, cordoned=kept):
+            if run_of(node) == self.run and not self._write(node, _other_taints(node)):
                 self.lift(part)
 
-    def _write(self, node: Json, mark: str | None, *, cordoned: bool) -> bool:
+    def _write(self, node: Json, taints: list[Json]) -> bool:
         """Whether the node was still as it was seen: kubelets, and other runs, may write it at any time."""
-        metadata = {**condition(node), "labels": {FENCE: mark}}
-        change = {"metadata": metadata, "spec": {"unschedulable": cordoned or None}}
+        change = {"metadata": condition(node), "spec": {"taints": taints or None}}
         return is_current(lambda: self.objects.patch(NODES, ClaimKey("", node["metadata"]["name"]), change))
 
 
 def unfenced(cluster: Cluster) -> list[ClaimKey]:
     """The pending claims that the taint of `TaintRuleFence` keeps from nothing, because they tolerate it."""
-    taint = (DeviceTaint(key=FENCE, effect="NoSchedule"),)
+    taint = (DeviceTaint(key=FENCE, effect=_NO_SCHEDULE),)
     alternatives = ((claim, one) for claim in cluster.claims for _, one in claim.spec.devices.alternatives)
     found = (
         claim.key
@@ -151,6 +163,12 @@ def _name(pool: str) -> str:
     return f"dralloc-{sha256(pool.encode()).hexdigest()[:20]}"
 
 
+def _lift_rule(objects: LiveObjects, name: str, run: str) -> None:
+    for rule in _found(objects, RULES, name):
+        if run_of(rule) == run and not is_current(partial(objects.delete, RULES, rule)):
+            _lift_rule(objects, name, run)
+
+
 def _found(objects: LiveObjects, kind: ListedKind, name: str) -> Iterator[Json]:
     try:
         yield objects.get(kind, ClaimKey("", name))
@@ -159,13 +177,23 @@ def _found(objects: LiveObjects, kind: ListedKind, name: str) -> Iterator[Json]:
             raise
 
 
-def _run_of(one: Json) -> str:
+def run_of(one: Json) -> str:
     """The run to whose fence a DeviceTaintRule or a node belongs; empty if to none."""
-    return _mark(one).removesuffix(_KEPT)
-
-
-def _mark(one: Json) -> str:
+    if one["kind"] == NODES.kind:
+        return next((str(taint.get("value", "")) for taint in _taints(one) if taint.get("key") == FENCE), "")
     return str((one["metadata"].get("labels") or {}).get(FENCE, ""))
+
+
+def _taints(node: Json) -> list[Json]:
+    return list(node.get("spec", {}).get("taints") or ())
+
+
+def _other_taints(node: Json) -> list[Json]:
+    return [taint for taint in _taints(node) if taint.get("key") != FENCE]
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def without_fence(one: Json, runs: str) -> Json | None:
@@ -176,25 +204,22 @@ def without_fence(one: Json, runs: str) -> Json | None:
     runs
         How the names of the runs start; if they start like nothing, all fences count.
     """
-    if one["kind"] not in (RULES.kind, NODES.kind) or not runs or not _run_of(one).startswith(runs):
+    if one["kind"] not in (RULES.kind, NODES.kind) or not runs or not run_of(one).startswith(runs):
         return one
     if one["kind"] == RULES.kind:
         return None
-    if _mark(one).endswith(_KEPT):
-        return one
-    spec = {key: part for key, part in one.get("spec", {}).items() if key != "unschedulable"}
-    spec["taints"] = [taint for taint in spec.get("taints", ()) if taint.get("key") != CORDON_TAINT.key]
-    return {**one, "spec": spec}
+    return {**one, "spec": {**one["spec"], "taints": _other_taints(one)}}
 
 
 def lift_all(objects: LiveObjects, prefix: str) -> int:
     """Lift what is left of the fences of runs whose names start like this; returns how many parts there were."""
     lifted = 0
     for kind in (RULES, NODES):
-        for one in objects.listed(kind, FENCE)["items"] if kind in objects.versions else ():
-            run, name = _run_of(one), one["metadata"]["name"]
-            if run.startswith(prefix):
-                CordonFence(objects, run).lift(name) if kind is NODES else objects.delete(RULES, one)
+        for one in objects.listed(kind)["items"] if kind in objects.versions else ():
+            run = run_of({**one, "kind": kind.kind})
+            if run and run.startswith(prefix):
+                name = one["metadata"]["name"]
+                NodeTaintFence(objects, run).lift(name) if kind is NODES else _lift_rule(objects, name, run)
                 lifted += 1
     return lifted
 
@@ -202,5 +227,5 @@ def lift_all(objects: LiveObjects, prefix: str) -> int:
 def fence_of(journal: WriteJournal, objects: LiveObjects) -> Fence:
     """The fence of the run that a journal is about."""
     kind = next(journal.of(JournalStep.BEGIN))["fence"]
-    fences = (TaintRuleFence(objects, journal.run), CordonFence(objects, journal.run))
+    fences = (TaintRuleFence(objects, journal.run), NodeTaintFence(objects, journal.run))
     return next((one for one in fences if one.kind == kind), Fence())

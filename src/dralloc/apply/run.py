@@ -9,7 +9,8 @@ from time import sleep
 from typing import Final
 
 from dralloc.apply.audit import Question
-from dralloc.apply.executor import Executor, LeftAlone
+from dralloc.apply.binding import BindingWatch
+from dralloc.apply.executor import PODS, Executor, LeftAlone
 from dralloc.apply.fence import Fence
 from dralloc.apply.journal import JournalStep, WriteJournal
 from dralloc.apply.outcome import ApplyOutcome
@@ -19,14 +20,16 @@ from dralloc.cluster import Cluster
 from dralloc.errors import ApplyError, SnapshotError
 from dralloc.names import ClaimKey, PoolID
 from dralloc.plan import Plan
-from dralloc.snapshot import LiveObjects, Refused
+from dralloc.snapshot import Json, LiveObjects, Refused
 
-__all__ = ["ApplyRun", "Progress"]
+__all__ = ["PATIENCE", "ApplyRun", "Progress"]
 
 ROUNDS: Final = 5
 """How often what is left is planned anew."""
 SETTLE: Final = 1.0
 """Seconds after which a scheduler has heard of a fence, or of an allocation, and what it had begun is written."""
+PATIENCE: Final = 10.0
+"""Seconds without news of released pods that a scheduler gets: its longest pause before it tries a pod again."""
 _PATIENCE: Final = 0.5
 """Seconds between two looks for claims that are about to be made."""
 
@@ -60,6 +63,10 @@ class ApplyRun:
         Seconds to wait for claims that a controller makes of templates.
     settle
         Seconds to wait after a fence is taken and before it is lifted.
+    watch
+        Seconds without a newly bound pod after which released pods are waited for no more; 0 waits for none.
+    pods
+        All pods as they are now, for who has them at hand; by default they are listed.
     may_go_on
         Asked before each write; once it says no, the rest is left as it is.
     """
@@ -74,6 +81,8 @@ class ApplyRun:
     progress: Progress = lambda *_: None
     wait: float = 10
     settle: float = SETTLE
+    watch: float = PATIENCE
+    pods: Callable[[], Iterable[Json]] | None = None
     pause: Callable[[float], None] = sleep
     may_go_on: Callable[[], bool] = lambda: True
     queue: str = ""
@@ -94,9 +103,15 @@ class ApplyRun:
             self.pause(_PATIENCE)
             waited += _PATIENCE
             view = self._view(self.selection)
-        self._plan = self.question.plan(view.cluster)
-        units, asides = units_of(self._plan)
-        return self._plan, [*units, *view.ready(self.selection.gate)], asides
+        self._plan = plan = self.question.plan(view.cluster)
+        units, asides = units_of(plan)
+        ready = [unit for unit in view.ready(self.selection.gate) if unit.keys.isdisjoint(plan.reasons)]
+        return plan, [*units, *self._new(ready)], asides
+
+    def _new(self, ready: Iterable[WriteUnit]) -> list[WriteUnit]:
+        """Units that only wait for their release, but for those that this run has written itself."""
+        written = frozenset[ClaimKey]().union(*(unit.keys for unit in self._done))
+        return [unit for unit in ready if unit.keys.isdisjoint(written)]
 
     def write(self, units: Sequence[WriteUnit]) -> ApplyOutcome:
         """Write units, and what is planned in their place where they no longer fit.
@@ -114,6 +129,9 @@ class ApplyRun:
         """Write what the journal's last plan wants, as far as it is not written yet; otherwise as `write`."""
         with self._fence_lifted():
             left = self._rounds(self.journal.units)
+            self._release(late=False)
+        self._release(late=True)
+        self.journal.add(JournalStep.END)
         self._reasons |= {one.key: "the cluster changed too often" for unit in left for one in unit.demands}
         return ApplyOutcome(
             plan=self._plan,
@@ -124,6 +142,35 @@ class ApplyRun:
             fence=self.fence.kind,
             dry=self.objects.dry,
         )
+
+    def _release(self, *, late: bool) -> None:
+        """Release the pods whose claims are written, and wait until they are bound.
+
+        Those for which the scheduler allocates something itself come late, when nothing is fenced any more; so do those
+        that had no gate, and are not waited for under the fence.
+        """
+        units = [unit for unit in self._done if any(one.late for one in unit.demands) is late]
+        for number, unit in enumerate(units):
+            self.progress("releasing", number, len(units))
+            try:
+                self._executor.release(unit, self.fence.toleration)
+            except LeftAlone as why:
+                self._reasons |= {one.key: str(why) for one in unit.demands}
+                self._done.remove(unit)
+        self._reasons |= {key: str(why) for key, why in self._executor.stuck.items()}
+        if self.objects.dry:
+            return
+        gated = {ClaimKey(*entry["pod"]) for entry in self.journal.of(JournalStep.RELEASE)}
+        demands = [one for unit in self._done for one in unit.demands]
+        awaited = [one for one in demands if one.key not in self._executor.stuck and (late or one.key in gated)]
+        self.progress("waiting for the scheduler", 0, len(awaited))
+        differences = BindingWatch(self.pods or self._listed_pods, self.watch, self.pause).differences(awaited)
+        if late:
+            self._reasons |= differences
+
+    def _listed_pods(self) -> list[Json]:
+        found: list[Json] = self.objects.listed(PODS)["items"]
+        return found
 
     def rollback(self) -> ApplyOutcome:
         """Take back what the journal says may have been written and nobody has reserved, and lift the fence."""
@@ -137,6 +184,7 @@ class ApplyRun:
                     taken.append(claim.key)
                 except LeftAlone as why:
                     kept.append(Aside(claim.key, str(why)))
+        self.journal.add(JournalStep.END)
         return ApplyOutcome(asides=tuple(kept), taken_back=tuple(taken), fence=self.fence.kind)
 
     def _rounds(self, units: Sequence[WriteUnit]) -> Sequence[WriteUnit]:
@@ -174,7 +222,6 @@ class ApplyRun:
             self._reasons |= {one.key: str(why) for one in unit.demands}
             self.selection = self.selection.but(unit.keys)
             return False
-        self._reasons |= {key: str(why) for key, why in self._executor.stuck.items()}
         self._done.append(unit)
         return True
 
@@ -206,7 +253,10 @@ class ApplyRun:
             for unit in self._done
             if {one.pod for one in unit.demands if one.pod} <= pods and {one.uid for one in unit.claims} <= claims
         ]
-        yield from self.question.broken_rules(cluster, there)
+        # What a scheduler took back and allocated otherwise is said of its pod already.
+        told = self._reasons.keys()
+        kept = [unit for unit in there if unit.keys.isdisjoint(told) or not self.question.is_lost(cluster, unit)]
+        yield from self.question.broken_rules(cluster, kept)
 
     def _take_fence(self, units: Iterable[WriteUnit]) -> bool:
         """Fence the pools of units; false if another run is at work on some."""
@@ -223,7 +273,7 @@ class ApplyRun:
         except Refused as refusal:
             raise ApplyError(
                 f"nothing keeps others away while this is written: {self.fence.kind}: {refusal}; "
-                "--cordon fences by cordoned nodes, --no-fence writes without"
+                "--fence names another one"
             ) from None
         self._held |= taken
         self.pause(self.settle)
@@ -233,7 +283,7 @@ class ApplyRun:
     def _fence_lifted(self) -> Iterator[None]:
         """Lift the fence at the end, however it comes, once a scheduler has heard of everything that was written.
 
-        The run is over then, unless an error left something half written.
+        The run is over then if an error came before anything was written.
         """
         whole = False
         try:
@@ -246,7 +296,7 @@ class ApplyRun:
                 self.progress("lifting the fence", 0, len(fenced))
                 self.journal.add(JournalStep.LIFT, parts=fenced)
                 self._lift(fenced)
-            if whole or not self.journal.intended:
+            if not whole and not self.journal.intended:
                 self.journal.add(JournalStep.END)
 
     def _lift(self, parts: Iterable[str]) -> None:

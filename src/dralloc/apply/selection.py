@@ -10,7 +10,7 @@ from typing import Final
 from dralloc.api import LabelSelector, LabelSelectorRequirement, Pod
 from dralloc.apply.fence import without_fence
 from dralloc.apply.marks import GATE
-from dralloc.apply.units import WriteUnit, WrittenDemand
+from dralloc.apply.units import WriteUnit, WrittenDemand, sole_node
 from dralloc.cluster import Cluster
 from dralloc.errors import DrallocError
 from dralloc.load import load_documents
@@ -158,9 +158,10 @@ class LiveView:
         return [one.key for one in made if one and not one.is_extended]
 
     def ready(self, gate: str) -> Iterator[WriteUnit]:
-        """The gated pods whose claims are all allocated already: nothing is to be written but the gate taken.
+        """The gated pods that wait for no claim any more: nothing is to be written but the gate taken.
 
-        A run that was ended may have left them, or somebody who allocates by hand. Pods of a group wait for each other.
+        A run that was ended may have left them, or somebody who allocates by hand; or they have no claims. Pods of a
+        group wait for each other.
         """
         pods = self.cluster.pods_by_key
         gated = {key: pods[key] for key in sorted(self.gates) if key in pods}
@@ -168,11 +169,17 @@ class LiveView:
         waiting = {gated[key].pod_group for key in gated.keys() - set(ready)} - {None}
         for key in ready:
             if gated[key].pod_group not in waiting:
-                yield WriteUnit((WrittenDemand(key, "", gated[key].metadata.uid),), ())
+                yield WriteUnit((WrittenDemand(key, self._node_of(gated[key]), gated[key].metadata.uid),), ())
 
     def _is_allocated(self, pod: Pod) -> bool:
         claims = [self.cluster.claim(one) for one in self.cluster.pod_claims(pod)]
-        return bool(claims) and all(one is not None and one.is_allocated for one in claims)
+        return all(one is not None and one.is_allocated for one in claims)
+
+    def _node_of(self, pod: Pod) -> str:
+        """The only node that a pod's allocations leave; empty if there may be several."""
+        claims = [self.cluster.claim(one) for one in self.cluster.pod_claims(pod)]
+        held = [one.status.allocation for one in claims if one is not None and one.status.allocation is not None]
+        return next(filter(None, (sole_node(one.wire_form()) for one in held)), "")
 
 
 def _is_unallocated(one: Json) -> bool:

@@ -18,7 +18,16 @@ from dralloc.names import ClaimKey, PoolID
 from dralloc.plan import Placed, Plan
 from dralloc.snapshot import Json
 
-__all__ = ["Aside", "WriteUnit", "WrittenClaim", "WrittenDemand", "allocation_to_wire", "same_allocation", "units_of"]
+__all__ = [
+    "Aside",
+    "WriteUnit",
+    "WrittenClaim",
+    "WrittenDemand",
+    "allocation_to_wire",
+    "same_allocation",
+    "sole_node",
+    "units_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +50,19 @@ class WrittenDemand:
 
     Parameters
     ----------
+    node
+        Where it is to run; empty if that is left to the scheduler.
     pod
         The pod's UID; empty for a claim.
-    pinned
-        Whether the allocations alone keep the pod on the node.
+    late
+        Whether the scheduler still has to make a claim for it (extended resources, KEP-5004), which it cannot as long
+        as devices are fenced.
     """
 
     key: ClaimKey
     node: str
     pod: str = ""
-    pinned: bool = True
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +85,7 @@ class WriteUnit:
     def to_dict(self) -> Json:
         """As plain data for the journal."""
         return {
-            "demands": [[*one.key, one.node, one.pod, one.pinned] for one in self.demands],
+            "demands": [[*one.key, one.node, one.pod, one.late] for one in self.demands],
             "claims": [[*one.key, one.uid, one.allocation] for one in self.claims],
         }
 
@@ -162,15 +174,20 @@ def _unit(cluster: Cluster, group: Iterable[Placed]) -> WriteUnit:
             key=one.demand,
             node=one.node,
             pod="" if cluster.is_lone(one.demand, one.claims) else cluster.pods_by_key[one.demand].metadata.uid,
-            pinned=any(_pins(claims[key].allocation, one.node) for key in one.claims if key in claims),
+            late=not one.claims.keys() <= claims.keys(),
         )
         for one in group
     ]
     return WriteUnit(tuple(demands), tuple(claims.values()))
 
 
-def _pins(allocation: Json, node: str) -> bool:
-    """Whether an allocation can be used on one node only."""
+def sole_node(allocation: Json) -> str:
+    """The only node on which an allocation can be used; empty if there may be several."""
     terms = allocation.get("nodeSelector", {}).get("nodeSelectorTerms", ())
-    only = {"key": "metadata.name", "operator": "In", "values": [node]}
-    return bool(terms) and all(only in term.get("matchFields", ()) for term in terms)
+    named = [_named_nodes(term.get("matchFields", ())) for term in terms]
+    return next(iter(named[0])) if named and len(named[0]) == 1 and all(one == named[0] for one in named) else ""
+
+
+def _named_nodes(fields: Iterable[Json]) -> frozenset[str]:
+    names = (one["values"] for one in fields if one.get("key") == "metadata.name" and one.get("operator") == "In")
+    return frozenset(name for values in names for name in values)

@@ -16,6 +16,7 @@ from dralloc.apply import ApplyOutcome, ApplyRun, Executor, Fence, Question, Sel
 from dralloc.apply.executor import PODS, LeftAlone
 from dralloc.apply.fence import lift_all
 from dralloc.apply.marks import RUN
+from dralloc.apply.run import PATIENCE
 from dralloc.apply.selection import LiveView, gates_of
 from dralloc.apply.units import WrittenClaim, allocation_to_wire
 from dralloc.batch.cache import WatchCache
@@ -64,6 +65,7 @@ class BatchQueue:
     at_least: int
     say: Callable[[str], None]
     settle: float = 1.0
+    watch: float = PATIENCE
     pause: Callable[[float], None] = sleep
     clock: Callable[[], float] = monotonic
     _tried: set[str] = field(default_factory=set, init=False)
@@ -168,6 +170,8 @@ class BatchQueue:
             name=name,
             queue=self.runs,
             settle=self.settle,
+            watch=self.watch,
+            pods=lambda: self.cache.of(PODS),
             pause=self.pause,
             may_go_on=lambda: self.lease.held,
         )

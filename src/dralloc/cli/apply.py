@@ -91,7 +91,8 @@ def _run(  # noqa: PLR0913 - what the command was told
         question=question,
         selection=live.selection(),
         settle=0 if objects.dry else live.settle,
-        fence=fence_of(file, objects) if again else live.fence(objects, name),
+        watch=live.watch,
+        fence=fence_of(file, objects) if again else live.fence_for(objects, name),
         name=name,
         journal=WriteJournal() if objects.dry else file,
     )
@@ -103,7 +104,7 @@ def _holes(run: ApplyRun, plan: Plan) -> Iterator[str]:
     from dralloc.apply.fence import unfenced
 
     for key in unfenced(plan.compiled.cluster) if isinstance(run.fence, TaintRuleFence) else ():
-        yield f"claim {key} tolerates every taint, also that of the fence: --cordon keeps its pods away, too"
+        yield f"claim {key} tolerates every taint, also that of the fence: --fence node-taints keeps its pods away"
 
 
 def _planned(run: ApplyRun, session: Answers, dry: DryRun, *, yes: bool) -> ApplyOutcome:

@@ -52,7 +52,7 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
             cache=cache,
             question=question_of(mode, choices),
             selection=live.selection(gated=True),
-            fence=lambda run: live.fence(objects, run),
+            fence=lambda run: live.fence_for(objects, run),
             lease=LeaderLease(objects, ClaimKey.parse(lease), identity or socket.gethostname()),
             notes=PodNotes(objects, "dralloc-batch"),
             figures=figures,
@@ -60,6 +60,7 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
             at_least=at_least,
             say=session.tell,
             settle=live.settle,
+            watch=live.watch,
         )
         cache.start()
         with serving(figures, lambda: queue.is_well, port) as bound:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,16 @@ if TYPE_CHECKING:
     from dralloc.snapshot import LiveObjects
     from dralloc.snapshot.client import ApiServer
 
-__all__ = ["Live", "ServerOptions", "question_of"]
+__all__ = ["FenceKind", "Live", "ServerOptions", "question_of"]
+
+
+class FenceKind(StrEnum):
+    """What keeps others from what is written."""
+
+    AUTO = "auto"
+    DEVICE_TAINTS = "device-taints"
+    NODE_TAINTS = "node-taints"
+    NONE = "none"
 
 
 @dataclass(frozen=True)
@@ -57,17 +67,25 @@ class Live(ServerOptions):
     gate: Annotated[str, typer.Option(metavar="NAME", help="The scheduling gate of pods that wait for dralloc.")] = (
         "dralloc.dev/batch"
     )
-    cordon: Annotated[
-        bool,
-        typer.Option("--cordon", help="Keep others away by cordoned nodes, even where there are DeviceTaintRules."),
-    ] = False
-    no_fence: Annotated[
-        bool, typer.Option("--no-fence", help="Keep nobody away: what others allocate meanwhile is only noticed.")
-    ] = False
+    fence: Annotated[
+        FenceKind,
+        typer.Option(
+            help="What keeps others away: a DeviceTaintRule for each pool, a taint on each node that reaches it, or "
+            "nothing: what others allocate meanwhile is only noticed. auto takes the first that works."
+        ),
+    ] = FenceKind.AUTO
     settle: Annotated[
         float,
         typer.Option(min=0, metavar="SECONDS", help="How long a scheduler may take to hear of something."),
     ] = 1.0
+    watch: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="How long released pods are waited for when none of them is bound any more; 0 does not wait.",
+        ),
+    ] = 10.0
 
     def selection(self, *, gated: bool = False) -> Selection:
         """The pods and claims that are meant."""
@@ -77,15 +95,15 @@ class Live(ServerOptions):
         labels = parse_selector(self.selector) if self.selector else None
         return Selection(frozenset(self.only or ()), labels, gated, self.gate)
 
-    def fence(self, objects: LiveObjects, run: str) -> Fence:
+    def fence_for(self, objects: LiveObjects, run: str) -> Fence:
         """What keeps others away."""
-        from dralloc.apply import CordonFence, Fence, TaintRuleFence
+        from dralloc.apply import Fence, NodeTaintFence, TaintRuleFence
         from dralloc.apply.fence import RULES
 
-        if objects.dry or self.no_fence:
+        if objects.dry or self.fence is FenceKind.NONE:
             return Fence()
-        if self.cordon or RULES not in objects.versions:
-            return CordonFence(objects, run)
+        if self.fence is FenceKind.NODE_TAINTS or RULES not in objects.versions:
+            return NodeTaintFence(objects, run)
         return TaintRuleFence(objects, run)
 
 

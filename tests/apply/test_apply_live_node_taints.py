@@ -1,4 +1,4 @@
-"""A real control plane without DeviceTaintRules: nodes are cordoned meanwhile, and what others cordoned stays so."""
+"""A real control plane without DeviceTaintRules: nodes are tainted meanwhile, and what others cordoned stays so."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from apply.runs import gated
 from apply.schedules import devices_of, is_cordoned
-from dralloc.apply.marks import FENCE
+from dralloc.apply.fence import run_of
 from live_plane import KINDS, LivePlane, live
 from wire import Json, claim, device_class, gpus, node, request, resource_slice
 
@@ -59,7 +59,7 @@ def listed(plane: LivePlane, kind: str) -> list[Json]:
 
 
 def fenced(plane: LivePlane) -> list[str]:
-    return [one["metadata"]["name"] for one in listed(plane, "Node") if FENCE in one["metadata"].get("labels", {})]
+    return [one["metadata"]["name"] for one in listed(plane, "Node") if run_of({**one, "kind": "Node"})]
 
 
 def cordoned(plane: LivePlane) -> list[str]:
@@ -80,7 +80,7 @@ def bound(plane: LivePlane) -> dict[str, str | None]:
 
 def test_pods_are_bound_as_planned_and_the_node_of_others_stays_cordoned(plane: LivePlane, tmp_path: Path) -> None:
     outcome = apply(plane, tmp_path, "--yes")
-    assert outcome["fence"] == "cordoned nodes"
+    assert outcome["fence"] == "node taints"
     assert sorted(outcome["placed"]) == ["default/p", "default/q"]
     until(lambda: bound(plane) == {"p": "node-0", "q": "node-0"})
     assert (fenced(plane), cordoned(plane)) == ([], ["spare"])
@@ -88,7 +88,7 @@ def test_pods_are_bound_as_planned_and_the_node_of_others_stays_cordoned(plane: 
 
 @pytest.mark.parametrize("then", ["--resume", "--rollback"])
 @pytest.mark.parametrize("written", [0, 1, 2])
-def test_a_killed_process_leaves_its_cordons_to_who_comes_next(
+def test_a_killed_process_leaves_its_taints_to_who_comes_next(
     plane: LivePlane, tmp_path: Path, written: int, then: str
 ) -> None:
     process = subprocess.Popen(command(plane, tmp_path, "--yes", "--settle", "3"), env={**os.environ})
@@ -96,7 +96,7 @@ def test_a_killed_process_leaves_its_cordons_to_who_comes_next(
     until(lambda: sum(bool(devices_of(one)) for one in listed(plane, "ResourceClaim")) >= written)
     process.kill()
     process.wait()
-    assert fenced(plane) == cordoned(plane) == ["node-0", "spare"]
+    assert (fenced(plane), cordoned(plane)) == (["node-0", "spare"], ["spare"])
     apply(plane, tmp_path, then, "--settle", "0.5")
     assert (fenced(plane), cordoned(plane)) == ([], ["spare"])
     if then == "--resume":
